@@ -97,6 +97,11 @@ def test_a_failing_test_is_planted_where_it_is_found(case: str, project: Path) -
         ({"a.js": ""}, "npx eslint .", "turngate-planted.js"),
         ({"src/a.ts": ""}, "npx --no-install tsc --noEmit", "src/turngate-planted.js"),
         ({"package.json": '{"scripts": {"lint": "eslint ."}}'}, "npm run lint", "turngate-planted.js"),
+        ({"src/a.py": ""}, "mypy", "src/turngate_planted.py"),
+        ({"src/a.py": "", "b.py": ""}, "mypy b.py", "b.py"),
+        ({"pyproject.toml": '[tool.mypy]\nfiles = ["a.py"]\n', "a.py": "", "src/b.py": ""}, "mypy", "a.py"),
+        ({"mypy.ini": "[mypy]\nfiles = gone, lib\n", "lib/a.py": ""}, "mypy", "lib/turngate_planted.py"),
+        ({"ruff.toml": 'include = ["app/**/*.py"]\n', "app/x/a.py": ""}, "ruff check", "app/x/a.py"),
     ],
 )
 def test_a_syntax_error_is_planted_where_it_is_found(
@@ -104,6 +109,15 @@ def test_a_syntax_error_is_planted_where_it_is_found(
 ) -> None:
     write(project, files)
     assert planted(project, text) == [("a syntax error", where)]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("packages", '["shop"]'), ("modules", '["shop"]'), ("files", '["gone.py"]')]
+)
+def test_a_linter_whose_files_are_not_known_is_not_tried(key: str, value: str, project: Path) -> None:
+    write(project, {"pyproject.toml": f"[tool.mypy]\n{key} = {value}\n", "src/a.py": ""})
+    said = f"its mypy checks only what its configuration names ({key})"
+    assert planted(project, "mypy") == [("cannot", said)]
 
 
 def test_a_failing_test_of_go_is_a_package_of_its_own(project: Path) -> None:

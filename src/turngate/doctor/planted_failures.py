@@ -16,6 +16,7 @@ from typing import Any
 from turngate.core.frozen import frozen
 from turngate.doctor.gate_text import folder_at, read_text
 from turngate.doctor.git_in_copy import MARK, git
+from turngate.doctor.linted_files import CannotPlantError, linted_file
 from turngate.doctor.sample_transcript import conversation
 
 MAX_BYTES = 1024 * 1024  # of a file that is changed
@@ -43,10 +44,6 @@ class PlantedFailure:
     passing: Mapping[str, bytes] = field(default_factory=dict)  # files with which the gate passes
     answer: str = "Done."  # of the agent, with the failure and without it
     passing_answer: str = "Done."
-
-
-class CannotPlantError(Exception):
-    """Raised for a failure that the gate seems to look for and that cannot be planted; the text says why."""
 
 
 def failures_for(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
@@ -209,7 +206,9 @@ _CARGO_TEST = re.compile(r"\bcargo\s+(?:[-+]\S+\s+)*(?:test|nextest)\b")
 
 # Linters
 
-_PYTHON_LINTERS = re.compile(r"\b(?:ruff|flake8|pyflakes|pylint|mypy|pyright|compileall)\b")
+_PYTHON_LINTERS = re.compile(
+    r"\b(ruff|flake8|pyflakes|pylint|mypy|pyright|compileall)\b(?:\s+check\b)?([^\n|;&>)}'\"]*)"
+)
 
 
 def _syntax_error(gate: Gate) -> PlantedFailure | None:
@@ -217,11 +216,10 @@ def _syntax_error(gate: Gate) -> PlantedFailure | None:
     if used is None:
         return None
     folder = folder_at(gate.text, used.start(), gate.project)
-    source = os.path.join(folder, "src")
-    folder = source if os.path.isdir(os.path.join(gate.project, source)) else folder
-    path = os.path.join(folder, "turngate_planted.py")
-    content = f"# {MARK}\ndef (:\n"
-    return PlantedFailure("a syntax error", path, {os.path.join(gate.project, path): content.encode()})
+    base = os.path.join(gate.project, folder)
+    path = os.path.join(folder, linted_file(used[1], _words(used[2]), base))
+    content = f"{read_text(os.path.join(gate.project, path))}\n# {MARK}\ndef (:\n"
+    return PlantedFailure("a syntax error", path, {os.path.join(gate.project, path): _bytes(content)})
 
 
 _COMPILERS = (

@@ -9,9 +9,9 @@ from itertools import islice
 from turngate.core.globs import expand_braces, matches_globs
 from turngate.doctor.gate_text import gate_text, read_text
 from turngate.doctor.git_in_copy import MARK
+from turngate.doctor.linted_files import CannotPlantError
 from turngate.doctor.named_gates import NamedGate, why_not_a_check
 from turngate.doctor.planted_failures import (
-    CannotPlantError,
     Gate,
     PlantedFailure,
     command_failures,

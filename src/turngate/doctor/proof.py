@@ -22,9 +22,9 @@ from turngate.core.verdict import is_blocking
 from turngate.doctor.diagnosis import HookDiagnosis, fired_event
 from turngate.doctor.gate_text import gate_text
 from turngate.doctor.git_in_copy import commit_everything
+from turngate.doctor.linted_files import CannotPlantError
 from turngate.doctor.named_gates import named_gate
 from turngate.doctor.planted_failures import (
-    CannotPlantError,
     Gate,
     PlantedFailure,
     failures_for,
