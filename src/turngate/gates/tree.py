@@ -49,21 +49,27 @@ tree_of() (  # $1: its folder; $2: a folder for temporary files
     own_top
     disable_filters "$2"
     run ls-files -z --others --exclude-standard > "$2/others" &
-    run ls-files -v > "$2/flags"
+    others=$!
+    run ls-files -v > "$2/flags" &
+    run diff-files -z --name-only --ignore-submodules=dirty > "$2/changed"
+    wait $!
     if grep -q '^[a-z]' "$2/flags"; then
         copy_index "$2"
         remove_flags "$2"
+        run diff-files -z --name-only --ignore-submodules=dirty > "$2/changed"
     fi
-    run diff-files -z --name-only --ignore-submodules=dirty > "$2/changed"
-    wait $!
+    wait "$others"
     cat "$2/others" >> "$2/changed"
     if test -s "$2/changed"; then
         copy_index "$2"
         run update-index -z --info-only --add --remove --replace --stdin < "$2/changed" 2> "$2/errors"
     fi
-    run ls-files -z --stage > "$2/tree"
+    run ls-files --stage > "$2/tree"
+    : > "$2/entries"
+    if grep -q '^1[26]0000' "$2/tree"; then
+        run ls-files -z --stage | tr '\\0\\n' '\\n\\001' > "$2/entries"
+    fi
     unset GIT_INDEX_FILE
-    tr '\\0\\n' '\\n\\001' < "$2/tree" > "$2/entries"
     sed -n '/^120000/s/^[^\t]*\t//p' "$2/entries" > "$2/links"
     while IFS= read -r name; do
         case $(readlink -f "$name") in
