@@ -26,5 +26,16 @@ def read_project_files(project: str) -> ProjectFiles:
 
 def has_program(project: str, program: str) -> bool:
     """Return whether a program is there: a name in the PATH, or a path from the project's folder."""
-    path = os.path.join(project, program) if "/" in program else program
-    return shutil.which(path) is not None
+    found = shutil.which(os.path.join(project, program) if "/" in program else program)
+    return found is not None and not _is_empty_proxy(found)
+
+
+def _is_empty_proxy(path: str) -> bool:
+    """Whether a program is only rustup's stand-in for one of a toolchain, and no toolchain is installed."""
+    rustup = os.path.join(os.path.dirname(path), "rustup")
+    with contextlib.suppress(OSError):
+        if os.path.basename(path) != "rustup" and os.path.samefile(path, rustup):
+            home = os.environ.get("RUSTUP_HOME") or os.path.expanduser("~/.rustup")
+            toolchains = os.path.join(home, "toolchains")
+            return not (os.path.isdir(toolchains) and os.listdir(toolchains))
+    return False

@@ -410,3 +410,19 @@ def test_a_path_with_spaces_and_newlines(tmp_path: Path) -> None:
 def test_without_a_home_folder_it_works(init: Init, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOME")
     assert (init("--yes")[0], tree(package)[".turngate/settings.json"]) == (0, WRITTEN)
+
+
+@pytest.mark.parametrize("has_toolchain", [False, True])
+def test_a_tool_of_rustup_is_there_only_with_a_toolchain(
+    init: Init, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_toolchain: bool
+) -> None:
+    (project / "Cargo.toml").write_text("[package]\n")
+    script(tmp_path / "bin" / "rustup", "#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin" / "cargo").symlink_to("rustup")
+    monkeypatch.setenv("RUSTUP_HOME", str(tmp_path / "rustup"))
+    (tmp_path / "rustup" / "toolchains").mkdir(parents=True)
+    if has_toolchain:
+        (tmp_path / "rustup" / "toolchains" / "stable").mkdir()
+    code, out, _ = init("--dry-run")
+    missing = "tests is left out: `cargo test` (Cargo.toml) needs cargo, which is not there"
+    assert (code, missing in out.splitlines()) == ((0, False) if has_toolchain else (1, True))
