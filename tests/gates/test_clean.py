@@ -7,7 +7,14 @@ import pytest
 
 from tests.gates.cases.clean import CASES
 from tests.support.cli import turngate
-from tests.support.gates import GateCase, run_case_as_process, run_case_with_shell
+from tests.support.gates import (
+    GateCase,
+    answer_with_shell,
+    claude_input,
+    could_not_run,
+    run_case_as_process,
+    run_case_with_shell,
+)
 from tests.support.git_projects import make_repository, write
 
 
@@ -40,3 +47,11 @@ def test_a_gate_of_the_settings_records_the_start_of_the_session(project: Path) 
     codes = [fire("SessionStart"), fire("Stop")]
     write(project, {"a.txt": "of the agent"})
     assert [*codes, fire("Stop")] == [0, 0, 10]
+
+
+def test_a_missing_git_is_not_taken_for_a_missing_repository(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "no programs"))
+    why = "the state of the git repository cannot be read: git was not found"
+    assert answer_with_shell(("clean",), claude_input(project), project) == could_not_run("clean", why)

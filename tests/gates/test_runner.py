@@ -56,3 +56,14 @@ def run_of_tool(name: str) -> str:
     block = {"type": "tool_use", "id": "t1", "name": name, "input": {}}
     message = {"role": "assistant", "content": [block]}
     return json.dumps({"type": "assistant", "uuid": "u1", "message": message}) + "\n"
+
+
+@pytest.mark.req("S3-48")
+def test_a_tree_that_has_passed_is_checked_again_only_after_a_failure(project: Path) -> None:
+    words = ("--", "echo run >> ../runs; ! grep -q bad code")
+    counts, answers = [], []
+    for text in ("good", "better", "good", "better", "bad", "good"):
+        (project / "code").write_text(text)
+        answers.append(answer_with_shell(words, claude_input(project), project).get("decision"))
+        counts.append(len((project.parent / "runs").read_text().splitlines()))
+    assert (counts, answers) == ([1, 2, 2, 2, 3, 4], [None, None, None, None, "block", None])

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.core.frozen import frozen
+from turngate.core.reports import Exited
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import NO_REPOSITORY, changed_paths, find_changes, lacks_git, record_files
 from turngate.gates.findings import list_findings
 from turngate.gates.git_output import show_path, unquote_path
 from turngate.gates.git_scripts import STATUS
+from turngate.gates.project_commands import NOT_FOUND
 from turngate.gates.project_files import FilesUnreadable, stdout_of
 
 PROBLEM = "the state of the git repository cannot be read"
@@ -82,6 +84,8 @@ async def _select(context: GateContext, status: Status) -> dict[str, str]:
 async def _read_status(context: GateContext, head: str) -> Status | None:
     """Return the status, or None without a repository. Commits up to `head` count as pushed."""
     report = await context.commands.run_script(STATUS, head)
+    if isinstance(report, Exited) and report.code == NOT_FOUND:
+        raise FilesUnreadable(f"{PROBLEM}: git was not found")
     if lacks_git(report):
         return None
     facts, _, listed = stdout_of(report, PROBLEM).partition("\n\n")

@@ -22,6 +22,14 @@ fi
 find . {FOREIGN_FOLDERS} -prune -o -type f -print0 | tr '\\n\\0' '\\0\\n'
 """
 NO_SUCH_FILE = 3
+MAX_FILE_BYTES = 64 * 1024 * 1024
+# A pipe or a device may never end.
+READ_SCRIPT = f"""\
+test -e "$1" || exit {NO_SUCH_FILE}
+test -f "$1" || {{ echo 'it is not a regular file' >&2; exit 1; }}
+test "$(head -c {MAX_FILE_BYTES + 1} < "$1" | wc -c)" -le {MAX_FILE_BYTES} || {{ echo 'it is too large' >&2; exit 1; }}
+exec head -c {MAX_FILE_BYTES} < "$1"
+"""
 _GLOB = re.compile(r"[*?]")
 
 
@@ -53,8 +61,7 @@ async def expand_globs(commands: ProjectCommands, names: Sequence[str]) -> tuple
 
 async def read_file(commands: ProjectCommands, name: str) -> str | None:
     """Return the text of a file, or None if there is no such file."""
-    script = f'test -e "$1" || exit {NO_SUCH_FILE}; exec cat -- "$1"'
-    report = await commands.run_script(script, name if name.startswith("/") else f"./{name}")
+    report = await commands.run_script(READ_SCRIPT, name if name.startswith("/") else f"./{name}")
     if isinstance(report, Exited) and report.code == NO_SUCH_FILE:
         return None
     return stdout_of(report, f"{show_path(name)} cannot be read")

@@ -26,6 +26,7 @@ from turngate.gates.state import GateState, gate_definition, state_path
 from turngate.gates.tree import tree_fingerprint
 from turngate.ports import Shell
 
+MAX_PASSED = 8  # trees of a session that are not checked again
 UNCHANGED = "This is the same result as at the last stop: nothing that this gate checks has changed since."
 STILL = "This is the same result as at the last stop, although files have changed since."
 
@@ -92,11 +93,28 @@ async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
         if reused is not None:
             state.holds = True
             return _with_note_on_repetition(reused, before, UNCHANGED)
+    if fingerprint is not None and fingerprint in state.passed:  # back at a tree that has passed before
+        note_before = state.passed[fingerprint]
+        return _keep(
+            state, fingerprint, activity, Passed(note_before if isinstance(note_before, str) else None)
+        )
     note = STILL if fingerprint != state.fingerprint else UNCHANGED
     result = await gate.check(context)
+    return _with_note_on_repetition(_keep(state, fingerprint, activity, result), before, note)
+
+
+def _keep(state: GateState, fingerprint: str | None, activity: object, result: GateResult) -> GateResult:
+    """Store a result with the tree that it is about."""
     state.fingerprint, state.activity, state.result = fingerprint, activity, _to_json(result)
+    if fingerprint is not None:
+        state.passed.pop(fingerprint, None)
+        if isinstance(result, Passed):
+            state.passed[fingerprint] = result.note
+            state.passed = dict(list(state.passed.items())[-MAX_PASSED:])
+        else:  # its cause may be outside of the project's files, and then the others would fail too
+            state.passed = {}
     state.holds = state.save() and fingerprint is not None and state.result is not None
-    return _with_note_on_repetition(result, before, note)
+    return result
 
 
 def _reusable(record: dict[str, Any] | None, *, is_idle: bool) -> GateResult | None:

@@ -41,6 +41,9 @@ class GateState:
         # Of the tree at the last result.
         self.fingerprint: str | None = fingerprint if isinstance(fingerprint, str) else None
         self.result: dict[str, object] | None = result if isinstance(result, dict) else None
+        passed = record.get("passed")
+        # The fingerprints of the last trees that passed, each with the note of its result; the newest is the last.
+        self.passed: dict[str, object] = passed if isinstance(passed, dict) else {}
         self.activity: object = record.get("activity")  # how much the agent had done by then
         start = record.get("start")
         self.start: dict[str, object] | None = start if isinstance(start, dict) else None  # at SessionStart
@@ -60,6 +63,7 @@ class GateState:
             "version": VERSION,
             "fingerprint": self.fingerprint,
             "result": self.result,
+            "passed": self.passed,
             "activity": self.activity,
             "start": self.start,
             "waits": self.waits,

@@ -1,6 +1,6 @@
 """The cases of the gate `checklist`.
 
-It runs only `cat`, and `git ls-files` for a glob, so that the output of a command is the content of the file.
+It runs only `head`, and `git ls-files` for a glob, so that the output of a command is the content of the file.
 """
 
 import os
@@ -127,13 +127,25 @@ CASES = (
         "a folder",
         ("checklist", "docs"),
         project_with({"docs/a.md": ""}),
-        could_not_run("checklist", "docs cannot be read: cat: ./docs: Is a directory"),
+        could_not_run("checklist", "docs cannot be read: it is not a regular file"),
     ),
     GateCase(
-        "its own timeout, for a file that is a pipe",
-        ("checklist", "--timeout", "1", "TODO.md"),
+        "a pipe, which never ends",
+        ("checklist", "TODO.md"),
         _fifo,
-        could_not_run("checklist", "TODO.md cannot be read within 1 s"),
+        could_not_run("checklist", "TODO.md cannot be read: it is not a regular file"),
+    ),
+    GateCase(
+        "a link to a device, which never ends",
+        ("checklist", "TODO.md"),
+        lambda project: os.symlink("/dev/zero", project / "TODO.md"),
+        could_not_run("checklist", "TODO.md cannot be read: it is not a regular file"),
+    ),
+    GateCase(
+        "its own timeout",
+        ("checklist", "--timeout", "0.001", "TODO.md"),
+        project_with({"TODO.md": OPEN}),
+        could_not_run("checklist", "TODO.md cannot be read within 0.001 s"),
     ),
     GateCase(
         "10 MB",
