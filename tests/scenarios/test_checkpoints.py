@@ -24,6 +24,7 @@ from tests.support.sessions import (
     wait_for_file_sync,
 )
 from turngate.core.checkpoints import CHECKPOINT_NOTE, REFUSED
+from turngate.core.constants import AGENT_MARKERS
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import HookStarted, TextDelta, TurnResult
@@ -275,6 +276,20 @@ def test_a_run_ends_at_the_checkpoint_with_12_and_resume_goes_on(
         (0, "committed\n", ""),
     ]
     assert len(saved_inputs(project)) == 1
+
+
+@pytest.mark.parametrize("marker", AGENT_MARKERS)
+def test_an_agent_cannot_answer_its_own_checkpoint_from_a_tool(
+    marker: str, project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turngate(capfd, project, "/plan login", "--session", "s", replies=("the draft",))
+    monkeypatch.setenv(marker, "1")
+    why = (
+        "turngate: a person answers yes at a checkpoint, in a terminal of their own, and this was started by a hook or an agent "
+        f"({marker} is set)\n"
+    )
+    assert turngate(capfd, project, "Yes!", "--resume", "--session", "s") == (64, "", why)
+    assert turngate(capfd, project, "yes", "--session", "s") == (64, "", why)
 
 
 def test_the_json_of_a_run_has_the_checkpoint_and_a_no_ends_it(

@@ -13,6 +13,7 @@ from tests.trust.support import EVIL, RUNS, approve_all, ask, command, make, sai
 
 PYTHON = sys.executable
 BEGIN_SH = "#!/bin/sh\n"
+GATE = f"{sys.executable} -m turngate gate"
 PYTHON_EVIL = "open('evil', 'w')"
 OF_THIS_FOLDER = 'DIR="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\n'
 OF_PARENT = 'cd "$(dirname "$0")/.." || exit 1\n'
@@ -42,6 +43,8 @@ SHELL: dict[str, Case] = {
     "in a loop over a pattern": started('for x in scripts/*.sh; do sh "$x"; done'),
     "by a name that is not known": started("read x; sh scripts/$x.sh; sh scripts/c*k.sh"),
     "by xargs": started("echo | xargs scripts/check.sh"),
+    "by a ready-made gate": started(f"{GATE} -- scripts/check.sh"),
+    "by a ready-made gate with options": started(f"{GATE} until --promise x -- 'sh scripts/check.sh'"),
     "by flock": started("flock lock sh scripts/check.sh"),
     "by setsid": started("setsid -w scripts/check.sh"),
     "by find": started("find . -maxdepth 0 -exec scripts/check.sh \\;"),

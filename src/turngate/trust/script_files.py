@@ -4,6 +4,7 @@ import ast
 import glob
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -164,6 +165,8 @@ class ScriptFiles:
         elif words[0] in ("eval", "trap"):
             self._read_shell(" ".join(words[1:]), place, nesting + 1)
         else:
+            if command := _command_of_gate(words):
+                self._read_shell(command, place, nesting + 1)
             # An interpreter may stand behind a program that is not known: `flock FILE sh check.sh`.
             for start in (0, *(n for n in range(1, len(words)) if is_interpreter(words[n]))):
                 self._read_program(words[start:], place, nesting, inputs)
@@ -318,3 +321,15 @@ def _imported_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
 def _with_parents(name: str) -> list[str]:
     parts = name.split(".") if name else []
     return [".".join(parts[: number + 1]) for number in range(len(parts))]
+
+
+def _command_of_gate(words: Sequence[str]) -> str | None:
+    """Return the command that `turngate gate` is given behind `--`, also by `python -m turngate gate`.
+
+    One word is a command line.
+    """
+    own = words[: words.index("--")] if "--" in words else ()
+    if not any(os.path.basename(first) == "turngate" and second == "gate" for first, second in pairwise(own)):
+        return None
+    command = words[len(own) + 1 :]
+    return command[0] if len(command) == 1 else shlex.join(command)

@@ -15,6 +15,8 @@ from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.session_ids import find_session
 from turngate.cli.stdin import read_prompt_from_stdin
+from turngate.core.checkpoints import parse_answer
+from turngate.core.constants import AGENT_MARKERS
 from turngate.core.settings import Settings
 from turngate.core.tools import TOOL_ALIASES
 from turngate.errors import UsageError
@@ -31,6 +33,8 @@ def run(options: argparse.Namespace) -> int:
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")
+    if options.resume or options.session:
+        _check_answer(prompt or "")
     plugins = plugin_folders(options.plugin_dir)
     settings = load_settings(
         project,
@@ -51,6 +55,16 @@ def run(options: argparse.Namespace) -> int:
         review_hooks, project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings
     )
     return run_interactive(start_session, review, prompt, options.output_format)
+
+
+def _check_answer(prompt: str) -> None:
+    """Raise UsageError for a yes from a process that a hook or an agent's tool has started: it could be at a checkpoint."""
+    marker = next((name for name in AGENT_MARKERS if name in os.environ), None)
+    if marker is not None and parse_answer(prompt) == "yes":
+        raise UsageError(
+            "a person answers yes at a checkpoint, in a terminal of their own, and this was started by a hook or an agent "
+            f"({marker} is set)"
+        )
 
 
 def _session_factory(options: argparse.Namespace, project: str, settings: Settings) -> Callable[..., Session]:
