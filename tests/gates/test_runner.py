@@ -47,6 +47,13 @@ def test_a_failure_is_checked_again_if_it_is_not_known_what_was_done(project: Pa
     assert answer_with_shell(words, fields, project) == {}
 
 
+def test_a_gate_that_blocks_because_it_could_not_run_says_when_that_is_repeated(project: Path) -> None:
+    words = ("todos", "--strict")
+    fields = claude_input(project, transcript_path=str(project / "none.jsonl"))
+    first, second = (answer_with_shell(words, fields, project)["reason"] for _ in range(2))
+    assert second == f"{first}\n\n{UNCHANGED}"
+
+
 def said_by_user(text: str, **fields: object) -> str:
     record = {"type": "user", "message": {"role": "user", "content": text}, **fields}
     return json.dumps(record) + "\n"

@@ -23,8 +23,8 @@ def answer_json(name: str, result: GateResult, *, strict: bool, for_turngate: bo
             return {"systemMessage": f"gate {quote_name(name)}: {note}"} if note else {}
         case Failed(reason, continuations):
             answer, extra = {"decision": "block", "reason": reason}, {"continuations": continuations}
-        case CouldNotRun(why) if strict and not isinstance(result, InternalError):
-            answer, extra = {"decision": "block", "reason": describe_could_not_run(name, why)}, {}
+        case CouldNotRun() if strict and not isinstance(result, InternalError):
+            answer, extra = {"decision": "block", "reason": strict_reason(name, result)}, {}
         case CouldNotRun(why):
             text = f"{describe_could_not_run(name, why)}; it was NOT enforced"
             answer, extra = {"systemMessage": text}, {"notEnforced": why}
@@ -41,3 +41,9 @@ def answer_json(name: str, result: GateResult, *, strict: bool, for_turngate: bo
 
 def describe_could_not_run(name: str, why: str) -> str:
     return f"gate {quote_name(name)} could not run: {why}"
+
+
+def strict_reason(name: str, result: CouldNotRun) -> str:
+    """Return the reason of a gate that blocks because it could not run."""
+    reason = describe_could_not_run(name, result.why)
+    return f"{reason}\n\n{result.repetition}" if result.repetition else reason

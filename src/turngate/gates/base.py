@@ -35,6 +35,7 @@ class CouldNotRun:
     """The gate gave no answer: a program is missing, a file cannot be read, its time is up."""
 
     why: str
+    repetition: str | None = None  # what a block with `strict` says if the reason is that of the last stop
 
 
 @frozen

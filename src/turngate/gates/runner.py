@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from turngate.core.events import StopEvent
@@ -99,7 +100,7 @@ async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
             state, fingerprint, activity, Passed(note_before if isinstance(note_before, str) else None)
         )
     note = STILL if fingerprint != state.fingerprint else UNCHANGED
-    result = await gate.check(context)
+    result = await _check(gate, context)
     return _with_note_on_repetition(_keep(state, fingerprint, activity, result), before, note)
 
 
@@ -115,6 +116,13 @@ def _keep(state: GateState, fingerprint: str | None, activity: object, result: G
             state.passed = {}
     state.holds = state.save() and fingerprint is not None and state.result is not None
     return result
+
+
+async def _check(gate: Gate, context: GateContext) -> GateResult:
+    try:
+        return await gate.check(context)
+    except (FilesUnreadable, TranscriptUnreadable) as error:
+        return CouldNotRun(str(error))
 
 
 def _reusable(record: dict[str, Any] | None, *, is_idle: bool) -> GateResult | None:
@@ -138,12 +146,18 @@ def _to_json(result: GateResult) -> dict[str, Any] | None:
             return {"outcome": "passed", "note": note}
         case Failed(reason, continuations):
             return {"outcome": "failed", "reason": reason, "continuations": continuations}
+        case CouldNotRun(why):
+            return {"outcome": "could not run", "reason": why}
         case _:
             return None
 
 
 def _with_note_on_repetition(result: GateResult, before: dict[str, Any] | None, note: str) -> GateResult:
     """Reasons never repeat word for word without saying so: an agent that reads the same again may give up."""
-    if isinstance(result, Failed) and before is not None and before.get("reason") == result.reason:
-        return Failed(f"{result.reason}\n\n{note}", result.continuations)
-    return result
+    match result:
+        case Failed(reason, continuations) if before is not None and before.get("reason") == reason:
+            return Failed(f"{reason}\n\n{note}", continuations)
+        case CouldNotRun(why) if before is not None and before.get("reason") == why:
+            return replace(result, repetition=note)
+        case _:
+            return result

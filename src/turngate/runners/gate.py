@@ -15,7 +15,7 @@ from turngate.core.interpret import interpret
 from turngate.core.reports import HookFailed, Report, Returned
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception, quote_name
-from turngate.gates.answer import describe_could_not_run
+from turngate.gates.answer import strict_reason
 from turngate.gates.base import (
     CouldNotRun,
     Failed,
@@ -99,8 +99,8 @@ def decision_of(result: GateResult, name: str, *, strict: bool) -> Decision:
             return Allow(notice=f"gate {quote_name(name)}: {note}" if note else None)
         case Failed(reason, continuations):
             return Block(reason, continuations=continuations)
-        case CouldNotRun(why) if strict and not isinstance(result, InternalError):
-            return Block(describe_could_not_run(name, why))
+        case CouldNotRun() if strict and not isinstance(result, InternalError):
+            return Block(strict_reason(name, result))
         case CouldNotRun(why):
             return Fault(why)
         case LimitReached(reason):
