@@ -146,6 +146,16 @@ CASES: dict[str, dict[str, Case]] = {
             {"PLAN.md": PLAN},
             transcript=[PROMPT_1],
         ),
+        "tests that unittest does not find": Case(
+            block(
+                "chunk-1: its tests fail. Fix slug.py.\nno tests were run: write them as methods of unittest.TestCase"
+            ),
+            {
+                **chunk_files(slug=GOOD.format(name="slug")),
+                "tests/test_slug.py": "def test_slug():\n    assert 0\n",
+            },
+            transcript=[PROMPT_1],
+        ),
         "a chunk out of the project": Case(
             block("chunk-10: '../outside.py' is not a path in the project. Correct the plan."),
             {"PLAN.md": PLAN},

@@ -215,6 +215,32 @@ def test_a_session_that_is_resumed_or_replaced_continues_where_the_work_stands(
     )
 
 
+@pytest.mark.req("S3-58", "S3-60")
+def test_the_plan_that_was_approved_and_the_files_of_its_chunks_have_to_stay(
+    run: Callable[..., tuple[int, dict[str, Any]]], project: Path
+) -> None:
+    approve_plan(run)
+    assert run("implement", "/implement text", "--session", "implement")[0] == 0
+    plan = (project / PLAN).read_text()
+    lines = [line for line in plan.replace("[x] chunk-2", "[.] chunk-2").split("\n") if "chunk-3" not in line]
+    (project / PLAN).write_text("\n".join(lines))
+    (project / "slug.py").unlink()
+    code, result = run({"main": ["Done."]}, "Go on.", "--resume", "--session", "implement")
+    assert (code, reasons(result, "all-chunks")[0].split("\n")) == (
+        10,
+        [
+            "The plan is not complete:",
+            "- chunk-3 is no longer in the plan: restore it",
+            "- chunk-1 is not complete, these files are missing: slug.py",
+            "- the task is not marked as done: chunk-2: titles",
+        ],
+    )
+    (project / PLAN).unlink()
+    code, result = run({"main": ["Done."]}, "Go on.", "--resume", "--session", "implement")
+    gone = [f"- {name} is no longer in the plan: restore it" for name in CHUNKS]
+    assert (code, reasons(result, "all-chunks")[0].split("\n")) == (10, ["The plan is not complete:", *gone])
+
+
 @pytest.mark.req("S3-46")
 def test_a_session_that_implements_nothing_is_not_held_by_the_plan(
     run: Callable[..., tuple[int, dict[str, Any]]],

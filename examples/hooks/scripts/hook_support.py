@@ -164,7 +164,11 @@ def without_code(text: str) -> str:
 
 
 def open_tasks(plan: str) -> list[str]:
-    return re.findall(r"^\s*(?:[-*+]|\d+[.)])\s+\[ \]\s*(.*)$", without_code(plan), re.MULTILINE)
+    """Return the tasks that are not marked as done: `[x]`. Any other mark is open."""
+    found = re.findall(
+        r"^\s*(?:[-*+]|\d+[.)])\s+\[(.{0,2})\](?!\()\s*(.*)$", without_code(plan), re.MULTILINE
+    )
+    return [task for mark, task in found if mark not in ("x", "X")]
 
 
 def chunks(plan: str) -> list[Chunk]:
@@ -194,21 +198,27 @@ def run(command: list[str], project: Path) -> str | None:
         )
     except OSError as error:
         fail(f"{command[0]} cannot be run: {error.strerror}")
+    if re.search(r"^Ran 0 tests", done.stderr, re.MULTILINE):
+        return "no tests were run: write them as methods of unittest.TestCase"
     if done.returncode == 0:
         return None
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return "\n".join(lines[-MAX_REASON_LINES:]) or f"exit code {done.returncode}"
 
 
-def check_chunk(chunk: Chunk, project: Path) -> str | None:
-    """Return what is wrong with a chunk."""
+def missing_files(chunk: Chunk, project: Path) -> str | None:
+    """Return what is wrong with the files of a chunk."""
     try:
-        files = [inside(project, name) for name in (*chunk.files, *chunk.tests)]
+        missing = [name for name in (*chunk.files, *chunk.tests) if not inside(project, name).is_file()]
     except ValueError as error:
         return f"{chunk.name}: {error}. Correct the plan."
-    missing = [str(path.relative_to(project)) for path in files if not path.is_file()]
-    if missing:
-        return f"{chunk.name} is not complete, these files are missing: {', '.join(missing)}"
+    return f"{chunk.name} is not complete, these files are missing: {', '.join(missing)}" if missing else None
+
+
+def check_chunk(chunk: Chunk, project: Path) -> str | None:
+    """Return what is wrong with a chunk."""
+    if problem := missing_files(chunk, project):
+        return problem
     if output := run([sys.executable, "-m", "py_compile", *chunk.files], project):
         return f"{chunk.name}: lint fails.\n{output}"
     if output := run([sys.executable, "-m", "unittest", "-q", *chunk.tests], project):
