@@ -1,10 +1,12 @@
 """The gate `touched`: where some files have changed, others have to change with them, such as a changelog with the code."""
 
+from collections.abc import Sequence
+
 from turngate.core.globs import matches_globs
 from turngate.gates.base import Failed, Gate, GateContext, GateOption, GateResult, Passed
-from turngate.gates.changes import changed_paths, find_changes, record_files
+from turngate.gates.changes import changed_paths, find_changes, find_patches, record_files
 from turngate.gates.findings import list_findings
-from turngate.gates.git_output import show_path
+from turngate.gates.git_output import Change, show_path
 
 MAX_NAMES = 5
 
@@ -13,7 +15,10 @@ async def check_touched(context: GateContext) -> GateResult:
     """A file that both lists name is one of those that have to change. A file that was deleted was not kept up to date."""
     sources, documents = context.options["if"], context.options["then"]
     changes = await find_changes(context)
-    if any(matches_globs(documents, change.path) and change.kind != "deleted" for change in changes):
+    kept = [
+        change for change in changes if matches_globs(documents, change.path) and change.kind != "deleted"
+    ]
+    if await _has_new_content(context, kept):
         return Passed()
     causes = [path for path in changed_paths(changes, sources) if not matches_globs(documents, path)]
     if not causes:
@@ -24,6 +29,15 @@ async def check_touched(context: GateContext) -> GateResult:
         f"{list_findings([show_path(path) for path in causes], MAX_NAMES)}\n"
         f"Update {wanted} to match."
     )
+
+
+async def _has_new_content(context: GateContext, changes: Sequence[Change]) -> bool:
+    """Return whether one of the files has changed in more than its mode."""
+    modes = [each.path for each in changes if each.kind == "modified" and each.old_mode != each.mode]
+    if len(modes) < len(changes) or not modes:
+        return bool(changes)
+    patches = await find_patches(context, *(f":(literal){path}" for path in modes))
+    return patches is None or any(patch.lines for patch in patches.files)
 
 
 TOUCHED = Gate(

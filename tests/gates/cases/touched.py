@@ -62,6 +62,20 @@ CASES = [
         blocked("src/a.py"),
     ),
     GateCase(
+        "failed: only the mode of the changelog has changed",
+        WORDS,
+        changed({"src/a.py": ""}, lambda project: (project / "CHANGELOG.md").chmod(0o755)),
+        blocked("src/a.py"),
+    ),
+    GateCase(
+        "passed: the mode of the changelog has changed, and its content",
+        WORDS,
+        changed(
+            {"src/a.py": "", "CHANGELOG.md": "new\n"}, lambda project: (project / "CHANGELOG.md").chmod(0o755)
+        ),
+        {},
+    ),
+    GateCase(
         "failed: a file was moved away",
         WORDS,
         changed({}, runs_git("mv", "src/a.py", "a.py")),
