@@ -24,19 +24,24 @@ CHECKBOXES = {
         Task("one", False, ("H", "Sub")),
         Task("two", False, ("Other",)),
     ],
+    "- [.] one\n- [d] two\n- [  ] three\n- [\xa0] four\n- [..] five\n- [   ] six": [
+        Task(name, False) for name in ("one", "two", "three", "four", "five", "six")
+    ],
+    "- [x ] one\n- [ x] two\n- [✔\ufe0f] three": [Task(name, True) for name in ("one", "two", "three")],
+    # A block of code or a comment without an end hides nothing
+    "```\n- [ ] code\n```\n```sh\n- [ ] one\n~~~\n- [ ] two": [Task("one", False), Task("two", False)],
+    "<!-- a -->\n<!-- no end\n- [ ] one": [Task("one", False)],
     # What is not a task
     "```\n- [ ] code\n```": [],
     "````md\n```\n- [ ] code\n```\n````\n- [ ] one": [Task("one", False)],
     "~~~\n- [ ] code\n```\n~~~": [],
     "- item\n  ```\n  - [ ] code\n  ```\n- [ ] one": [Task("one", False)],
-    "```\n- [ ] code without an end": [],
     "`` ` `` and ```inline``` code\n- [ ] one": [Task("one", False)],
     "text\n\n    - [ ] indented code": [],
     "> - [ ] quoted\n  > - [ ] quoted": [],
     "<!-- - [ ] a -->\n<!--\n- [ ] b\n-->- [ ] c": [Task("c", False)],
     "- [ ] one <!-- note -->": [Task("one", False)],
-    "<!-- no end\n- [ ] a": [],
-    "- [link](x)\n- [a] footnote\n- [1] footnote\n[ ] no list\n-[ ] no blank\ntext - [ ] in a line": [],
+    "- [link](x)\n- [1] reference\n- [UI] label\n- [x](link)\n[ ] no list\n-[ ] no blank\ntext - [ ] in a line": [],
     "": [],
 }
 

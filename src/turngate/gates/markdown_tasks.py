@@ -1,7 +1,7 @@
 """The tasks of a Markdown file: checkboxes, and for a plan also a status below a heading or in a table."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from turngate.core.text import one_line
@@ -28,22 +28,22 @@ _FENCE = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _CODE_INDENT = re.compile(r"(?: {4}| {0,3}\t)")
-_CHECKBOX = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\[([^\w\]]|[xXo]|\s{0,3})\](?:\s+(.*))?$")
+_CHECKBOX = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\[(.{0,2}|\s{3})\](?:\s+(.*))?$")
 _CLOSED_MARKS = "xX✓✔✅☑-"  # - stands for a task that was dropped
 _EMPHASIS = re.compile(r"[*_`]{1,3}")
 
 
 def read_checkboxes(text: str) -> list[Task]:
     """Return the items with a checkbox: `- [ ]`, `* [x]`, `1. [ ]`."""
-    return [task for line in read_lines(text) if (task := _checkbox(line)) is not None]
+    return [task for line in _read_lines(text, hides_rest=False) if (task := _checkbox(line)) is not None]
 
 
 def read_plan(text: str) -> list[Task]:
     """Return the items with a checkbox, and what has a status: `Status: pending`, a heading, the row of a table."""
-    return [*_read_plan(read_lines(text))]
+    return [*_read_plan(_read_lines(text, hides_rest=False))]
 
 
-def _read_plan(lines: Sequence[Line]) -> Iterator[Task]:
+def _read_plan(lines: Iterable[Line]) -> Iterator[Task]:
     column: int | None = None  # of the status, in the table that is read
     for line in lines:
         cells = _cells(line.text)
@@ -67,27 +67,26 @@ def section(tasks: Sequence[Task], heading: str) -> list[Task]:
 
 def has_heading(text: str, heading: str) -> bool:
     wanted = plain(heading.lstrip("#")).casefold()
-    return any(line.is_heading and line.headings[-1].casefold() == wanted for line in read_lines(text))
+    lines = _read_lines(text, hides_rest=False)
+    return any(line.is_heading and line.headings[-1].casefold() == wanted for line in lines)
 
 
 def read_lines(text: str) -> list[Line]:
     """Return the lines that count, with the headings above them."""
-    return [*_read_lines(text)]
+    return [*_read_lines(text, hides_rest=True)]
 
 
-def _read_lines(text: str) -> Iterator[Line]:
+def _read_lines(text: str, *, hides_rest: bool) -> Iterator[Line]:
+    """Yield the lines that count. `hides_rest`: a block of code or a comment without an end reaches to the end."""
     headings: list[tuple[int, str]] = []
     names: tuple[str, ...] = ()
     fence = ""  # the mark that began a block of code
     in_list = False
-    for raw in _without_comments(text).splitlines():
-        mark = _FENCE.match(raw)
-        if fence:
-            if mark and mark[1].startswith(fence) and not mark[2].strip():
-                fence = ""
-            continue
-        if mark and not (mark[1][0] == "`" and "`" in mark[2]):
-            fence = mark[1]
+    lines = _without_comments(text, hides_rest=hides_rest).splitlines()
+    last = len(lines) if hides_rest else _unclosed_fence(lines)
+    for number, raw in enumerate(lines):
+        was_code, fence = fence, _next_fence(raw, fence) if number < last else ""
+        if was_code or fence:
             continue
         stripped = raw.strip()
         is_item = _LIST_ITEM.match(raw) is not None
@@ -105,6 +104,24 @@ def _read_lines(text: str) -> Iterator[Line]:
             yield Line(raw, names, heading is not None)
 
 
+def _next_fence(line: str, fence: str) -> str:
+    """Return the mark of the block of code that goes on after a line, given that of the block that it is in."""
+    mark = _FENCE.match(line)
+    if fence:
+        return "" if mark and mark[1].startswith(fence) and not mark[2].strip() else fence
+    return mark[1] if mark and not (mark[1][0] == "`" and "`" in mark[2]) else ""
+
+
+def _unclosed_fence(lines: Sequence[str]) -> int:
+    """Return the number of the line that begins a block of code without an end, or the number of lines."""
+    fence, start = "", 0
+    for number, line in enumerate(lines):
+        was_code, fence = fence, _next_fence(line, fence)
+        if fence and not was_code:
+            start = number
+    return start if fence else len(lines)
+
+
 def _heading_text(text: str) -> str:
     """Return the text without the marks that may close a heading: `# Title #`."""
     text = text.strip()
@@ -112,14 +129,14 @@ def _heading_text(text: str) -> str:
     return plain(closed if closed[-1:].isspace() or not closed else text)
 
 
-def _without_comments(text: str) -> str:
-    """Remove HTML comments; one that has no end reaches to the end, as browsers show it."""
+def _without_comments(text: str, *, hides_rest: bool) -> str:
+    """Remove HTML comments; one that has no end reaches to the end, as browsers show it, if it `hides_rest`."""
     parts, place = [], 0
     while (start := text.find("<!--", place)) >= 0:
         end = text.find("-->", start + 4)
         parts.append(text[place:start])
         if end < 0:
-            return "".join(parts)
+            return "".join(parts if hides_rest else [*parts, text[start + 4 :]])
         parts.append("\n" * text.count("\n", start, end))
         place = end + 3
     return "".join([*parts, text[place:]])
@@ -132,10 +149,18 @@ def plain(text: str) -> str:
 
 def _checkbox(line: Line) -> Task | None:
     found = _CHECKBOX.match(line.text)
-    if not found:
+    is_done = _is_checked(found[1]) if found else None
+    if not found or is_done is None:
         return None
-    is_done = found[1] != "" and found[1] in _CLOSED_MARKS
     return Task(one_line(found[2] or "", MAX_TASK_CHARS) or "(without a name)", is_done, line.headings)
+
+
+def _is_checked(mark: str) -> bool | None:
+    """Return what a mark means, or None if it is a reference such as `[1]` or a label such as `[UI]`."""
+    mark = mark.replace("\ufe0f", "").strip()
+    if mark.isdecimal() or (len(mark) > 1 and mark.isalnum()):
+        return None
+    return mark != "" and mark in _CLOSED_MARKS
 
 
 # The status of a task in words
@@ -176,9 +201,9 @@ def _marked_heading(line: Line) -> Task | None:
     if not line.is_heading:
         return None
     name = line.headings[-1]
-    box = re.match(r"\[(.?)\]\s+(.+)", name)
-    if box:
-        return Task(box[2], box[1] != "" and box[1] in _CLOSED_MARKS, line.headings[:-1])
+    box = re.match(r"\[(.{0,2})\]\s+(.+)", name)
+    if box and (is_done := _is_checked(box[1])) is not None:
+        return Task(box[2], is_done, line.headings[:-1])
     found = _HEADING_STATUS.match(name)
     done = _is_done(found[2] or found[3]) if found else None
     return None if found is None or done is None else Task(found[1], done, line.headings[:-1])
