@@ -22,8 +22,11 @@ MAX_ANSWER_CHARS = 200_000  # of its end, where a promise is made
 _TAG = re.compile(r"<promise>(.{0,1000}?)</promise>", re.DOTALL)
 _INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 _LINE_START = re.compile(r"\s*(?:#{1,6}|[-*+]|\d{1,9}[.)])\s+")
+# Also as Chinese, Japanese and Spanish write it.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
-_EDGES = " \t*_.!¡。！"  # emphasis and what ends a sentence
+_EDGES = " \t*_.!¡。！"  # emphasis, and what begins or ends a sentence
+_BEFORE_TAG = re.compile(r"(?:^|[.!?:。！？])[\s*_]*$")
+_AFTER_TAG = re.compile(r"[\s*_]*(?:$|[^\w\s,;?？]|[A-Z])")
 
 
 async def check_until(context: GateContext) -> GateResult:
@@ -50,11 +53,20 @@ def has_promise(answer: str, promise: str) -> bool:
     lines = [line.text for line in read_lines(answer[-MAX_ANSWER_CHARS:])]
     if "`" not in promise:
         lines = [_INLINE_CODE.sub("`", line) for line in lines]
-    if any(one_line(text) == promise for text in _TAG.findall("\n".join(lines))):
+    if _has_tag("\n".join(map(_without_mark, lines)), promise):
         return True
     wanted = promise.strip(_EDGES)
     sentences = (part for line in lines for part in _SENTENCE_END.split(_without_mark(line)))
     return any(one_line(sentence).strip(_EDGES) == wanted for sentence in sentences)
+
+
+def _has_tag(text: str, promise: str) -> bool:
+    """Return whether a tag holds the promise, as a sentence of its own and not as a part of one."""
+    for tag in _TAG.finditer(text):
+        before, after = text[: tag.start()].rpartition("\n")[2], text[tag.end() :].partition("\n")[0]
+        if one_line(tag[1]) == promise and _BEFORE_TAG.search(before) and _AFTER_TAG.match(after):
+            return True
+    return False
 
 
 def _without_mark(line: str) -> str:
