@@ -83,6 +83,6 @@ def _repository(folder: str, files: int) -> str:
         with open(name, "w", encoding="utf-8") as file:
             file.write(f"{number}\n" * 20)
     git = ["git", "-c", "user.name=b", "-c", "user.email=b@example.org"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "files"]):
+    for words in (["init", "-q"], ["config", "gc.auto", "0"], ["add", "-A"], ["commit", "-q", "-m", "files"]):
         subprocess.run([*git, *words], cwd=project, check=True)
     return project
