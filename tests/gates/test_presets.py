@@ -91,6 +91,10 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {"requirements.txt": "pytest==8.0\n", ".venv/bin/pytest": ""},
         {"tests": ".venv/bin/pytest -q"},
     ),
+    "python with pytest in its own environment only": (
+        {"tests/test_prices.py": "", "venv/bin/pytest": ""},
+        {"tests": "venv/bin/pytest -q"},
+    ),
     "python without pytest": (
         {"tests/test_prices.py": ""},
         {"tests": "python3 -m unittest discover -s tests"},

@@ -1,5 +1,6 @@
 """The gate `command`: holds the stop until a command passes."""
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -72,10 +73,15 @@ def show_command(command: CommandHook) -> str:
     return one_line(text, MAX_COMMAND_CHARS)
 
 
+_RAN_NO_TEST = re.compile(r"^Ran 0 tests in ", re.MULTILINE)  # of unittest
+
+
 def _result(report: Exited | TimedOut) -> GateResult:
     match report:
         case TimedOut(seconds):
             return CouldNotRun(f"it did not end within {seconds:.3g} s")
+        case Exited(code=0 | 5) if _RAN_NO_TEST.search(report.stderr):  # 5: since Python 3.12
+            return CouldNotRun("it ran no test: unittest runs only the methods of a unittest.TestCase")
         case Exited(code=0):
             return Passed()
         case Exited(signal=int(number)):

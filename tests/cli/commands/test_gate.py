@@ -14,6 +14,7 @@ from tests.support.cli import TURNGATE, turngate
 from tests.support.gates import answer_of_process, claude_input, could_not_run
 from tests.support.git_projects import write
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.cli.commands import gate_engine
 from turngate.cli.hook_stdin import NOT_JSON, TOO_LONG
 from turngate.gates.runner import STILL
 
@@ -361,6 +362,20 @@ def test_the_own_limit_is_below_that_of_the_hook(project: Path, monkeypatch: pyt
     monkeypatch.setenv("TURNGATE_HOOK_TIMEOUT", "1")
     answer = could_not_run("command", "it did not end within 0.9 s")
     assert answer_of_process(("--", "sleep", "600"), claude_input(project)) == (0, answer, "")
+
+
+@pytest.mark.parametrize(
+    ("environ", "seconds"),
+    [({}, 55), ({"CLAUDE_PROJECT_DIR": "/p"}, 540), ({"TURNGATE_HOOK_TIMEOUT": "100"}, 90)],
+)
+def test_the_own_limit_is_that_of_the_agent_program(
+    environ: dict[str, str], seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CLAUDE_PROJECT_DIR", "TURNGATE_HOOK_TIMEOUT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert gate_engine._time_limit() == seconds
 
 
 @pytest.mark.req("X-37")

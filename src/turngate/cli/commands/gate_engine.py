@@ -40,7 +40,8 @@ from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 
 EXIT_PASSED, EXIT_NOT_PASSED, EXIT_BLOCK = 0, 1, 2  # 2: only for a block, and only with --exit-code
-DEFAULT_TIMEOUT_S = 55.0  # below the 60 s that agent programs give a hook
+DEFAULT_TIMEOUT_S = 55.0  # below the 60 s that most agent programs give a hook
+CLAUDE_TIMEOUT_S = 540.0  # Claude Code gives it 600 s
 OWN_SHARE = 0.9  # of the time that Turngate gives the hook
 STARTS = ("SessionStart", "SubagentStart")  # a gate records what is there
 
@@ -114,7 +115,7 @@ def _time_limit() -> float:
     try:
         seconds = float(os.environ[HOOK_TIMEOUT])
     except (KeyError, ValueError):
-        return DEFAULT_TIMEOUT_S
+        return CLAUDE_TIMEOUT_S if "CLAUDE_PROJECT_DIR" in os.environ else DEFAULT_TIMEOUT_S
     return seconds * OWN_SHARE if 0 < seconds < MAX_TIMEOUT_S else DEFAULT_TIMEOUT_S
 
 
