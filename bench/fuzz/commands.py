@@ -151,6 +151,22 @@ def run_here(argv: list[str], stdin: bytes = b"") -> Ended:
         return Ended(code, out.read(), err.read())
 
 
+def run_process(argv: list[str], stdin: bytes = b"") -> Ended:
+    """Run a command in a new process of Python, which has loaded none of the modules of this one."""
+    words = [word.encode("utf-8", "replace").decode() for word in argv]  # what a program can be given
+    done = subprocess.run(
+        [sys.executable, "-m", "turngate", *words],
+        input=stdin,
+        cwd=project(),
+        env=environment(),
+        capture_output=True,
+        timeout=PROCESS_TIMEOUT_S,
+        check=False,
+    )
+    out, err = (stream.decode("utf-8", "replace") for stream in (done.stdout, done.stderr))
+    return Ended(done.returncode, out, err)
+
+
 @contextlib.contextmanager
 def _streams(stdin: bytes) -> Iterator[tuple[Any, Any]]:
     saved = sys.stdin, sys.stdout, sys.stderr
@@ -220,20 +236,7 @@ def check_arguments(value: Arguments) -> None:
 
 def check_process(value: Arguments) -> None:
     forget_sessions()
-    words = [word.encode("utf-8", "replace").decode() for word in value.argv]  # what a program can be given
-    done = subprocess.run(
-        [sys.executable, "-m", "turngate", *words],
-        input=value.stdin,
-        cwd=project(),
-        env=environment(),
-        capture_output=True,
-        timeout=PROCESS_TIMEOUT_S,
-        check=False,
-    )
-    ended = Ended(
-        done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
-    )
-    assert_documented(ended, printable=False)
+    assert_documented(run_process(value.argv, value.stdin), printable=False)
 
 
 # Journals and stored sessions

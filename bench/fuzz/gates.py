@@ -5,10 +5,11 @@ An accidental block holds an agent forever, because it cannot do anything about 
 
 import json
 import os
+from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
-from bench.fuzz.commands import MAX_CPU_S, Ended, forget_sessions, project, run_here
+from bench.fuzz.commands import MAX_CPU_S, Ended, forget_sessions, project, run_here, run_process
 from bench.fuzz.files import write
 from bench.fuzz.target import Target
 from bench.fuzz.values import damaged, dumps, json_value, some, text
@@ -125,12 +126,20 @@ def _state(random: Random) -> object:
 
 
 def check_call(value: GateInput) -> None:
+    _check_with(run_here, value)
+
+
+def check_process(value: GateInput) -> None:
+    """A new process has not loaded `json`, nor anything else that an earlier input needed."""
+    _check_with(run_process, value)
+
+
+def _check_with(run: Callable[[list[str], bytes], Ended], value: GateInput) -> None:
     forget_sessions()
     argv = ["gate", *value.words]
-    first = run_here(argv, value.stdin)
-    _assert_no_accident(value, first)
+    _assert_no_accident(value, run(argv, value.stdin))
     _replace_states(value.state)
-    _assert_no_accident(value, run_here(argv, value.stdin))
+    _assert_no_accident(value, run(argv, value.stdin))
 
 
 def _replace_states(data: bytes) -> None:
@@ -145,7 +154,7 @@ def _assert_no_accident(value: GateInput, ended: Ended) -> None:
     assert ended.code in ((0, 1, 2) if "--exit-code" in own else (0, 1)), (
         f"exit code {ended.code}: {ended.err[:300]}"
     )
-    assert "internal error" not in ended.err, ended.err[:600]
+    assert "internal error: " not in ended.err, ended.err[:600]
     assert ended.code == 0 or not ended.out.startswith("{"), f"exit code {ended.code} with JSON on stdout"
     name = own[0] if own and own[0] in GATES else "command"
     if name == "command" and "--strict" not in own:
@@ -153,4 +162,7 @@ def _assert_no_accident(value: GateInput, ended: Ended) -> None:
         assert not ended.out.startswith("{") or "decision" not in json.loads(ended.out), ended.out
 
 
-TARGETS = (Target("gates", make_call, check_call, MAX_CPU_S),)
+TARGETS = (
+    Target("gates", make_call, check_call, MAX_CPU_S),
+    Target("gate-processes", make_call, check_process, MAX_CPU_S),
+)

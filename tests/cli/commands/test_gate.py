@@ -262,6 +262,29 @@ def test_what_is_not_a_hooks_input_is_answered_in_words(project: Path, stdin: st
     assert turngate("gate", "--project", str(project), "--", "true", stdin=stdin) == answer
 
 
+@pytest.mark.parametrize(
+    "stdin", ["{broken", '{"session_id": "s",', '{"session_id": "s",}', '{"session_id": NaN}', "{" * 100_000]
+)
+@pytest.mark.parametrize("command", ["true", "false"])
+def test_a_new_process_answers_damaged_json_in_words(project: Path, stdin: str, command: str) -> None:
+    """It has not loaded `json`, whose scanner then has no exception to raise."""
+    done = subprocess.run(
+        [*TURNGATE, "gate", "--", command],
+        cwd=project,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_TIMEOUT_S,
+    )
+    answer = {"true": (0, "passed"), "false": (1, "failed\n`false`: exit code 1")}[command]
+    assert (done.returncode, done.stdout, done.stderr) == (
+        answer[0],
+        f'gate "command": {answer[1]}\n',
+        f"turngate gate: {NOT_JSON}\n",
+    )
+
+
 def test_a_hook_input_of_70_megabytes_is_not_read(project: Path, tmp_path: Path) -> None:
     long = tmp_path / "long.json"
     long.write_text('{"session_id": "' + "x" * 70_000_000 + '"}')
