@@ -10,7 +10,6 @@ from turngate.gates.runner import UNCHANGED
 
 
 @pytest.mark.req("T-6")
-@pytest.mark.req("S3-40")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_checklist(case: GateCase, project: Path) -> None:
     check_case(case, project)

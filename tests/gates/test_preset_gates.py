@@ -36,7 +36,6 @@ def test_a_failing_test_is_named(project: Path) -> None:
     assert "AssertionError: 1 != 2" in reason
 
 
-@pytest.mark.req("S3-39", "T-1")
 @pytest.mark.parametrize(
     ("npm", "answer"),
     [

@@ -241,7 +241,6 @@ def test_the_plan_that_was_approved_and_the_files_of_its_chunks_have_to_stay(
     assert (code, reasons(result, "all-chunks")[0].split("\n")) == (10, ["The plan is not complete:", *gone])
 
 
-@pytest.mark.req("S3-46")
 def test_a_session_that_implements_nothing_is_not_held_by_the_plan(
     run: Callable[..., tuple[int, dict[str, Any]]],
 ) -> None:
