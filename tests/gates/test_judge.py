@@ -8,8 +8,17 @@ from typing import Any
 import pytest
 
 from tests.gates.cases.checklist import RUNNING
+from tests.gates.cases.judge import CASES, NO, QUESTION, YES
 from tests.support.builders import settings, stop_event, write_settings
-from tests.support.gates import answer_of_process, answer_with_shell, blocked, claude_input, could_not_run
+from tests.support.gates import (
+    GateCase,
+    answer_of_process,
+    answer_with_shell,
+    blocked,
+    claude_input,
+    could_not_run,
+    run_case_as_process,
+)
 from tests.support.transcripts import talk
 from turngate.core.decisions import Allow, Block, Decision, Fault
 from turngate.core.hooks import GateHook
@@ -18,9 +27,10 @@ from turngate.models.scripted import ScriptedModel
 from turngate.ports import World
 from turngate.shells.local import LocalShell
 
-YES = '{"ok": true, "reason": "they ran"}'
-NO = '{"ok": false, "reason": "run the tests"}'
-QUESTION = "Did the tests run?"
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_judge(case: GateCase, project: Path) -> None:
+    assert run_case_as_process(case, project) == (0, case.answer, "")
 
 
 def script(project: Path, *answers: str) -> str:

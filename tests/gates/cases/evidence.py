@@ -1,7 +1,7 @@
 """The cases of the gate `evidence`.
 
-It reads only the transcript, so that a project without git, names of files, the output of its own commands and a timeout
-do not apply.
+It reads only the transcript, so that a project without git, names of files and a timeout do not apply; output is that of
+commands of the agent.
 """
 
 from typing import Any
@@ -26,6 +26,7 @@ def unbacked(what: str, run: str = "`pytest -q`", claim: str = CLAIM) -> dict[st
 NOTHING = unbacked("no command in this session has checked that", "the tests")
 TOO_EARLY = "`pytest -q` was run before the last edit, of /p/src/a.py"
 WORDS = ("evidence",)
+BINARY = bytes(range(256)).decode("utf-8", "replace")
 
 CASES = (
     GateCase("a claim that a command backs", WORDS, ends(talk().edits("/p/src/a.py").runs("pytest -q")), {}),
@@ -145,6 +146,30 @@ CASES = (
         WORDS,
         ends(talk(), background_tasks=RUNNING),
         {"systemMessage": 'gate "evidence": not checked, because a task runs in the background'},
+    ),
+    GateCase(
+        "10 MB of output of another command",
+        WORDS,
+        ends(talk().runs("pytest -q").runs("make", "line\n" * 2_000_000)),
+        {},
+    ),
+    GateCase(
+        "10 MB of output of the command are not read, and no evidence",
+        WORDS,
+        ends(talk().runs("pytest -q", "line\n" * 2_000_000 + "12 passed")),
+        unbacked("`pytest -q` did not succeed"),
+    ),
+    GateCase(
+        "binary output of the command",
+        WORDS,
+        ends(talk().runs("pytest -q", BINARY + "12 passed")),
+        {},
+    ),
+    GateCase(
+        "binary output of a command that failed",
+        WORDS,
+        ends(talk().runs("pytest -q", BINARY, code=1)),
+        unbacked("`pytest -q` did not succeed"),
     ),
     GateCase(
         "wrong types and broken lines",

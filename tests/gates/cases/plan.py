@@ -1,4 +1,4 @@
-"""The cases of the gate `plan`. What it has in common with `checklist` is in the cases of that gate."""
+"""The cases of the gate `plan`. It runs only what `checklist` runs: see the cases there for globs and folders."""
 
 from tests.gates.cases.checklist import RUNNING, project_with
 from tests.support.gates import GateCase, blocked, could_not_run
@@ -40,6 +40,12 @@ STATUS_REASON = (
     "2 of 3 tasks of PLAN.md are open:\n- Task 2: Printer has the status pending (Task 2: Printer)\n"
     "- Task 3: Docs (Plan)\nComplete them and update the plan."
 )
+
+
+def one_open(name: str, task: str) -> dict[str, object]:
+    return blocked(f"1 of 1 tasks of {name} is open:\n- {task}\nComplete it and update the plan.")
+
+
 PAUSE = ("plan", "--pause-between-phases", "PLAN.md")
 
 CASES = (
@@ -82,6 +88,30 @@ CASES = (
         ("plan", "PLAN.md", "--strict"),
         project_with({}),
         blocked('gate "plan" could not run: there is no file PLAN.md in the project'),
+    ),
+    GateCase(
+        "a blank and a line break in a name",
+        ("plan", "my plan\n.md"),
+        project_with({"my plan\n.md": "- [ ] a\n"}),
+        one_open('"my plan\\n.md"', "a"),
+    ),
+    GateCase(
+        "10 MB",
+        ("plan", "PLAN.md"),
+        project_with({"PLAN.md": ("x" * 9_999 + "\n") * 1_000 + "- [ ] last\n"}),
+        one_open("PLAN.md", "last"),
+    ),
+    GateCase(
+        "binary content",
+        ("plan", "PLAN.md"),
+        project_with({"PLAN.md": bytes(range(256)) * 100 + b"\n- [ ] a\xff\n"}),
+        one_open("PLAN.md", "a\ufffd"),
+    ),
+    GateCase(
+        "its own timeout",
+        ("plan", "--timeout", "0.001", "PLAN.md"),
+        project_with({"PLAN.md": PLAN}),
+        could_not_run("plan", "PLAN.md cannot be read within 0.001 s"),
     ),
     GateCase(
         "a waiting agent is left alone",

@@ -1,4 +1,4 @@
-"""The gates `tests`, `lint`, `types` and `build`. They share the gate `command`, whose table has the cases of output."""
+"""The gates `tests`, `lint`, `types` and `build`. A command that is found runs as that of the gate `command`."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -91,6 +91,32 @@ CASES = (
         ("tests", "--if-changed", "src/**"),
         lambda project: make_repository(project, make("test", "exit 1")),
         {"systemMessage": 'gate "tests": nothing to check: no file that matches src/** has changed'},
+    ),
+    GateCase(
+        "nothing changed, without git",
+        ("tests", "--if-changed", "src/**"),
+        project_with({}),
+        {"systemMessage": 'gate "tests": nothing to check: no file that matches src/** has changed'},
+        start=project_with({**make("test", "exit 1"), "src/a.py": ""}),
+    ),
+    GateCase(
+        "a file has changed, without git",
+        ("tests", "--if-changed", "src/**"),
+        project_with({"src/a b\nc.py": "x"}),
+        blocked("`make test`: exit code 2\nmake: *** [Makefile:2: test] Error 1"),
+        start=project_with({**make("test", "exit 1"), "src/a.py": ""}),
+    ),
+    GateCase(
+        "10 MB of output",
+        ("lint",),
+        project_with(make("lint", "head -c 10000000 /dev/zero | tr '\\0' x; echo; exit 1")),
+        blocked("`make lint`: exit code 2\n" + "x" * 399 + "…\nmake: *** [Makefile:2: lint] Error 1"),
+    ),
+    GateCase(
+        "binary output",
+        ("lint",),
+        project_with(make("lint", "printf 'a\\000\\377\\033[31mb\\n'; exit 1")),
+        blocked("`make lint`: exit code 2\na\ufffdb\nmake: *** [Makefile:2: lint] Error 1"),
     ),
     GateCase(
         "only failures of the session's start",

@@ -1,7 +1,7 @@
 """The cases of the gate `todos`.
 
-It reads only the transcript, so that a project without git, names of files, the output of commands and a timeout do not
-apply.
+It reads only the transcript, so that a project without git, names of files and a timeout do not apply; output is that of
+commands of the agent.
 """
 
 import json
@@ -65,6 +65,7 @@ MANY_REASON = "\n".join(
         "Finish them and update the list; remove what is no longer needed.",
     ]
 )
+BINARY = bytes(range(256)).decode("utf-8", "replace")
 QUOTED = json.dumps({"name": "TodoWrite", "input": OPEN_TWO})
 
 CASES = (
@@ -181,6 +182,22 @@ CASES = (
             .raw(
                 b'{"type":"assistant","message":{"role":"assistant","content":[{"type":"tool_use","name":"TodoWrite"'
             )
+        ),
+        {},
+    ),
+    GateCase(
+        "10 MB of output of a command after the list",
+        ("todos",),
+        with_transcript(
+            talk().calls("TodoWrite", OPEN_TWO).raw(talk().runs("make", "line\n" * 2_000_000).lines[-1])
+        ),
+        blocked(OPEN_TWO_REASON),
+    ),
+    GateCase(
+        "binary output of a command that quotes a list",
+        ("todos",),
+        with_transcript(
+            talk().calls("TodoWrite", DONE).runs("cat x", BINARY + QUOTED).raw(QUOTED.encode() + b"\0\xff")
         ),
         {},
     ),

@@ -1,4 +1,4 @@
-"""The cases of the gate `until`. Its command is run as that of the gate `command`: see the cases there for its output."""
+"""The cases of the gate `until`. It reads no file of the project but through its command."""
 
 from typing import Any
 
@@ -58,6 +58,18 @@ CASES = (
         (*WORDS, "--strict", "--timeout", "1", "--", "sleep 60"),
         says("DONE"),
         blocked('gate "until" could not run: it did not end within 1 s'),
+    ),
+    GateCase(
+        "10 MB of output of the proof",
+        (*WORDS, "--", "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo 'E   assert 1 == 2'; exit 1"),
+        says("DONE"),
+        blocked(proof("exit code 1\n" + "x" * 399 + "…\nE   assert 1 == 2")),
+    ),
+    GateCase(
+        "binary output of the proof",
+        (*WORDS, "--", "printf 'a\\000\\377\\033[31mb\\n'; exit 1"),
+        says("DONE"),
+        blocked(proof("exit code 1\na\ufffdb")),
     ),
     GateCase(
         "without a promise nothing is proven",
