@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.builders import write_settings
 from turngate.cli.main import main
+from turngate.doctor.broken_sources import broken_sources
 from turngate.doctor.planted_gates import why_no_failure
 from turngate.gates.all_gates import GATES
 
@@ -26,6 +27,7 @@ class Sample(NamedTuple):
     entry: dict[str, Any]  # of the settings
     blocks: str
     setup: Callable[[Path], None] = lambda _: None
+    is_limit: bool = False  # it ends the turn
 
 
 def with_test(project: Path) -> None:
@@ -86,20 +88,21 @@ SAMPLES = {
     "outputs": Sample(
         "outputs 'out/*.md'", {"gate": "outputs", "options": {"globs": ["out/*.md"]}}, "empty output"
     ),
+    "judge": Sample(
+        "judge --prompt 'Is it done?'",
+        {"gate": "judge", "options": {"prompt": "Is it done?"}},
+        "a stop to which the judge says no (a scripted judge: the model itself was not asked)",
+    ),
+    "budget": Sample(
+        "budget --tokens 1000 --minutes 30 --turns 5",
+        {"gate": "budget", "options": {"tokens": 1000, "minutes": 30, "turns": 5}},
+        "a conversation over its limit of tokens, a conversation over its limit of minutes and "
+        "a conversation over its limit of turns",
+        is_limit=True,
+    ),
 }
-# Not gates that hold a stop, or not without a model.
-NAMED = {
-    "budget": "it is a limit: it ends the turn, and does not block",
-    "judge": "it asks a model",
-    "notify": "it is an observer: it never blocks",
-    "archive": "it is an observer: it never blocks",
-    "log": "it is an observer: it never blocks",
-}
-
-
+OBSERVERS = ("notify", "archive", "log")
 ENTRIES: dict[str, dict[str, Any]] = {
-    "budget": {"gate": "budget", "options": {"turns": 5}},
-    "judge": {"gate": "judge", "options": {"prompt": "Is it done?"}},
     "archive": {"gate": "archive", "options": {"to": "archive"}},
     "log": {"gate": "log", "options": {"file": "log.jsonl"}},
 }
@@ -127,40 +130,141 @@ def prove(project: Path, hook: dict[str, Any], capsys: pytest.CaptureFixture[str
     return code, lines[lines.index("Proofs, each in a copy of the project") + 1]
 
 
-def proved(blocks: str) -> tuple[int, str]:
-    return 0, f'  proved         Stop[0].hooks[0] "gate": blocks {blocks}'
+def proved(blocks: str, *, is_limit: bool = False) -> tuple[int, str]:
+    what = f"ends the turn with {blocks}, as a limit does" if is_limit else f"blocks {blocks}"
+    return 0, f'  proved         Stop[0].hooks[0] "gate": {what}'
 
 
-def test_every_gate_has_a_failure_or_is_named() -> None:
-    """A gate is in one of these tables, or cannot be proved."""
-    unknown = {name for name, gate in GATES.items() if why_no_failure(gate) not in (None, NAMED.get(name))}
-    assert (unknown, set(GATES) - {*SAMPLES, *NAMED}) == (set(), set())
+def cannot_prove(why: str) -> tuple[int, str]:
+    return 0, f'  cannot prove   Stop[0].hooks[0] "gate": {why}'
 
 
-@pytest.mark.parametrize("name", [name for name in GATES if name not in NAMED])
+def test_every_gate_is_proved_or_is_an_observer() -> None:
+    """The tests below prove each gate of SAMPLES, as a command and in the settings."""
+    unproved = {name for name, gate in GATES.items() if why_no_failure(gate) is not None}
+    assert (unproved, {*SAMPLES}) == ({*OBSERVERS}, {*GATES} - {*OBSERVERS})
+    assert all(GATES[name].is_observer for name in OBSERVERS)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
 def test_a_gate_in_a_command_is_shown_to_block(
     name: str, repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sample = SAMPLES[name]
     sample.setup(repository)
     hook = {"type": "command", "command": f"{TURNGATE} gate {sample.words}"}
-    assert prove(repository, hook, capsys) == proved(sample.blocks)
+    assert prove(repository, hook, capsys) == proved(sample.blocks, is_limit=sample.is_limit)
 
 
-@pytest.mark.parametrize("name", [name for name in GATES if name not in NAMED])
+@pytest.mark.parametrize("name", SAMPLES)
 def test_a_gate_in_the_settings_is_shown_to_block(
     name: str, repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sample = SAMPLES[name]
     sample.setup(repository)
-    assert prove(repository, {"type": "gate", **sample.entry}, capsys) == proved(sample.blocks)
+    hook = {"type": "gate", **sample.entry}
+    assert prove(repository, hook, capsys) == proved(sample.blocks, is_limit=sample.is_limit)
 
 
-@pytest.mark.parametrize("name", [name for name in GATES if name in NAMED])
-def test_what_is_not_a_gate_is_named(name: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", OBSERVERS)
+def test_an_observer_is_named(name: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hook = {"type": "gate", **ENTRIES.get(name, {"gate": name})}
     _, line = prove(repository, hook, capsys)
-    assert line == f'  cannot prove   Stop[0].hooks[0] "gate": {NAMED[name]}'
+    assert (0, line) == cannot_prove("it is an observer: it never blocks")
+
+
+@pytest.mark.parametrize("limit", [{"maxIterations": 1}, {"maxIterations": 5, "maxMinutes": 0}], ids=str)
+def test_until_is_a_limit_in_its_last_iteration(
+    limit: dict[str, int], repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook = {"type": "gate", "gate": "until", "options": {"promise": "FINISHED", **limit}}
+    assert prove(repository, hook, capsys) == proved("an answer without the promise", is_limit=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tokens": 1}, {"turns": 1}, {"minutes": 5}, {"tokens": 9, "turns": 1, "perPrompt": True}],
+    ids=str,
+)
+def test_each_limit_of_a_budget_ends_the_turn(
+    options: dict[str, int], repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [name for name in options if name != "perPrompt"]
+    over = " and ".join(f"a conversation over its limit of {name}" for name in names)
+    hook = {"type": "gate", "gate": "budget", "options": options}
+    assert prove(repository, hook, capsys) == proved(over, is_limit=True)
+
+
+def test_the_judge_of_the_settings_is_not_asked(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would need a network, or has a script of one answer."""
+    hook = {"type": "gate", **SAMPLES["judge"].entry}
+    hook["options"] = {**hook["options"], "model": "scripted:/no/such/file.json"}
+    assert prove(repository, hook, capsys) == proved(SAMPLES["judge"].blocks)
+
+
+def test_a_judge_without_its_question_is_not_proved(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook = {"type": "gate", "gate": "judge", "options": {"promptFile": "none.md"}}
+    why = "it does not work in a copy of the project: there is no file none.md in the project"
+    assert prove(repository, hook, capsys)[1] == cannot_prove(why)[1]
+
+
+@pytest.mark.parametrize(
+    ("gate", "options", "why"),
+    [
+        ("checklist", {"files": ["none.md"]}, "there is no file none.md in the project"),
+        ("checklist", {"files": ["PLAN.md", "none.md"]}, "there is no file none.md in the project"),
+        ("checklist", {"files": ["PLAN.md"], "section": "Later"}, "PLAN.md has no section 'Later'"),
+        ("plan", {"files": ["none.md"]}, "there is no file none.md in the project"),
+    ],
+    ids=str,
+)
+def test_a_list_that_is_not_there_proves_nothing(
+    gate: str, options: dict[str, Any], why: str, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_plan(repository)
+    hook = {"type": "gate", "gate": gate, "options": options}
+    assert prove(repository, hook, capsys)[1] == cannot_prove(f"it could not run as it is: {why}")[1]
+
+
+def test_a_build_of_an_unknown_compiler_is_shown_to_block(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "src").mkdir()
+    (repository / "src" / "app.py").write_text("print(1)\n")
+    (repository / "make.py").write_text("compile(open('src/app.py').read(), 'app', 'exec')\n")
+    (repository / "Makefile").write_text(f"build:\n\t{sys.executable} make.py\n")
+    assert prove(repository, {"type": "gate", "gate": "build"}, capsys) == proved("a syntax error")
+
+
+def test_the_script_that_builds_is_left_as_it_is(tmp_path: Path) -> None:
+    for name in ("make.py", "app.py", "vite.config.ts", "notes.md"):
+        (tmp_path / name).write_text("a = 1\n")
+    assert broken_sources(str(tmp_path), "python3 make.py app") == {
+        "app.py": b"a = 1\n\n// planted by turngate doctor\n)(\n"
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (None, "it is not known what `make build` checks, and there is no source file"),
+        (
+            "src/app.js",
+            "it allowed a stop with a syntax error planted at src/app.js, and `make build` may not read it",
+        ),
+    ],
+    ids=str,
+)
+def test_a_build_that_reads_no_source_cannot_be_proved(
+    source: str | None, why: str, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "Makefile").write_text("build:\n\ttrue\n")
+    if source:
+        (repository / "src").mkdir()
+        (repository / source).write_text("let a = 1;\n")
+    assert prove(repository, {"type": "gate", "gate": "build"}, capsys) == cannot_prove(why)
 
 
 @pytest.mark.parametrize(
@@ -178,16 +282,15 @@ def test_options_are_considered(
     entry: dict[str, Any], repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with_plan(repository)
+    (repository / "docs").mkdir()
+    (repository / "docs" / "tasks.md").write_text("- [ ] one\n")
     code, line = prove(repository, {"type": "gate", **entry}, capsys)
     assert (code, line.split()[0]) == (0, "proved")
 
 
 def test_a_gate_whose_command_is_not_known(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = "it is not known what `true` checks"
-    assert prove(repository, {"type": "gate", "command": "true"}, capsys) == (
-        0,
-        f'  cannot prove   Stop[0].hooks[0] "gate": {said}',
-    )
+    assert prove(repository, {"type": "gate", "command": "true"}, capsys) == cannot_prove(said)
 
 
 def test_the_paths_of_a_gate_lead_into_the_copy(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

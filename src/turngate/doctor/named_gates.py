@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from turngate.core.frozen import frozen
@@ -54,6 +55,7 @@ def _command_text(command: CommandHook | None) -> str | None:
     return command.command if command.args is None else shlex.join((command.command, *command.args))
 
 
+OBSERVER = "it is an observer: it never blocks"
 _NOT_CHECKS = {
     "budget": "it is a limit: it ends the turn, and does not block",
     "judge": "it asks a model",
@@ -64,4 +66,15 @@ def why_not_a_check(gate: Gate) -> str | None:
     """Return why a gate does not check the project or the conversation itself, or None."""
     if gate.name in _NOT_CHECKS:
         return _NOT_CHECKS[gate.name]
-    return "it is an observer: it never blocks" if gate.is_observer else None
+    return OBSERVER if gate.is_observer else None
+
+
+def with_judge(hook: Hook, model: str) -> Hook:
+    """Return the hook of a gate that asks a model, with another model."""
+    if isinstance(hook, GateHook):
+        return replace(hook, options={**hook.options, "model": model})
+    if isinstance(hook, CommandHook) and hook.args is not None:
+        return replace(hook, args=(*hook.args, "--model", model))
+    if isinstance(hook, CommandHook):  # the last of several counts
+        return replace(hook, command=f"{hook.command} --model {shlex.quote(model)}")
+    return hook

@@ -20,6 +20,7 @@ from turngate.doctor.linted_files import CannotPlantError, linted_file
 from turngate.doctor.sample_transcript import conversation
 
 MAX_BYTES = 1024 * 1024  # of a file that is changed
+SYNTAX_ERROR = "a syntax error"
 
 
 @frozen
@@ -44,6 +45,9 @@ class PlantedFailure:
     passing: Mapping[str, bytes] = field(default_factory=dict)  # files with which the gate passes
     answer: str = "Done."  # of the agent, with the failure and without it
     passing_answer: str = "Done."
+    is_limit: bool = False  # a gate may also end the turn with it
+    as_is: Mapping[str, bytes] | None = None  # files for a run in which the gate has to find what it checks
+    doubt: str | None = None  # why a gate that allows it may still be a good one
 
 
 def failures_for(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
@@ -219,7 +223,7 @@ def _syntax_error(gate: Gate) -> PlantedFailure | None:
     base = os.path.join(gate.project, folder)
     path = os.path.join(folder, linted_file(used[1], _words(used[2]), base))
     content = f"{read_text(os.path.join(gate.project, path))}\n# {MARK}\ndef (:\n"
-    return PlantedFailure("a syntax error", path, {os.path.join(gate.project, path): _bytes(content)})
+    return PlantedFailure(SYNTAX_ERROR, path, {os.path.join(gate.project, path): _bytes(content)})
 
 
 _COMPILERS = (
@@ -238,9 +242,7 @@ def _error_for_compiler(gate: Gate) -> PlantedFailure | None:
             cargo = read_text(os.path.join(gate.project, folder, "Cargo.toml"))
             path = os.path.join(folder, name)
             if "[package]" in cargo or not name.endswith(".rs"):
-                return PlantedFailure(
-                    "a syntax error", path, {os.path.join(gate.project, path): _NO_LANGUAGE}
-                )
+                return PlantedFailure(SYNTAX_ERROR, path, {os.path.join(gate.project, path): _NO_LANGUAGE})
     return None
 
 
@@ -253,7 +255,7 @@ def _error_for_node_linter(gate: Gate) -> PlantedFailure | None:
     folders = [name for name in _NODE_FOLDERS if os.path.isdir(os.path.join(base, name))]
     names = [os.path.join(name, f"turngate-planted.{end}") for name in folders for end in ("js", "ts")]
     files = {os.path.normpath(os.path.join(base, name)): _NO_LANGUAGE for name in names}
-    return PlantedFailure("a syntax error", os.path.normpath(names[0]), files)
+    return PlantedFailure(SYNTAX_ERROR, os.path.normpath(names[0]), files)
 
 
 # Git

@@ -1,29 +1,37 @@
 """Failures for the ready-made gates: what each of them has to block. To add a gate: a function, and a line in `_PLANTERS`."""
 
+import json
+import math
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from turngate.core.globs import expand_braces, matches_globs
+from turngate.doctor.broken_sources import broken_sources
 from turngate.doctor.gate_text import gate_text, read_text
 from turngate.doctor.git_in_copy import MARK
 from turngate.doctor.linted_files import CannotPlantError
-from turngate.doctor.named_gates import NamedGate, why_not_a_check
+from turngate.doctor.named_gates import OBSERVER, NamedGate
 from turngate.doctor.planted_failures import (
+    SYNTAX_ERROR,
     Gate,
     PlantedFailure,
     command_failures,
     dirty_tree,
 )
-from turngate.doctor.sample_transcript import conversation
+from turngate.doctor.sample_transcript import conversation, spent_conversation
+from turngate.doctor.walk import walk_files
 from turngate.gates.base import Gate as ReadyMadeGate
 from turngate.gates.presets import chosen_commands, preset_commands
 from turngate.settings.local_files import read_project_files
 
 MAX_SEARCHED_FILES = 20_000
+MAX_TURNS = 100_000  # of a planted conversation
 _NAME = "turngate-planted"
+_CONVERSATION = "the conversation"
 
 
 def gate_failures(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
@@ -43,6 +51,29 @@ def _command(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
         unknown = f"it is not known what {' and '.join(f'`{each}`' for each in commands)} checks"
         raise CannotPlantError("; ".join(reasons) or unknown)
     return failures
+
+
+def _build(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    """A syntax error in every source file: which of them a build reads is not known."""
+    commands = _preset_commands(named.name, gate.project)
+    shown = " and ".join(f"`{each}`" for each in commands)
+    try:
+        known = _command(named, gate)
+    except CannotPlantError:
+        known = []
+    text = "\n".join(gate_text(command, (), gate.project) for command in commands)
+    broken = broken_sources(gate.project, text)
+    if not broken:
+        if known:
+            return known
+        raise CannotPlantError(f"it is not known what {shown} checks, and there is no source file")
+    files = {os.path.join(gate.project, path): data for path, data in broken.items()}
+    if compiled := [each for each in known if each.what == SYNTAX_ERROR]:
+        others = [each for each in known if each.what != SYNTAX_ERROR]
+        return [*others, replace(compiled[0], files={**files, **compiled[0].files})]
+    first, *more = broken
+    where = f"{first} and {len(more)} more" if more else first
+    return [*known, PlantedFailure(SYNTAX_ERROR, where, files, doubt=f"{shown} may not read it")]
 
 
 def _preset_commands(preset: str, project: str) -> list[str]:
@@ -92,17 +123,8 @@ def _outputs(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
 
 def _find_file(globs: Sequence[str], project: str) -> str | None:
     return next(
-        (path for path in islice(_walk(project), MAX_SEARCHED_FILES) if matches_globs(globs, path)), None
+        (path for path in islice(walk_files(project), MAX_SEARCHED_FILES) if matches_globs(globs, path)), None
     )
-
-
-def _walk(project: str) -> Iterator[str]:
-    for folder, folders, names in os.walk(project):
-        folders[:] = sorted(name for name in folders if name not in (".git", "node_modules", ".venv", "venv"))
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            if os.path.isfile(path) and not os.path.islink(path):
-                yield os.path.relpath(path, project)
 
 
 def _make_path(globs: Sequence[str]) -> str:
@@ -133,7 +155,8 @@ def _checklist(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     planted = {**done, first: _with_open_item(done[first], named.options.get("section"))}
     where = os.path.relpath(first, gate.project)
     passing, files = ({path: _encode(text) for path, text in each.items()} for each in (done, planted))
-    return [PlantedFailure("an open checklist item", where, {**talk, **files}, passing={**talk, **passing})]
+    what = "an open checklist item"
+    return [PlantedFailure(what, where, {**talk, **files}, passing={**talk, **passing}, as_is=talk)]
 
 
 def _closed_lists(named: NamedGate, project: str) -> Iterator[tuple[str, str]]:
@@ -162,7 +185,7 @@ def _encode(text: str) -> bytes:
 def _todos(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
     call = ("TodoWrite", {"todos": [{"content": MARK, "status": "pending", "activeForm": MARK}]})
     files = {gate.transcript: conversation(ran_tests=False, calls=[call])}
-    return [PlantedFailure("an open task", "the conversation", files)]
+    return [PlantedFailure("an open task", _CONVERSATION, files)]
 
 
 def _until(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
@@ -170,11 +193,8 @@ def _until(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     passing = {gate.transcript: conversation(promise)}
     files = {gate.transcript: conversation("Done, I think.")}
     what = "an answer without the promise"
-    return [
-        PlantedFailure(
-            what, "the conversation", files, passing=passing, answer="Done, I think.", passing_answer=promise
-        )
-    ]
+    failure = PlantedFailure(what, _CONVERSATION, files, passing=passing, answer="Done, I think.")
+    return [replace(failure, passing_answer=promise, is_limit=True)]  # a limit in its last iteration
 
 
 def _evidence(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
@@ -182,13 +202,61 @@ def _evidence(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
     edit = ("Edit", {"file_path": os.path.join(gate.project, _NAME), "old_string": "a", "new_string": "b"})
     files = {gate.transcript: conversation(claim, ran_tests=False, calls=[edit])}
     what = "a claim without a test run"
-    return [PlantedFailure(what, "the conversation", files, answer=claim)]
+    return [PlantedFailure(what, _CONVERSATION, files, answer=claim)]
+
+
+def _judge(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    """The judge is a script: what is shown is that its answer decides."""
+    path = judge_script(gate)
+    yes, no = (_judge_saying(ok=ok) for ok in (True, False))
+    what = "a stop to which the judge says no (a scripted judge: the model itself was not asked)"
+    return [PlantedFailure(what, "the judge", {path: no}, passing={path: yes})]
+
+
+def judge_script(gate: Gate) -> str:
+    """Return the path of the judge's script, beside the transcript."""
+    return os.path.join(os.path.dirname(gate.transcript), "judge.json")
+
+
+def _judge_saying(*, ok: bool) -> bytes:
+    return json.dumps({"judge": [json.dumps({"ok": ok, "reason": MARK})]}).encode()
+
+
+def _budget(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    """A conversation over each of its limits, while it is below all of them before."""
+    limits = {name: named.options[name] for name in ("tokens", "minutes", "turns")}
+    tokens, minutes, turns = (None if limit is None else math.ceil(limit) for limit in limits.values())
+    if turns is not None and turns > MAX_TURNS:
+        raise CannotPlantError(f"its limit is above {MAX_TURNS:,} turns")
+    now = time.time()
+    below = (now, max((tokens or 1) - 1, 0), 1 if turns is None else max(turns - 1, 0))
+    over = {
+        "tokens": (now, tokens or 0, max(below[2], 1)),
+        "minutes": (now - (minutes or 0) * 60 - 1, *below[1:]),
+        "turns": (now, below[1], turns or 0),
+    }
+    passing = {gate.transcript: spent_conversation(*below)}
+    failures = [
+        PlantedFailure(
+            f"a conversation over its limit of {name}",
+            _CONVERSATION,
+            {gate.transcript: spent_conversation(*over[name])},
+            passing=passing,
+            is_limit=True,
+        )
+        for name, limit in limits.items()
+        if limit is not None
+    ]
+    if not failures:
+        raise CannotPlantError("it has no limit: give tokens, minutes or turns")
+    return failures
 
 
 Planter = Callable[[NamedGate, Gate], list[PlantedFailure]]
 
 _PLANTERS: Mapping[str, Planter] = {
-    **dict.fromkeys(("command", "tests", "lint", "types", "build"), _command),
+    **dict.fromkeys(("command", "tests", "lint", "types"), _command),
+    "build": _build,
     "clean": _clean,
     "todos": _todos,
     "checklist": _checklist,
@@ -199,10 +267,13 @@ _PLANTERS: Mapping[str, Planter] = {
     "no-stubs": _no_stubs,
     "touched": _touched,
     "outputs": _outputs,
+    "judge": _judge,
+    "budget": _budget,
 }
 
 
 def why_no_failure(gate: ReadyMadeGate) -> str | None:
     """Return why no failure can be planted for a gate, or None."""
-    known = None if gate.name in _PLANTERS else f"it is not known what the gate {gate.name} checks"
-    return why_not_a_check(gate) or known
+    if gate.name in _PLANTERS:
+        return None
+    return OBSERVER if gate.is_observer else f"it is not known what the gate {gate.name} checks"

@@ -9,7 +9,7 @@ from typing import Literal
 from uuid import uuid4
 
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.decisions import Fault
+from turngate.core.decisions import Fault, Halt
 from turngate.core.events import SessionStart, StopEvent, Subagent
 from turngate.core.frozen import frozen
 from turngate.core.hints import run_hint
@@ -23,13 +23,13 @@ from turngate.doctor.diagnosis import HookDiagnosis, fired_event
 from turngate.doctor.gate_text import gate_text
 from turngate.doctor.git_in_copy import commit_everything
 from turngate.doctor.linted_files import CannotPlantError
-from turngate.doctor.named_gates import named_gate
+from turngate.doctor.named_gates import named_gate, with_judge
 from turngate.doctor.planted_failures import (
     Gate,
     PlantedFailure,
     failures_for,
 )
-from turngate.doctor.planted_gates import gate_failures, why_no_failure
+from turngate.doctor.planted_gates import gate_failures, judge_script, why_no_failure
 from turngate.doctor.relocation import Relocation
 from turngate.doctor.sample_transcript import conversation
 from turngate.engine import ask_hooks
@@ -97,11 +97,23 @@ async def _try(trial: "_Trial") -> Proof:
     failures, reasons = trial.failures()
     if not failures:
         return cannot_prove("; ".join(reasons) or f"it is not known what it checks; known are {KNOWN}")
+    if why := await _why_it_could_not_run(trial, failures[0]):
+        return cannot_prove(why)
     before, repaired = await _run_without_failure(trial, failures)
     if before is not None:
         return cannot_prove(before)
     runs = [(failure, await trial.run(failure.files, failure.answer)) for failure in failures]
     return _conclude(runs, trial.settings, repaired=repaired)
+
+
+async def _why_it_could_not_run(trial: "_Trial", failure: PlantedFailure) -> str | None:
+    """Return why a gate does not find what it checks in the project as it is, so that a planted one says nothing."""
+    if failure.as_is is None:
+        return None
+    run = await trial.run(failure.as_is, failure.passing_answer)
+    if outcome(run) != "failed":
+        return None
+    return f"it could not run as it is: {one_line(run_message(run) or '', MAX_REASON_CHARS)}"
 
 
 async def _run_without_failure(
@@ -132,12 +144,25 @@ def _why_not_passed(run: HookRun, trial: "_Trial") -> str | None:
 
 def _conclude(runs: Sequence[tuple[PlantedFailure, HookRun]], settings: Settings, *, repaired: bool) -> Proof:
     blocked = [failure.what for failure, run in runs if is_blocking(run, settings.dialect)]
-    passed = [(failure, run) for failure, run in runs if not is_blocking(run, settings.dialect)]
-    if not blocked:
-        return Proof("NOT PROVED", "; ".join(_describe_pass(*each) for each in passed), _hint(passed[0][1]))
-    allowed = [failure.what for failure, _ in passed if failure.what not in blocked]
-    text = f"blocks {_join(blocked)}" + (f"; allows {_join(allowed)}" if allowed else "")
+    ended = [failure.what for failure, run in runs if failure.is_limit and outcome(run) == "halt"]
+    held = {*blocked, *ended}
+    passed = [(failure, run) for failure, run in runs if failure.what not in held]
+    if not held:
+        return _conclude_passed(passed)
+    parts = [f"blocks {_join(blocked)}"] if blocked else []
+    parts += [f"ends the turn with {_join(ended)}, as a limit does"] if ended else []
+    parts += [f"allows {_join([failure.what for failure, _ in passed])}"] if passed else []
+    text = "; ".join(parts)
     return Proof("proved", f"{text} (after the copy was cleaned up)" if repaired else text)
+
+
+def _conclude_passed(passed: Sequence[tuple[PlantedFailure, HookRun]]) -> Proof:
+    """Conclude from failures that a gate did not hold."""
+    text = "; ".join(_describe_pass(*each) for each in passed)
+    doubts = [failure.doubt for failure, run in passed if failure.doubt and outcome(run) == "allow"]
+    if len(doubts) == len(passed):
+        return cannot_prove(f"{text}, and {' and '.join(dict.fromkeys(map(str, doubts)))}")
+    return Proof("NOT PROVED", text, _hint(passed[0][1]))
 
 
 def _describe_pass(failure: PlantedFailure, run: HookRun) -> str:
@@ -155,6 +180,8 @@ def _describe_pass(failure: PlantedFailure, run: HookRun) -> str:
 def _hint(run: HookRun) -> str | None:
     if isinstance(run.decision, Fault):
         return run_hint(run)
+    if isinstance(run.decision, Halt):
+        return None
     return 'a hook that only reports is not a gate: write "mode": "observe"'
 
 
@@ -181,6 +208,10 @@ class _Trial:
         has_repository = os.path.isdir(os.path.join(copy.folder, ".git"))
         self.gate = Gate(text, self.copy, transcript, has_repository=has_repository)
         self._named = named_gate(self.rule.hook)
+        if self._named and self._named.gate.asks_model:
+            model = f"scripted:{judge_script(self.gate)}"
+            self.rule = replace(self.rule, hook=with_judge(self.rule.hook, model))
+            self.settings = replace(self.settings, rules=(self.rule,))
 
     def repair(self, failures: Sequence[PlantedFailure]) -> bool:
         """Remove from the copy what the planted failures add to it. Return whether there was something."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -24,6 +25,22 @@ def conversation(
         done = {"type": "tool_result", "tool_use_id": f"c-{number}", "content": "done"}
         records += [_message("assistant", [call]), _message("user", [done])]
     records.append(_message("assistant", [{"type": "text", "text": answer}]))
+    return _lines(records)
+
+
+def spent_conversation(started: float, tokens: int, replies: int) -> bytes:
+    """Return a transcript that began at this time and has so many replies of the model, all tokens in the first one."""
+    time = datetime.fromtimestamp(started, UTC).isoformat()
+    prompt = {**_message("user", "Please do the task."), "timestamp": time}
+    records = [prompt]
+    for number in range(replies):
+        record = _message("assistant", [{"type": "text", "text": "Done."}])
+        record["message"] |= {"id": f"m-{number}", "usage": {"output_tokens": 0 if number else tokens}}
+        records.append(record)
+    return _lines(records)
+
+
+def _lines(records: Sequence[Mapping[str, Any]]) -> bytes:
     return b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records)
 
 
