@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gates import answer_with_shell, claude_input
+from tests.support.git_projects import make_repository
 from turngate.gates.runner import UNCHANGED
 
 
@@ -52,6 +53,22 @@ def test_a_gate_that_blocks_because_it_could_not_run_says_when_that_is_repeated(
     fields = claude_input(project, transcript_path=str(project / "none.jsonl"))
     first, second = (answer_with_shell(words, fields, project)["reason"] for _ in range(2))
     assert second == f"{first}\n\n{UNCHANGED}"
+
+
+def test_a_report_that_a_command_writes_does_not_make_it_run_again(project: Path) -> None:
+    make_repository(project, {"a.py": "1\n"})
+    words = ("--", "echo run >> ../runs; date +%N > report.xml")
+    for _ in range(3):
+        assert answer_with_shell(words, claude_input(project), project) == {}
+    assert (project.parent / "runs").read_text() == "run\n"
+
+
+def test_a_tracked_file_that_a_command_writes_makes_it_run_again(project: Path) -> None:
+    make_repository(project, {"a.py": "1\n"})
+    words = ("--", "echo run >> ../runs; date +%N > a.py")
+    for _ in range(2):
+        assert answer_with_shell(words, claude_input(project), project) == {}
+    assert (project.parent / "runs").read_text() == "run\nrun\n"
 
 
 def said_by_user(text: str, **fields: object) -> str:

@@ -40,6 +40,7 @@ LOADED = (
     "tests.support.crash.random_kills",
     "tests.support.crash.scenes",
 )
+MAX_PIPE_CHARS = 10_000  # a pipe holds 64 KiB
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 SERVER = "import sys; from tests.support.warm_cli import serve; serve(int(sys.argv[1]), sys.argv[2:])"
 
@@ -120,9 +121,14 @@ class Program(Process):
 
 
 def _readable(text: str) -> BinaryIO:
-    """Return a pipe that holds a short text, or /dev/null without one."""
+    """Return a pipe that holds a text, a file for one that is too long for a pipe, or /dev/null without one."""
     if not text:
         return open(os.devnull, "rb")
+    if len(text) > MAX_PIPE_CHARS:
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+        file.write(text.encode())
+        file.seek(0)
+        return file
     read, write = os.pipe()
     with open(write, "w", encoding="utf-8") as pipe:
         pipe.write(text)

@@ -24,7 +24,7 @@ from turngate.gates.conversation import TranscriptUnreadable, describe_wait, mea
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.project_files import FilesUnreadable
 from turngate.gates.state import GateState, gate_definition, state_path
-from turngate.gates.tree import tree_fingerprint
+from turngate.gates.tree import tracked_fingerprint, tree_fingerprint
 from turngate.ports import Shell
 
 MAX_PASSED = 8  # trees of a session that are not checked again
@@ -100,8 +100,24 @@ async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
             state, fingerprint, activity, Passed(note_before if isinstance(note_before, str) else None)
         )
     note = STILL if fingerprint != state.fingerprint else UNCHANGED
+    tracked = await tracked_fingerprint(context.commands) if fingerprint else None
     result = await _check(gate, context)
-    return _with_note_on_repetition(_keep(state, fingerprint, activity, result), before, note)
+    _keep(state, fingerprint, activity, result)
+    if tracked and isinstance(result, Passed):
+        await _keep_tree_after(context, tracked, result)
+    return _with_note_on_repetition(result, before, note)
+
+
+async def _keep_tree_after(context: GateContext, tracked: str, result: Passed) -> None:
+    """Let the pass hold for the tree after it, if the command has written only files that git does not track.
+
+    Otherwise a report that the command writes would make it run at every stop.
+    """
+    state, after = context.state, await tree_fingerprint(context.commands)
+    if after in (None, state.fingerprint) or await tracked_fingerprint(context.commands) != tracked:
+        return
+    state.passed[str(after)] = result.note
+    state.save()
 
 
 def _keep(state: GateState, fingerprint: str | None, activity: object, result: GateResult) -> GateResult:

@@ -30,6 +30,7 @@ set -e
 git rev-parse --show-toplevel > /dev/null || exit 3
 own_top
 if test "$top" != "$(pwd -P)" && git check-ignore --quiet .; then exit 3; fi
+tracked=${1:-}  # not empty: without the files that are not tracked
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -48,7 +49,7 @@ tree_of() (  # $1: its folder; $2: a folder for temporary files
     cd "$1"
     own_top
     disable_filters "$2"
-    run ls-files -z --others --exclude-standard > "$2/others" &
+    if test -n "$tracked"; then : > "$2/others"; else run ls-files -z --others --exclude-standard > "$2/others"; fi &
     others=$!
     run ls-files -v > "$2/flags" &
     run diff-files -z --name-only --ignore-submodules=dirty > "$2/changed"
@@ -125,6 +126,16 @@ async def tree_fingerprint(commands: ProjectCommands) -> str | None:
             return await _fingerprint(commands)
     except TimeoutError:
         return None
+
+
+async def tracked_fingerprint(commands: ProjectCommands) -> str | None:
+    """Return the fingerprint of the files that git tracks, or None if it cannot be found out."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            report = await commands.run_script(GIT_SCRIPT, "tracked")
+    except TimeoutError:
+        return None
+    return report.stdout.strip() or None if isinstance(report, Exited) and report.code == 0 else None
 
 
 async def _fingerprint(commands: ProjectCommands) -> str | None:
