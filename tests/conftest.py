@@ -55,6 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):  # of `make test`; a make of a test is not a part of it
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TURNGATE_STATE", str(home / "state"))
     monkeypatch.setenv("TURNGATE_TRUST", "1")  # the tests of trust remove it
     monkeypatch.setattr(paths, "MANAGED_FOLDER", str(home / "managed"))

@@ -409,12 +409,12 @@ def test_a_hook_finds_project_transcript_and_state_in_its_environment(
 
 
 def found(project: Path, **fields: Any) -> dict[str, str]:
-    """Return the variables that Turngate sets, without the run marker and the state folder."""
+    """Return the variables that Turngate sets, without the run marker, the state folder and the time that is left."""
     ended = report(project, "/usr/bin/env", **fields)
     assert isinstance(ended, Exited)
     lines = (line.partition("=") for line in ended.stdout.splitlines())
     ours = {name: value for name, _, value in lines if name.startswith(("CLAUDE_P", "MUX_", "TURNGATE_"))}
-    return {name: ours[name] for name in ours.keys() - {"TURNGATE_RUN", "TURNGATE_STATE"}}
+    return {name: ours[name] for name in ours.keys() - {"TURNGATE_RUN", "TURNGATE_STATE", "TURNGATE_HOOK_TIMEOUT"}}
 
 
 def report(project: Path, command: str, **fields: Any) -> Report:
