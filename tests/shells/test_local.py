@@ -414,7 +414,9 @@ def found(project: Path, **fields: Any) -> dict[str, str]:
     assert isinstance(ended, Exited)
     lines = (line.partition("=") for line in ended.stdout.splitlines())
     ours = {name: value for name, _, value in lines if name.startswith(("CLAUDE_P", "MUX_", "TURNGATE_"))}
-    return {name: ours[name] for name in ours.keys() - {"TURNGATE_RUN", "TURNGATE_STATE", "TURNGATE_HOOK_TIMEOUT"}}
+    return {
+        name: ours[name] for name in ours.keys() - {"TURNGATE_RUN", "TURNGATE_STATE", "TURNGATE_HOOK_TIMEOUT"}
+    }
 
 
 def report(project: Path, command: str, **fields: Any) -> Report:
