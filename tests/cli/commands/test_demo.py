@@ -11,6 +11,7 @@ import pytest
 from tests.support.cli import start_turngate, turngate
 from tests.support.paths import ROOT
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.cli.commands import demo
 
 PROGRAM = ROOT / ".venv" / "bin" / "turngate"
 
@@ -55,6 +56,16 @@ def left(*folders: Path) -> list[str]:
 def test_the_demo_is_blocked_once_fixes_its_work_and_completes(scratch: Path) -> None:
     code, out, err = turngate("demo")
     assert (code, err, story(out)) == (0, "", STORY)
+
+
+def test_the_demo_completes_where_python_keeps_bytecode(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE")
+    code, out, err = turngate("demo")
+    assert (code, err, story(out)) == (0, "", STORY)
+    # With the same size, the result would depend on the second in which each file is written.
+    assert len(demo.ADDED) != len(demo.SUBTRACTED)
 
 
 def test_the_demo_leaves_neither_its_folder_nor_a_session_behind(scratch: Path, home: Path) -> None:

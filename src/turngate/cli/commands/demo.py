@@ -45,7 +45,8 @@ class Total(unittest.TestCase):
 unittest.main(verbosity=0)
 """
 
-WRONG = "def total(prices, discount=0):\n    return sum(prices) + discount\n"
+ADDED, SUBTRACTED = "sum(prices) + discount", "max(sum(prices) - discount, 0)"
+WRONG = f"def total(prices, discount=0):\n    return {ADDED}\n"
 
 SETTINGS = {
     "hooks": {
@@ -69,7 +70,8 @@ PROMPT = "Write prices.py with total(prices, discount)."
 def script(project: str) -> dict[str, object]:
     """Return the script of the model; the tool calls in it are executed."""
     path = os.path.join(project, "prices.py")
-    edit = {"file_path": path, "old_string": "+ discount", "new_string": "- discount"}
+    # Another size: Python would run the bytecode of a file that is replaced by one of the same size in the same second.
+    edit = {"file_path": path, "old_string": ADDED, "new_string": SUBTRACTED}
     pace = {"word_delay": 0.04}
     return {
         "main": [
@@ -105,7 +107,7 @@ async def _run_demo() -> int:
         _print_indented(json.dumps(SETTINGS["hooks"], indent=2))
         _print_heading(f"The user asks: {PROMPT}")
         result = await _run_turn(project, os.path.join(scratch, "state"))
-        is_fixed = "- discount" in _read(os.path.join(project, "prices.py"))
+        is_fixed = SUBTRACTED in _read(os.path.join(project, "prices.py"))
     _print_heading(
         f"Turn {result.outcome}: {result.model_requests} model requests, {result.tool_calls} tool calls, "
         f"{result.continuations} continuation, {result.duration_ms / 1000:.1f} s."
