@@ -39,7 +39,9 @@ class Host:
     version: str | None  # that was run; None: not run, known from its documentation
     events: Mapping[str, str]  # our event: its name in the settings of the host
     files: Mapping[Level, str]  # where hooks are configured; below home (`~/…`), or below the project
-    entry: Callable[[str], Mapping[str, Any]]  # a command line: the value that is added to the list of an event
+    entry: Callable[
+        [str], Mapping[str, Any]
+    ]  # a command line: the value that is added to the list of an event
     timeout_key: str  # in the entry of a hook
     timeout_unit: Literal["s", "ms"]
     default_timeout_s: float | None  # of a hook without a timeout; None: not documented
