@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Any, Literal
 
 from turngate.core.frozen import frozen
@@ -48,6 +49,7 @@ class Host:
     limit: int | None  # the continuations that the host itself allows; None: no limit
     shows_notices: bool  # it shows the user what a hook reports
     ends_turn: bool  # it has an answer that ends the turn, whatever other hooks say
+    new_file: Mapping[str, Any] = field(default_factory=dict)  # what a file needs besides `hooks`
     reads_files_of: tuple[str, ...] = ()  # other hosts whose settings it reads as well
     project_variable: str | None = None  # environment variable with the folder of the project
     tool_call_marks: tuple[str, ...] = ()  # a line of its transcript with one of these is a tool call
@@ -59,3 +61,25 @@ class Host:
 def to_json(value: Mapping[str, Any]) -> str:
     """Return one line of JSON in ASCII: no host can misread its encoding."""
     return json.dumps(value, separators=(",", ":"))
+
+
+def to_command_group(command: str, timeout: float) -> Mapping[str, Any]:
+    """Return the entry of an event in settings that have the shape of those of Claude Code."""
+    return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+
+
+def write_json(value: Mapping[str, Any]) -> HostOutput:
+    """Return an object on stdout, or nothing at all for an empty one."""
+    return HostOutput(stdout=to_json(value) + "\n" if value else "")
+
+
+def notice_field(answer: HostAnswer) -> dict[str, str]:
+    """Return the notices as the field that Claude Code and the programs that follow it show to the user."""
+    return {"systemMessage": "\n".join(answer.notices)} if answer.notices else {}
+
+
+def with_halt_as_notice(answer: HostAnswer) -> HostAnswer:
+    """Return the answer for a host that cannot end a turn: the stop is allowed, and the user gets the reason."""
+    if answer.decision != "halt":
+        return answer
+    return HostAnswer(decision="allow", notices=(f"halted by a hook: {answer.reason}", *answer.notices))

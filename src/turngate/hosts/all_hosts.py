@@ -1,0 +1,52 @@
+"""Every host that Turngate knows, and the answers for one that it does not know."""
+
+from collections.abc import Mapping
+
+from turngate.hosts.base import (
+    INSTALLED_TIMEOUT_S,
+    Host,
+    HostAnswer,
+    HostOutput,
+    to_command_group,
+    to_json,
+    with_halt_as_notice,
+)
+from turngate.hosts.claude import CLAUDE_CODE
+from turngate.hosts.codex import CODEX
+from turngate.hosts.copilot import COPILOT
+from turngate.hosts.cursor import CURSOR
+from turngate.hosts.droid import DROID
+from turngate.hosts.gemini import GEMINI
+from turngate.hosts.qwen import QWEN
+
+HOSTS: Mapping[str, Host] = {
+    host.name: host for host in (CLAUDE_CODE, CODEX, GEMINI, QWEN, COPILOT, CURSOR, DROID)
+}
+
+
+def write_portable_answer(answer: HostAnswer) -> HostOutput:
+    """Write what blocks on most hosts and is misread by none: no key that one of them rejects or reads otherwise."""
+    answer = with_halt_as_notice(answer)
+    blocks = answer.decision == "block"
+    return HostOutput(
+        stdout=to_json({"decision": "block", "reason": answer.reason}) + "\n" if blocks else "",
+        stderr="".join(f"{notice}\n" for notice in answer.notices),
+    )
+
+
+# A host that is not known. It is not in HOSTS: it has no settings file to install into.
+PORTABLE = Host(
+    name="portable",
+    title="another program",
+    version=None,
+    events={},
+    files={},
+    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S),
+    timeout_key="timeout",
+    timeout_unit="s",
+    default_timeout_s=None,
+    limit=None,
+    shows_notices=False,
+    ends_turn=False,
+    write_answer=write_portable_answer,
+)

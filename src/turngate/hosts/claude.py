@@ -1,0 +1,51 @@
+"""Claude Code: the contract that most other hosts follow, each in its own way."""
+
+from turngate.hosts.base import (
+    INSTALLED_TIMEOUT_S,
+    Host,
+    HostAnswer,
+    HostOutput,
+    notice_field,
+    to_command_group,
+    write_json,
+)
+
+
+def write_answer(answer: HostAnswer) -> HostOutput:
+    notices = notice_field(answer)
+    match answer.decision:
+        case "block":
+            return write_json({"decision": "block", "reason": answer.reason, **notices})
+        case "halt":
+            return write_json({"continue": False, "stopReason": answer.reason, **notices})
+        case "allow":
+            return write_json(notices)
+
+
+CLAUDE_CODE = Host(
+    name="claude",
+    title="Claude Code",
+    version="2.1.325",
+    events={
+        "Stop": "Stop",
+        "SubagentStop": "SubagentStop",
+        "SessionStart": "SessionStart",
+        "SubagentStart": "SubagentStart",
+    },
+    files={"user": "~/.claude/settings.json", "project": ".claude/settings.json"},
+    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S),
+    timeout_key="timeout",
+    timeout_unit="s",
+    default_timeout_s=600,
+    limit=8,
+    shows_notices=True,
+    ends_turn=True,
+    project_variable="CLAUDE_PROJECT_DIR",
+    tool_call_marks=('"type":"tool_use"',),
+    limitations=(
+        "A notice at SubagentStop is not shown to the user.",
+        "`claude --bare` runs no hooks.",
+        "A wrong type in any other key of a settings file switches off all hooks of that file.",
+    ),
+    write_answer=write_answer,
+)

@@ -1,0 +1,31 @@
+"""Codex: rejects an answer with a key that it does not know, and then the agent stops."""
+
+from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, to_command_group
+from turngate.hosts.claude import write_answer
+
+CODEX = Host(
+    name="codex",
+    title="Codex",
+    version="0.166.0",
+    events={
+        "Stop": "Stop",
+        "SubagentStop": "SubagentStop",
+        "SessionStart": "SessionStart",
+        "SubagentStart": "SubagentStart",
+    },
+    files={"user": "~/.codex/hooks.json", "project": ".codex/hooks.json"},
+    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S),
+    timeout_key="timeout",
+    timeout_unit="s",
+    default_timeout_s=600,
+    limit=None,
+    shows_notices=True,
+    ends_turn=True,
+    tool_call_marks=('"type":"function_call"', '"type":"custom_tool_call"', '"type":"local_shell_call"'),
+    limitations=(
+        "Codex has no limit of its own: only that of Turngate ends a loop.",
+        "Codex skips a hook that is new or changed, without a message, until the user trusts it in `/hooks`.",
+    ),
+    steps_by_hand=("open Codex in this project and trust the hook in `/hooks`: until then Codex skips it",),
+    write_answer=write_answer,
+)

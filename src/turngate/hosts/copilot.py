@@ -1,0 +1,48 @@
+"""Copilot CLI: reads only `decision` and `reason`, and the settings of Claude Code besides its own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from turngate.hosts.base import (
+    INSTALLED_TIMEOUT_S,
+    Host,
+    HostAnswer,
+    HostOutput,
+    with_halt_as_notice,
+    write_json,
+)
+
+
+def _entry(command: str) -> Mapping[str, Any]:
+    return {"type": "command", "bash": command, "timeoutSec": INSTALLED_TIMEOUT_S}
+
+
+def write_answer(answer: HostAnswer) -> HostOutput:
+    answer = with_halt_as_notice(answer)
+    return write_json({"decision": "block", "reason": answer.reason} if answer.decision == "block" else {})
+
+
+COPILOT = Host(
+    name="copilot",
+    title="Copilot CLI",
+    version="1.0.102",
+    events={"Stop": "Stop", "SubagentStop": "SubagentStop", "SessionStart": "SessionStart"},
+    files={"user": "~/.copilot/hooks/turngate.json", "project": ".github/hooks/turngate.json"},
+    entry=_entry,
+    timeout_key="timeoutSec",
+    timeout_unit="s",
+    default_timeout_s=30,
+    limit=8,
+    shows_notices=False,
+    ends_turn=False,
+    new_file={"version": 1},
+    reads_files_of=("claude",),
+    tool_call_marks=('"type":"tool.execution_start"',),
+    limitations=(
+        "Copilot CLI shows the user nothing that a hook reports: notices are only in the journal (`turngate log`).",
+        "Copilot CLI has no answer that ends a turn: a hook that halts only allows the stop, and another hook can still block it.",
+        "If several hooks block, the agent reads only the reason of the last one.",
+        "Copilot CLI also runs the hooks of `.claude/settings.json`.",
+    ),
+    write_answer=write_answer,
+)

@@ -1,0 +1,52 @@
+"""Cursor: a block is a `followup_message`. From its documentation; not run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from turngate.hosts.base import (
+    INSTALLED_TIMEOUT_S,
+    Host,
+    HostAnswer,
+    HostOutput,
+    with_halt_as_notice,
+    write_json,
+)
+
+
+def _entry(command: str) -> Mapping[str, Any]:
+    return {"command": command, "timeout": INSTALLED_TIMEOUT_S, "loop_limit": None}
+
+
+def write_answer(answer: HostAnswer) -> HostOutput:
+    answer = with_halt_as_notice(answer)
+    return write_json({"followup_message": answer.reason} if answer.decision == "block" else {})
+
+
+CURSOR = Host(
+    name="cursor",
+    title="Cursor",
+    version=None,
+    events={
+        "Stop": "stop",
+        "SubagentStop": "subagentStop",
+        "SessionStart": "sessionStart",
+        "SubagentStart": "subagentStart",
+    },
+    files={"user": "~/.cursor/hooks.json", "project": ".cursor/hooks.json"},
+    entry=_entry,
+    timeout_key="timeout",
+    timeout_unit="s",
+    default_timeout_s=None,
+    limit=5,
+    shows_notices=False,
+    ends_turn=False,
+    new_file={"version": 1},
+    reads_files_of=("claude",),
+    project_variable="CURSOR_PROJECT_DIR",
+    limitations=(
+        "Cursor shows the user nothing that a stop hook reports: notices are only in the journal (`turngate log`).",
+        "Cursor has no answer that ends a turn: a hook that halts only allows the stop.",
+        "Cursor also runs the hooks of `.claude/settings.json` if `Third-party skills` is switched on.",
+    ),
+    write_answer=write_answer,
+)

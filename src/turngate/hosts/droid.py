@@ -1,0 +1,26 @@
+"""Factory droid: the contract of Claude Code with input in camel case. From its documentation; not run."""
+
+from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, to_command_group
+from turngate.hosts.claude import write_answer
+
+DROID = Host(
+    name="droid",
+    title="Factory droid",
+    version=None,
+    events={"Stop": "Stop", "SubagentStop": "SubagentStop", "SessionStart": "SessionStart"},
+    files={"user": "~/.factory/settings.json", "project": ".factory/settings.json"},
+    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S),
+    timeout_key="timeout",
+    timeout_unit="s",
+    default_timeout_s=60,
+    limit=None,
+    shows_notices=True,
+    ends_turn=True,
+    project_variable="FACTORY_PROJECT_DIR",
+    limitations=(
+        "droid has no limit of its own: only that of Turngate ends a loop.",
+        "droid does not read the hooks of `settings.json` if there is a `hooks.json` in the same folder.",
+    ),
+    steps_by_hand=("restart droid, or review the new hook in `/hooks`: it reads hooks when it starts",),
+    write_answer=write_answer,
+)

@@ -1,0 +1,28 @@
+"""Gemini CLI: its stop event is `AfterAgent`, its timeouts are milliseconds."""
+
+from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, to_command_group
+from turngate.hosts.claude import write_answer
+
+GEMINI = Host(
+    name="gemini",
+    title="Gemini CLI",
+    version="0.61.0",
+    events={"Stop": "AfterAgent", "SessionStart": "SessionStart"},
+    files={"user": "~/.gemini/settings.json", "project": ".gemini/settings.json"},
+    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S * 1000),
+    timeout_key="timeout",
+    timeout_unit="ms",
+    default_timeout_s=60,
+    limit=None,
+    shows_notices=True,
+    ends_turn=True,
+    project_variable="GEMINI_PROJECT_DIR",
+    tool_call_marks=('"toolCalls"', '"functionCall"'),
+    limitations=(
+        "Gemini CLI has no limit of its own: only that of Turngate ends a loop.",
+        "Gemini CLI has no event for the stop of a subagent.",
+        "The hooks of a project do not run in a folder that is not trusted.",
+    ),
+    steps_by_hand=("trust the folder when Gemini CLI asks: hooks of a project do not run before",),
+    write_answer=write_answer,
+)

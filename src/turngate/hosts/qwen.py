@@ -1,0 +1,48 @@
+"""Qwen Code: `continue: false` continues the turn there, so it is never sent."""
+
+from turngate.hosts.base import (
+    INSTALLED_TIMEOUT_S,
+    Host,
+    HostAnswer,
+    HostOutput,
+    notice_field,
+    to_command_group,
+    with_halt_as_notice,
+    write_json,
+)
+
+
+def write_answer(answer: HostAnswer) -> HostOutput:
+    answer = with_halt_as_notice(answer)
+    block = {"decision": "block", "reason": answer.reason} if answer.decision == "block" else {}
+    return write_json({**block, **notice_field(answer)})
+
+
+QWEN = Host(
+    name="qwen",
+    title="Qwen Code",
+    version="0.24.4",
+    events={
+        "Stop": "Stop",
+        "SubagentStop": "SubagentStop",
+        "SessionStart": "SessionStart",
+        "SubagentStart": "SubagentStart",
+    },
+    files={"user": "~/.qwen/settings.json", "project": ".qwen/settings.json"},
+    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S),
+    timeout_key="timeout",
+    timeout_unit="s",
+    default_timeout_s=60,
+    limit=7,
+    shows_notices=True,
+    ends_turn=False,
+    project_variable="QWEN_PROJECT_DIR",
+    tool_call_marks=('"functionCall"',),
+    limitations=(
+        "Qwen Code has no answer that ends a turn: a hook that halts only allows the stop, and another hook can still block it.",
+        "The hooks of a project do not run in a folder that is not trusted.",
+        "Its own limit of 8 blocks ends a turn without a message.",
+    ),
+    steps_by_hand=("trust the folder when Qwen Code asks: hooks of a project do not run before",),
+    write_answer=write_answer,
+)
