@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test check fmt bench chaos fuzz mutants properties trace schemas api clean
+.PHONY: demo test check fmt bench chaos fuzz hosts mutants properties trace schemas api clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -35,6 +35,9 @@ chaos: .venv/ready
 
 fuzz: .venv/ready
 	@$(PY) -m bench.fuzz --seconds $(SECONDS) $(if $(ONLY),--only '$(ONLY)')
+
+hosts: .venv/ready
+	@$(PY) -m bench.hosts $(if $(ONLY),--only '$(ONLY)')
 
 mutants: .venv/ready
 	@$(PY) tools/mutants.py --workers $(WORKERS) --only '$(ONLY)'

@@ -1,0 +1,100 @@
+"""Claude Code."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from bench.hosts.models import is_subagent, serve_anthropic
+from bench.hosts.program import SUBAGENT_PROMPT, TASK, Json, Model, Program, Script
+from bench.hosts.room import Room
+
+MODEL = "claude-sonnet-4-5"
+EVENTS = ("SessionStart", "Stop", "SubagentStart", "SubagentStop")
+
+
+def serve(script: Script) -> AbstractContextManager[Model]:
+    return serve_anthropic(script, who)
+
+
+def who(body: Json) -> str:
+    if not body.get("tools"):
+        return "other"
+    return "sub" if is_subagent(heard(body)) else "main"
+
+
+def heard(body: Json) -> list[str]:
+    """Return the texts that are not results of tools, as they hold what a subagent was asked."""
+    return [
+        text
+        for message in body["messages"]
+        if message["role"] != "assistant"
+        for text in texts(message["content"])
+    ]
+
+
+def texts(content: str | list[Json]) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    return [block["text"] for block in content if block["type"] == "text"]
+
+
+def write_settings(room: Room, model: Model) -> None:
+    """It has no settings that it needs."""
+
+
+def write_hooks(room: Room, command: str) -> None:
+    entry = {"hooks": [{"type": "command", "command": command, "timeout": 600}]}
+    room.write("project/.claude/settings.json", {"hooks": {event: [entry] for event in EVENTS}})
+
+
+def environment(room: Room, model: Model) -> Mapping[str, str]:
+    return {
+        "ANTHROPIC_BASE_URL": model.url,
+        "ANTHROPIC_API_KEY": "sk-ant-nothing",
+        "ANTHROPIC_MODEL": MODEL,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+    }
+
+
+def arguments(prompt: str) -> list[str]:
+    shape = ["--output-format", "stream-json", "--verbose"]
+    return ["-p", prompt, *shape, "--allowedTools", "Bash,Agent,Task"]
+
+
+def transcript(room: Room) -> str | None:
+    files = sorted((room.home / ".claude" / "projects").glob("*/*.jsonl"))
+    return files[0].read_text() if files else None
+
+
+def keeps(line: Json) -> bool:
+    return line["type"] in ("user", "assistant", "system")
+
+
+SUBAGENT: dict[str, Any] = {
+    "description": "count",
+    "prompt": SUBAGENT_PROMPT,
+    "subagent_type": "general-purpose",
+    "run_in_background": False,
+}
+
+CLAUDE = Program(
+    name="claude",
+    title="Claude Code",
+    package="@anthropic-ai/claude-code",
+    version="2.1.325",
+    command="claude",
+    serve=serve,
+    write_settings=write_settings,
+    write_hooks=write_hooks,
+    environment=environment,
+    arguments=arguments,
+    tool={"name": "Bash", "input": {"command": TASK, "description": "work"}},
+    subagent={"name": "Agent", "input": SUBAGENT},
+    heard=heard,
+    notice="stdout",
+    transcript=transcript,
+    keeps=keeps,
+)

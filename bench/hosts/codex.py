@@ -1,0 +1,97 @@
+"""Codex."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from bench.hosts.models import is_subagent, serve_responses
+from bench.hosts.program import SUBAGENT_PROMPT, TASK, Json, Model, Program, Script
+from bench.hosts.room import Room
+
+EVENTS = ("SessionStart", "Stop", "SubagentStart", "SubagentStop")
+SETTINGS = """\
+model = "gpt-5.4"
+model_provider = "loopback"
+check_for_update_on_startup = false
+
+[model_providers.loopback]
+name = "loopback"
+base_url = "{url}"
+wire_api = "responses"
+requires_openai_auth = false
+
+[features]
+multi_agent = true
+
+[analytics]
+enabled = false
+
+[feedback]
+enabled = false
+
+[projects."{project}"]
+trust_level = "trusted"
+"""
+
+
+def serve(script: Script) -> AbstractContextManager[Model]:
+    return serve_responses(script, who)
+
+
+def who(body: Json) -> str:
+    return "sub" if is_subagent(heard(body)) else "main"
+
+
+def heard(body: Json) -> list[str]:
+    return [
+        part["text"]
+        for item in body["input"]
+        if item.get("type") == "message" and item["role"] == "user"
+        for part in item["content"]
+        if "text" in part
+    ]
+
+
+def write_settings(room: Room, model: Model) -> None:
+    room.write(".codex/config.toml", SETTINGS.format(url=model.url, project=room.project))
+
+
+def write_hooks(room: Room, command: str) -> None:
+    entry = {"hooks": [{"type": "command", "command": command, "timeout": 600}]}
+    room.write("project/.codex/hooks.json", {"hooks": {event: [entry] for event in EVENTS}})
+
+
+def environment(room: Room, model: Model) -> Mapping[str, str]:
+    return {"CODEX_HOME": str(room.home / ".codex")}
+
+
+def arguments(prompt: str) -> list[str]:
+    trust = ["--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox"]
+    return ["exec", "--skip-git-repo-check", *trust, prompt]
+
+
+def transcript(room: Room) -> str | None:
+    files = sorted((room.home / ".codex" / "sessions").glob("**/*.jsonl"))
+    return files[0].read_text() if files else None
+
+
+def keeps(line: Json) -> bool:
+    return line["type"] == "response_item" and "developer" not in line["payload"].values()
+
+
+CODEX = Program(
+    name="codex",
+    title="Codex",
+    package="@openai/codex",
+    version="0.166.0",
+    command="codex",
+    serve=serve,
+    write_settings=write_settings,
+    write_hooks=write_hooks,
+    environment=environment,
+    arguments=arguments,
+    tool={"name": "exec_command", "input": {"cmd": TASK}},
+    subagent={"name": "spawn_agent", "input": {"message": SUBAGENT_PROMPT}},
+    heard=heard,
+    transcript=transcript,
+    keeps=keeps,
+)

@@ -1,0 +1,39 @@
+"""The programs from npm: their pinned versions in a folder that git ignores."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.hosts.program import Program
+
+
+class CannotInstall(Exception):
+    pass
+
+
+def require_npm() -> None:
+    for name in ("node", "npm"):
+        if not shutil.which(name):
+            raise CannotInstall(f"{name} is not on PATH: install Node.js 22 or later, which includes npm")
+
+
+def installed_version(program: Program, folder: Path) -> str | None:
+    manifest = folder / program.folder / "node_modules" / program.package / "package.json"
+    return str(json.loads(manifest.read_text())["version"]) if manifest.exists() else None
+
+
+def install(program: Program, folder: Path) -> Path:
+    """Return the path of the command, after installing the pinned version if another one is there."""
+    if installed_version(program, folder) != program.version:
+        print(f"{program.title}: npm install {program.package}@{program.version} …", flush=True)
+        place = folder / program.folder
+        place.mkdir(parents=True, exist_ok=True)
+        words = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(place)]
+        wanted = f"{program.package}@{program.version}"
+        done = subprocess.run([*words, wanted], check=False, capture_output=True, text=True)
+        if done.returncode:
+            sys.stderr.write(done.stderr)
+            raise CannotInstall(f"npm could not install {wanted}: see above")
+    return folder / program.folder / "node_modules" / ".bin" / program.command

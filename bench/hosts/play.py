@@ -1,0 +1,81 @@
+"""Plays one scenario on one program, and compares what was seen with what is expected."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.hosts.program import PROMPT, Json, Model, Program
+from bench.hosts.room import Ended, Room, base_environment, open_room, run
+from bench.hosts.scenarios import REASON, Scenario, install_recorder
+
+OUTPUT_SHOWN = 2000  # characters of each stream, of a run that failed
+
+
+@dataclass(frozen=True)
+class Row:
+    program: str
+    scenario: str
+    expected: Mapping[str, Any]
+    seen: Mapping[str, Any]
+    output: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return all(self.seen.get(key) == value for key, value in self.expected.items())
+
+
+def play(program: Program, binary: Path, scenario: Scenario) -> Row:
+    with open_room() as room, program.serve(scenario.script(program)) as model:
+        environment = {**base_environment(room), **program.environment(room, model), **scenario.environment}
+        program.write_settings(room, model)
+        install_recorder(room)
+        write_gates(room, scenario, environment)
+        program.write_hooks(room, "turngate hook")
+        scenario.prepare(room)
+        ended = run([str(binary), *program.arguments(PROMPT)], room, environment)
+        seen = look(program, scenario, room, model, ended)
+    expected = {**scenario.expected, **program.expected.get(scenario.name, {})}
+    if scenario.notice:
+        expected.setdefault("notice", program.notice)
+    output = f"stdout: {ended.stdout[-OUTPUT_SHOWN:]}\nstderr: {ended.stderr[-OUTPUT_SHOWN:]}"
+    return Row(program.name, scenario.name, expected, seen, output)
+
+
+def write_gates(room: Room, scenario: Scenario, environment: Mapping[str, str]) -> None:
+    hooks = {
+        event: [{"hooks": [{"type": "command", "command": command}]}]
+        for event, command in scenario.gates.items()
+    }
+    room.write("project/.turngate/settings.json", {"hooks": hooks})
+    approved = run(["turngate", "hooks", "approve", "--all", "--yes"], room, environment)
+    if approved.code:
+        raise RuntimeError(f"the gates could not be approved: {approved.stdout}{approved.stderr}")
+
+
+def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: Ended) -> dict[str, Any]:
+    """Return what was seen: in requests, in the inputs of hooks and in the output."""
+    requests = list(zip(model.agents, model.requests, strict=True))
+    main = [body for agent, body in requests if agent == "main"]
+    seen: dict[str, Any] = {
+        "code": ended.code,
+        "requests": len(main),
+        "subagent": len([agent for agent, _ in requests if agent == "sub"]),
+        "stops": [event.get("hook_event_name") for event in recorded(room)].count(program.stop_event),
+        "sent_back": sum(REASON in text for text in program.heard(main[-1])) if main else 0,
+    }
+    if scenario.notice:
+        seen["notice"] = place_of(scenario.notice, ended)
+    return seen
+
+
+def place_of(notice: str, ended: Ended) -> str:
+    places = {"stdout": ended.stdout, "stderr": ended.stderr}
+    return next((name for name, text in places.items() if notice in text), "nowhere")
+
+
+def recorded(room: Room) -> list[Json]:
+    """Return the inputs of hooks, in the order in which they came."""
+    files = sorted(file for file in room.records.iterdir() if not file.suffix)
+    return [json.loads(file.read_text()) for file in files]

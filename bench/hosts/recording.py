@@ -1,0 +1,109 @@
+"""Records what a program gives its hooks, and its transcript, without what differs from run to run."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.hosts.play import recorded
+from bench.hosts.program import PROMPT, Json, Program, Script
+from bench.hosts.room import Room, base_environment, open_room, run
+
+REASON = "work.txt is missing"
+# Blocks the first stop of the agent and of each subagent, and prints nothing for all other events.
+HOOK = """\
+#!{python} -I
+import json, os, sys, tempfile, time
+given = sys.stdin.read()
+name = "{records}/" + str(time.time_ns()) + "-" + str(os.getpid())
+open(name, "w").write(given)
+event = json.loads(given).get("hook_event_name", "").lower()
+mark = "{records}/" + event + ".asked"
+if event in ("stop", "subagentstop", "afteragent", "agentstop") and not os.path.exists(mark):
+    open(mark, "w").close()
+    print(json.dumps({{"decision": "block", "reason": "{reason}"}}))
+"""
+ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+AGENT = re.compile(r"\ba[0-9a-f]{16}\b")
+DATE = re.compile(r"\b20\d\d([-/])\d\d[-/]\d\d")
+TIME = re.compile(r"T\d\d([:-])\d\d[:-]\d\d(?:\.\d+)?")
+EPOCH = re.compile(r"\b1[789]\d{8}(?:\d{3}\b|\.\d+|\b)")  # seconds, or milliseconds
+LONGEST = 200  # characters of a text in a transcript
+
+
+def record(program: Program, binary: Path, folder: Path) -> list[Path]:
+    """Write tests/hosts/recorded/NAME, and return the files."""
+    with open_room() as room, program.serve(script(program)) as model:
+        environment = {**base_environment(room), **program.environment(room, model)}
+        program.write_settings(room, model)
+        hook = room.bin / "hook"
+        hook.write_text(HOOK.format(python=sys.executable, records=room.records, reason=REASON))
+        hook.chmod(0o755)
+        program.write_hooks(room, str(hook))
+        ended = run([str(binary), *program.arguments(PROMPT)], room, environment)
+        if ended.code:
+            print(f"{program.title}: exit code {ended.code}\n{ended.stdout}\n{ended.stderr}")
+        texts = named(room)
+        texts["transcript.jsonl"] = shortened(program.transcript(room) or "", program.keeps)
+        return write(room, texts, folder / program.name)
+
+
+def script(program: Program) -> Script:
+    begin = [{"tools": [program.tool]}]
+    if program.subagent:
+        begin.append({"tools": [program.subagent]})
+    return {"main": [*begin, "I am done.", "Now I am done."], "sub": ["Three files.", "Four files."]}
+
+
+def named(room: Room) -> dict[str, str]:
+    """Name the inputs after their events: Stop.json, Stop-2.json …"""
+    texts: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for event in recorded(room):
+        name = event.get("hook_event_name", "unnamed")
+        counts[name] = counts.get(name, 0) + 1
+        suffix = f"-{counts[name]}" if counts[name] > 1 else ""
+        texts[f"{name}{suffix}.json"] = json.dumps(event, indent=2, ensure_ascii=False) + "\n"
+    return texts
+
+
+def write(room: Room, texts: Mapping[str, str], folder: Path) -> list[Path]:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    ids: dict[str, str] = {}
+    for name, text in texts.items():
+        (folder / name).write_text(without_run(room, text, ids))
+    return [folder / name for name in texts]
+
+
+def without_run(room: Room, text: str, ids: dict[str, str]) -> str:
+    """Replace the folder of this run, its ids and its times."""
+    root = str(room.root)
+    for place in (root, re.sub(r"[^A-Za-z0-9]", "-", root)):  # Claude Code names folders so
+        text = text.replace(place, "")
+    text = ID.sub(lambda found: ids.setdefault(found[0], f"00000000-0000-4000-8000-{len(ids) + 1:012}"), text)
+    text = AGENT.sub(lambda found: ids.setdefault(found[0], f"a{len(ids) + 1:016}"), text)
+    text = TIME.sub(r"T00\g<1>00\g<1>00", DATE.sub(r"2026\g<1>01\g<1>01", text))
+    return EPOCH.sub("1767225600", text)
+
+
+def shortened(transcript: str, keeps: Callable[[Json], bool]) -> str:
+    """Return the lines of the conversation, without the long texts that a program gives its model."""
+    lines = (json.loads(line) for line in transcript.splitlines())
+    kept = (short(line) for line in lines if keeps(line))
+    return "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in kept)
+
+
+def short(value: Any) -> Any:
+    match value:
+        case str():
+            return value if len(value) <= LONGEST else value[:20] + "…"
+        case list():
+            return [short(item) for item in value]
+        case dict():
+            return {key: short(item) for key, item in value.items()}
+        case _:
+            return value

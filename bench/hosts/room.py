@@ -1,0 +1,117 @@
+"""An empty home and project for one run of a program, and the process in it."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TIME_LIMIT_S = 300.0  # of one run, on a machine with much other work
+CLOSED_PROXY = "http://127.0.0.1:9"  # the discard port: nothing beyond loopback is reached
+
+
+@dataclass(frozen=True)
+class Room:
+    """With the root removed from the front of a path, what is recorded names /home/user/project."""
+
+    root: Path
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home" / "user"
+
+    @property
+    def project(self) -> Path:
+        return self.home / "project"
+
+    @property
+    def bin(self) -> Path:
+        """Return the folder that is first on PATH; `turngate` in it records what hooks get and answer."""
+        return self.root / "bin"
+
+    @property
+    def records(self) -> Path:
+        return self.root / "records"
+
+    def write(self, path: str, content: str | Mapping[str, Any]) -> Path:
+        """Write a file below home, JSON if it is not a text."""
+        file = self.home / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content if isinstance(content, str) else json.dumps(content, indent=2) + "\n")
+        return file
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int | None  # None: it was killed at the time limit
+    stdout: str
+    stderr: str
+
+
+@contextlib.contextmanager
+def open_room() -> Iterator[Room]:
+    room = Room(Path(tempfile.mkdtemp(prefix="turngate-hosts-")))
+    try:
+        for folder in (room.project, room.bin, room.records):
+            folder.mkdir(parents=True)
+        run(["git", "init", "-q"], room, base_environment(room))
+        yield room
+    finally:
+        shutil.rmtree(room.root, ignore_errors=True)
+
+
+def base_environment(room: Room) -> dict[str, str]:
+    """Return the variables of every program: its own home, and no network but loopback."""
+    programs = Path(sys.executable).parent  # where `turngate` is installed
+    path = f"{room.bin}:{programs}:{os.environ.get('PATH', '/usr/bin:/bin')}"
+    proxies = {name: CLOSED_PROXY for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}
+    local = {name: "127.0.0.1,localhost" for name in ("NO_PROXY", "no_proxy")}
+    room.write(".profile", f"PATH={path}\n")  # for programs that start hooks in a login shell
+    return {
+        "HOME": str(room.home),
+        "PATH": path,
+        "SHELL": "/bin/sh",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "DO_NOT_TRACK": "1",
+        **proxies,
+        **local,
+    }
+
+
+def run(
+    words: Sequence[str], room: Room, environment: Mapping[str, str], limit_s: float = TIME_LIMIT_S
+) -> Ended:
+    """Run it in the project in a process group of its own, which is killed at the end."""
+    process = subprocess.Popen(
+        words,
+        cwd=room.project,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=limit_s)
+        return Ended(process.returncode, stdout, stderr)
+    except subprocess.TimeoutExpired:
+        kill_group(process.pid)
+        stdout, stderr = process.communicate()
+        return Ended(None, stdout, stderr)
+    finally:
+        kill_group(process.pid)
+
+
+def kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)

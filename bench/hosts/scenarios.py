@@ -1,0 +1,117 @@
+"""What is shown on each program: the gate, what the model says, and what is expected."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.hosts.program import Program, Reply, Script
+from bench.hosts.room import Room
+
+REASON = "work.txt is missing"
+NEEDS_WORK = f"turngate gate -- sh -c 'test -e work.txt || {{ echo {REASON}; exit 1; }}'"
+ALWAYS_FAILS = f"turngate gate -- sh -c 'echo {REASON}; exit 1'"
+PASSES = "turngate gate -- true"
+PROGRAM_MISSING = "turngate gate -- no-such-program"
+BLOCKS_ONCE = (
+    f'test -e ../asked || {{ touch ../asked; printf \'{{"decision":"block","reason":"{REASON}"}}\'; }}'
+)
+
+RECORDER = """\
+#!/bin/sh
+# Records the input and the answer of each `turngate hook`.
+test "$1" = hook || exec {turngate} "$@"
+record=$(mktemp {records}/$(date +%s%N)-XXXXXX)
+cat > "$record"
+{turngate} "$@" < "$record" > "$record.out" 2> "$record.err"
+code=$?
+cat "$record.out"
+cat "$record.err" >&2
+exit $code
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """`expected` may have: requests, subagent (requests), stops (hook runs), sent_back, code, notice."""
+
+    name: str
+    gates: Mapping[str, str]  # event: command line of the gate
+    script: Callable[[Program], Script]
+    expected: Mapping[str, Any]
+    notice: str | None = None  # that the user has to see
+    prepare: Callable[[Room], None] = lambda _room: None  # after everything else is in place
+    applies: Callable[[Program], bool] = lambda _program: True
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def work(program: Program) -> Reply:
+    return {"tools": [program.tool]}
+
+
+def install_recorder(room: Room) -> None:
+    real = Path(sys.executable).parent / "turngate"
+    file = room.bin / "turngate"
+    file.write_text(RECORDER.format(turngate=real, records=room.records))
+    file.chmod(0o755)
+
+
+def remove_turngate(room: Room) -> None:
+    """Leave a program that is not there in the place of Turngate."""
+    (room.bin / "turngate").unlink()
+
+
+SCENARIOS = (
+    Scenario(
+        name="a gate that fails once",
+        gates={"Stop": NEEDS_WORK},
+        script=lambda program: {"main": ["I am done.", work(program), "Now I am done."]},
+        expected={"requests": 3, "stops": 2, "sent_back": 1, "code": 0},
+    ),
+    Scenario(
+        name="a gate that always fails, with work in between",
+        gates={"Stop": ALWAYS_FAILS},
+        script=lambda program: {"main": ["I am done.", *([work(program), "Still done."] * 20)]},
+        expected={"requests": 7, "stops": 4, "sent_back": 3, "code": 0},
+        notice="Still blocked by",
+    ),
+    Scenario(
+        name="a gate that always fails, nothing done in between",
+        gates={"Stop": ALWAYS_FAILS},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"requests": 2, "stops": 2, "sent_back": 1, "code": 0},
+        notice="Still blocked by",
+    ),
+    Scenario(
+        name="a gate that passes",
+        gates={"Stop": PASSES},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
+    ),
+    Scenario(
+        name="the program of a gate is missing",
+        gates={"Stop": PROGRAM_MISSING},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
+        notice="NOT enforced",
+    ),
+    Scenario(
+        name="Turngate is missing",
+        gates={"Stop": ALWAYS_FAILS},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"requests": 1, "stops": 0, "sent_back": 0, "code": 0},
+        notice="not checked",
+        prepare=remove_turngate,
+    ),
+    Scenario(
+        name="a subagent that is blocked once",
+        gates={"SubagentStop": BLOCKS_ONCE},
+        script=lambda program: {
+            "main": [{"tools": [program.subagent]}, "I am done."],
+            "sub": ["Three files.", "Four files."],
+        },
+        expected={"requests": 2, "subagent": 2, "code": 0},
+        applies=lambda program: program.subagent is not None,
+    ),
+)
