@@ -1,5 +1,6 @@
 """Codex."""
 
+import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
@@ -78,6 +79,17 @@ def keeps(line: Json) -> bool:
     return line["type"] == "response_item" and "developer" not in line["payload"].values()
 
 
+def wait_for_subagent(body: Json) -> Json:
+    """Call the tool that waits for the subagent which the last call has started."""
+    started = json.loads(body["input"][-1]["output"])["agent_id"]
+    return {
+        "tools": [{**AGENTS, "name": "wait_agent", "input": {"targets": [started], "timeout_ms": 240_000}}]
+    }
+
+
+AGENTS = {"namespace": "multi_agent_v1"}
+SPAWN = {**AGENTS, "name": "spawn_agent", "input": {"message": SUBAGENT_PROMPT}}
+
 CODEX = Program(
     name="codex",
     title="Codex",
@@ -90,7 +102,7 @@ CODEX = Program(
     environment=environment,
     arguments=arguments,
     tool={"name": "exec_command", "input": {"cmd": TASK}},
-    subagent={"name": "spawn_agent", "input": {"message": SUBAGENT_PROMPT}},
+    subagent=[{"tools": [SPAWN]}, wait_for_subagent],
     heard=heard,
     transcript=transcript,
     keeps=keeps,

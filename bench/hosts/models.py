@@ -16,7 +16,7 @@ OTHER: Reply = "ok"
 
 
 def serve_anthropic(script: Script, who: AgentOf) -> AbstractContextManager[AnthropicServer]:
-    return serve_script({"other": [OTHER], **script}, who)
+    return serve_script({"other": [OTHER], **fixed(script)}, who)
 
 
 def serve_responses(script: Script, who: AgentOf) -> "AbstractContextManager[ResponsesByAgent]":
@@ -35,7 +35,7 @@ class ResponsesByAgent(OpenAIServer):
 
     def scripted(self) -> Json:
         self.agents.append(self._who(self.requests[-1]))
-        return next_reply(self._script, self.agents)
+        return next_reply(self._script, self.agents, self.requests[-1])
 
 
 class ChatByAgent(ChatServer):
@@ -46,14 +46,19 @@ class ChatByAgent(ChatServer):
 
     def scripted(self) -> Json:
         self.agents.append(self._who(self.requests[-1]))
-        return next_reply(self._script, self.agents)
+        return next_reply(self._script, self.agents, self.requests[-1])
 
 
-def next_reply(script: Script, agents: list[str]) -> Json:
+def next_reply(script: Script, agents: list[str], body: Json) -> Json:
     """Return the reply to the latest request."""
     agent = agents[-1]
-    replies = plain(script.get(agent) or [OTHER])
-    return replies[min(agents.count(agent), len(replies)) - 1]
+    replies = script.get(agent) or [OTHER]
+    reply = replies[min(agents.count(agent), len(replies)) - 1]
+    return plain([reply(body) if callable(reply) else reply])[0]
+
+
+def fixed(script: Script) -> dict[str, list[Reply]]:
+    return {agent: [reply for reply in replies if not callable(reply)] for agent, replies in script.items()}
 
 
 def is_subagent(heard: list[str]) -> bool:

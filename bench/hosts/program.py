@@ -9,7 +9,8 @@ from bench.hosts.room import Room
 
 Json = dict[str, Any]
 Reply = str | Json  # a text, or {"text", "tools": [{"name", "input"}]}
-Script = Mapping[str, Sequence[Reply]]  # "main" and "sub": given in order, the last one is repeated
+ReplyTo = Callable[[Json], Reply]  # the body of a request
+Script = Mapping[str, Sequence[Reply | ReplyTo]]  # "main" and "sub": given in order, the last one is repeated
 
 PROMPT = "Do the work."
 SUBAGENT_PROMPT = "SUBAGENT-PROMPT: count the files."  # requests with it are those of the subagent
@@ -37,7 +38,7 @@ class Program:
     environment: Callable[[Room, Model], Mapping[str, str]]
     arguments: Callable[[str], Sequence[str]]  # prompt: the words after the command
     tool: Json  # the model's call of the shell tool that does TASK: {"name", "input"}
-    subagent: Json | None  # the model's call that starts a subagent with SUBAGENT_PROMPT
+    subagent: Sequence[Reply | ReplyTo]  # the model starts a subagent with SUBAGENT_PROMPT; (): it has none
     heard: Callable[[Json], list[str]]  # a request: the texts that its user messages hold
     stop_event: str = "Stop"  # in the hook's input
     notice: str = "nowhere"  # where the output shows what a hook reports: stdout, stderr, nowhere

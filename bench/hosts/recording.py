@@ -52,9 +52,7 @@ def record(program: Program, binary: Path, folder: Path) -> list[Path]:
 
 
 def script(program: Program) -> Script:
-    begin = [{"tools": [program.tool]}]
-    if program.subagent:
-        begin.append({"tools": [program.subagent]})
+    begin = [{"tools": [program.tool]}, *program.subagent]
     return {"main": [*begin, "I am done.", "Now I am done."], "sub": ["Three files.", "Four files."]}
 
 

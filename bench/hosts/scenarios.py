@@ -108,10 +108,10 @@ SCENARIOS = (
         name="a subagent that is blocked once",
         gates={"SubagentStop": BLOCKS_ONCE},
         script=lambda program: {
-            "main": [{"tools": [program.subagent]}, "I am done."],
+            "main": [*program.subagent, "I am done."],
             "sub": ["Three files.", "Four files."],
         },
         expected={"requests": 2, "subagent": 2, "code": 0},
-        applies=lambda program: program.subagent is not None,
+        applies=lambda program: bool(program.subagent),
     ),
 )

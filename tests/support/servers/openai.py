@@ -12,9 +12,10 @@ from tests.support.servers.model import Conversation, Json, ModelServer, Replies
 def serve_replies(*replies: str | Mapping[str, Any]) -> "AbstractContextManager[OpenAIServer]":
     """Give the replies in order and repeat the last one.
 
-    A reply is a text, `{"text"}`, `{"tools": [{"name", "input"}], "text"}` or `{"error": 429, "type", "code",
-    "message"}`, plus `usage`, `incomplete` (why the answer ended early), `failed` (an error inside of the stream),
-    `delay` (seconds before it), `cut` (the connection breaks in the middle) and `endless` (the end never comes).
+    A reply is a text, `{"text"}`, `{"tools": [{"name", "input"}], "text"}` (a tool may have a `namespace`) or
+    `{"error": 429, "type", "code", "message"}`, plus `usage`, `incomplete` (why the answer ended early), `failed` (an
+    error inside of the stream), `delay` (seconds before it), `cut` (the connection breaks in the middle) and
+    `endless` (the end never comes).
     """
     return run_server(OpenAIServer(replies))
 
@@ -113,6 +114,7 @@ def _call(tool: Mapping[str, Any], number: int) -> Json:
         "name": tool["name"],
         "arguments": json.dumps(tool.get("input", {})),
         "status": "completed",
+        **({"namespace": tool["namespace"]} if "namespace" in tool else {}),
     }
 
 
