@@ -27,11 +27,8 @@ HOSTS: Mapping[str, Host] = {
 def write_portable_answer(answer: HostAnswer) -> HostOutput:
     """Write what blocks on most hosts and is misread by none: no key that one of them rejects or reads otherwise."""
     answer = with_halt_as_notice(answer)
-    blocks = answer.decision == "block"
-    return HostOutput(
-        stdout=to_json({"decision": "block", "reason": answer.reason}) + "\n" if blocks else "",
-        stderr="".join(f"{notice}\n" for notice in answer.notices),
-    )
+    block = to_json({"decision": "block", "reason": answer.reason}) if answer.decision == "block" else ""
+    return HostOutput(stdout=block, stderr="\n".join(answer.notices))
 
 
 # A host that is not known. It is not in HOSTS: it has no settings file to install into.

@@ -24,7 +24,7 @@ class HostAnswer:
 
 @frozen(kw_only=True)
 class HostOutput:
-    """What `turngate hook` prints, and its exit code."""
+    """What `turngate hook` prints, and its exit code. A text that is not empty is printed with a newline after it."""
 
     stdout: str = ""
     stderr: str = ""
@@ -70,7 +70,7 @@ def to_command_group(command: str, timeout: float) -> Mapping[str, Any]:
 
 def write_json(value: Mapping[str, Any]) -> HostOutput:
     """Return an object on stdout, or nothing at all for an empty one."""
-    return HostOutput(stdout=to_json(value) + "\n" if value else "")
+    return HostOutput(stdout=to_json(value) if value else "")
 
 
 def notice_field(answer: HostAnswer) -> dict[str, str]:

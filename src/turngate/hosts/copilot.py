@@ -8,8 +8,8 @@ from turngate.hosts.base import (
     Host,
     HostAnswer,
     HostOutput,
+    to_json,
     with_halt_as_notice,
-    write_json,
 )
 
 
@@ -18,8 +18,12 @@ def _entry(command: str) -> Mapping[str, Any]:
 
 
 def write_answer(answer: HostAnswer) -> HostOutput:
+    """A progress line is how a hook reports to the user. An older version would lose a block that follows one."""
     answer = with_halt_as_notice(answer)
-    return write_json({"decision": "block", "reason": answer.reason} if answer.decision == "block" else {})
+    if answer.decision == "block":
+        return HostOutput(stdout=to_json({"decision": "block", "reason": answer.reason}))
+    lines = [to_json({"type": "progress", "message": notice}) for notice in answer.notices]
+    return HostOutput(stdout="\n".join(lines))
 
 
 COPILOT = Host(
@@ -33,13 +37,13 @@ COPILOT = Host(
     timeout_unit="s",
     default_timeout_s=30,
     limit=8,
-    shows_notices=False,
+    shows_notices=True,
     ends_turn=False,
     new_file={"version": 1},
     reads_files_of=("claude",),
     tool_call_marks=('"type":"tool.execution_start"',),
     limitations=(
-        "Copilot CLI shows the user nothing that a hook reports: notices are only in the journal (`turngate log`).",
+        "Copilot CLI shows notices at an allowed stop only: those at a blocked stop are in the journal (`turngate log`).",
         "Copilot CLI has no answer that ends a turn: a hook that halts only allows the stop, and another hook can still block it.",
         "If several hooks block, the agent reads only the reason of the last one.",
         "Copilot CLI also runs the hooks of `.claude/settings.json`.",

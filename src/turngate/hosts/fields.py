@@ -1,7 +1,9 @@
-"""The input of a hook of any host → the names and types that Turngate uses. Imports nothing heavy: every stop needs it."""
+"""The input of a hook of any host → the names and types that Turngate uses; and whose input it is.
+
+Imports nothing heavy: every stop needs it.
+"""
 
 import os
-from collections.abc import Mapping
 
 # The name of an event in a host: ours.
 EVENT_NAMES = {
@@ -17,7 +19,7 @@ EVENT_NAMES = {
     "subagentStart": "SubagentStart",
 }
 
-# Our field: its names in the hosts, and its type.
+# Our field: its names in the hosts.
 _TEXTS = {
     "hook_event_name": ("hook_event_name", "hookEventName", "event"),
     "session_id": ("session_id", "sessionId", "conversation_id"),
@@ -25,96 +27,155 @@ _TEXTS = {
     "cwd": ("cwd", "working_dir"),
     "permission_mode": ("permission_mode", "permissionMode"),
     "prompt_id": ("prompt_id", "turn_id", "generation_id"),
-    "last_assistant_message": ("last_assistant_message", "prompt_response", "response"),
-    "agent_id": ("agent_id", "agentId"),
+    "last_assistant_message": ("last_assistant_message", "prompt_response", "response", "summary"),
+    "agent_id": ("agent_id", "agentId", "subagent_id"),
     "agent_type": ("agent_type", "subagent_type", "agentType", "agent_name", "agentName"),
     "agent_transcript_path": ("agent_transcript_path", "agentTranscriptPath"),
+    "source": ("source",),
+    "model": ("model",),
 }
+_LISTS = {"background_tasks": ("background_tasks",), "session_crons": ("session_crons", "crons")}
 
+_NO_TEXT = "[no response text]"  # Gemini CLI and Qwen Code: the answer of the agent has no text
+_NOT_FINISHED = ("aborted", "error")  # Cursor: it ignores what a hook answers at such a stop
 
-# Fields that only this host has; all of a group are there. The first host that fits.
+# Fields by which the input of a host is recognised: all of one group, where `-` is one that is not there.
+# The first host that fits is the one. VS Code, which is not known, has sessionId, hookEventName and timestamp.
 _MARKS = {
     "cursor": (("conversation_id",), ("generation_id",), ("cursor_version",)),
-    "droid": (("sessionId", "hookEventName"), ("stopHookActive",)),
-    "codex": (("turn_id", "model"),),
+    "droid": (("sessionId", "hookEventName", "-timestamp"), ("stopHookActive", "-timestamp")),
     "gemini": (("prompt_response",),),
-    "qwen": (("crons",), ("context_usage",), ("timestamp", "permission_mode")),
     "copilot": (
-        ("stop_reason", "timestamp"),
-        ("parent_agent_id",),
-        ("agent_name", "timestamp"),
-        ("sessionId", "timestamp"),
+        ("timestamp", "stop_reason"),
+        ("timestamp", "agent_name"),
+        ("timestamp", "initial_prompt"),
+        ("timestamp", "sessionId", "-hookEventName"),
     ),
+    "qwen": (
+        ("timestamp", "permission_mode"),
+        ("timestamp", "stop_hook_active", "last_assistant_message"),
+    ),
+    "codex": (("turn_id", "model"), ("permission_mode", "model", "source")),
     "claude": (("prompt_id",), ("effort",), ("session_crons",)),
 }
 
-# Variables that a host sets for its hooks. Qwen Code sets those of Gemini CLI too, and both that of Claude Code.
+# A folder in the path of the transcript, for input without a field of its own: that of SessionStart.
+_FOLDERS = {
+    "/.claude/projects/": "claude",
+    "/.codex/": "codex",
+    "/.gemini/": "gemini",
+    "/.qwen/": "qwen",
+    "/.copilot/": "copilot",
+    "/.cursor/": "cursor",
+    "/.factory/": "droid",
+}
+
+# Variables of hooks. Qwen Code also sets that of Gemini CLI, and both set that of Claude Code.
 _VARIABLES = {
     "CURSOR_VERSION": "cursor",
     "FACTORY_PROJECT_DIR": "droid",
     "QWEN_PROJECT_DIR": "qwen",
     "GEMINI_PROJECT_DIR": "gemini",
+    "COPILOT_CLI": "copilot",
     "CLAUDE_PROJECT_DIR": "claude",
 }
 
-# Lists of objects, at a stop.
-_LISTS = {
-    "background_tasks": ("background_tasks", "backgroundTasks"),
-    "session_crons": ("session_crons", "crons"),
-}
+# Variables with the folder of the project, for `turngate hook`.
+PROJECT_VARIABLES = (
+    "CURSOR_PROJECT_DIR",
+    "FACTORY_PROJECT_DIR",
+    "QWEN_PROJECT_DIR",
+    "GEMINI_PROJECT_DIR",
+    "CLAUDE_PROJECT_DIR",
+)
 
 
 def normalise(fields: dict[str, object]) -> dict[str, object]:
-    """Return the fields that Turngate knows, under its names; one that is missing or has a wrong type is left out."""
-    known: dict[str, object] = {
-        name: value for name, names in _TEXTS.items() if (value := _first(fields, names, str))
-    }
-    known.update(
-        (name, [each for each in value if isinstance(each, dict)])
-        for name, names in _LISTS.items()
-        if isinstance(value := _first(fields, names, list), list)
-    )
-    if isinstance(effort := fields.get("effort"), dict) and isinstance(effort.get("level"), str):
+    """Return the fields that Turngate knows, under its names; one that is missing or has a wrong type is left out.
+
+    `hook_event_name` is empty for an event that is let through without asking a hook.
+    """
+    known: dict[str, object] = {}
+    for name, names in _TEXTS.items():
+        for each in names:
+            value = fields.get(each)
+            if isinstance(value, str) and value and value != _NO_TEXT:
+                known[name] = value
+                break
+    for name, names in _LISTS.items():
+        for each in names:
+            items = fields.get(each)
+            if isinstance(items, list) and items:
+                known[name] = [item for item in items if isinstance(item, dict)]
+                break
+    effort = fields.get("effort")
+    if isinstance(effort, dict) and isinstance(effort.get("level"), str):
         known["effort"] = effort
-    event = EVENT_NAMES.get(str(known.get("hook_event_name", _unnamed_event(fields))), "")
-    if event == "Stop" and known.get("agent_id"):  # Copilot: the stop of a subagent, which has its own event
-        event = ""
-    return {**known, "hook_event_name": event, "stop_hook_active": _is_active(fields)}
+    if "cwd" not in known and (folder := _first_workspace(fields)):
+        known["cwd"] = folder
+    known["hook_event_name"] = _event_name(fields, known)
+    known["stop_hook_active"] = _is_active(fields)
+    return known
 
 
-def _first(fields: dict[str, object], names: tuple[str, ...], kind: type) -> object:
-    """Return the first value of this type that is not empty under one of the names."""
-    return next((fields[name] for name in names if isinstance(fields.get(name), kind) and fields[name]), None)
+def _first_workspace(fields: dict[str, object]) -> str | None:
+    """Cursor: an event has the folders of the workspace instead of one working directory."""
+    roots = fields.get("workspace_roots")
+    return roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else None
+
+
+def _event_name(fields: dict[str, object], known: dict[str, object]) -> str:
+    event = EVENT_NAMES.get(str(known.get("hook_event_name") or _unnamed_event(fields)), "")
+    if event == "Stop" and "agent_id" in known:
+        return ""  # Copilot CLI: a subagent stops, and SubagentStop asks the hooks
+    if event in ("Stop", "SubagentStop") and fields.get("status") in _NOT_FINISHED:
+        return ""
+    return event
 
 
 def _unnamed_event(fields: dict[str, object]) -> str:
-    """Copilot, for hooks with names in camel case, does not name the event."""
+    """Copilot CLI does not name the event to a hook that is configured with a name in camel case."""
     if "stopReason" not in fields:
         return ""
-    return "subagentStop" if "agentName" in fields or "agentId" in fields else "agentStop"
+    return "subagentStop" if "agentName" in fields else "agentStop"
 
 
 def _is_active(fields: dict[str, object]) -> bool:
     """Cursor counts instead: `loop_count` is 0 at the first stop."""
     loops = fields.get("loop_count")
-    return (
-        fields.get("stop_hook_active") is True
-        or fields.get("stopHookActive") is True
-        or (isinstance(loops, int) and loops > 0)
-    )
+    flags = (fields.get("stop_hook_active"), fields.get("stopHookActive"))
+    return any(flag is True for flag in flags) or (isinstance(loops, int) and loops > 0)
 
 
-def recognise(fields: dict[str, object], environ: Mapping[str, str] | None = None) -> str | None:
-    """Return the name of the host that gives its hooks this input, or None for one that is not known."""
-    return _by_input(fields) or _by_environment(os.environ if environ is None else environ)
+def recognise(fields: dict[str, object], environ: dict[str, str] | None = None) -> str | None:
+    """Return the name of the host that gives its hooks this input, or None for one that is not known.
+
+    The input decides. A program that runs inside another one inherits its variables, so they come last.
+    """
+    return _by_fields(fields) or _by_transcript(fields) or _by_variables(environ)
 
 
-def _by_input(fields: dict[str, object]) -> str | None:
-    for host, marks in _MARKS.items():
-        if any(all(name in fields for name in each) for each in marks):
+def _by_fields(fields: dict[str, object]) -> str | None:
+    if fields.get("hook_event_name") == "AfterAgent":
+        return "gemini"
+    for host, groups in _MARKS.items():
+        if any(all(_has(fields, mark) for mark in group) for group in groups):
             return host
-    return "gemini" if fields.get("hook_event_name") == "AfterAgent" else None
+    return None
 
 
-def _by_environment(environ: Mapping[str, str]) -> str | None:
-    return next((host for variable, host in _VARIABLES.items() if environ.get(variable)), None)
+def _has(fields: dict[str, object], mark: str) -> bool:
+    return mark[1:] not in fields if mark[0] == "-" else mark in fields
+
+
+def _by_transcript(fields: dict[str, object]) -> str | None:
+    path = fields.get("transcript_path")
+    if not isinstance(path, str):
+        return None
+    path = path.replace("\\", "/")
+    return next((host for folder, host in _FOLDERS.items() if folder in path), None)
+
+
+def _by_variables(environ: dict[str, str] | None) -> str | None:
+    get = os.environ.get if environ is None else environ.get
+    return next((host for variable, host in _VARIABLES.items() if get(variable)), None)

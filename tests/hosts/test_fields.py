@@ -1,0 +1,298 @@
+"""The input of each host → our fields."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.hosts.recordings import INPUTS, input_id, recorded
+from turngate.core.events import Event, SessionStart, StopEvent, Subagent, SubagentStart
+from turngate.core.hook_input import read_event
+from turngate.hosts.fields import normalise, recognise
+
+# Program: its names of the prompt and of the agent's last answer.
+NAMES = {
+    "claude": ("prompt_id", "last_assistant_message"),
+    "codex": ("turn_id", "last_assistant_message"),
+    "gemini": ("-", "prompt_response"),
+    "qwen": ("prompt_id", "last_assistant_message"),
+    "copilot": ("-", "last_assistant_message"),
+}
+
+
+def expected_event(host: str, fields: dict[str, Any]) -> Event | None:
+    """Return the event that a recorded input is; None: one that is let through."""
+    prompt, message = NAMES[host]
+    common = {
+        "session_id": fields["session_id"],
+        "transcript_path": fields.get("transcript_path", ""),
+        "cwd": fields["cwd"],
+        "permission_mode": fields.get("permission_mode", "default"),
+    }
+    agent = {"agent_id": fields.get("agent_id", ""), "agent_type": fields.get("agent_type", "")}
+    match fields["hook_event_name"]:
+        case "SessionStart":
+            return SessionStart(**common, source=fields["source"], model=fields.get("model", ""))
+        case "SubagentStart":
+            return SubagentStart(**common, **agent, prompt_id=fields.get(prompt, ""))
+        case "Stop" if "agent_id" in fields:
+            return None
+        case "Stop" | "AfterAgent":
+            subagent = None
+        case _:
+            own = fields.get("agent_transcript_path", fields["transcript_path"])
+            subagent = Subagent(id=agent["agent_id"], type=agent["agent_type"], transcript_path=own)
+    return StopEvent(
+        **common,
+        stop_hook_active=fields["stop_hook_active"],
+        last_assistant_message=fields.get(message),
+        prompt_id=fields.get(prompt),
+        background_tasks=tuple(fields.get("background_tasks", ())),
+        session_crons=tuple(fields.get("session_crons", fields.get("crons", ()))),
+        subagent=subagent,
+    )
+
+
+# From the documentation of the programs: they were not run.
+CURSOR_COMMON = {
+    "conversation_id": "c-1",
+    "generation_id": "g-1",
+    "model": "gpt-5.4",
+    "cursor_version": "3.7.21",
+    "workspace_roots": ["/p", "/other"],
+    "user_email": None,
+    "transcript_path": "/home/user/.cursor/projects/p/c-1.jsonl",
+}
+CURSOR_STOP = {**CURSOR_COMMON, "hook_event_name": "stop", "status": "completed", "loop_count": 0}
+CURSOR_SUBAGENT_STOP = {
+    **CURSOR_COMMON,
+    "hook_event_name": "subagentStop",
+    "subagent_type": "explore",
+    "status": "completed",
+    "task": "count the files",
+    "summary": "Three files.",
+    "duration_ms": 1200,
+    "message_count": 4,
+    "tool_call_count": 2,
+    "modified_files": [],
+    "loop_count": 1,
+    "agent_transcript_path": "/home/user/.cursor/projects/p/a-1.jsonl",
+}
+DROID_STOP = {
+    "sessionId": "s-1",
+    "transcriptPath": "/home/user/.factory/projects/p/s-1.jsonl",
+    "cwd": "/p",
+    "permissionMode": "auto-medium",
+    "hookEventName": "Stop",
+    "stopHookActive": True,
+}
+# Copilot CLI, for a hook that is configured with a name in camel case.
+COPILOT_AGENT_STOP = {
+    "sessionId": "s-1",
+    "timestamp": 1767225600000,
+    "cwd": "/p",
+    "transcriptPath": "/home/user/.copilot/session-state/s-1/events.jsonl",
+    "stopReason": "end_turn",
+    "stop_hook_active": False,
+}
+COPILOT_SUBAGENT_STOP = {
+    **COPILOT_AGENT_STOP,
+    "agentId": "a-1",
+    "agentType": "explore",
+    "agentName": "explore",
+    "response": "Three files.",
+}
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=input_id)
+def test_the_recorded_input_of_a_program_is_our_event(path: Path) -> None:
+    fields = recorded(path.parent.name, path.stem)
+    known = normalise(fields)
+    event = str(known["hook_event_name"])
+    expected = expected_event(path.parent.name, fields)
+    assert (read_event(event, known, cwd="") if event else None) == expected
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=input_id)
+def test_the_recorded_input_of_a_program_is_recognised(path: Path) -> None:
+    assert recognise(recorded(path.parent.name, path.stem), {}) == path.parent.name
+
+
+@pytest.mark.parametrize(
+    ("host", "fields", "event"),
+    [
+        (
+            "cursor",
+            CURSOR_STOP,
+            StopEvent(
+                session_id="c-1",
+                transcript_path="/home/user/.cursor/projects/p/c-1.jsonl",
+                cwd="/p",
+                prompt_id="g-1",
+            ),
+        ),
+        (
+            "cursor",
+            CURSOR_SUBAGENT_STOP,
+            StopEvent(
+                session_id="c-1",
+                transcript_path="/home/user/.cursor/projects/p/c-1.jsonl",
+                cwd="/p",
+                prompt_id="g-1",
+                stop_hook_active=True,
+                last_assistant_message="Three files.",
+                subagent=Subagent(
+                    id="fire-agent",
+                    type="explore",
+                    transcript_path="/home/user/.cursor/projects/p/a-1.jsonl",
+                ),
+            ),
+        ),
+        (
+            "droid",
+            DROID_STOP,
+            StopEvent(
+                session_id="s-1",
+                transcript_path="/home/user/.factory/projects/p/s-1.jsonl",
+                cwd="/p",
+                permission_mode="auto-medium",
+                stop_hook_active=True,
+            ),
+        ),
+        (
+            "copilot",
+            COPILOT_AGENT_STOP,
+            StopEvent(
+                session_id="s-1",
+                transcript_path="/home/user/.copilot/session-state/s-1/events.jsonl",
+                cwd="/p",
+            ),
+        ),
+        (
+            "copilot",
+            COPILOT_SUBAGENT_STOP,
+            StopEvent(
+                session_id="s-1",
+                transcript_path="/home/user/.copilot/session-state/s-1/events.jsonl",
+                cwd="/p",
+                last_assistant_message="Three files.",
+                subagent=Subagent(
+                    id="a-1",
+                    type="explore",
+                    transcript_path="/home/user/.copilot/session-state/s-1/events.jsonl",
+                ),
+            ),
+        ),
+    ],
+)
+def test_the_documented_input_of_a_program_is_recognised_and_is_our_event(
+    host: str, fields: dict[str, Any], event: StopEvent
+) -> None:
+    known = normalise(fields)
+    assert (recognise(fields, {}), read_event(str(known["hook_event_name"]), known, cwd="")) == (host, event)
+
+
+@pytest.mark.parametrize("status", ["aborted", "error"])
+def test_a_stop_at_which_cursor_ignores_answers_is_let_through(status: str) -> None:
+    assert normalise({**CURSOR_STOP, "status": status})["hook_event_name"] == ""
+
+
+def test_the_stop_of_a_subagent_that_copilot_reports_as_stop_is_let_through() -> None:
+    fields: dict[str, object] = {
+        "hook_event_name": "Stop",
+        "session_id": "a-1",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "agent_id": "a-1",
+    }
+    assert normalise(fields)["hook_event_name"] == ""
+
+
+def test_an_answer_without_text_has_no_message() -> None:
+    fields: dict[str, object] = {"hook_event_name": "AfterAgent", "prompt_response": "[no response text]"}
+    assert normalise(fields) == {"hook_event_name": "Stop", "stop_hook_active": False}
+
+
+def test_tasks_and_jobs_are_kept_and_what_is_not_an_object_is_left_out() -> None:
+    task = {"id": "a", "status": "running", "agent_type": "explore", "started_at": 1}
+    lists: dict[str, object] = {"background_tasks": [task, None, "x"], "crons": [{"id": "c"}]}
+    assert normalise({"hook_event_name": "Stop", **lists}) == {
+        "hook_event_name": "Stop",
+        "stop_hook_active": False,
+        "background_tasks": [task],
+        "session_crons": [{"id": "c"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "environ", "host"),
+    [
+        ({}, {}, None),
+        ({"hook_event_name": "Stop", "session_id": "s-1", "stop_hook_active": False}, {}, None),
+        (  # VS Code
+            {
+                "hookEventName": "Stop",
+                "sessionId": "s-1",
+                "timestamp": "2026-01-01T00:00:00Z",
+                "stop_hook_active": False,
+            },
+            {},
+            None,
+        ),
+        ({"event": "Stop", "session_id": "s-1", "working_dir": "/p"}, {}, None),  # Goose
+        ({"hook_event_name": "AfterAgent"}, {"QWEN_PROJECT_DIR": "/p"}, "gemini"),
+        (
+            {"hook_event_name": "Stop", "transcript_path": "C:\\Users\\u\\.codex\\sessions\\x.jsonl"},
+            {},
+            "codex",
+        ),
+        ({"hook_event_name": "Stop"}, {"FACTORY_PROJECT_DIR": "/p"}, "droid"),
+        ({"hook_event_name": "Stop"}, {"CLAUDE_PROJECT_DIR": "/p"}, "claude"),
+        (
+            {"hook_event_name": "SessionStart"},
+            {"CLAUDE_PROJECT_DIR": "/p", "GEMINI_PROJECT_DIR": "/p"},
+            "gemini",
+        ),
+        (
+            {"hook_event_name": "SessionStart"},
+            {"CLAUDE_PROJECT_DIR": "/p", "GEMINI_PROJECT_DIR": "/p", "QWEN_PROJECT_DIR": "/p"},
+            "qwen",
+        ),
+        ({"turn_id": "t", "model": "m"}, {"CLAUDE_PROJECT_DIR": "/p"}, "codex"),  # started by Claude Code
+    ],
+)
+def test_a_host_is_recognised_by_its_input_before_its_variables(
+    fields: dict[str, object], environ: dict[str, str], host: str | None
+) -> None:
+    assert recognise(fields, environ) == host
+
+
+FIELDS = sorted(
+    {name for path in INPUTS for name in json.loads(path.read_text())} | set(CURSOR_SUBAGENT_STOP)
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(), VALUES))
+def test_no_value_of_a_wrong_type_gets_into_an_event(fields: dict[str, object]) -> None:
+    known = normalise(fields)
+    recognise(fields, {})
+    for name in ("Stop", "SubagentStop", "SessionStart", "SubagentStart"):
+        assert read_event(name, {**known, "hook_event_name": name}, cwd="/p").name == name
+
+
+def test_nothing_heavy_is_imported() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import turngate.hosts.fields;"
+        "print(sorted(set(sys.modules) - before - {'turngate', 'turngate.hosts'}))"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout == "['turngate.hosts.fields']\n"
