@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench.hosts.npm import CannotInstall, install, installed_version, require_npm
+from bench.hosts.npm import CannotInstall, find, install, installed_version, require_npm
 from bench.hosts.play import Row, play
 from bench.hosts.program import Program
 from bench.hosts.programs import PROGRAMS
@@ -31,7 +31,9 @@ def main() -> int:
         return 2
     try:
         require_npm()
-        binaries = {program.name: install(program, options.dir) for program in programs}
+        find_or_install = find if options.dir else install
+        folder = options.dir or ROOT / ".hosts"
+        binaries = {program.name: find_or_install(program, folder) for program in programs}
     except CannotInstall as error:
         print(f"make hosts: {error}", file=sys.stderr)
         return 2
@@ -43,9 +45,10 @@ def main() -> int:
     rows = [
         row for program in programs for row in play_all(program, binaries[program.name], options.scenario)
     ]
-    if not options.only and not options.scenario:
-        versions = {program.name: installed_version(program, options.dir) or "" for program in programs}
-        RESULTS.write_text(page(programs, versions, rows))
+    if not options.scenario:
+        versions = {program.name: installed_version(program, folder) or "" for program in programs}
+        before = RESULTS.read_text() if RESULTS.exists() else ""
+        RESULTS.write_text(page(before, PROGRAMS, versions, rows))
         print(f"wrote {RESULTS.relative_to(ROOT)}")
     failed = [row for row in rows if not row.passed]
     print(f"{len(rows) - len(failed)} of {len(rows)} scenarios passed")
@@ -59,8 +62,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--dir",
         type=Path,
-        default=ROOT / ".hosts",
-        help="the folder of the programs, one npm project for each (default: %(default)s)",
+        help="use the programs of this folder as they are, each in a npm project with the name of its package, "
+        "such as DIR/claude-code (default: install them into .hosts)",
     )
     parser.add_argument(
         "--record", action="store_true", help="record hook inputs and transcripts for the tests"

@@ -8,6 +8,7 @@ from bench.hosts.models import is_subagent, serve_anthropic
 from bench.hosts.program import SUBAGENT_PROMPT, TASK, Json, Model, Program, Script
 from bench.hosts.room import Room
 
+KEY = "sk-ant-nothing"
 MODEL = "claude-sonnet-4-5"
 EVENTS = ("SessionStart", "Stop", "SubagentStart", "SubagentStop")
 
@@ -23,12 +24,13 @@ def who(body: Json) -> str:
 
 
 def heard(body: Json) -> list[str]:
-    """Return the texts that are not results of tools, as they hold what a subagent was asked."""
+    """Return what users and hooks said: not the results of tools, and not what the program adds."""
     return [
         text
         for message in body["messages"]
         if message["role"] != "assistant"
         for text in texts(message["content"])
+        if not text.startswith("<system-reminder>")
     ]
 
 
@@ -39,7 +41,11 @@ def texts(content: str | list[Json]) -> list[str]:
 
 
 def write_settings(room: Room, model: Model) -> None:
-    """It has no settings that it needs."""
+    """Answer what it asks in a terminal before the first prompt."""
+    folder = {"hasTrustDialogAccepted": True}
+    keys = {"approved": [KEY[-20:]]}
+    answers = {"hasCompletedOnboarding": True, "theme": "dark", "customApiKeyResponses": keys}
+    room.write(".claude.json", {**answers, "projects": {str(room.project): folder}})
 
 
 def write_hooks(room: Room, command: str) -> None:
@@ -50,7 +56,7 @@ def write_hooks(room: Room, command: str) -> None:
 def environment(room: Room, model: Model) -> Mapping[str, str]:
     return {
         "ANTHROPIC_BASE_URL": model.url,
-        "ANTHROPIC_API_KEY": "sk-ant-nothing",
+        "ANTHROPIC_API_KEY": KEY,
         "ANTHROPIC_MODEL": MODEL,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
@@ -91,6 +97,7 @@ CLAUDE = Program(
     write_hooks=write_hooks,
     environment=environment,
     arguments=arguments,
+    terminal=lambda prompt: [prompt],
     tool={"name": "Bash", "input": {"command": TASK, "description": "work"}},
     subagent=[{"tools": [{"name": "Agent", "input": SUBAGENT}]}],
     heard=heard,

@@ -9,6 +9,7 @@ from bench.hosts.program import SUBAGENT_PROMPT, TASK, Json, Model, Program, Scr
 from bench.hosts.room import Room
 
 EVENTS = ("SessionStart", "Stop", "SubagentStart", "SubagentStop")
+BYPASS = ("--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox")
 SETTINGS = """\
 model = "gpt-5.4"
 model_provider = "loopback"
@@ -66,8 +67,7 @@ def environment(room: Room, model: Model) -> Mapping[str, str]:
 
 
 def arguments(prompt: str) -> list[str]:
-    trust = ["--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox"]
-    return ["exec", "--skip-git-repo-check", *trust, prompt]
+    return ["exec", *BYPASS, prompt]
 
 
 def transcript(room: Room) -> str | None:
@@ -101,6 +101,7 @@ CODEX = Program(
     write_hooks=write_hooks,
     environment=environment,
     arguments=arguments,
+    terminal=lambda prompt: [*BYPASS, prompt],
     tool={"name": "exec_command", "input": {"cmd": TASK}},
     subagent=[{"tools": [SPAWN]}, wait_for_subagent],
     heard=heard,

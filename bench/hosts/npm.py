@@ -24,8 +24,16 @@ def installed_version(program: Program, folder: Path) -> str | None:
     return str(json.loads(manifest.read_text())["version"]) if manifest.exists() else None
 
 
+def find(program: Program, folder: Path) -> Path:
+    """Return the path of the command of any version in a folder of the user."""
+    if not installed_version(program, folder):
+        place = folder / program.folder / "node_modules"
+        raise CannotInstall(f"{program.title} is not in {place}: install it there, or leave out --dir")
+    return path_of(program, folder)
+
+
 def install(program: Program, folder: Path) -> Path:
-    """Return the path of the command, after installing the pinned version if another one is there."""
+    """Return the path of the command, after installing the pinned version if there is another one or none."""
     if installed_version(program, folder) != program.version:
         print(f"{program.title}: npm install {program.package}@{program.version} …", flush=True)
         place = folder / program.folder
@@ -36,4 +44,8 @@ def install(program: Program, folder: Path) -> Path:
         if done.returncode:
             sys.stderr.write(done.stderr)
             raise CannotInstall(f"npm could not install {wanted}: see above")
+    return path_of(program, folder)
+
+
+def path_of(program: Program, folder: Path) -> Path:
     return folder / program.folder / "node_modules" / ".bin" / program.command

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.hosts.program import PROMPT, Json, Model, Program
-from bench.hosts.room import Ended, Room, base_environment, open_room, run
+from bench.hosts.room import TIME_LIMIT_S, Ended, Room, base_environment, open_room, run
 from bench.hosts.scenarios import REASON, Scenario, install_recorder
+from bench.hosts.terminal import squeezed, watch
 
 OUTPUT_SHOWN = 2000  # characters of each stream, of a run that failed
 
@@ -28,19 +29,29 @@ class Row:
 
 def play(program: Program, binary: Path, scenario: Scenario) -> Row:
     with open_room() as room, program.serve(scenario.script(program)) as model:
-        environment = {**base_environment(room), **program.environment(room, model), **scenario.environment}
+        environment = {**base_environment(room), **program.environment(room, model)}
         program.write_settings(room, model)
         install_recorder(room)
         write_gates(room, scenario, environment)
         program.write_hooks(room, "turngate hook")
         scenario.prepare(room)
-        ended = run([str(binary), *program.arguments(PROMPT)], room, environment)
+        ended = start(program, binary, scenario, room, environment)
         seen = look(program, scenario, room, model, ended)
     expected = {**scenario.expected, **program.expected.get(scenario.name, {})}
     if scenario.notice:
         expected.setdefault("notice", program.notice)
-    output = f"stdout: {ended.stdout[-OUTPUT_SHOWN:]}\nstderr: {ended.stderr[-OUTPUT_SHOWN:]}"
+    streams = {"stdout": ended.stdout, "stderr": ended.stderr, "terminal": ended.displayed}
+    output = "\n".join(f"{name}: {text[-OUTPUT_SHOWN:]}" for name, text in streams.items() if text)
     return Row(program.name, scenario.name, expected, seen, output)
+
+
+def start(
+    program: Program, binary: Path, scenario: Scenario, room: Room, environment: Mapping[str, str]
+) -> Ended:
+    if scenario.in_terminal and program.terminal and scenario.notice:
+        words = [str(binary), *program.terminal(PROMPT)]
+        return Ended(None, "", "", watch(words, room, environment, scenario.notice, TIME_LIMIT_S))
+    return run([str(binary), *scenario.arguments(program.arguments(PROMPT))], room, environment)
 
 
 def write_gates(room: Room, scenario: Scenario, environment: Mapping[str, str]) -> None:
@@ -65,14 +76,17 @@ def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: 
         "stops": [event.get("hook_event_name") for event in recorded(room)].count(program.stop_event),
         "sent_back": sum(REASON in text for text in program.heard(main[-1])) if main else 0,
     }
+    if room.own_hook_runs.exists():
+        seen["own_hook"] = len(room.own_hook_runs.read_text().splitlines())
     if scenario.notice:
         seen["notice"] = place_of(scenario.notice, ended)
     return seen
 
 
 def place_of(notice: str, ended: Ended) -> str:
-    places = {"stdout": ended.stdout, "stderr": ended.stderr}
-    return next((name for name, text in places.items() if notice in text), "nowhere")
+    places = {"stdout": ended.stdout, "stderr": ended.stderr, "terminal": ended.displayed}
+    found = (name for name, text in places.items() if notice in text or squeezed(notice) in text)
+    return next(found, "nowhere")
 
 
 def recorded(room: Room) -> list[Json]:

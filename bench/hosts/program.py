@@ -37,11 +37,12 @@ class Program:
     write_hooks: Callable[[Room, str], None]  # this command line for each event, as install does
     environment: Callable[[Room, Model], Mapping[str, str]]
     arguments: Callable[[str], Sequence[str]]  # prompt: the words after the command
+    terminal: Callable[[str], Sequence[str]] | None = None  # the same in a terminal; None: not run there
     tool: Json  # the model's call of the shell tool that does TASK: {"name", "input"}
     subagent: Sequence[Reply | ReplyTo]  # the model starts a subagent with SUBAGENT_PROMPT; (): it has none
     heard: Callable[[Json], list[str]]  # a request: the texts that its user messages hold
     stop_event: str = "Stop"  # in the hook's input
-    notice: str = "nowhere"  # where the output shows what a hook reports: stdout, stderr, nowhere
+    notice: str = "nowhere"  # where the headless output shows what a hook reports: stdout, stderr, nowhere
     expected: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # scenario: what differs here
     transcript: Callable[[Room], str | None] = lambda _room: None  # the lines of JSON of the conversation
     keeps: Callable[[Json], bool] = lambda _line: True  # a line of it that is recorded

@@ -10,24 +10,33 @@ from bench.hosts.program import Program
 HEAD = """\
 # Results on the real programs
 
-Written by `make hosts` on {date}: each program runs headless with an empty home, its model is a script on
-loopback, and its hook is `turngate hook`. [Hosts](hosts.md) explains what each program can and cannot do.
-
+Written by `make hosts`: each program runs headless with an empty home, its model is a script on loopback, and its hook
+is `turngate hook`. [Hosts](hosts.md) explains what each program can and cannot do. In the column of what was seen,
+*requests* are those of the agent to its model, *subagent* those of its subagent, *stops* how many times Turngate was
+asked, *sent back* how many times the reason of the gate is in the last request, *code* the exit code of the program,
+and *notice* where its user reads what Turngate reports.
 """
 
 
-def page(programs: Sequence[Program], versions: Mapping[str, str], rows: Sequence[Row]) -> str:
-    lines = [HEAD.format(date=time.strftime("%Y-%m-%d", time.gmtime()))]
-    for program in programs:
-        lines.append(f"## {program.title} {versions[program.name]}\n\n")
-        lines.append("| scenario | result | seen |\n|---|---|---|\n")
-        lines += [
-            f"| {row.scenario} | {'pass' if row.passed else 'FAIL'} | {described(row.seen)} |\n"
-            for row in rows
-            if row.program == program.name
-        ]
-        lines.append("\n")
-    return "".join(lines).rstrip("\n") + "\n"
+def page(before: str, programs: Sequence[Program], versions: Mapping[str, str], rows: Sequence[Row]) -> str:
+    """Return the page with new sections for the programs with a version; the others stay as they are."""
+    old = {part.split("\n")[0].rsplit(" ", 2)[0]: part.rstrip("\n") for part in before.split("\n## ")[1:]}
+    sections = [
+        section(program, versions[program.name], [row for row in rows if row.program == program.name])
+        if program.name in versions
+        else old.get(program.title)
+        for program in programs
+    ]
+    return "\n## ".join([HEAD, *(f"{part}\n" for part in sections if part)])
+
+
+def section(program: Program, version: str, rows: Sequence[Row]) -> str:
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    lines = [f"{program.title} {version} ({day})", "", "| scenario | result | seen |", "|---|---|---|"]
+    lines += [
+        f"| {row.scenario} | {'pass' if row.passed else 'FAIL'} | {described(row.seen)} |" for row in rows
+    ]
+    return "\n".join(lines)
 
 
 def line(row: Row) -> str:

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +39,11 @@ class Room:
     def records(self) -> Path:
         return self.root / "records"
 
+    @property
+    def own_hook_runs(self) -> Path:
+        """Return the file with one line for each run of a hook that is not Turngate's."""
+        return self.root / "own-hook-runs"
+
     def write(self, path: str, content: str | Mapping[str, Any]) -> Path:
         """Write a file below home, JSON if it is not a text."""
         file = self.home / path
@@ -53,6 +57,7 @@ class Ended:
     code: int | None  # None: it was killed at the time limit
     stdout: str
     stderr: str
+    displayed: str = ""  # in a terminal, without blanks
 
 
 @contextlib.contextmanager
@@ -69,8 +74,7 @@ def open_room() -> Iterator[Room]:
 
 def base_environment(room: Room) -> dict[str, str]:
     """Return the variables of every program: its own home, and no network but loopback."""
-    programs = Path(sys.executable).parent  # where `turngate` is installed
-    path = f"{room.bin}:{programs}:{os.environ.get('PATH', '/usr/bin:/bin')}"
+    path = ":".join([str(room.bin), *folders_without("turngate")])
     proxies = {name: CLOSED_PROXY for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}
     local = {name: "127.0.0.1,localhost" for name in ("NO_PROXY", "no_proxy")}
     room.write(".profile", f"PATH={path}\n")  # for programs that start hooks in a login shell
@@ -84,6 +88,12 @@ def base_environment(room: Room) -> dict[str, str]:
         **proxies,
         **local,
     }
+
+
+def folders_without(program: str) -> list[str]:
+    """Return the folders of PATH that do not have the program: only that of the room is to be found."""
+    folders = os.environ.get("PATH", "/usr/bin:/bin").split(":")
+    return [folder for folder in folders if not os.path.exists(os.path.join(folder, program))]
 
 
 def run(

@@ -1,8 +1,9 @@
 """What is shown on each program: the gate, what the model says, and what is expected."""
 
+import json
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ PROGRAM_MISSING = "turngate gate -- no-such-program"
 BLOCKS_ONCE = (
     f'test -e ../asked || {{ touch ../asked; printf \'{{"decision":"block","reason":"{REASON}"}}\'; }}'
 )
+
+BYPASS_TRUST = "--dangerously-bypass-hook-trust"  # of Codex, never outside of an empty home
 
 RECORDER = """\
 #!/bin/sh
@@ -34,7 +37,7 @@ exit $code
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """`expected` may have: requests, subagent (requests), stops (hook runs), sent_back, code, notice."""
+    """`expected` may have the keys of what `play.look` sees; others are not compared."""
 
     name: str
     gates: Mapping[str, str]  # event: command line of the gate
@@ -43,7 +46,8 @@ class Scenario:
     notice: str | None = None  # that the user has to see
     prepare: Callable[[Room], None] = lambda _room: None  # after everything else is in place
     applies: Callable[[Program], bool] = lambda _program: True
-    environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: Callable[[Sequence[str]], Sequence[str]] = lambda words: words  # of the program
+    in_terminal: bool = False  # instead of headless, until the notice is displayed
 
 
 def work(program: Program) -> Reply:
@@ -60,6 +64,15 @@ def install_recorder(room: Room) -> None:
 def remove_turngate(room: Room) -> None:
     """Leave a program that is not there in the place of Turngate."""
     (room.bin / "turngate").unlink()
+
+
+def add_own_hook(room: Room) -> None:
+    """Add a stop hook of Claude Code itself, which appends a line to a file."""
+    file = room.project / ".claude" / "settings.json"
+    settings = json.loads(file.read_text())
+    own = {"type": "command", "command": f"echo run >> {room.own_hook_runs}"}
+    settings["hooks"]["Stop"].append({"hooks": [own]})
+    file.write_text(json.dumps(settings))
 
 
 SCENARIOS = (
@@ -80,7 +93,7 @@ SCENARIOS = (
         name="a gate that always fails, nothing done in between",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda _program: {"main": ["I am done."]},
-        expected={"requests": 2, "stops": 2, "sent_back": 1, "code": 0},
+        expected={"requests": 3, "stops": 3, "sent_back": 2, "code": 0},
         notice="Still blocked by",
     ),
     Scenario(
@@ -113,5 +126,30 @@ SCENARIOS = (
         },
         expected={"requests": 2, "subagent": 2, "code": 0},
         applies=lambda program: bool(program.subagent),
+    ),
+    Scenario(
+        name="another hook of .claude beside Turngate",
+        gates={"Stop": NEEDS_WORK},
+        script=lambda program: {"main": ["I am done.", work(program), "Now I am done."]},
+        expected={"requests": 3, "stops": 2, "sent_back": 1, "own_hook": 2, "code": 0},
+        prepare=add_own_hook,
+        applies=lambda program: program.name == "claude",
+    ),
+    Scenario(
+        name="a hook that Codex does not trust",
+        gates={"Stop": ALWAYS_FAILS},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"requests": 1, "stops": 0, "sent_back": 0, "code": 0},
+        arguments=lambda words: [word for word in words if word != BYPASS_TRUST],
+        applies=lambda program: program.name == "codex",
+    ),
+    Scenario(
+        name="a gate that always fails, in a terminal",
+        gates={"Stop": ALWAYS_FAILS},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"stops": 3, "notice": "terminal"},
+        notice="Still blocked by",
+        in_terminal=True,
+        applies=lambda program: program.terminal is not None,
     ),
 )

@@ -1,0 +1,131 @@
+"""`make hosts`, as far as it needs no program from npm: the models, the recordings and the table of results."""
+
+import json
+import urllib.request
+from pathlib import Path
+
+import pytest
+from bench.hosts import __main__ as hosts
+from bench.hosts.claude import CLAUDE
+from bench.hosts.codex import CODEX
+from bench.hosts.models import serve_responses
+from bench.hosts.npm import CannotInstall, find, require_npm
+from bench.hosts.play import Row, place_of
+from bench.hosts.program import SUBAGENT_PROMPT, Json, Script
+from bench.hosts.recording import shortened, without_run
+from bench.hosts.results import line, page
+from bench.hosts.room import Ended, Room, open_room, run
+from bench.hosts.terminal import watch
+
+PASSED = Row("codex", "a gate that passes", {"requests": 1}, {"requests": 1, "sent_back": 0})
+FAILED = Row("codex", "a gate that passes", {"requests": 1}, {"requests": 7, "sent_back": 6}, "stderr: no")
+
+
+def ask(url: str, text: str) -> list[Json]:
+    """Return the events of the answer to one message."""
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+    body = {"model": "m", "stream": True, "input": [message]}
+    request = urllib.request.Request(f"{url}/responses", json.dumps(body).encode(), method="POST")
+    with urllib.request.urlopen(request) as answer:
+        return [json.loads(row[6:]) for row in answer.read().decode().splitlines() if row.startswith("data:")]
+
+
+def test_each_agent_has_a_script_of_its_own_whose_replies_may_depend_on_the_request() -> None:
+    spawn = {"namespace": "agents", "name": "spawn", "input": {"n": 1}}
+    script: Script = {
+        "main": [lambda body: {"text": f"{body['model']}?"}, {"tools": [spawn]}],
+        "sub": ["sub"],
+    }
+    with serve_responses(script, lambda body: "sub" if SUBAGENT_PROMPT in str(body) else "main") as model:
+        ended = [ask(model.url, text)[-1] for text in ("go", SUBAGENT_PROMPT, "on")]
+        agents = model.agents
+    first, second, third = (event["response"]["output"][0] for event in ended)
+    assert (agents, first["content"][0]["text"], second["content"][0]["text"]) == (
+        ["main", "sub", "main"],
+        "m?",
+        "sub",
+    )
+    assert {key: third[key] for key in ("type", "namespace", "name", "arguments")} == {
+        "type": "function_call",
+        "namespace": "agents",
+        "name": "spawn",
+        "arguments": '{"n": 1}',
+    }
+
+
+def test_a_recording_has_no_folder_id_or_time_of_its_run() -> None:
+    room = Room(Path("/tmp/turngate-hosts-a_b"))
+    ids: dict[str, str] = {}
+    lines = [
+        "/tmp/turngate-hosts-a_b/home/user/.x/-tmp-turngate-hosts-a-b-home-user-project/y",
+        "0199f0aa-0000-7000-8000-0123456789ab at 2026-11-16T12:30:01.123Z, 2026/11/16, 1794832187121",
+        "agent-ad36e6a42ff028f49 0199f0aa-0000-7000-8000-0123456789ab 1794832187.25",
+    ]
+    assert [without_run(room, text, ids) for text in lines] == [
+        "/home/user/.x/-home-user-project/y",
+        "00000000-0000-4000-8000-000000000001 at 2026-01-01T00:00:00Z, 2026/01/01, 1767225600",
+        "agent-a0000000000000002 00000000-0000-4000-8000-000000000001 1767225600",
+    ]
+
+
+def test_a_recorded_transcript_has_only_the_conversation_and_no_long_texts() -> None:
+    lines = [{"type": "user", "texts": ["go", "x" * 500]}, {"type": "prompt"}]
+    transcript = "".join(json.dumps(each) + "\n" for each in lines)
+    recorded = shortened(transcript, lambda each: each["type"] == "user")
+    assert recorded == '{"type":"user","texts":["go","' + "x" * 20 + '…"]}\n'
+
+
+def test_a_scenario_passes_if_all_that_is_expected_was_seen() -> None:
+    assert (line(PASSED), line(FAILED)) == (
+        "pass  codex: a gate that passes (requests 1, sent back 0)",
+        "FAIL  codex: a gate that passes (requests 7, sent back 6); expected requests 1\nstderr: no",
+    )
+
+
+def test_a_run_of_one_program_keeps_the_results_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.strftime", lambda *_: "2026-01-01")
+    programs = (CLAUDE, CODEX)
+    before = page("", programs, {"claude": "1.0"}, [Row("claude", "s", {}, {"code": 0})])
+    after = page(before, programs, {"codex": "2.0"}, [FAILED])
+    head = "(2026-01-01)\n\n| scenario | result | seen |\n|---|---|---|\n"
+    assert after.split("\n## ")[1:] == [
+        f"Claude Code 1.0 {head}| s | pass | code 0 |\n",
+        f"Codex 2.0 {head}| a gate that passes | FAIL | requests 7, sent back 6 |\n",
+    ]
+    assert page(after, programs, {"codex": "2.0"}, [FAILED]) == after
+
+
+def test_a_notice_is_found_where_the_user_reads_it() -> None:
+    ends = [Ended(0, "a gate", ""), Ended(0, "", "a gate"), Ended(None, "", "", "!agate"), Ended(0, "", "")]
+    assert [place_of("a gate", each) for each in ends] == ["stdout", "stderr", "terminal", "nowhere"]
+
+
+def test_a_program_that_hangs_is_killed_with_its_process_group() -> None:
+    with open_room() as room:
+        environment = {"PATH": "/usr/bin:/bin"}
+        ended = run(["sh", "-c", "sleep 600 & sleep 600"], room, environment, limit_s=1)
+        displayed = watch(["sh", "-c", "echo now; echo here; sleep 600"], room, environment, "now here", 60)
+    assert (ended, displayed) == (Ended(None, "", ""), "nowhere")
+
+
+def test_without_npm_one_sentence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CannotInstall, match=r"^node is not on PATH: install Node.js 22 or later"):
+        require_npm()
+
+
+def test_a_folder_without_the_program_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CannotInstall) as error:
+        find(CODEX, tmp_path)
+    place = tmp_path / "codex" / "node_modules"
+    assert str(error.value) == f"Codex is not in {place}: install it there, or leave out --dir"
+
+
+def test_unknown_programs_are_wrong_usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["hosts", "--only", "emacs"])
+    assert hosts.main() == 2
+    assert capsys.readouterr().out.startswith("--only emacs: expected some of claude, codex")
