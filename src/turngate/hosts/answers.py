@@ -12,7 +12,8 @@ NO_STOP_REASON = "no reason given"
 
 def answer_for(step: ContinueTurn | EndTurn, notices: Sequence[str] = ()) -> HostAnswer:
     """Return the answer for the next step of a turn; `notices` are what else the user has to know."""
-    texts = tuple(text for text in (step.notice, *notices) if text)
+    last = describe_last_reason(step) if isinstance(step, EndTurn) else None
+    texts = tuple(text for text in (step.notice, last, *notices) if text)
     match step:
         case ContinueTurn():
             return HostAnswer(decision="block", reason=_reason(step), notices=texts)
@@ -22,8 +23,7 @@ def answer_for(step: ContinueTurn | EndTurn, notices: Sequence[str] = ()) -> Hos
             reason = f"waiting for the user: {_stop_reason(step)}"
             return HostAnswer(decision="halt", reason=reason, notices=texts)
         case EndTurn():
-            last = describe_last_reason(step)
-            return HostAnswer(decision="allow", notices=(*texts, *([last] if last else [])))
+            return HostAnswer(decision="allow", notices=texts)
 
 
 def _reason(step: ContinueTurn) -> str:

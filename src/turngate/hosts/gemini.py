@@ -1,7 +1,17 @@
 """Gemini CLI: its stop event is `AfterAgent`, its timeouts are milliseconds."""
 
-from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, to_command_group
-from turngate.hosts.claude import write_answer
+from dataclasses import replace
+
+from turngate.hosts import claude
+from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, HostAnswer, HostOutput, to_command_group
+
+
+def write_answer(answer: HostAnswer) -> HostOutput:
+    """It shows the user `systemMessage` in the place of the reason, so both are in it."""
+    if answer.decision != "allow" and answer.notices:
+        answer = replace(answer, notices=(answer.reason, *answer.notices))
+    return claude.write_answer(answer)
+
 
 GEMINI = Host(
     name="gemini",
