@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from tests.support.servers.anthropic import AnthropicServer, serve_script
+from tests.support.servers.gemini import GeminiServer
 from tests.support.servers.loopback import run_server
 from tests.support.servers.model import plain
 from tests.support.servers.openai import OpenAIServer
@@ -27,6 +28,10 @@ def serve_chat(script: Script, who: AgentOf) -> "AbstractContextManager[ChatByAg
     return run_server(ChatByAgent(script, who))
 
 
+def serve_gemini(script: Script, who: AgentOf) -> "AbstractContextManager[GeminiByAgent]":
+    return run_server(GeminiByAgent(script, who))
+
+
 class ResponsesByAgent(OpenAIServer):
     def __init__(self, script: Script, who: AgentOf) -> None:
         super().__init__(())
@@ -39,6 +44,17 @@ class ResponsesByAgent(OpenAIServer):
 
 
 class ChatByAgent(ChatServer):
+    def __init__(self, script: Script, who: AgentOf) -> None:
+        super().__init__(())
+        self.agents: list[str] = []
+        self._who, self._script = who, script
+
+    def scripted(self) -> Json:
+        self.agents.append(self._who(self.requests[-1]))
+        return next_reply(self._script, self.agents, self.requests[-1])
+
+
+class GeminiByAgent(GeminiServer):
     def __init__(self, script: Script, who: AgentOf) -> None:
         super().__init__(())
         self.agents: list[str] = []

@@ -1,6 +1,7 @@
 """The programs from npm: their pinned versions in a folder that git ignores."""
 
 import json
+import platform
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,9 @@ def install(program: Program, folder: Path) -> Path:
         place.mkdir(parents=True, exist_ok=True)
         words = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(place)]
         wanted = f"{program.package}@{program.version}"
-        done = subprocess.run([*words, wanted], check=False, capture_output=True, text=True)
+        done = subprocess.run(
+            [*words, wanted, *newer_node(program)], check=False, capture_output=True, text=True
+        )
         if done.returncode:
             sys.stderr.write(done.stderr)
             raise CannotInstall(f"npm could not install {wanted}: see above")
@@ -49,3 +52,12 @@ def install(program: Program, folder: Path) -> Path:
 
 def path_of(program: Program, folder: Path) -> Path:
     return folder / program.folder / "node_modules" / ".bin" / program.command
+
+
+def newer_node(program: Program) -> list[str]:
+    """Return the package with a Node.js for the program, if that on PATH is too old for it."""
+    version = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout
+    if program.node is None or int(version.strip().removeprefix("v").partition(".")[0]) >= program.node:
+        return []
+    machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(platform.machine().lower(), "arm64")
+    return [f"node-{sys.platform}-{machine}@{program.node}"]

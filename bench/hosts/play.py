@@ -29,7 +29,7 @@ class Row:
 
 def play(program: Program, binary: Path, scenario: Scenario) -> Row:
     with open_room() as room, program.serve(scenario.script(program)) as model:
-        environment = {**base_environment(room), **program.environment(room, model)}
+        environment = {**base_environment(room, binary.parent), **program.environment(room, model)}
         program.write_settings(room, model)
         install_recorder(room)
         write_gates(room, scenario, environment)
@@ -91,5 +91,8 @@ def place_of(notice: str, ended: Ended) -> str:
 
 def recorded(room: Room) -> list[Json]:
     """Return the inputs of hooks, in the order in which they came."""
-    files = sorted(file for file in room.records.iterdir() if not file.suffix)
-    return [json.loads(file.read_text()) for file in files]
+    return [json.loads(file.read_text()) for file in record_files(room)]
+
+
+def record_files(room: Room) -> list[Path]:
+    return sorted(file for file in room.records.iterdir() if not file.suffix)

@@ -2,6 +2,9 @@
 
 from bench.hosts.claude import CLAUDE
 from bench.hosts.codex import CODEX
+from bench.hosts.copilot import COPILOT
+from bench.hosts.gemini import GEMINI
 from bench.hosts.program import Program
+from bench.hosts.qwen import QWEN
 
-PROGRAMS: tuple[Program, ...] = (CLAUDE, CODEX)
+PROGRAMS: tuple[Program, ...] = (CLAUDE, CODEX, GEMINI, QWEN, COPILOT)

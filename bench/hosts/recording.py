@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.hosts.play import recorded
+from bench.hosts.play import record_files
 from bench.hosts.program import PROMPT, Json, Program, Script
 from bench.hosts.room import Room, base_environment, open_room, run
 
@@ -16,13 +16,16 @@ REASON = "work.txt is missing"
 # Blocks the first stop of the agent and of each subagent, and prints nothing for all other events.
 HOOK = """\
 #!{python} -I
-import json, os, sys, tempfile, time
+import json, os, sys, time
 given = sys.stdin.read()
-name = "{records}/" + str(time.time_ns()) + "-" + str(os.getpid())
+name = "-".join(["{records}/" + str(time.time_ns()), str(os.getpid()), *sys.argv[1:]])
 open(name, "w").write(given)
-event = json.loads(given).get("hook_event_name", "").lower()
+fields = json.loads(given)
+event = fields.get("hook_event_name", "").lower()
 mark = "{records}/" + event + ".asked"
-if event in ("stop", "subagentstop", "afteragent", "agentstop") and not os.path.exists(mark):
+if event == "stop" and "agent_id" in fields:  # Copilot CLI: of a subagent
+    pass
+elif event in ("stop", "subagentstop", "afteragent", "agentstop") and not os.path.exists(mark):
     open(mark, "w").close()
     print(json.dumps({{"decision": "block", "reason": "{reason}"}}))
 """
@@ -30,19 +33,23 @@ ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 AGENT = re.compile(r"\ba[0-9a-f]{16}\b")
 DATE = re.compile(r"\b20\d\d([-/])\d\d[-/]\d\d")
 TIME = re.compile(r"T\d\d([:-])\d\d[:-]\d\d(?:\.\d+)?")
-EPOCH = re.compile(r"\b1[789]\d{8}(?:\d{3}\b|\.\d+|\b)")  # seconds, or milliseconds
+EPOCH = re.compile(r"(?<!\d)1[789]\d{8}(?:\d{3}|\.\d+)?(?!\d)")  # seconds, or milliseconds
+SESSION = re.compile(r"T\d\d-\d\d-[0-9a-f]{8}\b")  # the end of a file name of Gemini CLI
+HASH = re.compile(r"\b[0-9a-f]{64}\b")
+PROCESS = re.compile(r"\bPGID: \d+")
 LONGEST = 200  # characters of a text in a transcript
 
 
 def record(program: Program, binary: Path, folder: Path) -> list[Path]:
     """Write tests/hosts/recorded/NAME, and return the files."""
     with open_room() as room, program.serve(script(program)) as model:
-        environment = {**base_environment(room), **program.environment(room, model)}
+        environment = {**base_environment(room, binary.parent), **program.environment(room, model)}
         program.write_settings(room, model)
         hook = room.bin / "hook"
         hook.write_text(HOOK.format(python=sys.executable, records=room.records, reason=REASON))
         hook.chmod(0o755)
         program.write_hooks(room, str(hook))
+        program.write_other_hooks(room, str(hook))
         ended = run([str(binary), *program.arguments(PROMPT)], room, environment)
         if ended.code:
             print(f"{program.title}: exit code {ended.code}\n{ended.stdout}\n{ended.stderr}")
@@ -60,12 +67,20 @@ def named(room: Room) -> dict[str, str]:
     """Name the inputs after their events: Stop.json, Stop-2.json …"""
     texts: dict[str, str] = {}
     counts: dict[str, int] = {}
-    for event in recorded(room):
-        name = event.get("hook_event_name", "unnamed")
+    for file in record_files(room):
+        event = json.loads(file.read_text())
+        name = event_name(event, file)
         counts[name] = counts.get(name, 0) + 1
         suffix = f"-{counts[name]}" if counts[name] > 1 else ""
         texts[f"{name}{suffix}.json"] = json.dumps(event, indent=2, ensure_ascii=False) + "\n"
     return texts
+
+
+def event_name(event: Json, file: Path) -> str:
+    """Return the name in the input, or else the one that the hook was started with."""
+    name = event.get("hook_event_name") or "-".join(file.name.split("-")[2:]) or "unnamed"
+    is_of_subagent = name.lower().endswith("stop") and "sub" not in name.lower()
+    return f"{name}-of-subagent" if is_of_subagent and {"agent_id", "agentId"} & event.keys() else name
 
 
 def write(room: Room, texts: Mapping[str, str], folder: Path) -> list[Path]:
@@ -85,6 +100,7 @@ def without_run(room: Room, text: str, ids: dict[str, str]) -> str:
     text = ID.sub(lambda found: ids.setdefault(found[0], f"00000000-0000-4000-8000-{len(ids) + 1:012}"), text)
     text = AGENT.sub(lambda found: ids.setdefault(found[0], f"a{len(ids) + 1:016}"), text)
     text = TIME.sub(r"T00\g<1>00\g<1>00", DATE.sub(r"2026\g<1>01\g<1>01", text))
+    text = PROCESS.sub("PGID: 1", HASH.sub("0" * 64, SESSION.sub("T00-00-00000000", text)))
     return EPOCH.sub("1767225600", text)
 
 
