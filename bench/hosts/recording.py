@@ -37,6 +37,7 @@ EPOCH = re.compile(r"(?<!\d)1[789]\d{8}(?:\d{3}|\.\d+)?(?!\d)")  # seconds, or m
 SESSION = re.compile(r"T\d\d-\d\d-[0-9a-f]{8}\b")  # the end of a file name of Gemini CLI
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
 PROCESS = re.compile(r"\bPGID: \d+")
+UNNAMED = "camelcase-subagentStart"  # of Copilot CLI, whatever name its hook is configured with
 LONGEST = 200  # characters of a text in a transcript
 
 
@@ -78,7 +79,7 @@ def named(room: Room) -> dict[str, str]:
 
 def event_name(event: Json, file: Path) -> str:
     """Return the name in the input, or else the one that the hook was started with."""
-    name = event.get("hook_event_name") or "-".join(file.name.split("-")[2:]) or "unnamed"
+    name = event.get("hook_event_name") or "-".join(file.name.split("-")[2:]) or UNNAMED
     is_of_subagent = name.lower().endswith("stop") and "sub" not in name.lower()
     return f"{name}-of-subagent" if is_of_subagent and {"agent_id", "agentId"} & event.keys() else name
 

@@ -72,18 +72,9 @@ def open_room() -> Iterator[Room]:
         shutil.rmtree(room.root, ignore_errors=True)
 
 
-<<<<<<< HEAD
-def base_environment(room: Room) -> dict[str, str]:
-    """Return the variables of every program: its own home, and no network but loopback."""
-    path = ":".join([str(room.bin), *folders_without("turngate")])
-=======
 def base_environment(room: Room, *folders: Path) -> dict[str, str]:
-    """Return the variables of every program: its own home, no network but loopback, and these folders on PATH."""
-    programs = Path(sys.executable).parent  # where `turngate` is installed
-    path = ":".join(
-        [str(room.bin), str(programs), *map(str, folders), os.environ.get("PATH", "/usr/bin:/bin")]
-    )
->>>>>>> dfe516ad (bench: run Turngate as the hook of Gemini, Qwen and Copilot)
+    """Return the variables of every program: its own home, no network but loopback, these folders on PATH."""
+    path = ":".join([str(room.bin), *map(str, folders), *folders_without("turngate")])
     proxies = {name: CLOSED_PROXY for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}
     local = {name: "127.0.0.1,localhost" for name in ("NO_PROXY", "no_proxy")}
     room.write(".profile", f"PATH={path}\n")  # for programs that start hooks in a login shell

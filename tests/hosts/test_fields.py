@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hosts.recordings import INPUTS, input_id, recorded
+from tests.hosts.recordings import INPUTS, in_snake_case, input_id, recorded
 from turngate.core.events import Event, SessionStart, StopEvent, Subagent, SubagentStart
 from turngate.core.hook_input import read_event
 from turngate.hosts.fields import normalise, recognise
@@ -114,7 +114,7 @@ def test_the_recorded_input_of_a_program_is_our_event(path: Path) -> None:
     fields = recorded(path.parent.name, path.stem)
     known = normalise(fields)
     event = str(known["hook_event_name"])
-    expected = expected_event(path.parent.name, fields)
+    expected = expected_event(path.parent.name, in_snake_case(path, fields))
     assert (read_event(event, known, cwd="") if event else None) == expected
 
 

@@ -30,7 +30,12 @@ COPILOT = Host(
     name="copilot",
     title="Copilot CLI",
     version="1.0.102",
-    events={"Stop": "Stop", "SubagentStop": "SubagentStop", "SessionStart": "SessionStart"},
+    events={
+        "Stop": "Stop",
+        "SubagentStop": "SubagentStop",
+        "SessionStart": "SessionStart",
+        "SubagentStart": "SubagentStart",
+    },
     files={"user": "~/.copilot/hooks/turngate.json", "project": ".github/hooks/turngate.json"},
     entry=_entry,
     timeout_key="timeoutSec",

@@ -134,10 +134,12 @@ def _event_name(fields: dict[str, object], known: dict[str, object]) -> str:
 
 
 def _unnamed_event(fields: dict[str, object]) -> str:
-    """Copilot CLI does not name the event to a hook that is configured with a name in camel case."""
-    if "stopReason" not in fields:
-        return ""
-    return "subagentStop" if "agentName" in fields else "agentStop"
+    """Copilot CLI does not name the event to a hook with a name in camel case, nor SubagentStart to any."""
+    if "stopReason" in fields:
+        return "subagentStop" if "agentName" in fields else "agentStop"
+    if "sessionId" in fields and "agentName" in fields:
+        return "subagentStart"
+    return "sessionStart" if "sessionId" in fields and "source" in fields else ""
 
 
 def _is_active(fields: dict[str, object]) -> bool:
