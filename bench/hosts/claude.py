@@ -102,6 +102,7 @@ CLAUDE = Program(
     subagent=[{"tools": [{"name": "Agent", "input": SUBAGENT}]}],
     heard=heard,
     notice="stdout",
+    expected={"a hook that halts": {"notice": "nowhere"}},  # only in a terminal
     transcript=transcript,
     keeps=keeps,
 )

@@ -105,6 +105,7 @@ CODEX = Program(
     tool={"name": "exec_command", "input": {"cmd": TASK}},
     subagent=[{"tools": [SPAWN]}, wait_for_subagent],
     heard=heard,
+    expected={"a subagent that is blocked once": {"requests": 3}},  # it waits with a call of its own
     transcript=transcript,
     keeps=keeps,
 )

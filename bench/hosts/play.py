@@ -1,7 +1,7 @@
 """Plays one scenario on one program, and compares what was seen with what is expected."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,8 @@ def write_gates(room: Room, scenario: Scenario, environment: Mapping[str, str]) 
         for event, command in scenario.gates.items()
     }
     room.write("project/.turngate/settings.json", {"hooks": hooks})
+    if not scenario.approved:
+        return
     approved = run(["turngate", "hooks", "approve", "--all", "--yes"], room, environment)
     if approved.code:
         raise RuntimeError(f"the gates could not be approved: {approved.stdout}{approved.stderr}")
@@ -67,20 +69,40 @@ def write_gates(room: Room, scenario: Scenario, environment: Mapping[str, str]) 
 
 def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: Ended) -> dict[str, Any]:
     """Return what was seen: in requests, in the inputs of hooks and in the output."""
-    requests = list(zip(model.agents, model.requests, strict=True))
-    main = [body for agent, body in requests if agent == "main"]
+    agent = "main" if "Stop" in scenario.gates else "sub"
+    bodies = [body for who, body in zip(model.agents, model.requests, strict=True) if who == agent]
+    asked = stops(program, scenario, room)
     seen: dict[str, Any] = {
         "code": ended.code,
-        "requests": len(main),
-        "subagent": len([agent for agent, _ in requests if agent == "sub"]),
-        "stops": [event.get("hook_event_name") for event in recorded(room)].count(program.stop_event),
-        "sent_back": sum(REASON in text for text in program.heard(main[-1])) if main else 0,
+        "requests": model.agents.count("main"),
+        "subagent": model.agents.count("sub"),
+        "stops": len(asked),
+        "sent_back": sum(is_sent_back(text) for text in program.heard(bodies[-1])) if bodies else 0,
     }
+    if kept := [json.loads(file.read_text()) for file in sorted(room.home.glob("hook-*"))]:
+        seen["lost_fields"] = lost_fields(asked, kept)
     if room.own_hook_runs.exists():
         seen["own_hook"] = len(room.own_hook_runs.read_text().splitlines())
     if scenario.notice:
         seen["notice"] = place_of(scenario.notice, ended)
     return seen
+
+
+def stops(program: Program, scenario: Scenario, room: Room) -> list[Json]:
+    """Return the inputs of Turngate at the events that have gates."""
+    names = [program.stop_event if event == "Stop" else event for event in scenario.gates]
+    return [event for event in recorded(room) if event.get("hook_event_name") in names]
+
+
+def is_sent_back(text: str) -> bool:
+    """Return whether a message has the reason of the gate, without the heading of an agent of Turngate."""
+    return REASON in text and "requested continuation" not in text
+
+
+def lost_fields(asked: Sequence[Json], kept: Sequence[Json]) -> list[str]:
+    """Return the fields of the program that its hooks did not get as they were."""
+    pairs = zip(asked, kept, strict=True)
+    return sorted({key for given, got in pairs for key, value in given.items() if got.get(key) != value})
 
 
 def place_of(notice: str, ended: Ended) -> str:

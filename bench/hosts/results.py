@@ -13,7 +13,7 @@ HEAD = """\
 Written by `make hosts`: each program runs headless with an empty home, its model is a script on loopback, and its hook
 is `turngate hook`. [Hosts](hosts.md) explains what each program can and cannot do. In the column of what was seen,
 *requests* are those of the agent to its model, *subagent* those of its subagent, *stops* how many times Turngate was
-asked, *sent back* how many times the reason of the gate is in the last request, *code* the exit code of the program,
+asked at the event with the gate, *sent back* how many times the reason of the gate is in the last request, *code* the exit code of the program,
 and *notice* where its user reads what Turngate reports.
 """
 

@@ -18,6 +18,8 @@ PROGRAM_MISSING = "turngate gate -- no-such-program"
 BLOCKS_ONCE = (
     f'test -e ../asked || {{ touch ../asked; printf \'{{"decision":"block","reason":"{REASON}"}}\'; }}'
 )
+HALTS = """printf '{"continue":false,"stopReason":"the budget is used up"}'"""
+KEEPS_INPUT = "cat > ../hook-$(date +%s%N)"
 
 BYPASS_TRUST = "--dangerously-bypass-hook-trust"  # of Codex, never outside of an empty home
 
@@ -46,6 +48,7 @@ class Scenario:
     notice: str | None = None  # that the user has to see
     prepare: Callable[[Room], None] = lambda _room: None  # after everything else is in place
     applies: Callable[[Program], bool] = lambda _program: True
+    approved: bool = True  # a person has approved the gates
     arguments: Callable[[Sequence[str]], Sequence[str]] = lambda words: words  # of the program
     in_terminal: bool = False  # instead of headless, until the notice is displayed
 
@@ -124,8 +127,29 @@ SCENARIOS = (
             "main": [*program.subagent, "I am done."],
             "sub": ["Three files.", "Four files."],
         },
-        expected={"requests": 2, "subagent": 2, "code": 0},
+        expected={"requests": 2, "subagent": 2, "stops": 2, "sent_back": 1, "code": 0},
         applies=lambda program: bool(program.subagent),
+    ),
+    Scenario(
+        name="a gate that is not approved",
+        gates={"Stop": ALWAYS_FAILS},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
+        notice="turngate hooks approve",
+        approved=False,
+    ),
+    Scenario(
+        name="a hook that halts",
+        gates={"Stop": HALTS},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
+        notice="the budget is used up",
+    ),
+    Scenario(
+        name="what the program reports reaches the hooks",
+        gates={"Stop": KEEPS_INPUT, "SubagentStop": KEEPS_INPUT},
+        script=lambda program: {"main": [*program.subagent, "I am done."], "sub": ["Three files."]},
+        expected={"lost_fields": [], "code": 0},
     ),
     Scenario(
         name="another hook of .claude beside Turngate",
@@ -149,6 +173,15 @@ SCENARIOS = (
         script=lambda _program: {"main": ["I am done."]},
         expected={"stops": 3, "notice": "terminal"},
         notice="Still blocked by",
+        in_terminal=True,
+        applies=lambda program: program.terminal is not None,
+    ),
+    Scenario(
+        name="a hook that halts, in a terminal",
+        gates={"Stop": HALTS},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"stops": 1, "notice": "terminal"},
+        notice="the budget is used up",
         in_terminal=True,
         applies=lambda program: program.terminal is not None,
     ),
