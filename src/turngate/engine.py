@@ -123,8 +123,8 @@ async def _run(
     """Run one hook under its timeout. Return the run and the time of its end; a hook's failure is not raised."""
     started = time.monotonic()
     limit = settings.timeout_of(rule)
-    if (budget := settings.stop_budget_of(rule)) is not None:
-        limit = min(limit, begun + budget - started)
+    for budget in (settings.stop_budget_of(rule), world.time_limit):
+        limit = limit if budget is None else min(limit, begun + budget - started)
     live = HookRunContext()
     if world.watch:
         world.watch(rule, None)

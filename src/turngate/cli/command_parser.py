@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from turngate.core.constants import EVENTS, FAMILIES
+from turngate.core.constants import DIALECT_NAMES, EVENTS
 from turngate.errors import UsageError
 
 HELP_WIDTH = 100  # fixed, because argparse loads shutil to ask the terminal
@@ -72,7 +72,7 @@ def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
     )
     add(
         "--dialect",
-        choices=list(FAMILIES),
+        choices=list(DIALECT_NAMES),
         default=argparse.SUPPRESS if of_action else "turngate",
         help="follow the rules of this program (default: turngate)",
     )

@@ -1,6 +1,6 @@
 """The usual arguments of `turngate fire`, read without argparse: to import it takes as long as the rest of the command."""
 
-from turngate.core.constants import EVENTS, FAMILIES
+from turngate.core.constants import DIALECT_NAMES, EVENTS
 
 _FLAGS = ("--trust", "--strict", "--json")
 _VALUES = ("--project", "--dialect", "--input")
@@ -34,7 +34,7 @@ def read_fire_arguments(argv: list[str] | tuple[str, ...]) -> FireOptions | None
             setattr(options, word[2:], value)
         else:
             return None
-    return options if options.dialect in FAMILIES else None
+    return options if options.dialect in DIALECT_NAMES else None
 
 
 def _is_value(word: str) -> bool:

@@ -20,13 +20,19 @@ NOT_JSON = "stdin is not the JSON object of a hook, so it was not read"
 
 def read_hook_stdin() -> tuple[dict[str, object] | None, str | None]:
     """Return the fields of a hook's input, or None and, unless stdin is empty, why there are none."""
+    fields, note = read_object_from_stdin()
+    if fields is None or "hook_event_name" in fields or "session_id" in fields:
+        return fields, note
+    return None, NOT_JSON
+
+
+def read_object_from_stdin() -> tuple[dict[str, object] | None, str | None]:
+    """Return any JSON object, or None and, unless stdin is empty, why there is none."""
     data, note = _read()
     if note == TOO_LONG or not data.strip():
         return None, note
     fields = _parse(data)
-    if isinstance(fields, dict) and ("hook_event_name" in fields or "session_id" in fields):
-        return fields, None
-    return None, note or NOT_JSON
+    return (fields, None) if isinstance(fields, dict) else (None, note or NOT_JSON)
 
 
 def _read() -> tuple[bytes, str | None]:

@@ -76,7 +76,11 @@ FAMILIES = {
     "turngate": ("claude", "mux", "turngate"),
     "mux": ("mux",),
     "claude": ("claude",),
+    # For `turngate hook`: the other agent program runs the hooks of `.claude` itself.
+    "host": ("mux", "turngate"),
 }
+# Those that a user can choose.
+DIALECT_NAMES = ("turngate", "mux", "claude")
 
 LEVELS = ("user", "project", "local")
 COMMAND_LINE = "command line"  # above these: `--settings`

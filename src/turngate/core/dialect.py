@@ -1,4 +1,4 @@
-"""The three dialects as data: how hooks are configured, counted, read and reported to the agent."""
+"""The dialects as data: how hooks are configured, counted, read and reported to the agent."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -189,4 +189,17 @@ CLAUDE = Dialect(
     background_grace=0.0,
 )
 
-DIALECTS: Mapping[str, Dialect] = {d.name: d for d in (TURNGATE, MUX, CLAUDE)}
+# For `turngate hook`. The other agent program adds its own heading, and names sessions and transcripts in its own way.
+HOST = Dialect(
+    **{
+        **vars(TURNGATE),
+        "name": "host",
+        "families": FAMILIES["host"],
+        "stall_after": 1,
+        "prefix": "",
+        "subagent_identity": "claude",
+    }
+)
+
+DIALECTS: Mapping[str, Dialect] = {d.name: d for d in (TURNGATE, MUX, CLAUDE)}  # those that a user can choose
+ALL_DIALECTS: Mapping[str, Dialect] = {**DIALECTS, HOST.name: HOST}

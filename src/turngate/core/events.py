@@ -56,6 +56,7 @@ class StopEvent:
     tool_calls: int | None = None
     background_tasks: Sequence[Mapping[str, str]] = ()
     session_crons: Sequence[Mapping[str, str]] = ()
+    host_fields: Mapping[str, Any] | None = None  # the input of another agent program, as it is
 
     def __post_init__(self) -> None:
         _check_strings(self, "session_id", "transcript_path", "cwd", "permission_mode")

@@ -43,6 +43,9 @@ _CLAUDE_ABSENT: Mapping[str, frozenset[str]] = {
 }
 
 
+# Fields in which Turngate does not repeat what another agent program says.
+_DECIDED_HERE = frozenset({"hook_event_name", "stop_hook_active", "continuation_count", "max_continuations"})
+
 _STRICT_FIELDS = (
     "session_id",
     "transcript_path",
@@ -88,7 +91,9 @@ def hook_payload(event: Event, dialect: Dialect) -> dict[str, Any]:
     payload["background_tasks"] = list(event.background_tasks)
     payload["session_crons"] = list(event.session_crons)
     order = (*_CLAUDE_ORDER, *(key for key in payload if key not in _CLAUDE_ORDER))
-    return {key: payload[key] for key in order if payload.get(key) is not None}
+    ordered = {key: payload[key] for key in order if payload.get(key) is not None}
+    further = {key: value for key, value in (event.host_fields or {}).items() if key not in _DECIDED_HERE}
+    return {**ordered, **further}
 
 
 def _subagent_fields(event: StopEvent, dialect: Dialect) -> dict[str, Any]:

@@ -10,7 +10,7 @@ Only a user's message makes a new guard; everything else hands on the one that t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 from turngate.core.dialect import Dialect
 from turngate.core.frozen import frozen
@@ -243,3 +243,27 @@ def _limit_from_variable(text: str, default: int) -> int | None:
     except (ValueError, OverflowError):
         return default
     return number if number > 0 else None
+
+
+def guard_state(guard: LoopGuard) -> dict[str, Any]:
+    """Return what a guard must remember in another process, besides the number of continuations."""
+    return {
+        "count": guard.count,
+        "advised": guard.advised,
+        "repeats": guard.repeats,
+        "last_refusal": [list(pair) for pair in guard.last_refusal],
+        "requested": guard.requested,
+    }
+
+
+def restore_guard(guard: LoopGuard, stored: Mapping[str, Any], continuations: int) -> LoopGuard:
+    """Return a new guard with what `guard_state` has stored."""
+    return replace(
+        guard,
+        count=int(stored.get("count", continuations)),
+        continuations=continuations,
+        advised=bool(stored.get("advised")),
+        repeats=int(stored.get("repeats", 0)),
+        requested=int(stored.get("requested", 0)),
+        last_refusal=tuple((str(hook), str(reason)) for hook, reason in stored.get("last_refusal", ())),
+    )

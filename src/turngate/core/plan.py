@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from turngate.core.constants import EVENTS, MANAGED
 from turngate.core.events import Event, StopEvent, ToolEvent
 from turngate.core.frozen import frozen
+from turngate.core.hook_line import runs_turngate_hook
 from turngate.core.hooks import identity
 from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.permission_rule import read_rule, rule_matches
@@ -112,6 +113,8 @@ def _why_skipped(
     hook = rule.hook
     if not hook.enabled:
         return Skipped("it is switched off by its own `enabled`", on_purpose=True)
+    if runs_turngate_hook(hook):
+        return Skipped("it is the line with which another agent program runs Turngate", on_purpose=True)
     if hook.condition is not None and (why := _why_condition_skips(hook.condition, event, settings, locate)):
         return why
     if isinstance(event, StopEvent) and event.subagent and event.subagent.outcome not in hook.outcomes:

@@ -152,14 +152,3 @@ def changed_guard(
     guard = with_unenforced(run.guard, unenforced)
     guard |= {"blocked_by": blocked_by} if blocked_by else {}
     return guard if guard != run.guard else None
-
-
-def guard_state(guard: LoopGuard) -> dict[str, Any]:
-    """Return what a guard must remember across a restart, besides the counts in the row."""
-    return {
-        "count": guard.count,
-        "advised": guard.advised,
-        "repeats": guard.repeats,
-        "last_refusal": [list(pair) for pair in guard.last_refusal],
-        "requested": guard.requested,
-    }

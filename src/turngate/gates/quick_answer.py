@@ -64,7 +64,7 @@ def tree_signature(project: str) -> str | None:
         status = _run_git(top, *_STATUS, max_bytes=MAX_STATUS_BYTES) if top and settings else None
         if top is None or status is None:
             return None
-        stats = [_stat(os.path.join(os.fsencode(top), path)) for path in _changed_paths(status)]
+        stats = [stat_signature(os.path.join(os.fsencode(top), path)) for path in _changed_paths(status)]
     except (OSError, ValueError):
         return None
     return digest(status.hex() + repr((settings, stats)))
@@ -141,7 +141,8 @@ def _changed_paths(status: bytes) -> list[bytes]:
     return paths
 
 
-def _stat(path: bytes) -> tuple[int, ...]:
+def stat_signature(path: bytes | str) -> tuple[int, ...]:
+    """Return what changes when a file does. Raises OSError, and ValueError if it was changed just now."""
     found = os.lstat(path)
     if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < CLOCK_TICK_NS:
         raise ValueError("changed just now")

@@ -24,7 +24,7 @@ from turngate.gates.conversation import TranscriptUnreadable, describe_wait, mea
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.project_files import FilesUnreadable
 from turngate.gates.state import GateState, gate_definition, state_path
-from turngate.gates.tree import tracked_fingerprint, tree_fingerprint
+from turngate.gates.tree import GIT, tracked_fingerprint, tree_fingerprint
 from turngate.ports import Shell
 
 MAX_PASSED = 8  # trees of a session that are not checked again
@@ -75,6 +75,12 @@ async def run_gate(gate: Gate, context: GateContext) -> GateResult:
         return CouldNotRun(str(error))
     except Exception as error:  # noqa: BLE001 - a fault of our own must not block an agent forever
         return InternalError(f"internal error: {describe_exception(error)}")
+
+
+def holds_for_tree(context: GateContext, result: GateResult) -> bool:
+    """Return whether the result is a pass that holds while git reports the same files."""
+    of_git = (context.state.fingerprint or "").startswith(GIT)
+    return context.state.holds and of_git and isinstance(result, Passed)
 
 
 async def record_start(gate: Gate, context: GateContext) -> None:

@@ -28,7 +28,7 @@ from turngate.gates.base import (
     needs_record,
 )
 from turngate.gates.gate_hook import GateCall, read_gate_hook
-from turngate.gates.runner import make_context, record_start, run_gate
+from turngate.gates.runner import holds_for_tree, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, World
 from turngate.runners.command import prepare_command
 from turngate.state.paths import state_folder
@@ -75,7 +75,10 @@ async def run_gate_hook(
     context.url_problem = lambda url, name: url_problem(
         url, rule.source, settings.allowed_urls, settings.http_hook_urls, name=name
     )
-    return Returned(decision_of(await run_gate(call.gate, context), call.gate.name, strict=hook.strict))
+    result = await run_gate(call.gate, context)
+    if holds_for_tree(context, result):
+        world.held.append(rule)
+    return Returned(decision_of(result, call.gate.name, strict=hook.strict))
 
 
 def recording_rules(rules: Iterable[Rule], start: str) -> tuple[Rule, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from turngate.core.constants import COMMAND_LINE, EVENTS
-from turngate.core.dialect import DIALECTS, Dialect
+from turngate.core.dialect import ALL_DIALECTS, DIALECTS, Dialect
 from turngate.core.settings import Layer, Problem, Settings, merge
 from turngate.errors import UsageError
 from turngate.settings import keys
@@ -40,18 +40,18 @@ def read_settings(
 
     `review` marks the hooks that are pending.
     """
-    if dialect not in DIALECTS:
+    if dialect not in ALL_DIALECTS:
         raise UsageError(f"unknown dialect {dialect!r}, expected one of {', '.join(DIALECTS)}")
     project, home = os.path.abspath(project), home or os.path.expanduser("~")
     files = settings_files(project, dialect, home)
-    layers = [layer for file in files if (layer := _load_file(file, DIALECTS[dialect]))]
+    layers = [layer for file in files if (layer := _load_file(file, ALL_DIALECTS[dialect]))]
     if extra is not None:
-        layers.append(_load_extra(extra, DIALECTS[dialect]))
+        layers.append(_load_extra(extra, ALL_DIALECTS[dialect]))
     plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins)
-    layers += [*script_layers(project, dialect), *plugin_layers(plugins, DIALECTS[dialect])]
+    layers += [*script_layers(project, dialect), *plugin_layers(plugins, ALL_DIALECTS[dialect])]
     if review:
         layers = list(review(layers))
-    settings = merge(layers, keys.MERGE_RULES, DIALECTS[dialect])
+    settings = merge(layers, keys.MERGE_RULES, ALL_DIALECTS[dialect])
     roots = tuple(plugin.root for plugin in plugins)
     misses = near_misses(project, dialect, home, layers, {*roots, *([extra] if extra else [])})
     problems = (*settings.problems, *excess_problems(layers), *misses)

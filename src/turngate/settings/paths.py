@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 
-from turngate.core.constants import FAMILIES, MANAGED, SCRIPT_FAMILIES, SCRIPTS
+from turngate.core.constants import DIALECT_NAMES, FAMILIES, MANAGED, SCRIPT_FAMILIES, SCRIPTS
 from turngate.filesystem.real_path import real_path
 
 # Where an administrator configures Claude Code. No environment variable changes it: a project could set that too.
@@ -62,7 +62,7 @@ def unread_files(project: str, dialect: str) -> str | None:
     for family in sorted({*FAMILIES["turngate"]} - {*FAMILIES[dialect]}, reverse=True):
         for name in ("settings.json", "settings.local.json"):
             if os.path.isfile(os.path.join(project, f".{family}", name)):
-                readers = [reader for reader, families in FAMILIES.items() if family in families]
+                readers = [reader for reader in DIALECT_NAMES if family in FAMILIES[reader]]
                 verb = "dialect reads" if len(readers) == 1 else "dialects read"
                 return f"there is .{family}/{name}, which the {' and '.join(readers)} {verb}"
     return None

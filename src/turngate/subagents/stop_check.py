@@ -9,9 +9,17 @@ from turngate.core import events
 from turngate.core.frozen import frozen
 from turngate.core.hook_input import effort_level
 from turngate.core.hook_run import HookOutput
-from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason, new_guard
+from turngate.core.loop_guard import (
+    ContinueTurn,
+    EndTurn,
+    LoopGuard,
+    describe_last_reason,
+    guard_state,
+    new_guard,
+    restore_guard,
+)
 from turngate.core.plugin_events import stopping_context, stopping_event
-from turngate.core.subagent_run import SubagentRun, guard_state
+from turngate.core.subagent_run import SubagentRun
 from turngate.core.verdict import Continue, Verdict, blocking_hooks, halting_hooks
 from turngate.subagents.host import SubagentHost
 from turngate.transcript.reader import read_last_texts
@@ -114,18 +122,8 @@ def _redirect(guard: LoopGuard, prompt: str, why: str) -> StopCheckResult:
 
 def _restore_guard(host: SubagentHost, run: SubagentRun) -> LoopGuard:
     """Return the chain's loop guard as its last run left it, possibly in another process."""
-    stored = run.guard
-    last_refusal = tuple((str(hook), str(reason)) for hook, reason in stored.get("last_refusal", ()))
-    guard = replace(
-        new_guard(host.settings, host.world.environ, child=True),
-        limit=run.max_steers,
-        count=int(stored.get("count", run.steer_count)),
-        continuations=run.steer_count,
-        advised=bool(stored.get("advised")),
-        repeats=int(stored.get("repeats", 0)),
-        requested=int(stored.get("requested", 0)),
-        last_refusal=last_refusal,
-    )
+    fresh = replace(new_guard(host.settings, host.world.environ, child=True), limit=run.max_steers)
+    guard = restore_guard(fresh, run.guard, run.steer_count)
     return guard.after_tool_call() if run.tools else guard
 
 

@@ -4,13 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from turngate.core.constants import COMMAND_LINE, MANAGED
+from turngate.core.hook_line import runs_turngate_hook
 from turngate.core.settings import GUARDED, Layer, Rule
 from turngate.trust.fingerprint import LevelSettings
 
 
 def owner_of(rule: Rule) -> Literal["project", "user"] | None:
-    """Return who has to approve a hook; None for hooks in Python, of `--settings` and of an administrator."""
-    if rule.source == "python":
+    """Return who has to approve a hook; None for hooks in Python, of `--settings` and of an administrator.
+
+    A `turngate hook` line never runs here, so it needs no approval.
+    """
+    if rule.source == "python" or runs_turngate_hook(rule.hook):
         return None
     return owner_of_level(rule.level or rule.source)
 

@@ -1,38 +1,20 @@
-"""`turngate gate`: check one ready-made gate, as a hook command or for a person.
-
-Agent programs read its exit code, so it has rules of its own: 2 is only ever a block, and everything that goes wrong
-here is exit code 1 with an empty stdout.
-"""
+"""`turngate gate`: check one ready-made gate, as a hook command or for a person."""
 
 import os
 import sys
 
+from turngate.cli.hook_command import EXIT_NOT_PASSED, run_hook_command
 from turngate.cli.hook_stdin import read_hook_stdin
-from turngate.cli.streams import report_stdout_error, stdout_error
 from turngate.core.constants import STOP_EVENTS
-from turngate.errors import UsageError
 from turngate.gates.quick_answer import quick_path, read_quick_answer
 from turngate.state.folder import state_folder
 
-EXIT_NOT_PASSED = 1
 PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
 
 
 def run(words: list[str]) -> int:
     """Check the gate that the words after `turngate gate` name."""
-    try:
-        return _run(words) or _report_lost_answer()
-    except UsageError as error:
-        print(f"turngate gate: {error}; see `turngate gate --help`", file=sys.stderr)
-    except Exception as error:
-        if os.environ.get("TURNGATE_DEBUG"):
-            raise
-        message = " ".join(f"{type(error).__name__}: {error}".split())
-        print(
-            f"turngate gate: internal error: {message}; set TURNGATE_DEBUG=1 for the traceback",
-            file=sys.stderr,
-        )
-    return EXIT_NOT_PASSED
+    return run_hook_command("turngate gate", _run, words)
 
 
 def _run(words: list[str]) -> int:
@@ -54,14 +36,6 @@ def _run(words: list[str]) -> int:
     if note:
         print(f"turngate gate: {note}", file=sys.stderr)
     return check_gate(words, fields, quick)
-
-
-def _report_lost_answer() -> int:
-    """Return 1 if the answer could not be written, else 0."""
-    error = stdout_error()
-    if error:
-        report_stdout_error(f"turngate gate: the answer could not be written to stdout ({error})")
-    return EXIT_NOT_PASSED if error else 0
 
 
 def _quick_path(words: list[str], fields: dict[str, object]) -> str | None:

@@ -33,8 +33,7 @@ from turngate.gates.quick_answer import (
     tree_signature,
     write_quick_answer,
 )
-from turngate.gates.runner import make_context, record_start, run_gate
-from turngate.gates.tree import GIT
+from turngate.gates.runner import holds_for_tree, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, World
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
@@ -106,8 +105,7 @@ async def _run(
         await record_start(arguments.gate, context)
         return Passed(), False
     result = await run_gate(arguments.gate, context)
-    of_git = (context.state.fingerprint or "").startswith(GIT)
-    return result, context.state.holds and of_git and isinstance(result, Passed)
+    return result, holds_for_tree(context, result)
 
 
 def _time_limit() -> float:

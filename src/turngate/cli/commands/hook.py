@@ -1,0 +1,105 @@
+"""`turngate hook`: the hooks and gates of `.turngate` and `.mux` for an agent of another agent program.
+
+This module answers without the engine where no hook can run, and where every gate has passed for these files.
+"""
+
+import os
+import sys
+
+from turngate.cli.hook_command import EXIT_NOT_PASSED, run_hook_command
+from turngate.cli.hook_stdin import read_object_from_stdin
+from turngate.cli.project import find_project, project_folder
+from turngate.core.constants import FAMILIES, IN_HOOK, STOP_EVENTS, STOP_OF_START
+from turngate.errors import UsageError
+from turngate.hosts.fields import PROJECT_VARIABLES, normalise
+from turngate.hosts.quick_stop import holds, quick_stop_path
+from turngate.hosts.stop_count import count_path, forget_count
+from turngate.settings.quick_check import has_no_hooks
+from turngate.state.folder import state_folder
+
+EVENTS = (*STOP_EVENTS, *STOP_OF_START)  # that it answers
+
+
+class HookOptions:
+    """The options of `turngate hook`."""
+
+    def __init__(self) -> None:
+        self.host: str | None = None
+        self.project: str | None = None
+        self.timeout: str | None = None
+
+
+def run(words: list[str]) -> int:
+    """Answer the event on stdin."""
+    return run_hook_command("turngate hook", _run, words)
+
+
+def _run(words: list[str]) -> int:
+    if "--help" in words or "-h" in words:
+        from turngate.cli.hook_help import help_text  # noqa: PLC0415 # lazy: loads all hosts
+
+        print(help_text())
+        sys.exit()
+    options = _read_options(words)
+    fields, note = read_object_from_stdin()
+    if fields is None:
+        return _explain(note)
+    known = normalise(fields)
+    event = str(known["hook_event_name"])
+    if event not in EVENTS or IN_HOOK in os.environ:
+        return _ignore(event)
+    project = _project(options.project, known)
+    count, quick = _kept_files(event, known, project)
+    if has_no_hooks(project, event, "host") or (quick and holds(quick, project)):
+        forget_count(count)
+        return 0
+    from turngate.cli.commands.hook_engine import answer_event  # noqa: PLC0415 # lazy: loads asyncio
+
+    return answer_event(options, fields, known, project, count, quick)
+
+
+def _read_options(words: list[str]) -> HookOptions:
+    options = HookOptions()
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name not in ("--host", "--project", "--timeout"):
+            raise UsageError(f"unrecognized argument: {word}")
+        value = value if equals else next(rest, "")
+        if not value:
+            raise UsageError(f"{name} needs a value")
+        setattr(options, name[2:], value)
+    return options
+
+
+def _kept_files(event: str, known: dict[str, object], project: str) -> tuple[str, str | None]:
+    """Return the file of the count of this agent, and the file that says that all gates hold, if there may be one."""
+    session, agent = str(known.get("session_id", "")), str(known.get("agent_id", ""))
+    state = state_folder()
+    is_plain = event in STOP_EVENTS and session and not known.get("background_tasks")
+    quick = quick_stop_path(state, session, agent, event, known, project) if is_plain else None
+    return count_path(state, session, agent), quick
+
+
+def _project(given: str | None, known: dict[str, object]) -> str:
+    """Return the project's folder: from the given one, the host's, or that of the event upwards."""
+    if given is not None:
+        return project_folder(given, "host")
+    for folder in (*map(os.environ.get, PROJECT_VARIABLES), known.get("cwd")):
+        if isinstance(folder, str) and os.path.isdir(folder):
+            return find_project(os.path.abspath(folder), FAMILIES["host"])
+    return project_folder(None, "host")
+
+
+def _ignore(event: str) -> int:
+    if not event:
+        print("turngate hook: not an event that it answers, so nothing was checked", file=sys.stderr)
+    return 0
+
+
+def _explain(note: str | None) -> int:
+    """Tell a person what this command is for: nothing was on stdin."""
+    text = "an agent program runs this command as a hook, with the event as JSON on stdin"
+    tell = "`turngate install` adds it to the settings of one; `turngate fire Stop` checks a stop now"
+    print(f"turngate hook: {f'{note}; ' if note else ''}{text}: {tell}", file=sys.stderr)
+    return EXIT_NOT_PASSED

@@ -1,0 +1,107 @@
+"""One stop of an agent of a host: ask the hooks under the loop guard that is kept on disk."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from turngate.core.events import StopEvent
+from turngate.core.hook_input import read_event
+from turngate.core.loop_guard import (
+    ContinueTurn,
+    EndTurn,
+    LoopGuard,
+    describe_last_reason,
+    guard_state,
+    new_guard,
+    restore_guard,
+)
+from turngate.core.settings import Settings
+from turngate.core.verdict import Verdict, notices, warnings_with_hints
+from turngate.engine import ask_hooks
+from turngate.hosts.answers import answer_for
+from turngate.hosts.base import Host, HostAnswer
+from turngate.hosts.stop_count import forget_count, read_count, write_count
+from turngate.ports import World
+from turngate.settings.load import has_unloaded_hooks
+from turngate.transcript.tool_calls import tool_call_position
+
+NOT_COUNTED = (
+    "the agent stops although a hook blocks, because the number of continuations cannot be stored, "
+    "and {title} itself has no limit"
+)
+
+
+class HostStop(NamedTuple):
+    """What the host is told, and the verdict behind it."""
+
+    answer: HostAnswer
+    verdict: Verdict
+
+
+def stop_event(
+    name: str, fields: Mapping[str, Any], host_fields: Mapping[str, Any], project: str
+) -> StopEvent:
+    """Return the stop that a host reports; `fields` are normalised. Raises ValueError."""
+    event = read_event(name, {**fields, "hook_event_name": name}, cwd=project)
+    if not isinstance(event, StopEvent):
+        raise TypeError(f"{name} is not a stop")
+    return replace(event, host_fields=dict(host_fields))
+
+
+async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: World, path: str) -> HostStop:
+    """Ask the hooks of one stop. `path`: the file of the count for this agent."""
+    prompt = event.prompt_id or ""
+    calls = tool_call_position(event.stopping_transcript, host.tool_call_marks)
+    guard = _guard(event, settings, world, read_count(path, prompt), calls)
+    event = replace(
+        event, stop_hook_active=guard.active, continuation_count=guard.continuations, limit=guard.limit
+    )
+    verdict = await ask_hooks(event, settings, world)
+    step = guard.after(verdict)
+    if isinstance(step, ContinueTurn):
+        values = {
+            **guard_state(step.guard),
+            "continuations": step.guard.continuations,
+            "limit": step.guard.limit,
+        }
+        if not write_count(path, prompt, {"guard": values, "calls": calls}) and host.limit is None:
+            step = EndTurn("capped", notice=NOT_COUNTED.format(title=host.title), last_reason=step.prompt)
+    else:
+        forget_count(path)
+    _record_end(event, guard, step, world)
+    return HostStop(answer_for(step, _notices(event, verdict, settings)), verdict)
+
+
+def _guard(
+    event: StopEvent, settings: Settings, world: World, stored: Mapping[str, Any] | None, calls: int | None
+) -> LoopGuard:
+    """Return the guard as the last stop has left it. A tool call since then ends a stall."""
+    guard = new_guard(settings, world.environ, child=event.subagent is not None)
+    if stored is None:
+        return guard
+    try:
+        guard = restore_guard(guard, stored["guard"], int(stored["guard"]["continuations"]))
+    except (KeyError, TypeError, ValueError):  # of another version, or damaged
+        return guard
+    if guard.requested:
+        guard = guard.extended(guard.requested)
+    is_idle = calls is not None and calls == stored.get("calls")
+    return guard if is_idle else guard.after_tool_call()
+
+
+def _notices(event: StopEvent, verdict: Verdict, settings: Settings) -> tuple[str, ...]:
+    """Return what the user is to know besides the decision."""
+    found = [f"{text} ({hint})" if hint else text for text, hint in warnings_with_hints(verdict.runs, settings.dialect)]
+    if has_unloaded_hooks(settings, event.name):
+        problem = next((str(each) for each in settings.not_loaded), "")
+        found.append(f"settings are NOT fully loaded: {problem}; see `turngate check`")
+    return (*notices(verdict.runs), *found)
+
+
+def _record_end(event: StopEvent, guard: LoopGuard, step: ContinueTurn | EndTurn, world: World) -> None:
+    """Record the end of a turn that no verdict names, such as the limit."""
+    if world.store is None or isinstance(step, ContinueTurn) or step.ended_by == "allowed":
+        return
+    fields = {"ended_by": step.ended_by, "continuations": guard.continuations}
+    reason = step.notice or step.stop_reason or describe_last_reason(step)
+    world.store.record(event.session_id, {"kind": "turn_end", "event": event.name, **fields, "reason": reason})
