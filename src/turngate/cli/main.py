@@ -90,6 +90,11 @@ def _parse_and_run(argv: Arguments) -> int:
 
         raise_on_interrupt()
         return gate.run([*argv[1:]])
+    if argv and argv[0] == "hook":
+        from turngate.cli.commands import hook  # noqa: PLC0415 # lazy: see above
+
+        raise_on_interrupt()
+        return hook.run([*argv[1:]])
     from importlib import import_module  # noqa: PLC0415 # lazy: see above
 
     from turngate.cli.parser import build_parser  # noqa: PLC0415 # lazy: it loads argparse

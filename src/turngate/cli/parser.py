@@ -239,6 +239,13 @@ def _add_gate(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
 
 
+def _add_hook(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Only for the list of commands: `turngate hook` reads its own arguments."""
+    add_command(
+        commands, "hook", summary="hold the stop of another agent program, as a hook of it", description=""
+    )
+
+
 def _add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:
     from turngate.cli.doctor_parser import add_doctor  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
@@ -384,6 +391,7 @@ _COMMANDS = {
     "fire": _add_fire,
     "check": _add_check,
     "gate": _add_gate,
+    "hook": _add_hook,
     "doctor": _add_doctor,
     "hooks": _add_hooks,
     "gates": _add_gates,

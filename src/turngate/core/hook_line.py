@@ -5,9 +5,7 @@ import re
 from turngate.core.hooks import CommandHook, Hook
 
 _PROGRAM = r"""(?:"[^"]*/turngate"|'[^']*/turngate'|[^\s"';&|()<>]*/turngate|turngate)"""
-_LAUNCHER = (
-    r"""(?:(?:"[^"]*python[\d.]*"|'[^']*python[\d.]*'|[^\s"';&|()<>]*python[\d.]*)\s+(?:-\w+\s+)*-m"""
-)
+_LAUNCHER = r"""(?:(?:"[^"]*python[\d.]*"|'[^']*python[\d.]*'|[^\s"';&|()<>]*python[\d.]*)\s+(?:-\w+\s+)*-m"""
 _LAUNCHER += r"|uvx|uv\s+run|pipx\s+run)\s+"
 _LINE = re.compile(
     rf"""\s*(?:exec\s+|env\s+|\w+=[^\s;&|]*\s+)*(?:{_LAUNCHER}turngate|{_PROGRAM})\s+hook(?:\s+[^;&|<>()]*)?"""

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from turngate.core.frozen import frozen
 from turngate.core.hook_run import HookOutput
-from turngate.core.loop_guard import LoopGuard
 from turngate.core.messages import Usage
 
 RunState = Literal[

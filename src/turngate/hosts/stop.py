@@ -91,7 +91,10 @@ def _guard(
 
 def _notices(event: StopEvent, verdict: Verdict, settings: Settings) -> tuple[str, ...]:
     """Return what the user is to know besides the decision."""
-    found = [f"{text} ({hint})" if hint else text for text, hint in warnings_with_hints(verdict.runs, settings.dialect)]
+    found = [
+        f"{text} ({hint})" if hint else text
+        for text, hint in warnings_with_hints(verdict.runs, settings.dialect)
+    ]
     if has_unloaded_hooks(settings, event.name):
         problem = next((str(each) for each in settings.not_loaded), "")
         found.append(f"settings are NOT fully loaded: {problem}; see `turngate check`")
@@ -104,4 +107,6 @@ def _record_end(event: StopEvent, guard: LoopGuard, step: ContinueTurn | EndTurn
         return
     fields = {"ended_by": step.ended_by, "continuations": guard.continuations}
     reason = step.notice or step.stop_reason or describe_last_reason(step)
-    world.store.record(event.session_id, {"kind": "turn_end", "event": event.name, **fields, "reason": reason})
+    world.store.record(
+        event.session_id, {"kind": "turn_end", "event": event.name, **fields, "reason": reason}
+    )

@@ -39,9 +39,7 @@ def write_count(path: str, prompt: str, values: dict[str, object]) -> bool:
     """Store the count; return False if it could not be written."""
     import json  # noqa: PLC0415 # lazy: it loads re
 
-    return write_file(
-        path, json.dumps({"version": VERSION, "prompt": prompt, "time": time.time(), **values})
-    )
+    return write_file(path, json.dumps({"version": VERSION, "prompt": prompt, "time": time.time(), **values}))
 
 
 def forget_count(path: str) -> None:

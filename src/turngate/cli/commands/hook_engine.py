@@ -73,7 +73,7 @@ def _time_limit(given: str | None) -> float:
         seconds = OWN_TIMEOUT_S if given is None else float(given)
     except ValueError:
         seconds = 0.0
-    if not 0 < seconds < 86_400:  # noqa: PLR2004 - a day
+    if not 0 < seconds < 86_400:
         raise UsageError(f"--timeout {given}: expected a number of seconds")
     return seconds
 
@@ -97,9 +97,7 @@ async def _ask(
         stop = await ask_at_stop(host, event, settings, world, count)
     else:
         rules = tuple(rule for rule in settings.rules if rule.event == STOP_OF_START[name])
-        await ask_hooks(
-            read_event(name, known, cwd=world.project), replace(settings, rules=rules), world
-        )
+        await ask_hooks(read_event(name, known, cwd=world.project), replace(settings, rules=rules), world)
         stop = None
     await world.close(settings.dialect.background_grace)
     await judges.close()
@@ -116,7 +114,6 @@ def _all_hold(stop: HostStop, settings: Settings, world: World) -> bool:
 
 def _print(host: Host, answer: HostAnswer) -> int:
     output = host.write_answer(answer)
-    if output.stderr:
-        print(output.stderr, file=sys.stderr)
-    print(output.stdout, end="\n" if output.stdout else "")
+    sys.stderr.write(output.stderr)
+    sys.stdout.write(output.stdout)
     return output.code
