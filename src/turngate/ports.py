@@ -172,10 +172,10 @@ class World:
     awaited: set["asyncio.Task[None]"] = field(default_factory=set)  # those that `close` waits for
     # Called with the run of a hook in the background when it has ended by itself.
     on_background_end: Callable[[Event, HookRun], None] | None = None
+    logs: bool = True  # log gates that are not enforced; False: the caller shows them
     time_limit: float | None = None  # seconds for all hooks of one event, whatever the settings say
     # The gates that have passed and pass again while the files of the project stay the same.
     held: list[Rule] = field(default_factory=list)
-    logs: bool = True  # log gates that are not enforced; False: the caller shows them
 
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)

@@ -160,7 +160,7 @@ def missing(command: str) -> Iterator[str]:
         yield "a plain function `run`, not async"
         return
     signature = inspect.signature(run, eval_str=True)
-    options = {"fire": FireOptions, "gate": list[str]}.get(command, argparse.Namespace)
+    options = {"fire": FireOptions, "gate": list[str], "hook": list[str]}.get(command, argparse.Namespace)
     if [each.annotation for each in signature.parameters.values()] != [options]:
         yield f"one parameter of `run`: {options}"
     if signature.return_annotation is not int:

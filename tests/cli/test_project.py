@@ -113,6 +113,7 @@ def test_only_the_settings_of_the_dialect_count(tmp_path: Path) -> None:
         str(tmp_path / "a/b"),
         start,
         str(tmp_path / "a"),
+        str(tmp_path / "a/b"),
     ]
 
 

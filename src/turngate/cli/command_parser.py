@@ -49,7 +49,7 @@ def add_command(
     name: str,
     *,
     summary: str,
-    description: str,
+    description: str = "",
     examples: Sequence[str] = (),
     exit_codes: Sequence[str] = (),
 ) -> Parser:

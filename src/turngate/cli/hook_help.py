@@ -27,10 +27,10 @@ Examples:
   turngate install claude                   add the line to .claude/settings.json of this project
   turngate install codex --user             add it to ~/.codex/hooks.json, for all projects
   turngate doctor --host gemini             why does a hook not run, or not block, in Gemini CLI?
-  echo '{{"hook_event_name":"Stop"}}' | turngate hook --host codex     what would it answer now?
+  echo '{{"hook_event_name":"Stop"}}' | turngate hook      what would it answer now?
 
 Exit codes:
-  0  there is an answer on stdout; an empty one means that the agent may stop
-  1  wrong usage, no event on stdin, or an internal error: stdout is empty
+  0   there is an answer on stdout; an empty one means that the agent may stop
+  1   wrong usage, no event on stdin, or an internal error: stdout is empty
   128 + N  ended by signal N: 130 interrupted, 143 terminated
 """

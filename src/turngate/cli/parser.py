@@ -234,16 +234,12 @@ def _add_check(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def _add_gate(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add the command to the list of commands; it reads its own arguments, and has its own help."""
-    add_command(
-        commands, "gate", summary="check a ready-made gate: tests, lint, a clean tree …", description=""
-    )
+    add_command(commands, "gate", summary="check a ready-made gate: tests, lint, a clean tree …")
 
 
 def _add_hook(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Only for the list of commands: `turngate hook` reads its own arguments."""
-    add_command(
-        commands, "hook", summary="hold the stop of another agent program, as a hook of it", description=""
-    )
+    """Add it to the list of commands, as `gate`."""
+    add_command(commands, "hook", summary="hold the stop of another agent program, as a hook of it")
 
 
 def _add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:

@@ -12,7 +12,6 @@ from turngate.cli.project import find_project, project_folder
 from turngate.core.constants import FAMILIES, IN_HOOK, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
 from turngate.hosts.fields import PROJECT_VARIABLES, normalise
-from turngate.hosts.quick_stop import holds, quick_stop_path
 from turngate.hosts.stop_count import count_path, forget_count
 from turngate.settings.quick_check import has_no_hooks
 from turngate.state.folder import state_folder
@@ -49,8 +48,12 @@ def _run(words: list[str]) -> int:
     if event not in EVENTS or IN_HOOK in os.environ:
         return _ignore(event)
     project = _project(options.project, known)
-    count, quick = _kept_files(event, known, project)
-    if has_no_hooks(project, event, "host") or (quick and holds(quick, project)):
+    count = count_path(state_folder(), str(known.get("session_id", "")), str(known.get("agent_id", "")))
+    if has_no_hooks(project, event, "host"):
+        forget_count(count)
+        return 0
+    quick = _quick_path(event, known, project)
+    if quick and _all_gates_hold(quick, project):
         forget_count(count)
         return 0
     from turngate.cli.commands.hook_engine import answer_event  # noqa: PLC0415 # lazy: loads asyncio
@@ -72,13 +75,20 @@ def _read_options(words: list[str]) -> HookOptions:
     return options
 
 
-def _kept_files(event: str, known: dict[str, object], project: str) -> tuple[str, str | None]:
-    """Return the file of the count of this agent, and the file that says that all gates hold, if there may be one."""
+def _quick_path(event: str, known: dict[str, object], project: str) -> str | None:
+    """Return the file that says that all gates hold, or None if they have to look at more than the files."""
     session, agent = str(known.get("session_id", "")), str(known.get("agent_id", ""))
-    state = state_folder()
-    is_plain = event in STOP_EVENTS and session and not known.get("background_tasks")
-    quick = quick_stop_path(state, session, agent, event, known, project) if is_plain else None
-    return count_path(state, session, agent), quick
+    if event not in STOP_EVENTS or not session or known.get("background_tasks"):
+        return None
+    from turngate.hosts.quick_stop import quick_stop_path  # noqa: PLC0415 # lazy: only where there are hooks
+
+    return quick_stop_path(state_folder(), session, agent, event, known, project)
+
+
+def _all_gates_hold(path: str, project: str) -> bool:
+    from turngate.hosts.quick_stop import holds  # noqa: PLC0415 # lazy: only where there are hooks
+
+    return holds(path, project)
 
 
 def _project(given: str | None, known: dict[str, object]) -> str:
