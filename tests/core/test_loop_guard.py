@@ -1,5 +1,6 @@
 """Every rule about counting, and every way in which a turn can end by its hooks."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,6 +106,15 @@ def test_the_same_block_after_three_idle_continuations_stalls_the_turn() -> None
     assert state.after(refuse()) == EndTurn(
         "stalled",
         notice='Turn ended: nothing changed in 3 continuations. Still blocked by: "make test".',
+        last_reason="more",
+    )
+
+
+def test_a_turn_that_stalls_after_one_continuation_says_so_in_the_singular() -> None:
+    state = go_on(guard(replace(TURNGATE, stall_after=1)))
+    assert state.after(refuse()) == EndTurn(
+        "stalled",
+        notice='Turn ended: nothing changed in 1 continuation. Still blocked by: "make test".',
         last_reason="more",
     )
 

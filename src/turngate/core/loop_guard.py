@@ -184,14 +184,17 @@ class LoopGuard:
     def capped(self, hooks: Sequence[str], reason: str) -> EndTurn:
         """End the turn at the limit although these hooks still block."""
         limit = self.hard_limit if self._below(self.limit, self.count) else self.limit
-        times = "1 continuation" if limit == 1 else f"{limit} continuations"
-        notice = f"Turn ended after {times} (the limit). {_still_blocked_by(hooks)}"
+        notice = f"Turn ended after {_continuations(limit)} (the limit). {_still_blocked_by(hooks)}"
         return EndTurn("capped", notice, last_reason=reason)
 
     def _stalled(self, verdict: Continue) -> EndTurn:
         hooks = _still_blocked_by(blocking_hooks(verdict, self.dialect))
-        notice = f"Turn ended: nothing changed in {self.repeats} continuations. {hooks}"
+        notice = f"Turn ended: nothing changed in {_continuations(self.repeats)}. {hooks}"
         return EndTurn("stalled", notice, last_reason=_last_reason(verdict, self.dialect))
+
+
+def _continuations(count: int | None) -> str:
+    return "1 continuation" if count == 1 else f"{count} continuations"
 
 
 def _still_blocked_by(hooks: Sequence[str]) -> str:
