@@ -1,7 +1,7 @@
 """What a gate reads of the conversation of the agent that stops: tool calls, the user's messages, usage, open waits.
 
 A transcript may have 100 MB, or be anything else. Lines are searched for bytes, backwards from the end, and only those
-that matter are parsed.
+that matter are parsed. Other hosts write other records: `TranscriptFormat` says what to search for, and converts them.
 """
 
 import os
@@ -23,7 +23,8 @@ from turngate.transcript.digest.scan import (
     parse_spans,
 )
 from turngate.transcript.digest.summary import blocks, result_text
-from turngate.transcript.line_search import lines_with, pieces_backwards
+from turngate.transcript.formats import CLAUDE, lines_backwards, recognise_format
+from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.reader import parse_record
 
 MAX_SEARCH_COST = (
@@ -85,24 +86,24 @@ class UsedTokens:
 
 def read_calls(event: StopEvent) -> tuple[ToolCall, ...]:
     """Return the latest tool calls of the agent with their results, in their order. Raises TranscriptUnreadable."""
-    return _read_calls(event, (b'"tool_use"', b'"tool_result"', b'"cleared"'))
+    return _read_calls(event, (b'"tool_use"',))
 
 
 def read_calls_of(event: StopEvent, names: Sequence[str]) -> tuple[ToolCall, ...]:
     """Return all calls of these tools with their results, also in a long transcript. Raises TranscriptUnreadable."""
-    needles = (*(f'"{name}"'.encode() for name in names), b'"tool_result"', b'"cleared"')
+    needles = tuple(f'"{name}"'.encode() for name in names)
     return tuple(call for call in _read_calls(event, needles, MAX_SEARCH_COST) if call.name in names)
 
 
-def _read_calls(event: StopEvent, needles: Iterable[bytes], max_cost: int = MAX_COST) -> tuple[ToolCall, ...]:
+def _read_calls(event: StopEvent, needles: Sequence[bytes], max_cost: int = MAX_COST) -> tuple[ToolCall, ...]:
+    """Read the calls in the lines with a needle; other hosts have other names of tools, so all calls are read there."""
     calls: list[ToolCall] = []
     places: dict[str, int] = {}  # of the latest call with an id
-    with _open(event) as file:
-        size = os.fstat(file.fileno()).st_size
-        for record in parse_spans(file.fileno(), find_lines(file.fileno(), 0, size, needles, max_cost)):
-            if record is None:
-                continue
-            if record.get("type") == "cleared":
+    with _open(event) as (file, form):
+        own = form is FORMATS[CLAUDE]
+        needles = (*(needles if own else form.calls), *form.results, b'"cleared"')
+        for record in _records_since(0, file, form, needles, max_cost):
+            if record.get("type") == "cleared" and own:
                 calls, places = [], {}
             for block in _blocks_of(record, event):
                 if block.get("type") == "tool_use" and _is_reply(record):
@@ -145,21 +146,21 @@ def _add_result(calls: list[ToolCall], places: Mapping[str, int], block: Mapping
 
 def find_prompt(event: StopEvent) -> UserPrompt | None:
     """Return the user's last message, or None if there is none that can be read."""
-    with suppress(TranscriptUnreadable), _open(event) as file:
-        for offset, line in _lines_backwards(file, _needles('"role":"user"')):
-            record = None if b'"tool_result"' in line else _parse(line)
-            if record is not None and _is_prompt(record, event):
-                return UserPrompt(offset, _time_of(record))
+    with suppress(TranscriptUnreadable), _open(event) as (file, form):
+        for offset, line in lines_backwards(file.fileno(), form.prompts):
+            for record in () if b'"tool_result"' in line else _parse(line, form):
+                if _is_prompt(record, event):
+                    return UserPrompt(offset, _time_of(record))
     return None
 
 
 def read_start_time(event: StopEvent) -> float | None:
     """Return when the conversation began, in seconds since the epoch."""
-    with suppress(TranscriptUnreadable), _open(event) as file:
+    with suppress(TranscriptUnreadable), _open(event) as (file, _):
         for line in file.read(HEAD_BYTES).splitlines():
-            record = _parse(line) if b'"timestamp"' in line else None
-            if record is not None and (time := _time_of(record)) is not None:
-                return time
+            for record in _parse(line, FORMATS[CLAUDE]) if b'"timestamp"' in line else ():
+                if (time := _time_of(record)) is not None:
+                    return time
     return None
 
 
@@ -167,10 +168,10 @@ def last_answer(event: StopEvent) -> str:
     """Return the last answer, from the transcript if the event has none; what the host wrote is not an answer."""
     if event.last_assistant_message is not None:
         return event.last_text
-    with suppress(TranscriptUnreadable), _open(event) as file:
-        for _, line in _lines_backwards(file, _needles('"role":"assistant"')):
-            record = _parse(line) or {}
-            found = _blocks_of(record, event) if _is_reply(record) else ()
+    with suppress(TranscriptUnreadable), _open(event) as (file, form):
+        for _, line in lines_backwards(file.fileno(), form.replies):
+            replies = [record for record in _parse(line, form) if _is_reply(record)]
+            found = [block for record in replies for block in _blocks_of(record, event)]
             texts = [text for block in found if isinstance(text := block.get("text"), str) and text.strip()]
             if texts:
                 return "\n".join(texts)
@@ -183,11 +184,9 @@ def read_usage(event: StopEvent, since: int = 0) -> UsedTokens:
     Raises TranscriptUnreadable.
     """
     counts: dict[object, int] = {}
-    with _open(event) as file:
-        size = os.fstat(file.fileno()).st_size
-        spans = find_lines(file.fileno(), since, size, (b'"usage"',), MAX_SEARCH_COST)
-        for number, record in enumerate(parse_spans(file.fileno(), spans)):
-            if record is None or not _is_reply(record) or not _is_own(record, event):
+    with _open(event) as (file, form):
+        for number, record in enumerate(_records_since(since, file, form, form.usage, MAX_SEARCH_COST)):
+            if not _is_reply(record) or not _is_own(record, event):
                 continue
             message = record["message"]
             identity = message.get("id")
@@ -221,9 +220,9 @@ def describe_wait(context: GateContext) -> str | None:
 def has_open_question(event: StopEvent) -> bool:
     """Return whether the agent's last act was to ask the user, without an answer yet."""
     answered: set[object] = set()
-    with suppress(TranscriptUnreadable), _open(event) as file:
-        for _, line in _lines_backwards(file, (b'"message"',), QUESTION_BYTES):
-            record = _parse(line) or {}
+    with suppress(TranscriptUnreadable), _open(event) as (file, form):
+        lines = lines_backwards(file.fileno(), form.messages, QUESTION_BYTES)
+        for record in (record for _, line in lines for record in reversed(_parse(line, form))):
             if _is_prompt(record, event):
                 return False
             found = _blocks_of(record, event)
@@ -260,8 +259,8 @@ def _count_awaited_tasks(context: GateContext) -> int:
 
 def measure_activity(event: StopEvent) -> str | None:
     """Return a value that changes with every tool call and every prompt of the user; None: it is not known."""
-    with suppress(TranscriptUnreadable), _open(event) as file:
-        call = next((offset for offset, _ in _lines_backwards(file, _needles('"type":"tool_use"'))), -1)
+    with suppress(TranscriptUnreadable), _open(event) as (file, form):
+        call = next((offset for offset, _ in lines_backwards(file.fileno(), form.calls)), -1)
         prompt = find_prompt(event)
         return f"{call} {prompt.offset if prompt else -1}"
     return None
@@ -271,7 +270,7 @@ def measure_activity(event: StopEvent) -> str | None:
 
 
 @contextmanager
-def _open(event: StopEvent) -> Iterator[BinaryIO]:
+def _open(event: StopEvent) -> Iterator[tuple[BinaryIO, TranscriptFormat]]:
     path = event.stopping_transcript
     if not path:
         raise TranscriptUnreadable("the event names no transcript")
@@ -280,36 +279,34 @@ def _open(event: StopEvent) -> Iterator[BinaryIO]:
     except OSError as error:
         raise TranscriptUnreadable(f"the transcript cannot be read: {error.strerror}") from None
     with open(fd, "rb", buffering=0) as file:
-        if next(_lines_backwards(file, (b'"message"',)), None) is None:
-            raise TranscriptUnreadable("the transcript has no messages")
-        yield file
+        form = recognise_format(fd)
+        if form is None:
+            known = " in a format that Turngate knows" if os.fstat(fd).st_size else ""
+            raise TranscriptUnreadable(f"the transcript has no messages{known}")
+        yield file, FORMATS[form]
 
 
-def _lines_backwards(
-    file: BinaryIO, needles: Iterable[bytes], limit: int | None = None
-) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines with a needle and their offsets, from the end backwards."""
-    needles = tuple(needles)
-    size = os.fstat(file.fileno()).st_size
-    start = 0 if limit is None else max(0, size - limit)
-    for offset, data in pieces_backwards(file.fileno(), start, size, MAX_RECORD_BYTES):
-        for first, last in lines_with(needles, data):
-            yield offset + first, data[first:last]
+def _records_since(
+    offset: int, file: BinaryIO, form: TranscriptFormat, needles: Iterable[bytes], max_cost: int
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the records in the lines with a needle, from an offset on."""
+    fd = file.fileno()
+    for record in parse_spans(fd, find_lines(fd, offset, os.fstat(fd).st_size, needles, max_cost)):
+        if record is not None:
+            yield from form.convert(record)
 
 
-def _needles(text: str) -> tuple[bytes, bytes]:
-    """Return a key and its value in both styles of JSON. Inside a text the quotes would be escaped."""
-    return text.encode(), text.replace(":", ": ").encode()
-
-
-def _parse(line: bytes) -> dict[str, Any] | None:
+def _parse(line: bytes, form: TranscriptFormat) -> Sequence[Mapping[str, Any]]:
     """Parse one line that is not too large to be parsed."""
     too_large = len(line) > MAX_RECORD_BYTES or sum(map(line.count, (b",", b"[", b"{"))) > MAX_SEPARATORS
-    return None if too_large else parse_record(line)
+    record = None if too_large else parse_record(line)
+    return () if record is None else form.convert(record)
 
 
 def _is_own(record: Mapping[str, Any], event: StopEvent) -> bool:
-    """Return whether a record is the stopping agent's: older hosts write subagents into the main transcript."""
+    """Return whether a record is the stopping agent's: some hosts write subagents into the main transcript."""
+    if "agent" in record and record["agent"] != (event.subagent.id if event.subagent else None):
+        return False
     return event.subagent is not None or record.get("isSidechain") is not True
 
 
@@ -334,6 +331,7 @@ def _blocks_of(record: Mapping[str, Any], event: StopEvent) -> list[dict[str, An
 # How hosts begin what they write in the user's name without marking it.
 _NOT_PROMPTS = (
     "Stop hook feedback:",
+    "<hook_prompt ",
     "[Request interrupted",
     "<task-notification>",
     "<system-reminder>",

@@ -217,7 +217,7 @@ CASES = (
         "the transcript is binary",
         ("todos",),
         with_transcript(TranscriptBuilder().raw(bytes(range(256)) * 1000)),
-        could_not_run("todos", "the transcript has no messages"),
+        could_not_run("todos", "the transcript has no messages in a format that Turngate knows"),
     ),
     GateCase(
         "the event names no transcript",

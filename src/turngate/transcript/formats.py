@@ -1,0 +1,88 @@
+"""Which program wrote a transcript, and where its last tool call is. Imports little: `turngate hook` asks at every stop."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+
+from turngate.state.files import open_regular_file
+from turngate.transcript.line_search import CHUNK_BYTES, lines_with, pieces_backwards, read_span
+
+CLAUDE, CODEX, QWEN, GEMINI, COPILOT = "claude", "codex", "qwen", "gemini", "copilot"
+MAX_LINE_BYTES = 8 * 1024 * 1024  # of a line that is read
+MAX_PARSED_BYTES = 256 * 1024  # of a line that is parsed here
+MAX_CANDIDATES = 100  # lines that look like a message
+_ROLES = (b'"role":"user"', b'"role":"assistant"', b'"role":"model"')
+
+
+def recognise_format(file: int) -> str | None:
+    """Return the format of an open transcript, or None: it is not known, and its records must not be interpreted.
+
+    Claude Code, and hosts that write as it does, begin with any record. So its messages are searched for.
+    """
+    head = read_span(file, 0, CHUNK_BYTES).split(b"\n", 1)[0]
+    return _format_of_first(_parse(head)) or _format_of_messages(file)
+
+
+def _format_of_first(record: dict[str, object]) -> str | None:
+    kind = record.get("type")
+    if kind in ("session_meta", "response_item") and isinstance(record.get("payload"), dict):
+        return CODEX
+    if kind == "session.start" and isinstance(record.get("data"), dict):
+        return COPILOT
+    return GEMINI if "projectHash" in record and "sessionId" in record else None
+
+
+def _format_of_messages(file: int) -> str | None:
+    for number, (_, line) in enumerate(lines_backwards(file, both_styles(_ROLES))):
+        message = _parse(line).get("message")
+        if isinstance(message, dict) and isinstance(message.get("role"), str):
+            if "content" in message:
+                return CLAUDE
+            if isinstance(message.get("parts"), list):
+                return QWEN
+        if number == MAX_CANDIDATES:
+            break
+    return None
+
+
+def tool_call_position(path: str, marks: tuple[str, ...]) -> int | None:
+    """Return the offset of the last line with one of the marks; -1: there is none; None: it cannot be known."""
+    if not marks:
+        return None
+    try:
+        file = open_regular_file(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        if recognise_format(file) is None:
+            return None
+        needles = both_styles([mark.encode() for mark in marks])
+        return next((offset for offset, _ in lines_backwards(file, needles)), -1)
+    finally:
+        os.close(file)
+
+
+def lines_backwards(
+    file: int, needles: tuple[bytes, ...], limit: int | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with a needle and their offsets, from the end backwards."""
+    size = os.fstat(file).st_size
+    start = 0 if limit is None else max(0, size - limit)
+    for offset, data in pieces_backwards(file, start, size, MAX_LINE_BYTES):
+        for first, last in lines_with(needles, data):
+            yield offset + first, data[first:last]
+
+
+def both_styles(needles: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return each key and its value in both styles of JSON. Inside a text the quotes would be escaped."""
+    return tuple(style for needle in needles for style in (needle, needle.replace(b":", b": ")))
+
+
+def _parse(line: bytes) -> dict[str, object]:
+    if len(line) > MAX_PARSED_BYTES:
+        return {}
+    try:
+        record = json.loads(line.decode("utf-8", "replace").removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}

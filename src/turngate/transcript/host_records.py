@@ -1,0 +1,355 @@
+"""The records of other hosts → records as Claude Code and Turngate write them: calls, results, prompts, replies, tokens.
+
+Measured with Codex 0.166, Qwen Code 0.24, Gemini CLI 0.61 and Copilot CLI 1.0.102. What a record does not say is left
+out, so that a gate reports less and nothing wrong.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from turngate.core.frozen import frozen
+from turngate.transcript.formats import CLAUDE, CODEX, COPILOT, GEMINI, QWEN, both_styles
+
+Record = Mapping[str, Any]
+
+
+@frozen(kw_only=True)
+class TranscriptFormat:
+    """What to search for in the lines of a transcript, and how to read a record of it."""
+
+    calls: tuple[bytes, ...]
+    results: tuple[bytes, ...]
+    prompts: tuple[bytes, ...]
+    replies: tuple[bytes, ...]
+    usage: tuple[bytes, ...]
+    convert: Callable[[Record], Sequence[Record]]
+
+    @property
+    def messages(self) -> tuple[bytes, ...]:
+        return (*self.calls, *self.results, *self.prompts, *self.replies)
+
+
+# Codex: {"timestamp": …, "type": "response_item" or "event_msg", "payload": {"type": …}}
+
+
+def _from_codex(record: Record) -> Sequence[Record]:
+    payload = _mapping(record.get("payload"))
+    match record.get("type"), payload.get("type"):
+        case "event_msg", "user_message":
+            return [_message(record, "user", [_text(payload.get("message"))])]
+        case "event_msg", "token_count":
+            info = _mapping(payload.get("info"))
+            total = _mapping(info.get("total_token_usage")).get("total_tokens")
+            tokens = _mapping(info.get("last_token_usage")).get("total_tokens")
+            return [_reply(record, [], tokens, f"tokens {total}")] if info else []
+        case "response_item", "message":
+            texts = [_text(_mapping(part).get("text")) for part in _list(payload.get("content"))]
+            if payload.get("role") == "assistant":
+                return [_reply(record, texts)]
+            return [_message(record, "user", texts)] if _is_codex_prompt(payload) else []
+        case "response_item", "function_call" | "custom_tool_call" | "local_shell_call":
+            return [_reply(record, _codex_calls(payload))]
+        case "response_item", "function_call_output" | "custom_tool_call_output":
+            return [_message(record, "user", _codex_result(payload))]
+        case _:
+            return []
+
+
+def _is_codex_prompt(payload: Record) -> bool:
+    """Return whether the user wrote it. Versions that do not say so write `user_message` besides."""
+    metadata = _mapping(payload.get("internal_chat_message_metadata_passthrough")).get(
+        "content_item_metadata"
+    )
+    sources = [_mapping(_mapping(item).get("provenance")).get("type") for item in _list(metadata)]
+    return payload.get("role") == "user" and "user" in sources
+
+
+def _codex_calls(payload: Record) -> list[Record]:
+    """Return the blocks of a call: one for a command, one for each file of a patch."""
+    identity = payload.get("call_id", payload.get("id"))
+    text = payload.get("arguments", payload.get("input"))
+    args = _mapping(_parse(text)) or _mapping(payload.get("action"))
+    command = args.get("cmd", args.get("command"))
+    if isinstance(command, list):
+        command = _script([str(word) for word in command])
+    patch = args.get("input", command if isinstance(command, str) else text)
+    if isinstance(patch, str) and _PATCH in patch:
+        edits = [_call(identity, "Edit", {"file_path": path}) for path in _PATCHED.findall(patch)]
+        if edits:
+            return edits
+    name = str(payload.get("name"))
+    if isinstance(command, str):
+        return [_call(identity, "Bash", {"command": command})]
+    if name == "update_plan":
+        steps = [_mapping(step) for step in _list(args.get("plan"))]
+        todos = [{"content": step.get("step"), "status": step.get("status")} for step in steps]
+        return [_call(identity, "TodoWrite", {"todos": todos})]
+    return [_call(identity, _QUESTIONS.get(name, name), args)]
+
+
+_PATCH = "*** Begin Patch"
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
+
+
+def _script(words: list[str]) -> str:
+    """Return the script of `bash -lc SCRIPT`, or the words."""
+    is_script = len(words) == 3 and words[1] in ("-c", "-lc")
+    return words[2] if is_script else " ".join(words)
+
+
+def _codex_result(payload: Record) -> list[Record]:
+    """Return the result of a call; none while its process runs. A command without an exit code was not run."""
+    output = payload.get("output")
+    if isinstance(output, list):
+        output = "\n".join(str(_mapping(part).get("text", "")) for part in output)
+    if not isinstance(output, str):
+        output = str(_mapping(output).get("content", ""))
+    head, has_head, body = output.partition("Output:\n")
+    if _CODEX_RUNS.search(head):
+        return []
+    inner = _mapping(_parse(output))  # of older versions, and of other tools
+    code: object = int(found[1]) if (found := _CODEX_CODE.search(head)) else None
+    if inner or output.startswith("Plan updated"):
+        code = _mapping(inner.get("metadata")).get("exit_code", 0)
+    text = inner["output"] if isinstance(inner.get("output"), str) else body if has_head else output
+    return [_result(payload.get("call_id"), text, is_error=code != 0)]
+
+
+_CODEX_RUNS = re.compile(r"^Process running with session ID", re.MULTILINE)
+_CODEX_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})\b", re.MULTILINE)
+
+
+# Qwen Code: {"type": "user", "assistant", "tool_result" or "system", "message": {"role": …, "parts": […]}}
+
+
+def _from_qwen(record: Record) -> Sequence[Record]:
+    parts = [_mapping(part) for part in _list(_mapping(record.get("message")).get("parts"))]
+    texts = [_text(part.get("text")) for part in parts if part.get("thought") is not True and "text" in part]
+    match record.get("type"):
+        case "user":
+            by_user = (
+                record.get("provenance", "real_user") == "real_user" and "externalInputKind" not in record
+            )
+            return [
+                _message(
+                    record, "user", texts, origin="user" if by_user and "subtype" not in record else "host"
+                )
+            ]
+        case "assistant":
+            calls = [_part_call(_mapping(part["functionCall"])) for part in parts if "functionCall" in part]
+            tokens = _mapping(record.get("usageMetadata")).get("totalTokenCount")
+            return [_reply(record, [*texts, *calls], tokens, record.get("uuid"))]
+        case "tool_result":
+            display = _mapping(_mapping(record.get("toolCallResult")).get("resultDisplay"))
+            found = [_mapping(part["functionResponse"]) for part in parts if "functionResponse" in part]
+            return [_message(record, "user", [_part_result(each, display.get("exitCode")) for each in found])]
+        case _:
+            return []
+
+
+# Gemini CLI: {"id": …, "type": "user" or "gemini", "content": …, "toolCalls": [{…, "result": […]}], "tokens": {…}}
+
+
+def _from_gemini(record: Record) -> Sequence[Record]:
+    """A reason of a stop hook is written like a prompt of the user, so no message is known to be the user's."""
+    content = record.get("content")
+    texts = (
+        [_text(content)]
+        if isinstance(content, str)
+        else [_text(_mapping(part).get("text")) for part in _list(content)]
+    )
+    if record.get("type") == "user":
+        return [_message(record, "user", texts, origin="unknown")]
+    if record.get("type") != "gemini":
+        return []
+    calls = [_mapping(call) for call in _list(record.get("toolCalls"))]
+    tokens = _mapping(record.get("tokens")).get("total")
+    reply = _reply(record, [*texts, *map(_part_call, calls)], tokens, record.get("id"))
+    results = [
+        _part_result(
+            {**_mapping(_mapping(part).get("functionResponse")), "id": call.get("id")},
+            0 if call.get("status") == "success" else 1,
+        )
+        for call in calls
+        for part in _list(call.get("result"))[:1]
+    ]
+    return [reply, _message(record, "user", results)] if results else [reply]
+
+
+def _part_call(call: Record) -> Record:
+    """Return the block of a call in the form of the Gemini API."""
+    name, args = str(call.get("name")), dict(_mapping(call.get("args")))
+    if args.get("is_background") is True:
+        args["run_in_background"] = True
+    return _call(call.get("id"), _NAMES.get(name, name), args)
+
+
+def _part_result(response: Record, code: object) -> Record:
+    """Return the block of a result. What a tool for commands reports is at the end, after the output."""
+    answer = _mapping(response.get("response"))
+    text = answer.get("output", answer.get("error"))
+    text = text if isinstance(text, str) else json.dumps(answer)
+    reported = _EXIT_CODE.findall(text)
+    is_error = "output" not in answer or code not in (None, 0) or (bool(reported) and reported[-1] != "0")
+    return _result(response.get("id"), _shell_output(text), is_error=is_error)
+
+
+def _shell_output(text: str) -> str:
+    """Return the output of a command without what the tool adds before and after it."""
+    found = _SHELL_OUTPUT.search(text)
+    return found[1] if found else text
+
+
+_EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,9}|\(none\))$", re.MULTILINE)
+_SHELL_OUTPUT = re.compile(
+    r"^Output: (.*?)(?=\n(?:Error: |Exit Code: |Signal: |Background PIDs: |Process Group PGID: |</untrusted_context>)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+# Copilot CLI: {"type": "tool.execution_start", "data": {…}, "agentId": of a subagent}
+
+
+def _from_copilot(record: Record) -> Sequence[Record]:
+    data = _mapping(record.get("data"))
+    match record.get("type"):
+        case "user.message":
+            # A reason of a stop hook is queued, as is what the user writes meanwhile.
+            by_user = data.get("delivery") == "idle" and data.get("source", "user") == "user"
+            return [
+                _message(record, "user", [_text(data.get("content"))], origin="user" if by_user else "host")
+            ]
+        case "assistant.message":
+            return [_reply(record, [_text(data.get("content"))])]
+        case "session.usage_record":
+            usage = _mapping(data.get("usage"))
+            tokens = sum(n for key in ("inputTokens", "outputTokens") if type(n := usage.get(key)) is int)
+            return [_reply(record, [], tokens, usage.get("apiCallId"))]
+        case "tool.execution_start":
+            name, args = str(data.get("toolName")), dict(_mapping(data.get("arguments")))
+            if "path" in args:
+                args["file_path"] = args["path"]
+            if args.get("mode") == "async":
+                args["run_in_background"] = True
+            return [_reply(record, [_call(data.get("toolCallId"), _NAMES.get(name, name), args)])]
+        case "tool.execution_complete":
+            code = _mapping(data.get("shellExecution")).get("exitCode")
+            text = str(_mapping(data.get("result")).get("content", ""))
+            is_error = data.get("success") is not True or code not in (None, 0)
+            return [_message(record, "user", [_result(data.get("toolCallId"), text, is_error=is_error)])]
+        case _:
+            return []
+
+
+_QUESTIONS = {name: "AskUserQuestion" for name in ("request_user_input", "ask_user_question", "ask_user")}
+_NAMES = {
+    **_QUESTIONS,
+    "run_shell_command": "Bash",
+    "bash": "Bash",
+    "edit": "Edit",
+    "replace": "Edit",
+    "write_file": "Write",
+    "create": "Write",
+    "todo_write": "TodoWrite",
+    "write_todos": "TodoWrite",
+}
+
+
+# Blocks
+
+
+def _message(
+    record: Record, role: str, content: Sequence[Record], origin: str | None = None
+) -> dict[str, Any]:
+    """Return a message of the agent that wrote the record; `agent` only where a transcript has several."""
+    kept = {key: record[key] for key in ("timestamp", "isSidechain") if key in record}
+    owner = {"agent": record.get("agentId")} if "data" in record else {}
+    return {**kept, **owner, "origin": origin, "message": {"role": role, "content": content}}
+
+
+def _reply(
+    record: Record, content: Sequence[Record], tokens: object = None, identity: object = None
+) -> dict[str, Any]:
+    reply = _message(record, "assistant", content)
+    if tokens is not None:
+        reply["message"] |= {"usage": {"input_tokens": tokens}, "id": identity}
+    return reply
+
+
+def _text(value: object) -> Record:
+    return {"type": "text", "text": value if isinstance(value, str) else ""}
+
+
+def _call(identity: object, name: object, args: Record) -> Record:
+    return {"type": "tool_use", "id": identity, "name": name, "input": dict(args)}
+
+
+def _result(identity: object, text: str, *, is_error: bool) -> Record:
+    return {"type": "tool_result", "tool_use_id": identity, "content": text, "is_error": is_error}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _parse(text: object) -> object:
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _as_it_is(record: Record) -> Sequence[Record]:
+    return (record,)
+
+
+FORMATS: Mapping[str, TranscriptFormat] = {
+    CLAUDE: TranscriptFormat(
+        calls=both_styles([b'"type":"tool_use"']),
+        results=(b'"tool_result"',),
+        prompts=both_styles([b'"role":"user"']),
+        replies=both_styles([b'"role":"assistant"']),
+        usage=(b'"usage"',),
+        convert=_as_it_is,
+    ),
+    CODEX: TranscriptFormat(
+        calls=both_styles(
+            [b'"type":"function_call"', b'"type":"custom_tool_call"', b'"type":"local_shell_call"']
+        ),
+        results=both_styles([b'"type":"function_call_output"', b'"type":"custom_tool_call_output"']),
+        prompts=both_styles([b'"type":"user_message"', b'"role":"user"']),
+        replies=both_styles([b'"role":"assistant"']),
+        usage=both_styles([b'"type":"token_count"']),
+        convert=_from_codex,
+    ),
+    QWEN: TranscriptFormat(
+        calls=(b'"functionCall"',),
+        results=(b'"functionResponse"',),
+        prompts=both_styles([b'"role":"user"']),
+        replies=both_styles([b'"role":"model"']),
+        usage=(b'"usageMetadata"',),
+        convert=_from_qwen,
+    ),
+    GEMINI: TranscriptFormat(
+        calls=(b'"toolCalls"',),
+        results=(),
+        prompts=both_styles([b'"type":"user"']),
+        replies=both_styles([b'"type":"gemini"']),
+        usage=(b'"tokens"',),
+        convert=_from_gemini,
+    ),
+    COPILOT: TranscriptFormat(
+        calls=both_styles([b'"type":"tool.execution_start"']),
+        results=both_styles([b'"type":"tool.execution_complete"']),
+        prompts=both_styles([b'"type":"user.message"']),
+        replies=both_styles([b'"type":"assistant.message"']),
+        usage=both_styles([b'"type":"session.usage_record"']),
+        convert=_from_copilot,
+    ),
+}

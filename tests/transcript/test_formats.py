@@ -1,0 +1,79 @@
+"""Which program wrote a transcript, and where its last tool call is."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.transcripts import talk
+from turngate.hosts.all_hosts import HOSTS
+from turngate.transcript.formats import recognise_format, tool_call_position
+
+RECORDED = Path(__file__).parents[1] / "data" / "transcripts"
+RECORDED_BY_HOSTS = Path(__file__).parents[1] / "hosts" / "recorded"
+
+
+def format_of(path: Path) -> str | None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return recognise_format(file)
+    finally:
+        os.close(file)
+
+
+@pytest.mark.parametrize("name", ["codex", "qwen", "gemini", "copilot", "qwen-subagent", "copilot-subagent"])
+def test_the_transcript_of_a_host_is_recognised(name: str) -> None:
+    assert format_of(RECORDED / f"{name}.jsonl") == name.partition("-")[0]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(RECORDED_BY_HOSTS.glob("*/transcript.*")), ids=lambda path: path.parent.name
+)
+def test_what_make_hosts_has_recorded_is_recognised(path: Path) -> None:
+    assert format_of(path) == path.parent.name
+
+
+@pytest.mark.parametrize("style", [(b'":', b'":'), (b'":', b'": ')], ids=["compact", "with spaces"])
+def test_a_transcript_of_claude_code_is_recognised_by_its_messages(
+    style: tuple[bytes, bytes], tmp_path: Path
+) -> None:
+    builder = talk().raw(b'{"type":"summary"}')
+    builder.lines = [line.replace(*style) for line in [b'{"type":"mode"}', *builder.lines]]
+    builder.write(tmp_path / "t.jsonl")
+    assert format_of(tmp_path / "t.jsonl") == "claude"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n\n",
+        '{"type":"message","text":"hello"}\n',
+        '{"role":"user","content":"go"}\n{"role":"assistant","content":"done"}\n',
+        '{"role":"user","message":{"content":[{"type":"text","text":"go"}]}}\n',
+        '[{"message":{"role":"user","content":"go"}}]',
+        "user: go\nassistant: done\n",
+    ],
+)
+def test_any_other_format_is_not_known(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(text)
+    assert format_of(tmp_path / "t") is None
+    assert tool_call_position(str(tmp_path / "t"), ('"type":"tool_use"',)) is None
+
+
+@pytest.mark.parametrize("name", ["codex", "qwen", "gemini", "copilot"])
+def test_the_last_tool_call_of_a_host_is_found(name: str) -> None:
+    path = RECORDED / f"{name}.jsonl"
+    marks = HOSTS[name].tool_call_marks
+    lines = path.read_bytes().splitlines(keepends=True)
+    last = max(number for number, line in enumerate(lines) if any(mark.encode() in line for mark in marks))
+    assert tool_call_position(str(path), marks) == sum(map(len, lines[:last])) > 0
+
+
+def test_no_tool_call_and_no_knowledge_are_different(tmp_path: Path) -> None:
+    path = talk().says('"type":"tool_use"').write(tmp_path / "t.jsonl")
+    marks = HOSTS["claude"].tool_call_marks
+    assert tool_call_position(path, marks) == -1
+    assert tool_call_position(path, ()) is None
+    assert tool_call_position(str(tmp_path / "none"), marks) is None
+    assert tool_call_position(talk().runs("ls").write(tmp_path / "t.jsonl"), marks) not in (None, -1)
