@@ -96,11 +96,11 @@ def _result(report: Exited | TimedOut) -> GateResult:
 
 async def _nothing_to_check(context: GateContext) -> str | None:
     globs = context.options.get("if-changed")
-    if not globs or context.base == "":
+    if not globs:
         return None
     try:
         changed = await changed_files(context, globs)
-    except FilesUnreadable:  # then the command decides
+    except FilesUnreadable:  # or there is no session to compare with: then the command decides
         return None
     return None if changed else f"nothing to check: no file that matches {' or '.join(globs)} has changed"
 
