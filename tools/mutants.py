@@ -220,7 +220,8 @@ def judge(mutant: Mutant, outcome: Outcome) -> Result:
         if mutant.timeout_kills:
             return Result(mutant, "killed", f"no end after {mutant.timeout:g} s")
         return Result(mutant, "ERROR", f"its tests did not end within {mutant.timeout:g} s")
-    if outcome.code not in (0, 1):
+    # Python itself also ends with 1, for example if it cannot start a thread.
+    if outcome.code not in (0, 1) or (outcome.code == 1 and not outcome.failed):
         return Result(mutant, "ERROR", f"its tests cannot be run: {_error(outcome.output)}")
     passed = [test for test in mutant.tests if not has_failed(test, outcome.failed)]
     if outcome.code == 0 or passed:
