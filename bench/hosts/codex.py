@@ -23,6 +23,8 @@ requires_openai_auth = false
 
 [features]
 multi_agent = true
+apps = false
+plugins = false
 
 [analytics]
 enabled = false

@@ -38,6 +38,8 @@ def play(program: Program, binary: Path, scenario: Scenario) -> Row:
         ended = start(program, binary, scenario, room, environment)
         seen = look(program, scenario, room, model, ended)
     expected = {**scenario.expected, **program.expected.get(scenario.name, {})}
+    if "outside" in seen:
+        expected["outside"] = []
     if scenario.notice:
         expected.setdefault("notice", program.notice)
     streams = {"stdout": ended.stdout, "stderr": ended.stderr, "terminal": ended.displayed}
@@ -81,6 +83,8 @@ def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: 
     }
     if kept := [json.loads(file.read_text()) for file in sorted(room.home.glob("hook-*"))]:
         seen["lost_fields"] = lost_fields(asked, kept)
+    if room.tried:
+        seen["outside"] = sorted(set(room.tried))
     if room.own_hook_runs.exists():
         seen["own_hook"] = len(room.own_hook_runs.read_text().splitlines())
     if scenario.notice:

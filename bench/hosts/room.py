@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -12,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.hosts.outside import serve_outside
+
 TIME_LIMIT_S = 300.0  # of one run, on a machine with much other work
-CLOSED_PROXY = "http://127.0.0.1:9"  # the discard port: nothing beyond loopback is reached
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Room:
     """With the root removed from the front of a path, what is recorded names /home/user/project."""
 
     root: Path
+    proxy: str = "http://127.0.0.1:9"  # lets nothing through to what is beyond loopback
+    tried: Sequence[str] = ()  # what was asked of the proxy
 
     @property
     def home(self) -> Path:
@@ -62,22 +64,22 @@ class Ended:
 
 @contextlib.contextmanager
 def open_room() -> Iterator[Room]:
-    room = Room(Path(tempfile.mkdtemp(prefix="turngate-hosts-")))
-    try:
+    with (
+        serve_outside() as outside,
+        tempfile.TemporaryDirectory(prefix="turngate-hosts-", ignore_cleanup_errors=True) as root,
+    ):
+        room = Room(Path(root), outside.url, outside.tried)
         for folder in (room.project, room.bin, room.records):
             folder.mkdir(parents=True)
         run(["git", "init", "-q"], room, base_environment(room))
         yield room
-    finally:
-        shutil.rmtree(room.root, ignore_errors=True)
 
 
 def base_environment(room: Room, *folders: Path) -> dict[str, str]:
     """Return the variables of every program: its own home, no network but loopback, these folders on PATH."""
     path = ":".join([str(room.bin), *map(str, folders), *folders_without("turngate")])
-    proxies = {name: CLOSED_PROXY for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}
+    proxies = {name: room.proxy for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}
     local = {name: "127.0.0.1,localhost" for name in ("NO_PROXY", "no_proxy")}
-    room.write(".profile", f"PATH={path}\n")  # for programs that start hooks in a login shell
     return {
         "HOME": str(room.home),
         "PATH": path,

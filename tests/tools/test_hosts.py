@@ -1,6 +1,7 @@
 """`make hosts`, as far as it needs no program from npm: the models, the recordings and the table of results."""
 
 import json
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -129,3 +130,13 @@ def test_unknown_programs_are_wrong_usage(
     monkeypatch.setattr("sys.argv", ["hosts", "--only", "emacs"])
     assert hosts.main() == 2
     assert capsys.readouterr().out.startswith("--only emacs: expected some of claude, codex")
+
+
+def test_what_a_program_tries_to_reach_beyond_loopback_is_kept_and_fails() -> None:
+    with open_room() as room:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": room.proxy}))
+        with pytest.raises(urllib.error.HTTPError) as error, opener.open("http://example.com/"):
+            pass
+        error.value.close()
+        tried = list(room.tried)
+    assert (error.value.code, tried) == (403, ["http://example.com/"])
