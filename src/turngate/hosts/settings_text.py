@@ -1,0 +1,247 @@
+"""The text of a host's settings with the line of Turngate, and without it. Pure: text → text."""
+
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from turngate.core.frozen import frozen
+from turngate.core.hook_line import is_hook_line
+from turngate.hosts.json_text import Item, Node, NotJson, read_json_text
+from turngate.hosts.text_edits import (
+    BLANKS,
+    Edit,
+    TextStyle,
+    append_items,
+    apply_edits,
+    remove_items,
+    replace_value,
+    style_of,
+)
+
+HOOKS = "hooks"
+COMMAND_KEYS = ("command", "bash")  # of the entry of a hook
+
+Path = tuple[str, ...]  # the keys that lead to a value; () is the whole text
+
+
+class UnsuitableSettings(ValueError):
+    """Raised for settings that cannot hold hooks; the message says what is wrong, without the name of the file."""
+
+
+@frozen
+class AddedLines:
+    """Settings with the lines of Turngate."""
+
+    text: str
+    created: frozenset[Path]  # what was not there before, and is removed with the lines
+
+
+def add_lines(text: str, entries: Mapping[str, Mapping[str, Any]], others: Mapping[str, Any]) -> AddedLines:
+    """Return the settings with one entry for each event; `others` are the keys that a file needs besides `hooks`.
+
+    An entry that runs Turngate already is updated in its place. Raises UnsuitableSettings.
+    """
+    root = _read(text)
+    style = style_of(text, root)
+    new: dict[str, Any] = {HOOKS: {event: [entry] for event, entry in entries.items()}}
+    if root is None:
+        return _fill_text(text, {**others, **new}, style)
+    missing = {key: value for key, value in others.items() if root.member(key) is None}
+    created: list[Path] = [(key,) for key in missing]
+    edits: list[Edit] = []
+    if hooks := root.member(HOOKS):
+        added = [event for event in entries if hooks.node.member(event) is None]
+        created += [(HOOKS, event) for event in added]
+        edits += _append(text, hooks.node, {event: new[HOOKS][event] for event in added}, style)
+        for event in entries:
+            if member := hooks.node.member(event):
+                edits += _add_to_list(text, member.node, entries[event], style)
+    else:
+        created += [(HOOKS,), *((HOOKS, event) for event in entries)]
+        missing |= new
+    edits += _append(text, root, missing, style)
+    return AddedLines(_checked(apply_edits(text, edits)), frozenset(created))
+
+
+def _read(text: str) -> Node | None:
+    """Return the value of settings, whose hooks are lists by event, or None for a text without a value."""
+    try:
+        root = read_json_text(text)
+    except NotJson as error:
+        raise UnsuitableSettings(str(error)) from None
+    if root is None:
+        return None
+    if not isinstance(root.value, dict):
+        raise UnsuitableSettings(f"it holds {_kind(root.value)}, expected an object")
+    if hooks := root.member(HOOKS):
+        if not isinstance(hooks.node.value, dict):
+            raise UnsuitableSettings(f'"hooks" is {_kind(hooks.node.value)}, expected an object')
+        for item in hooks.node.items:
+            if not isinstance(item.node.value, list):
+                raise UnsuitableSettings(f'"{item.key}" is {_kind(item.node.value)}, expected a list of hooks')
+    return root
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case str():
+            return "a string"
+        case None:
+            return "null"
+        case _:
+            return "a number"
+
+
+def _fill_text(text: str, value: dict[str, Any], style: TextStyle) -> AddedLines:
+    """Return a text that holds only blanks and comments, with the first value in it."""
+    body = text.strip(BLANKS)
+    start = style.newline if body and not text.endswith(("\n", "\r")) else ""
+    paths = [(), *((key,) for key in value), *((HOOKS, event) for event in value[HOOKS])]
+    new = style.format((None, value), before="", multiline=True)
+    return AddedLines(text + start + new + style.newline, frozenset(paths))
+
+
+def _append(text: str, node: Node, members: Mapping[str, Any], style: TextStyle) -> list[Edit]:
+    return append_items(text, node, list(members.items()), style) if members else []
+
+
+def _checked(text: str) -> str:
+    """Make sure that an edit has not broken the text: comments in unusual places are the risk."""
+    try:
+        read_json_text(text)
+    except NotJson as error:
+        raise UnsuitableSettings(f"it cannot be changed safely ({error})") from None
+    return text
+
+
+# The entries of one event
+
+
+@frozen
+class _Entry:
+    """The entry of a hook in the list of an event, or in a group of that list."""
+
+    item: Item  # of the list
+    inner: Item | None  # of the group
+
+    @property
+    def node(self) -> Node:
+        return (self.inner or self.item).node
+
+
+def _entries(node: Node) -> Iterator[_Entry]:
+    for item in node.items:
+        group = item.node.member(HOOKS) if isinstance(item.node.value, dict) else None
+        if group and isinstance(group.node.value, list):
+            yield from (_Entry(item, inner) for inner in group.node.items)
+        else:
+            yield _Entry(item, None)
+
+
+def _runs_turngate(value: Any) -> bool:
+    return any(is_hook_line(command) for command in _commands(value))
+
+
+def _commands(value: Any) -> Iterator[str]:
+    if not isinstance(value, dict):
+        return
+    arguments = value.get("args")
+    words = [word for word in arguments if isinstance(word, str)] if isinstance(arguments, list) else []
+    for key in COMMAND_KEYS:
+        if isinstance(value.get(key), str):
+            yield " ".join([shlex.quote(value[key]), *map(shlex.quote, words)]) if words else value[key]
+
+
+def _add_to_list(text: str, node: Node, entry: Mapping[str, Any], style: TextStyle) -> list[Edit]:
+    ours = [each for each in _entries(node) if _runs_turngate(each.node.value)]
+    if not ours:
+        return append_items(text, node, [(None, entry)], style)
+    first, *others = ours
+    wanted = entry[HOOKS][0] if HOOKS in entry else entry
+    return [*_update(text, first.node, wanted, style), *_remove_entries(text, node, others)]
+
+
+def _update(text: str, node: Node, wanted: Mapping[str, Any], style: TextStyle) -> list[Edit]:
+    """Return the edits that give an entry these values; its other keys stay, if they do not say what to run."""
+    runs = {*COMMAND_KEYS, "args"}
+    if runs & node.value.keys() != runs & wanted.keys():
+        return [replace_value(text, node, wanted, style)]
+    missing = {key: value for key, value in wanted.items() if key not in node.value}
+    changed = (item for item in node.items if item.key in wanted and item.node.value != wanted[item.key])
+    edits = [replace_value(text, item.node, wanted[str(item.key)], style) for item in changed]
+    return [*edits, *_append(text, node, missing, style)]
+
+
+# Remove
+
+
+def remove_lines(text: str, created: Collection[Path] | None) -> str:
+    """Return the settings without the lines of Turngate, and without what `add_lines` has created and is empty now.
+
+    If that is not known (None), every container that becomes empty is removed. Raises UnsuitableSettings.
+    """
+    root = _read(text)
+    hooks = root.member(HOOKS) if root else None
+    if root is None or hooks is None:
+        return text
+    events = [item for item in hooks.node.items if any(map(_is_ours, _entries(item.node)))]
+    emptied = [item for item in events if all(map(_is_ours, _entries(item.node)))]
+    gone = [item for item in emptied if created is None or (HOOKS, item.key) in created]
+    if len(gone) == len(hooks.node.items) and (created is None or (HOOKS,) in created):
+        return _checked(_without_hooks(text, root, created or ()))
+    edits = [edit for item in events if item not in gone for edit in _remove_ours(text, item.node)]
+    return _checked(apply_edits(text, [*edits, *remove_items(text, hooks.node, gone)]))
+
+
+def _is_ours(entry: _Entry) -> bool:
+    return _runs_turngate(entry.node.value)
+
+
+def _without_hooks(text: str, root: Node, created: Collection[Path]) -> str:
+    removed = [item for item in root.items if item.key == HOOKS or (item.key,) in created]
+    if len(removed) < len(root.items) or () not in created:
+        return apply_edits(text, remove_items(text, root, removed))
+    rest = text[root.end :]
+    newline = "\r\n" if rest.startswith("\r\n") else "\n"
+    return text[: root.start] + rest.removeprefix(newline)
+
+
+def _remove_ours(text: str, node: Node) -> list[Edit]:
+    return _remove_entries(text, node, [entry for entry in _entries(node) if _is_ours(entry)])
+
+
+def _remove_entries(text: str, node: Node, removed: Sequence[_Entry]) -> list[Edit]:
+    """Return the edits that remove entries, and the groups that hold nothing else."""
+    kept = [entry for entry in _entries(node) if entry not in removed]
+    gone = [entry.item for entry in removed if not any(entry.item is other.item for other in kept)]
+    edits = remove_items(text, node, gone) if gone else []
+    for item in node.items:
+        inner = [entry.inner for entry in removed if entry.item is item and entry.inner and item not in gone]
+        if group := item.node.member(HOOKS) if inner else None:
+            edits += remove_items(text, group.node, inner)
+    return edits
+
+
+# Look
+
+
+def hook_lines(text: str) -> dict[str, list[str]]:
+    """Return the commands that run Turngate, by the name of the event in the host. Raises UnsuitableSettings."""
+    root = _read(text)
+    hooks = root.member(HOOKS) if root else None
+    found = {
+        str(item.key): [
+            line
+            for entry in _entries(item.node)
+            for line in _commands(entry.node.value)
+            if is_hook_line(line)
+        ]
+        for item in (hooks.node.items if hooks else ())
+    }
+    return {event: lines for event, lines in found.items() if lines}

@@ -1,0 +1,185 @@
+"""Add items to a container of a JSON text, and take them out again: every other character stays where it is."""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from turngate.core.frozen import frozen
+from turngate.hosts.json_text import Item, Node
+
+BLANKS = "\ufeff \t\r\n"
+_COMMENTS_ON_LINE = re.compile(r"(?:[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/))*")
+_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+
+NewItem = tuple[str | None, Any]  # the key, None in an array, and the value
+
+
+@frozen
+class Edit:
+    """Replace `text[start:end]`."""
+
+    start: int
+    end: int
+    text: str
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Return the text after these edits, which do not overlap; those at one position are in order."""
+    parts, position = [], 0
+    for edit in sorted(edits, key=lambda edit: edit.start):
+        parts += [text[position : edit.start], edit.text]
+        position = edit.end
+    return "".join((*parts, text[position:]))
+
+
+@frozen
+class TextStyle:
+    """How a text is written, so that what is added looks the same."""
+
+    newline: str
+    indent: str
+    is_multiline: bool
+    is_compact: bool  # `{"a":1}`
+
+    def format(self, item: NewItem, *, before: str, multiline: bool) -> str:
+        """Return an item; `before` is the indentation of its line."""
+        key, value = item
+        colon = ":" if self.is_compact and not multiline else ": "
+        name = "" if key is None else json.dumps(key, ensure_ascii=False) + colon
+        if not multiline:
+            separators = (",", ":") if self.is_compact else (", ", ": ")
+            return name + json.dumps(value, ensure_ascii=False, separators=separators)
+        lines = json.dumps(value, ensure_ascii=False, indent=self.indent).split("\n")
+        return name + (self.newline + before).join(lines)
+
+
+def style_of(text: str, root: Node | None) -> TextStyle:
+    first = text.find("\n")
+    newline = "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
+    if root is None or root.is_empty:
+        return TextStyle(newline, "  ", is_multiline=True, is_compact=False)
+    inside = text[root.start : root.end]
+    value = root.items[0].node
+    is_compact = text[value.start - 1] not in BLANKS
+    indent = next(_indents(text, root), "  ")
+    return TextStyle(newline, indent, is_multiline="\n" in inside, is_compact=is_compact)
+
+
+def _indents(text: str, node: Node) -> Iterator[str]:
+    """Yield by how much the items of each container are indented."""
+    outer = _line_indent(text, node.start)
+    for item in node.items:
+        inner = _line_indent(text, item.start)
+        if _is_first_on_line(text, item) and inner.startswith(outer) and inner != outer:
+            yield inner[len(outer) :]
+        yield from _indents(text, item.node)
+
+
+def _line_indent(text: str, position: int) -> str:
+    line = text[text.rfind("\n", 0, position) + 1 : position].lstrip("\ufeff")
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _blanks_start(text: str, position: int) -> int:
+    """Return where the blanks before this position begin."""
+    return len(text[:position].rstrip(BLANKS))
+
+
+def _is_first_on_line(text: str, item: Item) -> bool:
+    return "\n" in text[_blanks_start(text, item.start) : item.start]
+
+
+# Add
+
+
+def append_items(text: str, node: Node, new: Sequence[NewItem], style: TextStyle) -> list[Edit]:
+    """Return the edits that add items at the end of a container."""
+    if node.is_empty:
+        return _fill(text, node, new, style)
+    last = node.items[-1]
+    own_line = _is_first_on_line(text, last)
+    multiline = "\n" in text[node.start : node.end]
+    before = _line_indent(text, last.start)
+    separator = style.newline + before if own_line else "" if style.is_compact else " "
+    items = [separator + style.format(item, before=before, multiline=multiline) for item in new]
+    if last.comma is not None:
+        position = _end_of_line(text, last.comma + 1) if own_line else last.comma + 1
+        return [Edit(position, position, "".join(f"{item}," for item in items))]
+    end = last.node.end
+    position = _end_of_line(text, end) if own_line else end
+    return [Edit(end, end, ","), Edit(position, position, ",".join(items))]
+
+
+def _end_of_line(text: str, position: int) -> int:
+    """Return the position behind the comments on this line: they are about what is before them."""
+    match = _COMMENTS_ON_LINE.match(text, position)
+    return match.end() if match else position
+
+
+def _fill(text: str, node: Node, new: Sequence[NewItem], style: TextStyle) -> list[Edit]:
+    """Return the edit that adds items to a container without any; a comment in it stays before them."""
+    closing = node.end - 1
+    position = _blanks_start(text, closing)
+    if not style.is_multiline and "\n" not in text[position:closing]:
+        items = [style.format(item, before="", multiline=False) for item in new]
+        return [Edit(closing, closing, ("," if style.is_compact else ", ").join(items))]
+    outer = _line_indent(text, node.start)
+    before = style.newline + outer + style.indent
+    items = [before + style.format(item, before=outer + style.indent, multiline=True) for item in new]
+    if "\n" in text[position:closing]:
+        return [Edit(position, position, ",".join(items))]
+    return [Edit(closing, closing, ",".join(items) + style.newline + outer)]
+
+
+def replace_value(text: str, node: Node, value: Any, style: TextStyle) -> Edit:
+    multiline = "\n" in text[node.start : node.end]
+    new = style.format((None, value), before=_line_indent(text, node.start), multiline=multiline)
+    return Edit(node.start, node.end, new)
+
+
+# Remove
+
+
+def remove_items(text: str, node: Node, removed: Collection[Item]) -> list[Edit]:
+    """Return the edits that take items out of a container, each with its comma and the blanks before it."""
+    kept = [item for item in node.items if item not in removed]
+    gaps = list(_gaps(node))
+    if not kept and not any(text[start:end].strip(BLANKS) for start, end in gaps):
+        return [Edit(node.start + 1, node.end - 1, "")]
+    edits = []
+    for item in node.items:
+        if item in removed:
+            before = next(gap for gap in gaps if gap[1] == item.start)
+            edits.append(Edit(_removal_start(text, item, before), item.node.end, ""))
+            edits += _without_comma(item)
+    last = node.items[-1]
+    if kept and last in removed and last.comma is None:
+        edits += _without_comma(kept[-1])
+    return edits
+
+
+def _without_comma(item: Item) -> list[Edit]:
+    return [] if item.comma is None else [Edit(item.comma, item.comma + 1, "")]
+
+
+def _gaps(node: Node) -> Iterator[tuple[int, int]]:
+    """Yield where blanks and comments can be: before each item, before its comma, and before the closing bracket."""
+    position = node.start + 1
+    for item in node.items:
+        yield position, item.start
+        position = item.node.end
+        if item.comma is not None:
+            yield position, item.comma
+            position = item.comma + 1
+    yield position, node.end - 1
+
+
+def _removal_start(text: str, item: Item, before: tuple[int, int]) -> int:
+    """Return where the blanks before an item begin, without the end of a line comment that would go on otherwise."""
+    start = _blanks_start(text, item.start)
+    comments = _COMMENT.findall(text[before[0] : before[1]])
+    end = item.node.end if item.comma is None else item.comma + 1
+    if not comments or comments[-1].startswith("/*") or text[end : end + 1] in ("\r", "\n"):
+        return start
+    return text.find("\n", start, item.start) + 1 or start
