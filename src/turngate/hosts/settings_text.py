@@ -194,22 +194,29 @@ def remove_lines(text: str, created: Collection[Path] | None) -> str:
     emptied = [item for item in events if all(map(_is_ours, _entries(item.node)))]
     gone = [item for item in emptied if created is None or (HOOKS, item.key) in created]
     if len(gone) == len(hooks.node.items) and (created is None or (HOOKS,) in created):
-        return _checked(_without_hooks(text, root, created or ()))
+        return _checked(_without_members(text, root, {HOOKS, *_created_keys(created)}, created))
+    created_keys = _created_keys(created)
+    # With hooks that were added later, a file needs what it needed with ours.
+    others = [item for item in root.items if item.key in created_keys and HOOKS not in created_keys]
     edits = [edit for item in events if item not in gone for edit in _remove_ours(text, item.node)]
-    return _checked(apply_edits(text, [*edits, *remove_items(text, hooks.node, gone)]))
+    edits += [*remove_items(text, hooks.node, gone), *remove_items(text, root, others)]
+    return _checked(apply_edits(text, edits))
+
+
+def _created_keys(created: Collection[Path] | None) -> set[str]:
+    return {path[0] for path in created or () if len(path) == 1}
 
 
 def _is_ours(entry: _Entry) -> bool:
     return _runs_turngate(entry.node.value)
 
 
-def _without_hooks(text: str, root: Node, created: Collection[Path]) -> str:
-    removed = [item for item in root.items if item.key == HOOKS or (item.key,) in created]
-    if len(removed) < len(root.items) or () not in created:
+def _without_members(text: str, root: Node, keys: set[str], created: Collection[Path] | None) -> str:
+    removed = [item for item in root.items if item.key in keys]
+    if len(removed) < len(root.items) or created is None or () not in created:
         return apply_edits(text, remove_items(text, root, removed))
     rest = text[root.end :]
-    newline = "\r\n" if rest.startswith("\r\n") else "\n"
-    return text[: root.start] + rest.removeprefix(newline)
+    return text[: root.start] + rest.removeprefix("\r\n" if rest.startswith("\r") else "\n")
 
 
 def _remove_ours(text: str, node: Node) -> list[Edit]:
@@ -220,7 +227,7 @@ def _remove_entries(text: str, node: Node, removed: Sequence[_Entry]) -> list[Ed
     """Return the edits that remove entries, and the groups that hold nothing else."""
     kept = [entry for entry in _entries(node) if entry not in removed]
     gone = [entry.item for entry in removed if not any(entry.item is other.item for other in kept)]
-    edits = remove_items(text, node, gone) if gone else []
+    edits = remove_items(text, node, gone)
     for item in node.items:
         inner = [entry.inner for entry in removed if entry.item is item and entry.inner and item not in gone]
         if group := item.node.member(HOOKS) if inner else None:

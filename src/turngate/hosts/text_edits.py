@@ -143,6 +143,8 @@ def replace_value(text: str, node: Node, value: Any, style: TextStyle) -> Edit:
 
 def remove_items(text: str, node: Node, removed: Collection[Item]) -> list[Edit]:
     """Return the edits that take items out of a container, each with its comma and the blanks before it."""
+    if not removed:
+        return []
     kept = [item for item in node.items if item not in removed]
     gaps = list(_gaps(node))
     if not kept and not any(text[start:end].strip(BLANKS) for start, end in gaps):

@@ -1,0 +1,125 @@
+"""Settings of a host with the lines of Turngate and without them: everything else stays as it is, to the byte."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from turngate.hosts.json_text import NotJson, read_json_text
+from turngate.hosts.settings_text import UnsuitableSettings, add_lines, hook_lines, remove_lines
+from turngate.hosts.text_edits import apply_edits
+
+GROUP = {"hooks": [{"type": "command", "command": "/opt/turngate hook", "timeout": 600}]}
+FLAT = {"command": "/opt/turngate hook", "timeout": 600, "loop_limit": None}
+ENTRIES = {"Stop": GROUP, "SessionStart": GROUP}
+
+
+def value_of(text: str) -> Any:
+    root = read_json_text(text)
+    return None if root is None else root.value
+
+
+# Arbitrary settings, written in arbitrary ways
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-(10**6), 10**6), st.floats(allow_nan=False, allow_infinity=False)
+) | st.text(max_size=8)
+OTHER_ENTRIES = st.sampled_from(
+    [
+        {"hooks": [{"type": "command", "command": "make test"}]},
+        {"matcher": "*", "hooks": []},
+        {"hooks": [{"type": "command", "command": "echo turngate hook"}], "matcher": "x"},
+        {"command": "./check.sh", "timeout": 5},
+    ]
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+EVENT_LISTS = st.dictionaries(
+    st.sampled_from(["Stop", "SessionStart", "PreToolUse", "stop"]), st.lists(OTHER_ENTRIES, max_size=2)
+)
+KEYS = st.text(max_size=4).filter(lambda key: key != "hooks")
+SETTINGS = st.builds(
+    lambda before, hooks, after: {
+        **before,
+        **({} if hooks is None else {"hooks": hooks}),
+        **{key: value for key, value in after.items() if key not in before},
+    },
+    st.dictionaries(KEYS, VALUES, max_size=2),
+    st.none() | EVENT_LISTS,
+    st.dictionaries(KEYS, VALUES, max_size=2),
+)
+GAPS = st.sampled_from(["", "", " ", "  ", "\n", "\r\n", "\n\t", "\n    ", " // c\n", "/* d */", "// e, ]\r\n  "])
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Draw the text of settings with blanks, comments and trailing commas in arbitrary places."""
+
+    def write(value: Any) -> str:
+        match value:
+            case dict() | list() if not value:
+                return "{}" if isinstance(value, dict) else "[]"
+            case dict():
+                items = [
+                    f"{json.dumps(key)}{draw(GAPS)}:{draw(GAPS)}{write(each)}" for key, each in value.items()
+                ]
+                return "{" + body(items) + "}"
+            case list():
+                return "[" + body([write(each) for each in value]) + "]"
+            case _:
+                return json.dumps(value, ensure_ascii=draw(st.booleans()))
+
+    def body(items: list[str]) -> str:
+        trailing = draw(st.sampled_from(["", "", ","]))
+        gaps = [f"{draw(GAPS)}{item}{draw(GAPS)}" for item in items]
+        return ",".join(gaps) + trailing + (draw(GAPS) if trailing else "")
+
+    start = draw(st.sampled_from(["", "\ufeff", "// settings\n", "\n"]))
+    return start + write(draw(SETTINGS)) + draw(st.sampled_from(["", "\n", "\r\n", "\n// end", "\n\n"]))
+
+
+ANY_STYLE = st.builds(
+    lambda value, indent, newline, end: json.dumps(value, indent=indent).replace("\n", newline) + end,
+    SETTINGS,
+    st.sampled_from([None, 0, 1, 2, 4, "\t"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "\n", "\r\n"]),
+)
+
+
+def with_ours(value: Any, entries: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
+    """Return what settings hold after the entries were added, without looking at texts."""
+    hooks = dict(value.get("hooks", {}))
+    hooks |= {event: [*hooks.get(event, []), entry] for event, entry in entries.items()}
+    return {**others, **value, "hooks": hooks}
+
+
+@given(texts() | ANY_STYLE, st.sampled_from([{}, {"version": 1}]))
+def test_the_text_gets_our_entries_and_nothing_else(text: str, others: dict[str, Any]) -> None:
+    added = add_lines(text, ENTRIES, others)
+    assert value_of(added.text) == with_ours(value_of(text), ENTRIES, others)
+
+
+@given(texts() | ANY_STYLE, st.sampled_from([{}, {"version": 1}]))
+def test_removal_restores_the_text_to_the_byte(text: str, others: dict[str, Any]) -> None:
+    added = add_lines(text, ENTRIES, others)
+    assert remove_lines(added.text, added.created) == text
+
+
+@given(texts() | ANY_STYLE)
+def test_what_was_there_is_still_there_in_order(text: str) -> None:
+    """The old text is a subsequence of the new one: nothing is replaced."""
+    added = iter(add_lines(text, ENTRIES, {}).text)
+    assert all(char in added for char in text)
+
+
+@given(texts() | ANY_STYLE)
+def test_a_second_time_changes_nothing(text: str) -> None:
+    added = add_lines(text, ENTRIES, {})
+    assert add_lines(added.text, ENTRIES, {}).text == added.text
