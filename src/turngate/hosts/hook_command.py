@@ -1,0 +1,56 @@
+"""The command line that a host runs: `turngate hook`, found again by its path or by PATH."""
+
+import os
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from turngate.hosts.base import Host, Level, to_json
+
+NOT_CHECKED = "Turngate is not installed here or cannot run, so this stop was not checked"
+_STOPS = ("Stop", "SubagentStop")
+
+
+def entries_for(host: Host, level: Level, program: str) -> dict[str, Mapping[str, Any]]:
+    """Return what is added to the list of each event, by the name of the event in the host.
+
+    `program` is how the line of the user runs Turngate; that of a project finds it by PATH, as it is for everyone.
+    """
+    return {name: host.entry(hook_command(host, level, event, program)) for event, name in host.events.items()}
+
+
+def hook_command(host: Host, level: Level, event: str, program: str) -> str:
+    if level == "user" and not host.failed_hook_blocks:
+        return f"{program} hook"
+    program = program if level == "user" else "turngate"
+    [word, *_] = shlex.split(program)
+    # A program that is there but cannot be started (its Python is gone) takes the same way as one that is not there.
+    otherwise = _not_checked(host) if event in _STOPS else "true"
+    return f"command -v {shlex.quote(word)} >/dev/null 2>&1 && {program} hook || {otherwise}"
+
+
+def _not_checked(host: Host) -> str:
+    """Return the command that tells the user, in the way of the host, and lets the agent stop."""
+    if host.shows_notices:
+        return f"echo {shlex.quote(to_json({'systemMessage': NOT_CHECKED}))}"
+    return f"echo {shlex.quote(NOT_CHECKED)} >&2"
+
+
+def this_program(called_as: str, executable: str) -> str:
+    """Return the words that start this program from any folder, quoted for a shell.
+
+    A link such as `~/.local/bin/turngate` is kept: it stays when the program behind it is replaced by a newer one.
+    """
+    beside = os.path.join(os.path.dirname(executable), "turngate")
+    for path in (called_as, beside):
+        if os.path.basename(path) == "turngate" and os.access(path, os.X_OK) and os.path.isfile(path):
+            return shlex.quote(os.path.abspath(path))
+    return f"{shlex.quote(executable)} -m turngate"
+
+
+def is_short_lived(program: str, temporary: str) -> bool:
+    """Return whether a program is in a cache or in the folder for temporary files, as with `uvx` and `pipx run`."""
+    [path, *_] = shlex.split(program)
+    folders = path.split("/")
+    in_cache = any(name in folders for name in (".cache", "Caches", "archive-v0"))
+    return in_cache or any(path.startswith(f"{folder.rstrip('/')}/") for folder in (temporary, "/tmp", "/var/tmp"))  # noqa: S108
