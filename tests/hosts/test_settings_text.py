@@ -4,13 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.hosts.json_text import NotJson, read_json_text
-from turngate.hosts.settings_text import UnsuitableSettings, add_lines, hook_lines, remove_lines
-from turngate.hosts.text_edits import apply_edits
+from turngate.hosts.json_text import read_json_text
+from turngate.hosts.settings_text import add_lines, remove_lines
 
 GROUP = {"hooks": [{"type": "command", "command": "/opt/turngate hook", "timeout": 600}]}
 FLAT = {"command": "/opt/turngate hook", "timeout": 600, "loop_limit": None}
@@ -54,7 +52,9 @@ SETTINGS = st.builds(
     st.none() | EVENT_LISTS,
     st.dictionaries(KEYS, VALUES, max_size=2),
 )
-GAPS = st.sampled_from(["", "", " ", "  ", "\n", "\r\n", "\n\t", "\n    ", " // c\n", "/* d */", "// e, ]\r\n  "])
+GAPS = st.sampled_from(
+    ["", "", " ", "  ", "\n", "\r\n", "\n\t", "\n    ", " // c\n", "/* d */", "// e, ]\r\n  "]
+)
 
 
 @st.composite

@@ -260,6 +260,18 @@ def _add_init(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_init(commands)
 
 
+def _add_install(commands: "argparse._SubParsersAction[Parser]") -> None:
+    from turngate.cli.install_parser import add_install  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+
+    add_install(commands)
+
+
+def _add_uninstall(commands: "argparse._SubParsersAction[Parser]") -> None:
+    from turngate.cli.install_parser import add_uninstall  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+
+    add_uninstall(commands)
+
+
 def _add_gates(commands: "argparse._SubParsersAction[Parser]") -> None:
     from turngate.cli.gates_parser import add_gates  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
@@ -391,6 +403,8 @@ _COMMANDS = {
     "doctor": _add_doctor,
     "hooks": _add_hooks,
     "gates": _add_gates,
+    "install": _add_install,
+    "uninstall": _add_uninstall,
     "schema": _add_schema,
     "sessions": _add_sessions,
     "log": _add_log,

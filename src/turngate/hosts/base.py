@@ -50,6 +50,12 @@ class Host:
     shows_notices: bool  # it shows the user what a hook reports
     ends_turn: bool  # it has an answer that ends the turn, whatever other hooks say
     new_file: Mapping[str, Any] = field(default_factory=dict)  # what a file needs besides `hooks`
+    folder_variable: tuple[str, str] | None = (
+        None  # environment variable, and the user's folder that it replaces
+    )
+    failed_hook_blocks: bool = (
+        False  # an exit code such as 127 blocks: a hook that cannot run never lets the agent stop
+    )
     reads_files_of: tuple[str, ...] = ()  # other hosts whose settings it reads as well
     project_variable: str | None = None  # environment variable with the folder of the project
     tool_call_marks: tuple[str, ...] = ()  # a line of its transcript with one of these is a tool call

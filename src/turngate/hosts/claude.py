@@ -40,6 +40,7 @@ CLAUDE_CODE = Host(
     limit=8,
     shows_notices=True,
     ends_turn=True,
+    folder_variable=("CLAUDE_CONFIG_DIR", "~/.claude"),
     project_variable="CLAUDE_PROJECT_DIR",
     tool_call_marks=('"type":"tool_use"',),
     limitations=(

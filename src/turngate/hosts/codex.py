@@ -21,6 +21,7 @@ CODEX = Host(
     limit=None,
     shows_notices=True,
     ends_turn=True,
+    folder_variable=("CODEX_HOME", "~/.codex"),
     tool_call_marks=('"type":"function_call"', '"type":"custom_tool_call"', '"type":"local_shell_call"'),
     limitations=(
         "Codex has no limit of its own: only that of Turngate ends a loop.",

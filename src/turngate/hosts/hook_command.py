@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from turngate.filesystem.real_path import is_inside
 from turngate.hosts.base import Host, Level, to_json
 
 NOT_CHECKED = "Turngate is not installed here or cannot run, so this stop was not checked"
@@ -16,7 +17,9 @@ def entries_for(host: Host, level: Level, program: str) -> dict[str, Mapping[str
 
     `program` is how the line of the user runs Turngate; that of a project finds it by PATH, as it is for everyone.
     """
-    return {name: host.entry(hook_command(host, level, event, program)) for event, name in host.events.items()}
+    return {
+        name: host.entry(hook_command(host, level, event, program)) for event, name in host.events.items()
+    }
 
 
 def hook_command(host: Host, level: Level, event: str, program: str) -> str:
@@ -51,6 +54,5 @@ def this_program(called_as: str, executable: str) -> str:
 def is_short_lived(program: str, temporary: str) -> bool:
     """Return whether a program is in a cache or in the folder for temporary files, as with `uvx` and `pipx run`."""
     [path, *_] = shlex.split(program)
-    folders = path.split("/")
-    in_cache = any(name in folders for name in (".cache", "Caches", "archive-v0"))
-    return in_cache or any(path.startswith(f"{folder.rstrip('/')}/") for folder in (temporary, "/tmp", "/var/tmp"))  # noqa: S108
+    in_cache = any(name in path.split("/") for name in (".cache", "Caches", "archive-v0"))
+    return in_cache or is_inside(path, temporary)

@@ -21,7 +21,9 @@ class InstallRecord:
     """One settings file before the lines of Turngate were added."""
 
     before: str | None  # None: there was no file
-    after: tuple[str, ...]  # digests of the text with the lines; none if it was changed between two installations
+    after: tuple[
+        str, ...
+    ]  # digests of the text with the lines; none if it was changed between two installations
     created: frozenset[Path]
     folders: tuple[str, ...] = ()  # that were made for it
 

@@ -53,7 +53,10 @@ def plan_uninstall(text: str | None, others: Mapping[str, Any], record: InstallR
 
 def _is_new_file(text: str, rest: str, others: Mapping[str, Any]) -> bool:
     """Return whether a text is what `add_lines` makes where there is no file."""
-    return not _has_content(rest, others) and text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+    return (
+        not _has_content(rest, others)
+        and text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+    )
 
 
 def _has_content(text: str, others: Mapping[str, Any]) -> bool:

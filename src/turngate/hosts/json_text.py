@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from json.decoder import JSONDecodeError, scanstring
+from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
 from turngate.core.frozen import frozen
@@ -11,6 +11,7 @@ from turngate.core.json_syntax import describe_syntax_error
 _SKIPPED = re.compile(r"(?:[\ufeff \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCALAR = re.compile(r"(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w.+-])")
 _MAX_DIGITS = 1000  # int() takes 4300 at most
+_DECODER = JSONDecoder()  # of strings
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -91,15 +92,17 @@ class _Scanner:
             case '"':
                 value, end = self.string(start)
                 return Node(start, end, value)
-        if not (found := _SCALAR.match(self.text, start)):
-            raise self.error("Expecting value", start)
-        return Node(start, found.end(), _scalar(found[0]))
+            case _:
+                if not (found := _SCALAR.match(self.text, start)):
+                    raise self.error("Expecting value", start)
+                return Node(start, found.end(), _scalar(found[0]))
 
     def string(self, start: int) -> tuple[str, int]:
         try:
-            return scanstring(self.text, start + 1, True)
+            value, end = _DECODER.raw_decode(self.text, start)
         except JSONDecodeError as error:
             raise self.error(error.msg, error.pos) from None
+        return str(value), end
 
     def members(self, start: int) -> Iterator[Item]:
         seen = set()

@@ -36,6 +36,7 @@ QWEN = Host(
     limit=7,
     shows_notices=True,
     ends_turn=False,
+    folder_variable=("QWEN_HOME", "~/.qwen"),
     project_variable="QWEN_PROJECT_DIR",
     tool_call_marks=('"functionCall"',),
     limitations=(

@@ -61,7 +61,9 @@ def replace_settings_text(path: str, before: str | None, after: str | None) -> N
     target = real_path(path)
     with _locked(os.path.dirname(target)):
         if read_settings_text(path) != before:
-            raise ChangedMeanwhile(f"{path} has changed after it was read; {UNCHANGED}, run the command again")
+            raise ChangedMeanwhile(
+                f"{path} has changed after it was read; {UNCHANGED}, run the command again"
+            )
         if after is None:
             os.unlink(target)
         else:

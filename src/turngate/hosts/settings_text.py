@@ -78,7 +78,9 @@ def _read(text: str) -> Node | None:
             raise UnsuitableSettings(f'"hooks" is {_kind(hooks.node.value)}, expected an object')
         for item in hooks.node.items:
             if not isinstance(item.node.value, list):
-                raise UnsuitableSettings(f'"{item.key}" is {_kind(item.node.value)}, expected a list of hooks')
+                raise UnsuitableSettings(
+                    f'"{item.key}" is {_kind(item.node.value)}, expected a list of hooks'
+                )
     return root
 
 
@@ -173,9 +175,11 @@ def _update(text: str, node: Node, wanted: Mapping[str, Any], style: TextStyle) 
     if runs & node.value.keys() != runs & wanted.keys():
         return [replace_value(text, node, wanted, style)]
     missing = {key: value for key, value in wanted.items() if key not in node.value}
-    changed = (item for item in node.items if item.key in wanted and item.node.value != wanted[item.key])
-    edits = [replace_value(text, item.node, wanted[str(item.key)], style) for item in changed]
-    return [*edits, *_append(text, node, missing, style)]
+    edits = _append(text, node, missing, style)
+    for key, value in wanted.items():
+        if (item := node.member(key)) and item.node.value != value:
+            edits.append(replace_value(text, item.node, value, style))
+    return edits
 
 
 # Remove

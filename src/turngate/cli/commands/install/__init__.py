@@ -1,0 +1,194 @@
+"""`turngate install` and `turngate uninstall`: the line `turngate hook` in the settings of another agent program."""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+
+from turngate.cli.commands.install.advice import next_steps, warnings_before
+from turngate.cli.commands.install.diff import format_file_diff
+from turngate.cli.commands.install.places import Place, all_places, enclosing_project, find_place, has_line
+from turngate.cli.confirm import can_ask, confirm
+from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
+from turngate.cli.streams import paint
+from turngate.errors import UsageError
+from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.hook_command import entries_for, is_short_lived, this_program
+from turngate.hosts.install_record import (
+    InstallRecord,
+    read_record,
+    record_path,
+    remove_record,
+    write_record,
+)
+from turngate.hosts.installation import Change, plan_install, plan_uninstall
+from turngate.hosts.settings_file import (
+    UNCHANGED,
+    ChangedMeanwhile,
+    check_owner,
+    make_folders,
+    remove_folders,
+    replace_settings_text,
+)
+from turngate.hosts.settings_text import UnsuitableSettings
+from turngate.state.files import os_errors_as_usage_errors
+from turngate.state.folder import state_folder
+
+MAX_ATTEMPTS = 20  # with --yes, if other processes change the file again and again
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.host is None:
+        if options.uninstall or options.level:
+            raise UsageError("which host? `turngate install` lists them")
+        return _list()
+    place = find_place(HOSTS[options.host], options.level)
+    for attempt in range(MAX_ATTEMPTS):
+        try:
+            return _uninstall(place, options) if options.uninstall else _install(place, options)
+        except ChangedMeanwhile:
+            if not options.yes or attempt == MAX_ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+# List
+
+
+def _list() -> int:
+    project = enclosing_project()
+    width = max(len(name) for name in HOSTS)
+    for host in HOSTS.values():
+        places = [place.shown for place in all_places(host, project) if has_line(place)]
+        print(f"{host.name.ljust(width)}  {', '.join(places) or '-'}")
+    print("→ `turngate install HOST` lets a host run Turngate, `turngate uninstall HOST` removes it")
+    return 0
+
+
+# Install
+
+
+def _install(place: Place, options: argparse.Namespace) -> int:
+    program = this_program(sys.argv[0], sys.executable)
+    record_file = record_path(state_folder(), place.path)
+    try:
+        entries = entries_for(place.host, place.level, program)
+        change = plan_install(place.text(), entries, place.host.new_file, read_record(record_file))
+    except UnsuitableSettings as error:
+        raise _unsuitable(place, error) from None
+    if not change.is_needed:
+        print(f"already installed in {place.shown}")
+        _print_lines(next_steps(place))
+        return 0
+    check_owner(place.path)
+    is_temporary = place.level == "user" and is_short_lived(program, tempfile.gettempdir())
+    _warn([*warnings_before(place), *([_short_lived(program)] if is_temporary else [])])
+    if not _show_and_ask(place, change, options, f"write it to {place.shown}?"):
+        return 0 if options.dry_run else EXIT_PROBLEMS
+    if not _write(place, change, record_file):
+        return EXIT_IO_ERROR
+    print(f"installed in {place.shown}")
+    _print_lines(next_steps(place))
+    return 0
+
+
+def _short_lived(program: str) -> str:
+    hint = (
+        "install Turngate for good (`uv tool install turngate`, `pipx install turngate`) and run this again"
+    )
+    return f"{program} is in a cache or a temporary folder and may disappear; {hint}"
+
+
+def _unsuitable(place: Place, error: UnsuitableSettings) -> UsageError:
+    return UsageError(f"{place.shown}: {error}; {UNCHANGED}")
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        print(f"! {warning}", file=sys.stderr)
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+def _show_and_ask(place: Place, change: Change, options: argparse.Namespace, question: str) -> bool:
+    """Print the difference, and return whether to write it."""
+    if os.path.islink(place.path):
+        print(f"{place.shown} is a link to {os.path.realpath(place.path)}")
+    for text, style in format_file_diff(place.shown, change.before, change.after):
+        print(paint(text, "bold" if style == "user" else style))
+    if options.dry_run:
+        print("nothing was written (--dry-run)")
+        return False
+    if options.yes:
+        return True
+    if not can_ask():
+        raise UsageError("there is no terminal to ask at; add --yes to write what is printed above")
+    if confirm(question):
+        return True
+    print("nothing was written")
+    return False
+
+
+def _write(place: Place, change: Change, record_file: str) -> bool:
+    """Write the settings, and before them what is needed to undo it. Report an error, and leave nothing behind."""
+    folders: list[str] = []
+    try:
+        folders = make_folders(place.path)
+        if change.record:
+            _write_record(record_file, change.record, folders, place.path)
+        replace_settings_text(place.path, change.before, change.after)
+    except (OSError, UsageError) as error:
+        remove_folders(folders)
+        if not isinstance(error, OSError):
+            raise
+        print(f"turngate: {place.shown} cannot be written: {error.strerror}; {UNCHANGED}", file=sys.stderr)
+        return False
+    return True
+
+
+def _write_record(path: str, record: InstallRecord, folders: list[str], file: str) -> None:
+    made = (*record.folders, *folders)
+    with os_errors_as_usage_errors(path):
+        write_record(path, InstallRecord(record.before, record.after, record.created, made), file)
+
+
+# Uninstall
+
+
+def _uninstall(place: Place, options: argparse.Namespace) -> int:
+    record_file = record_path(state_folder(), place.path)
+    record = read_record(record_file)
+    try:
+        change = plan_uninstall(place.text(), place.host.new_file, record)
+    except UnsuitableSettings as error:
+        raise _unsuitable(place, error) from None
+    if not change.is_needed:
+        print(f"not installed in {place.shown}")
+        _print_lines(_elsewhere(place))
+        return 0
+    check_owner(place.path)
+    if not _show_and_ask(place, change, options, f"remove it from {place.shown}?"):
+        return 0 if options.dry_run else EXIT_PROBLEMS
+    try:
+        replace_settings_text(place.path, change.before, change.after)
+    except OSError as error:
+        print(f"turngate: {place.shown} cannot be written: {error.strerror}; {UNCHANGED}", file=sys.stderr)
+        return EXIT_IO_ERROR
+    remove_record(record_file)
+    if change.after is None and record:
+        remove_folders(list(record.folders))
+    print(f"removed from {place.shown}" if change.after is not None else f"removed {place.shown}")
+    _print_lines(_elsewhere(place))
+    return 0
+
+
+def _elsewhere(place: Place) -> list[str]:
+    others = [other for other in all_places(place.host, place.project) if other.level != place.level]
+    hint = f"`turngate uninstall {place.host.name}"
+    return [
+        f"→ the line is also in {other.shown}: {hint} --{other.level}`" for other in others if has_line(other)
+    ]
