@@ -4,20 +4,34 @@ import re
 
 from turngate.core.hooks import CommandHook, Hook
 
-_PROGRAM = r"""(?:"[^"]*/turngate"|'[^']*/turngate'|[^\s"';&|()<>]*/turngate|turngate)"""
-_LAUNCHER = r"""(?:(?:"[^"]*python[\d.]*"|'[^']*python[\d.]*'|[^\s"';&|()<>]*python[\d.]*)\s+(?:-\w+\s+)*-m"""
-_LAUNCHER += r"|uvx|uv\s+run|pipx\s+run)\s+"
-_LINE = re.compile(
-    rf"""\s*(?:exec\s+|env\s+|\w+=[^\s;&|]*\s+)*(?:{_LAUNCHER}turngate|{_PROGRAM})\s+hook(?:\s+[^;&|<>()]*)?"""
+_WORD = r"""(?:"[^"]*"|'[^']*'|\\.|[^\s"'\\;&|()<>])+"""
+_COMMAND = (
+    rf"(?:exec\s+|env\s+|\w+=[^\s;&|]*\s+)*(?P<program>{_WORD})"
+    r"(?P<launched>(?:\s+-\w+)*\s+-m\s+turngate|(?:\s+tool)?\s+run\s+turngate|\s+turngate|)\s+hook"
 )
-_GUARDED_LINE = re.compile(r"\s*(?:if\s+)?command\s+-v\s+turngate\b.*\bturngate\s+hook\b", re.DOTALL)
+_LINE = re.compile(rf"\s*{_COMMAND}(?:\s+[^;&|<>()]*)?")
+# `turngate install` writes it for a project: `command -v turngate >/dev/null 2>&1 && turngate hook || …`.
+_GUARDED_LINE = re.compile(
+    rf"\s*(?:if\s+)?command\s+-v\s+{_WORD}[\s\w/>&]*?(?:&&|;\s*then)\s*{_COMMAND}(?:[\s;|&].*)?", re.DOTALL
+)
+_QUOTES = re.compile(r"""["'\\]""")
 
 
 def is_hook_line(command: str) -> bool:
     """Return whether a shell command runs `turngate hook` and nothing else, also if it first looks for the program."""
     if "turngate" not in command:
         return False
-    return bool(_LINE.fullmatch(command) or _GUARDED_LINE.match(command))
+    match = _LINE.fullmatch(command) or _GUARDED_LINE.fullmatch(command)
+    return match is not None and _is_turngate(match["program"], match["launched"].split())
+
+
+def _is_turngate(program: str, launched: list[str]) -> bool:
+    name = _QUOTES.sub("", program).rpartition("/")[2]
+    if not launched:
+        return name == "turngate"
+    if "-m" in launched:
+        return name.startswith("python")
+    return name == "uvx" if launched == ["turngate"] else name in ("uv", "pipx")
 
 
 def runs_turngate_hook(hook: Hook) -> bool:

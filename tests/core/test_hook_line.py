@@ -1,0 +1,71 @@
+"""Which commands are the line with which another agent program runs Turngate."""
+
+import shlex
+
+import pytest
+
+from turngate.core.hook_line import is_hook_line
+from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.base import Host
+from turngate.hosts.hook_command import hook_command
+
+PROGRAMS = [
+    "turngate",
+    "/home/u/venv/bin/turngate",
+    shlex.quote("/home/u/my venv/bin/turngate"),
+    shlex.quote("/home/u/it's here/bin/turngate"),
+    '"/Users/u/Library/My Tools/turngate"',
+    r"/home/u/my\ venv/bin/turngate",
+    "python -m turngate",
+    "/usr/bin/python3.11 -I -m turngate",
+    shlex.quote("/opt/my python/bin/python3") + " -m turngate",
+    "uvx turngate",
+    "uv run turngate",
+    "uv tool run turngate",
+    "pipx run turngate",
+]
+
+
+BEFORE = ["", "  ", "exec ", "env ", "TURNGATE_STATE=/s "]
+AFTER = ["", " ", " --host codex", " --timeout 30 --project /p"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_line_that_runs_turngate_hook(program: str) -> None:
+    lines = [f"{before}{program} hook{after}" for before in BEFORE for after in AFTER]
+    assert [line for line in lines if not is_hook_line(line)] == []
+
+
+@pytest.mark.parametrize("host", HOSTS.values(), ids=lambda host: host.name)
+def test_every_line_that_install_writes(host: Host) -> None:
+    places = [(level, event) for level in host.files for event in host.events]
+    lines = [hook_command(host, *place, program) for place in places for program in PROGRAMS]
+    assert [line for line in lines if not is_hook_line(line)] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "turngate",
+        "turngate hooks",
+        "turngate hooks list",
+        "turngate gate tests",
+        "turngate fire Stop",
+        "echo turngate hook",
+        "echo 'turngate hook'",
+        "/opt/notturngate hook",
+        "turngate-old hook",
+        "turngate hook && make test",
+        "make test && turngate hook",
+        "turngate hook | tee log",
+        "turngate hook > log",
+        "command -v turngate && echo turngate hook",
+        "command -v turngate || make test",
+        "command -v turngate >/dev/null 2>&1 && turngate gate tests || true",
+        "node -m turngate hook",
+        "npx turngate hook",
+    ],
+)
+def test_another_command(line: str) -> None:
+    assert not is_hook_line(line)
