@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test check fmt bench chaos fuzz hosts mutants properties trace schemas api clean
+.PHONY: demo test check fmt bench chaos fuzz hosts mutants properties trace schemas api hosts-table clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -53,6 +53,9 @@ schemas: .venv/installed
 
 api: .venv/ready
 	@$(PY) tools/api.py
+
+hosts-table: .venv/ready
+	@$(PY) tools/hosts.py
 
 clean:
 	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -48,6 +48,7 @@ class Host:
     default_timeout_s: float | None  # of a hook without a timeout; None: not documented
     limit: int | None  # the continuations that the host itself allows; None: no limit
     shows_notices: bool  # it shows the user what a hook reports
+    not_shown: str = ""  # where it does not show that, and why; a part of a sentence
     ends_turn: bool  # it has an answer that ends the turn, whatever other hooks say
     new_file: Mapping[str, Any] = field(default_factory=dict)  # what a file needs besides `hooks`
     folder_variable: tuple[str, str] | None = (
@@ -59,8 +60,9 @@ class Host:
     reads_files_of: tuple[str, ...] = ()  # other hosts whose settings it reads as well
     project_variable: str | None = None  # environment variable with the folder of the project
     tool_call_marks: tuple[str, ...] = ()  # a line of its transcript with one of these is a tool call
-    limitations: tuple[str, ...] = ()  # what it cannot do, one sentence each
+    limitations: tuple[str, ...] = ()  # what else it cannot do or does otherwise, one sentence each
     steps_by_hand: tuple[str, ...] = ()  # what remains to be done after `turngate install`
+    documentation: str = ""  # the page of its vendor about hooks
     write_answer: Callable[[HostAnswer], HostOutput]
 
 

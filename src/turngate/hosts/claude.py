@@ -43,10 +43,13 @@ CLAUDE_CODE = Host(
     folder_variable=("CLAUDE_CONFIG_DIR", "~/.claude"),
     project_variable="CLAUDE_PROJECT_DIR",
     tool_call_marks=('"type":"tool_use"',),
+    not_shown="when a subagent stops, and with `claude -p` unless its output format is `stream-json`",
     limitations=(
-        "A notice at SubagentStop is not shown to the user.",
+        "Its own limit counts blocks in a row: a tool call between two of them starts it anew.",
+        "A wrong type in any key of a settings file switches off all hooks of that file, and only the debug log names it.",
         "`claude --bare` runs no hooks.",
-        "A wrong type in any other key of a settings file switches off all hooks of that file.",
+        "A hook that halts ends only the subagent at SubagentStop, and the main agent works on.",
     ),
+    documentation="https://code.claude.com/docs/en/hooks",
     write_answer=write_answer,
 )

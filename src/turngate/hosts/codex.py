@@ -23,10 +23,13 @@ CODEX = Host(
     ends_turn=True,
     folder_variable=("CODEX_HOME", "~/.codex"),
     tool_call_marks=('"type":"function_call"', '"type":"custom_tool_call"', '"type":"local_shell_call"'),
+    not_shown="with `codex exec`, which prints only that a hook ran",
     limitations=(
-        "Codex has no limit of its own: only that of Turngate ends a loop.",
-        "Codex skips a hook that is new or changed, without a message, until the user trusts it in `/hooks`.",
+        "It skips a hook that is new or changed, without a message, until you trust it in `/hooks`.",
+        "It discards an answer with a key that it does not know, and the agent stops.",
+        "It starts hooks in a login shell, so a slow profile makes each stop slow.",
     ),
+    documentation="https://developers.openai.com/codex/hooks",
     steps_by_hand=("open Codex in this project and trust the hook in `/hooks`: until then Codex skips it",),
     write_answer=write_answer,
 )

@@ -47,11 +47,15 @@ COPILOT = Host(
     new_file={"version": 1},
     reads_files_of=("claude",),
     tool_call_marks=('"type":"tool.execution_start"',),
+    not_shown="at a stop that is blocked: an older version would lose the block",
     limitations=(
-        "Copilot CLI shows notices at an allowed stop only: those at a blocked stop are in the journal (`turngate log`).",
-        "Copilot CLI has no answer that ends a turn: a hook that halts only allows the stop, and another hook can still block it.",
+        "It has no answer that ends a turn: it ignores `continue: false`.",
         "If several hooks block, the agent reads only the reason of the last one.",
-        "Copilot CLI also runs the hooks of `.claude/settings.json`.",
+        "It does not give a hook the last message of the main agent.",
+        "It reports the stop of a subagent as `Stop` too; Turngate answers only `SubagentStop`.",
+        "It does not run the hooks of a project in a folder that is not trusted.",
     ),
+    steps_by_hand=("trust the folder when Copilot CLI asks: hooks of a project do not run before",),
+    documentation="https://docs.github.com/en/copilot/reference/hooks-reference",
     write_answer=write_answer,
 )

@@ -14,7 +14,7 @@ from turngate.hosts.base import (
 
 
 def _entry(command: str) -> Mapping[str, Any]:
-    return {"command": command, "timeout": INSTALLED_TIMEOUT_S, "loop_limit": None}
+    return {"command": command, "timeout": INSTALLED_TIMEOUT_S}
 
 
 def write_answer(answer: HostAnswer) -> HostOutput:
@@ -43,10 +43,13 @@ CURSOR = Host(
     new_file={"version": 1},
     reads_files_of=("claude",),
     project_variable="CURSOR_PROJECT_DIR",
+    not_shown="at a stop: the answer of a stop hook has no field for it",
     limitations=(
-        "Cursor shows the user nothing that a stop hook reports: notices are only in the journal (`turngate log`).",
-        "Cursor has no answer that ends a turn: a hook that halts only allows the stop.",
-        "Cursor also runs the hooks of `.claude/settings.json` if `Third-party skills` is switched on.",
+        "It has no answer that ends a turn: a hook that halts allows the stop.",
+        "It ignores the answer at a stop after an error or an interruption; Turngate does not ask the gates then.",
+        "It does not give a hook the last message of the main agent.",
+        "It reads the settings of Claude Code only if third-party configuration is switched on.",
     ),
+    documentation="https://cursor.com/docs/hooks",
     write_answer=write_answer,
 )

@@ -18,9 +18,10 @@ DROID = Host(
     ends_turn=True,
     project_variable="FACTORY_PROJECT_DIR",
     limitations=(
-        "droid has no limit of its own: only that of Turngate ends a loop.",
-        "droid does not read the hooks of `settings.json` if there is a `hooks.json` in the same folder.",
+        "It does not read the hooks of `settings.json` if there is a `hooks.json` in the same folder.",
+        "It does not give a hook the last message of the agent.",
     ),
+    documentation="https://docs.factory.ai/reference/hooks-reference",
     steps_by_hand=("restart droid, or review the new hook in `/hooks`: it reads hooks when it starts",),
     write_answer=write_answer,
 )

@@ -31,10 +31,11 @@ GEMINI = Host(
     project_variable="GEMINI_PROJECT_DIR",
     tool_call_marks=('"toolCalls"', '"functionCall"'),
     limitations=(
-        "Gemini CLI has no limit of its own: only that of Turngate ends a loop.",
-        "Gemini CLI has no event for the stop of a subagent.",
-        "The hooks of a project do not run in a folder that is not trusted.",
+        "It has no event for the stop of a subagent, so subagents are not checked.",
+        "It gives a hook all answers of the turn as one text, so the last message is not told apart from earlier ones.",
+        "It does not run the hooks of a project in a folder that is not trusted.",
     ),
+    documentation="https://geminicli.com/docs/hooks/reference",
     steps_by_hand=("trust the folder when Gemini CLI asks: hooks of a project do not run before",),
     write_answer=write_answer,
 )

@@ -39,11 +39,15 @@ QWEN = Host(
     folder_variable=("QWEN_HOME", "~/.qwen"),
     project_variable="QWEN_PROJECT_DIR",
     tool_call_marks=('"functionCall"',),
+    not_shown="with `--output-format json` or `stream-json`",
     limitations=(
-        "Qwen Code has no answer that ends a turn: a hook that halts only allows the stop, and another hook can still block it.",
-        "The hooks of a project do not run in a folder that is not trusted.",
-        "Its own limit of 8 blocks ends a turn without a message.",
+        "It has no answer that ends a turn: `continue: false` makes its agent continue.",
+        "It names the transcript of the main agent as that of a subagent.",
+        "The main agent can stop while a subagent runs in the background; its hooks run again when that has ended.",
+        "It does not run the hooks of a project in a folder that is not trusted.",
+        "It reads a timeout of 1000 and more as milliseconds.",
     ),
+    documentation="https://github.com/QwenLM/qwen-code/blob/main/docs/users/features/hooks.md",
     steps_by_hand=("trust the folder when Qwen Code asks: hooks of a project do not run before",),
     write_answer=write_answer,
 )
