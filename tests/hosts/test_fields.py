@@ -117,7 +117,6 @@ def test_the_recorded_input_of_a_program_is_recognised(path: Path) -> None:
                 session_id="c-1",
                 transcript_path="/home/user/.cursor/projects/p/c-1.jsonl",
                 cwd="/p",
-                prompt_id="g-1",
             ),
         ),
         (
@@ -127,7 +126,6 @@ def test_the_recorded_input_of_a_program_is_recognised(path: Path) -> None:
                 session_id="c-1",
                 transcript_path="/home/user/.cursor/projects/p/c-1.jsonl",
                 cwd="/p",
-                prompt_id="g-1",
                 stop_hook_active=True,
                 last_assistant_message="Three files.",
                 subagent=Subagent(

@@ -26,7 +26,8 @@ _TEXTS = {
     "transcript_path": ("transcript_path", "transcriptPath"),
     "cwd": ("cwd", "working_dir"),
     "permission_mode": ("permission_mode", "permissionMode"),
-    "prompt_id": ("prompt_id", "turn_id", "generation_id"),
+    # Not `generation_id` of Cursor: each continuation has another one.
+    "prompt_id": ("prompt_id", "turn_id"),
     "last_assistant_message": ("last_assistant_message", "prompt_response", "response", "summary"),
     "agent_id": ("agent_id", "agentId", "subagent_id"),
     "agent_type": ("agent_type", "subagent_type", "agentType", "agent_name", "agentName"),

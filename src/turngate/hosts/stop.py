@@ -18,6 +18,7 @@ from turngate.core.loop_guard import (
 from turngate.core.settings import Settings
 from turngate.core.verdict import Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
+from turngate.gates.state import digest
 from turngate.hosts.answers import answer_for
 from turngate.hosts.base import Host, HostAnswer
 from turngate.hosts.stop_count import forget_count, read_count, write_count
@@ -50,9 +51,10 @@ def stop_event(
 
 async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: World, path: str) -> HostStop:
     """Ask the hooks of one stop. `path`: the file of the count for this agent."""
-    prompt = event.prompt_id or ""
+    prompt = _prompt(event)
     calls = tool_call_position(event.stopping_transcript, host.tool_call_marks)
-    guard = _guard(event, settings, world, read_count(path, prompt), calls)
+    stored = None if _is_first(host, event, prompt) else read_count(path, prompt)
+    guard = _guard(event, settings, world, stored, calls)
     event = replace(
         event, stop_hook_active=guard.active, continuation_count=guard.continuations, limit=guard.limit
     )
@@ -70,6 +72,23 @@ async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: W
         forget_count(path)
     _record_end(event, guard, step, world)
     return HostStop(answer_for(step, _notices(event, verdict, settings)), verdict)
+
+
+def _prompt(event: StopEvent) -> str:
+    """Return what is the same at every stop that belongs to one prompt of the user, or "" if the host does not say it.
+
+    Gemini CLI has no id for a prompt, but names its text.
+    """
+    text = (event.host_fields or {}).get("prompt")
+    return event.prompt_id or (digest(text) if isinstance(text, str) else "")
+
+
+def _is_first(host: Host, event: StopEvent, prompt: str) -> bool:
+    """Return whether the host says that no hook has continued this turn.
+
+    It is asked only where there is nothing better, and where its own limit ends a loop if that is not true.
+    """
+    return not prompt and host.limit is not None and not event.stop_hook_active
 
 
 def _guard(

@@ -28,6 +28,11 @@ from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
 from turngate.trust.load import load_settings
 
+UNKNOWN_HOST = (
+    "this is not the input of an agent program that Turngate knows, so the answer is the one that most programs "
+    "understand; name the program with --host if it is one of them"
+)
+
 
 def answer_event(
     options: HookOptions,
@@ -57,6 +62,8 @@ def answer_event(
     if quick and found and _all_hold(ended, settings, world):
         keep(quick, found, project)
     trouble = [*([describe_killed(world)] if world.killed else ()), *filter(None, [journal.fault])]
+    if host is PORTABLE:
+        trouble.append(UNKNOWN_HOST)
     return _print(host, replace(ended.answer, notices=(*ended.answer.notices, *trouble)))
 
 
@@ -114,6 +121,7 @@ def _all_hold(stop: HostStop, settings: Settings, world: World) -> bool:
 
 def _print(host: Host, answer: HostAnswer) -> int:
     output = host.write_answer(answer)
-    sys.stderr.write(output.stderr)
-    sys.stdout.write(output.stdout)
+    for text, stream in ((output.stderr, sys.stderr), (output.stdout, sys.stdout)):
+        if text:
+            print(text, file=stream)
     return output.code

@@ -1,0 +1,391 @@
+"""`turngate hook` as a process: what it asks, what it answers, and how it counts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hosts.recordings import recorded
+from tests.support.builders import script, stop_hooks, write_settings
+from tests.support.cli import turngate
+from tests.support.git_projects import make_repository
+from turngate.cli.commands.hook_engine import UNKNOWN_HOST
+from turngate.gates.state import write_file
+from turngate.hosts import stop_count
+from turngate.hosts.stop_count import count_path, read_count, write_count
+
+BLOCKS = "echo not yet >&2; exit 2"
+BLOCK = {"decision": "block", "reason": "not yet"}
+CAPPED = (
+    f'Turn ended after 3 continuations (the limit). Still blocked by: "{BLOCKS}".\nthe last reason: not yet'
+)
+
+
+@pytest.fixture(autouse=True)
+def _trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TURNGATE_TRUST", "1")
+
+
+def stop(project: Path, **fields: Any) -> dict[str, Any]:
+    """Return the input of a stop in Codex, which has no limit of its own."""
+    own = {"cwd": str(project), "transcript_path": None}
+    return {**recorded("codex", "Stop"), **own, **fields}
+
+
+def hook(fields: dict[str, Any], *words: str) -> tuple[int, Any, str]:
+    """Run `turngate hook`; return the exit code, the answer and stderr."""
+    code, out, err = turngate("hook", *words, stdin=json.dumps(fields))
+    return code, json.loads(out) if out else None, err
+
+
+def answers(fields: dict[str, Any], count: int) -> list[Any]:
+    return [hook(fields)[1] for _ in range(count)]
+
+
+# What it asks
+
+
+def test_without_any_hook_the_answer_is_empty(project: Path) -> None:
+    assert hook(stop(project)) == (0, None, "")
+
+
+def test_the_hooks_of_turngate_and_mux_are_asked_and_those_of_claude_are_left_to_claude_code(
+    project: Path,
+) -> None:
+    for family in ("claude", "mux", "turngate"):
+        write_settings(project, family, stop_hooks(f"echo {family} >&2; exit 2"))
+    reason = "\n\n".join(f"echo {family} >&2; exit 2: {family}" for family in ("mux", "turngate"))
+    assert hook(stop(project)) == (0, {"decision": "block", "reason": reason}, "")
+
+
+def test_a_script_hook_is_asked(project: Path) -> None:
+    script(project / ".turngate" / "stop", "#!/bin/sh\necho not yet >&2; exit 2\n")
+    assert hook(stop(project)) == (0, BLOCK, "")
+
+
+def test_the_project_is_found_from_the_folder_of_the_event_upwards(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    (project / "src" / "deep").mkdir(parents=True)
+    assert hook(stop(project / "src" / "deep")) == (0, BLOCK, "")
+
+
+def test_the_project_of_the_host_is_stronger_than_the_folder_of_the_event(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(project))
+    assert hook(stop(tmp_path)) == (0, BLOCK, "")
+
+
+def test_an_event_without_an_answer_asks_nothing(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS, event="PreToolUse"))
+    assert hook(stop(project, hook_event_name="PreToolUse")) == (
+        0,
+        None,
+        "turngate hook: not an event that it answers, so nothing was checked\n",
+    )
+
+
+def test_the_stop_that_copilot_reports_for_a_subagent_asks_nothing(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    fields = {**recorded("copilot", "Stop-of-subagent"), "cwd": str(project)}
+    assert hook(fields)[:2] == (0, None)
+
+
+def test_inside_of_a_hook_of_ours_it_asks_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    monkeypatch.setenv("TURNGATE_IN_HOOK", "1")
+    assert hook(stop(project)) == (0, None, "")
+
+
+def test_a_hook_that_is_not_approved_is_reported_to_the_user_and_does_not_run(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    how = "read it with `turngate hooks diff`, then approve it with `turngate hooks approve --all`"
+    why = f'hook "{BLOCKS}" was skipped and NOT enforced: it is not approved ({how})'
+    assert hook(stop(project)) == (0, {"systemMessage": why}, "")
+
+
+def test_settings_that_cannot_be_read_are_reported_to_the_user(project: Path) -> None:
+    path = project / ".turngate" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"hooks": {')
+    code, answer, err = hook(stop(project))
+    assert (code, [*answer], err) == (0, ["systemMessage"], "")
+    assert answer["systemMessage"].startswith("settings are NOT fully loaded: .turngate/settings.json: ")
+
+
+# The input of hooks
+
+
+def test_a_hook_gets_the_fields_of_the_host_as_they_are_and_ours_beside_them(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("cat > input.json"))
+    fields = stop(project, new_field={"deep": [1, None]}, crons=[], background_tasks=[])
+    assert hook(fields) == (0, None, "")
+    given = json.loads((project / "input.json").read_text())
+    ours = {"continuation_count": 0, "max_continuations": 3, "session_crons": []}
+    assert given == {**fields, "prompt_id": fields["turn_id"], **ours}
+
+
+def test_a_subagent_stop_keeps_the_transcript_of_the_parent_and_its_own(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("cat > input.json", event="SubagentStop"))
+    fields = {**recorded("claude", "SubagentStop"), "cwd": str(project)}
+    assert hook(fields) == (0, None, "")
+    given = json.loads((project / "input.json").read_text())
+    assert {name: given.get(name) for name in fields} == fields
+
+
+def test_a_hook_counts_with_us_and_not_with_the_host(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("cat >> input.jsonl; " + BLOCKS))
+    answers(stop(project, stop_hook_active=False), 2)
+    lines = [json.loads(line) for line in (project / "input.jsonl").read_text().splitlines()]
+    assert [(line["stop_hook_active"], line["continuation_count"]) for line in lines] == [
+        (False, 0),
+        (True, 1),
+    ]
+
+
+# The limit
+
+
+def test_the_limit_ends_a_loop_and_the_user_is_told_and_the_next_turn_counts_anew(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    expected = [BLOCK, BLOCK, BLOCK, {"systemMessage": CAPPED}]
+    assert answers(stop(project), 8) == [*expected, *expected]
+
+
+def test_each_agent_of_each_session_has_its_own_count(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    write_settings(project, "mux", stop_hooks(BLOCKS, event="SubagentStop"))
+    child = {**recorded("codex", "SubagentStop"), "cwd": str(project)}
+    others = [stop(project, session_id="another"), child, {**child, "agent_id": "another"}]
+    assert answers(stop(project), 3) == [BLOCK] * 3
+    assert [hook(fields)[1] for fields in others] == [BLOCK] * 3
+    assert hook(stop(project))[1] == {"systemMessage": CAPPED}
+
+
+def test_the_count_starts_anew_after_an_allowed_stop(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(f"[ -e done ] || {{ {BLOCKS}; }}"))
+    assert answers(stop(project), 2) == [BLOCK] * 2
+    (project / "done").touch()
+    assert hook(stop(project)) == (0, None, "")
+    (project / "done").unlink()
+    assert answers(stop(project), 3) == [BLOCK] * 3
+
+
+def test_the_count_starts_anew_with_a_new_prompt(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    assert answers(stop(project), 3) == [BLOCK] * 3
+    assert answers(stop(project, turn_id="the next one"), 3) == [BLOCK] * 3
+
+
+def test_the_prompt_of_gemini_is_known_by_its_text(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    fields = {**recorded("gemini", "AfterAgent"), "cwd": str(project)}
+    assert answers(fields, 4) == [BLOCK, BLOCK, BLOCK, {"systemMessage": CAPPED}]
+    assert answers(fields, 2) == [BLOCK] * 2
+    assert answers({**fields, "prompt": "something else"}, 3) == [BLOCK] * 3
+
+
+def test_a_host_without_prompt_ids_but_with_a_limit_says_when_a_turn_begins(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    first = {**recorded("copilot", "Stop"), "cwd": str(project)}
+    later = {**recorded("copilot", "Stop-2"), "cwd": str(project)}
+    for _ in range(2):
+        asked = [hook(first)[1], *answers(later, 2)]
+        assert [answer["decision"] for answer in asked] == ["block"] * 3
+    code, out, _ = turngate("hook", stdin=json.dumps(later))
+    progress = [json.loads(line) for line in out.splitlines()]
+    assert (code, progress) == (
+        0,
+        [{"type": "progress", "message": text} for text in CAPPED.split("\n")],
+    )
+
+
+def test_after_half_an_hour_without_a_stop_the_count_starts_anew(tmp_path: Path) -> None:
+    path = count_path(str(tmp_path), "s", "")
+    assert write_count(path, "p", {"calls": 1})
+    written = read_count(path, "p")
+    assert written is not None
+    moment = float(str(written["time"]))
+    assert [
+        read_count(path, "p", moment + later) for later in (stop_count.IDLE_S - 1, stop_count.IDLE_S)
+    ] == [
+        written,
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "time": "x", "prompt": "p"}']
+)
+def test_a_damaged_count_is_no_count(tmp_path: Path, text: str) -> None:
+    path = str(tmp_path / "count.json")
+    write_file(path, text)
+    assert read_count(path, "p") is None
+
+
+def test_the_same_reason_without_a_tool_call_in_between_ends_early(project: Path, tmp_path: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    transcript = tmp_path / "rollout.jsonl"
+    call = '{"type":"response_item","payload":{"type":"function_call","name":"shell"}}\n'
+    transcript.write_text(call)
+    fields = stop(project, transcript_path=str(transcript))
+    stalled = "Turn ended: nothing changed in 1 continuation."
+    assert hook(fields)[1] == BLOCK
+    answer = hook(fields)[1]
+    assert answer["systemMessage"].startswith(stalled)
+    assert hook(fields)[1] == BLOCK
+    transcript.write_text(call * 2)
+    assert hook(fields)[1] == BLOCK
+
+
+def test_without_a_place_for_the_count_only_a_host_with_a_limit_is_blocked(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    state = Path(os.environ["TURNGATE_STATE"])
+    state.mkdir(parents=True)
+    (state / "gates").write_text("a file where a folder is expected")
+    code, answer, _ = hook(stop(project))
+    claude = {**recorded("claude", "Stop"), "cwd": str(project)}
+    assert (code, answer.get("decision"), "cannot be stored" in answer["systemMessage"]) == (0, None, True)
+    assert hook(claude)[1]["decision"] == "block"
+
+
+# Hosts
+
+
+def test_another_program_gets_the_portable_answer_and_a_note(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    fields = {"hook_event_name": "Stop", "session_id": "s", "cwd": str(project)}
+    assert hook(fields) == (0, BLOCK, f"{UNKNOWN_HOST}\n")
+
+
+def test_the_host_can_be_named(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    fields = {"hook_event_name": "Stop", "session_id": "s", "cwd": str(project)}
+    assert hook(fields, "--host", "cursor") == (0, {"followup_message": "not yet"}, "")
+
+
+# A person, and mistakes
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--hots", "codex"), "unrecognized argument: --hots"),
+        (("--host", "codx"), "unknown host 'codx', expected one of claude, codex,"),
+        (("--host",), "--host needs a value"),
+        (("--timeout", "soon"), "--timeout soon: expected a number of seconds"),
+        (("--project", "/no/such/folder"), "there is no folder /no/such/folder"),
+    ],
+)
+def test_wrong_usage_is_1_with_an_empty_stdout(project: Path, words: tuple[str, ...], message: str) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    code, out, err = turngate("hook", *words, stdin=json.dumps(stop(project)))
+    assert (code, out, err.startswith(f"turngate hook: {message}")) == (1, "", True)
+
+
+@pytest.mark.parametrize("stdin", ["", "[]", "not json", '{"hook_event_name": '])
+def test_without_an_event_it_says_what_it_is_for(stdin: str) -> None:
+    code, out, err = turngate("hook", stdin=stdin)
+    assert (code, out, "an agent program runs this command as a hook" in err) == (1, "", True)
+
+
+def test_the_time_of_all_hooks_together_is_limited(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("sleep 600"))
+    code, answer, _ = hook(stop(project), "--timeout", "0.5")
+    assert (code, [*answer]) == (0, ["systemMessage"])
+    assert "NOT enforced" in answer["systemMessage"]
+
+
+# Quick answers
+
+
+def gate(project: Path, command: str) -> None:
+    hooks = [{"type": "gate", "command": command}]
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
+
+
+def age(*folders: Path) -> None:
+    """Let every file be older than the clock of file systems is exact."""
+    for folder in folders:
+        for path in (folder, *folder.rglob("*")):
+            os.utime(path, (1, 1), follow_symlinks=False)
+
+
+def runs(counter: Path) -> int:
+    return len(counter.read_text()) if counter.exists() else 0
+
+
+@pytest.fixture
+def held(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file in which a gate that has passed counts its runs."""
+    monkeypatch.setattr("turngate.gates.quick_answer.CLOCK_TICK_NS", 0)
+    counter = tmp_path / "runs"
+    gate(project, f"printf x >> {counter}")
+    make_repository(project, {"a.txt": "1"})
+    return counter
+
+
+def run_in_process(fields: dict[str, Any]) -> tuple[str, list[str]]:
+    """Run the command in a new Python, where files count as old; return stdout, and which of two modules are loaded."""
+    code = (
+        "import sys, turngate.gates.quick_answer as q; q.CLOCK_TICK_NS = 0;"
+        "from turngate.cli.main import main; main(['hook']);"
+        "print([m for m in ('asyncio', 'turngate.engine', 'typing') if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(fields), capture_output=True, text=True, check=True
+    )
+    loaded: list[str] = json.loads(done.stderr.splitlines()[-1].replace("'", '"'))
+    return done.stdout, loaded
+
+
+def test_a_stop_without_hooks_loads_neither_the_engine_nor_asyncio(project: Path) -> None:
+    assert run_in_process(stop(project)) == ("", [])
+
+
+def test_gates_that_hold_are_answered_without_the_engine_until_a_file_changes(
+    held: Path, project: Path
+) -> None:
+    assert run_in_process(stop(project))[1] == ["asyncio", "turngate.engine", "typing"]
+    assert (run_in_process(stop(project)), runs(held)) == (("", []), 1)
+    (project / "a.txt").write_text("2")
+    assert (run_in_process(stop(project))[0], runs(held)) == ("", 2)
+
+
+def test_a_change_of_the_settings_or_of_the_approvals_ends_a_quick_answer(held: Path, project: Path) -> None:
+    run_in_process(stop(project))
+    assert run_in_process(stop(project)) == ("", [])
+    user = Path(os.environ["HOME"]) / ".turngate" / "settings.json"
+    write_settings(user.parents[1], "turngate", stop_hooks(BLOCKS))
+    out, _ = run_in_process(stop(project))
+    assert json.loads(out) == BLOCK
+
+
+def test_a_command_hook_beside_a_gate_is_asked_every_time(held: Path, project: Path, tmp_path: Path) -> None:
+    write_settings(project, "mux", stop_hooks(f"printf y >> {tmp_path / 'asked'}"))
+    for _ in range(3):
+        assert run_in_process(stop(project))[0] == ""
+    assert runs(tmp_path / "asked") == 3
+    assert runs(held) <= 2
+
+
+# The line of another agent program
+
+
+@pytest.mark.parametrize("dialect", ["turngate", "claude"])
+def test_the_line_of_another_program_never_runs_here_and_needs_no_approval(
+    project: Path, dialect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
+    write_settings(project, "claude", stop_hooks("turngate hook"))
+    code, out, err = turngate("fire", "Stop", "--project", str(project), "--dialect", dialect, "--strict")
+    assert (code, out.splitlines()[0], err) == (0, "Stop: allowed", "")
+    assert "it is the line with which another agent program runs Turngate" in out
