@@ -155,6 +155,15 @@ def test_the_documented_input_of_a_program_is_recognised_and_is_our_event(
     assert (recognise(fields, {}), read_event(str(known["hook_event_name"]), known, cwd="")) == (host, event)
 
 
+@pytest.mark.parametrize("host", NAMES)
+def test_the_prompt_of_a_turn_keeps_its_id_when_the_turn_continues(host: str) -> None:
+    """A new id would start the count of continuations anew."""
+    stop = "AfterAgent" if host == "gemini" else "Stop"
+    first, second = (normalise(recorded(host, name)).get("prompt_id") for name in (stop, f"{stop}-2"))
+    assert first == second
+    assert (first is None) == (NAMES[host][0] == "-")
+
+
 @pytest.mark.parametrize("status", ["aborted", "error"])
 def test_a_stop_at_which_cursor_ignores_answers_is_let_through(status: str) -> None:
     assert normalise({**CURSOR_STOP, "status": status})["hook_event_name"] == ""
