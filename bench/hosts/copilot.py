@@ -8,11 +8,12 @@ from bench.hosts.room import Room
 from turngate.hosts.copilot import COPILOT as HOST
 
 CAMEL_CASE = ("agentStop", "sessionStart", "subagentStart", "subagentStop")
+OPTIONS = ("--allow-all-tools", "--disable-client-telemetry")
 KEPT = ("user.message", "assistant.message", "tool.execution_start", "tool.execution_complete")
 
 
 def write_settings(room: Room, model: Model) -> None:
-    """It has no settings that it needs."""
+    room.write(".copilot/config.json", {"trusted_folders": [str(room.project)]})
 
 
 def write_hooks(room: Room, command: str) -> None:
@@ -36,7 +37,11 @@ def environment(room: Room, model: Model) -> Mapping[str, str]:
 
 
 def arguments(prompt: str) -> list[str]:
-    return ["--allow-all-tools", "--trust-folder", "--disable-client-telemetry", "-p", prompt]
+    return [*OPTIONS, "--prompt", prompt]
+
+
+def terminal(prompt: str) -> list[str]:
+    return [*OPTIONS, "--interactive", prompt]
 
 
 def transcript(room: Room) -> str | None:
@@ -71,6 +76,7 @@ COPILOT = Program(
     write_other_hooks=write_other_hooks,
     environment=environment,
     arguments=arguments,
+    terminal=terminal,
     tool={"name": "bash", "input": {"command": TASK, "description": "work"}},
     subagent=[{"tools": [SUBAGENT]}],
     heard=chat.heard,

@@ -8,6 +8,7 @@ from bench.hosts.program import TASK, Json, Model, Program, Script
 from bench.hosts.room import Room
 from turngate.hosts.gemini import GEMINI as HOST
 
+MODEL = "gemini-2.5-flash"
 SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
     "privacy": {"usageStatisticsEnabled": False},
@@ -44,7 +45,11 @@ def environment(room: Room, model: Model) -> Mapping[str, str]:
 
 
 def arguments(prompt: str) -> list[str]:
-    return ["--model", "gemini-2.5-flash", "--yolo", "--prompt", prompt]
+    return ["--model", MODEL, "--yolo", "--prompt", prompt]
+
+
+def terminal(prompt: str) -> list[str]:
+    return ["--model", MODEL, "--yolo", "--prompt-interactive", prompt]
 
 
 def transcript(room: Room) -> str | None:
@@ -67,6 +72,7 @@ GEMINI = Program(
     write_hooks=write_hooks,
     environment=environment,
     arguments=arguments,
+    terminal=terminal,
     tool={"name": "run_shell_command", "input": {"command": TASK, "description": "work"}},
     subagent=(),
     heard=heard,

@@ -33,6 +33,10 @@ def arguments(prompt: str) -> list[str]:
     return ["--yolo", "--prompt", prompt]
 
 
+def terminal(prompt: str) -> list[str]:
+    return ["--yolo", "--prompt-interactive", prompt]
+
+
 def transcript(room: Room) -> str | None:
     files = sorted((room.home / ".qwen" / "projects").glob("*/chats/*.jsonl"))
     return files[0].read_text() if files else None
@@ -64,6 +68,7 @@ QWEN = Program(
     write_hooks=write_hooks,
     environment=environment,
     arguments=arguments,
+    terminal=terminal,
     tool={
         "name": "run_shell_command",
         "input": {"command": TASK, "description": "work", "is_background": False},
