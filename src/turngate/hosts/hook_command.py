@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.filesystem.real_path import is_inside
-from turngate.hosts.base import Host, Level, to_json
+from turngate.hosts.base import Host, HostAnswer, Level
 
 NOT_CHECKED = "Turngate is not installed here or cannot run, so this stop was not checked"
 _STOPS = ("Stop", "SubagentStop")
@@ -34,9 +34,8 @@ def hook_command(host: Host, level: Level, event: str, program: str) -> str:
 
 def _not_checked(host: Host) -> str:
     """Return the command that tells the user, in the way of the host, and lets the agent stop."""
-    if host.shows_notices:
-        return f"echo {shlex.quote(to_json({'systemMessage': NOT_CHECKED}))}"
-    return f"echo {shlex.quote(NOT_CHECKED)} >&2"
+    shown = host.write_answer(HostAnswer(decision="allow", notices=(NOT_CHECKED,))).stdout.rstrip("\n")
+    return f"echo {shlex.quote(shown)}" if shown else f"echo {shlex.quote(NOT_CHECKED)} >&2"
 
 
 def this_program(called_as: str, executable: str) -> str:
