@@ -10,6 +10,7 @@ from bench.hosts.program import PROMPT, Json, Model, Program
 from bench.hosts.room import TIME_LIMIT_S, Ended, Room, base_environment, open_room, run
 from bench.hosts.scenarios import REASON, Scenario, install_recorder
 from bench.hosts.terminal import squeezed, watch
+from turngate.hosts.fields import EVENT_NAMES
 
 OUTPUT_SHOWN = 2000  # characters of each stream, of a run that failed
 
@@ -95,7 +96,12 @@ def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: 
 def stops(program: Program, scenario: Scenario, room: Room) -> list[Json]:
     """Return the inputs of Turngate at the events that have gates."""
     names = [program.stop_event if event == "Stop" else event for event in scenario.gates]
-    return [event for event in recorded(room) if event.get("hook_event_name") in names]
+    return [event for event in recorded(room) if event.get("hook_event_name") in names and is_asked(event)]
+
+
+def is_asked(event: Json) -> bool:
+    """Return whether the hooks are asked: not at the `Stop` of a subagent of Copilot CLI, only at its SubagentStop."""
+    return not (event["hook_event_name"] == "Stop" and event.get("agent_id"))
 
 
 def is_sent_back(text: str) -> bool:
@@ -105,7 +111,8 @@ def is_sent_back(text: str) -> bool:
 
 def lost_fields(asked: Sequence[Json], kept: Sequence[Json]) -> list[str]:
     """Return the fields of the program that its hooks did not get as they were."""
-    pairs = zip(asked, kept, strict=True)
+    ours = [{**event, "hook_event_name": EVENT_NAMES[event["hook_event_name"]]} for event in asked]
+    pairs = zip(ours, kept, strict=True)
     return sorted({key for given, got in pairs for key, value in given.items() if got.get(key) != value})
 
 

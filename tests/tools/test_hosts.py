@@ -1,6 +1,8 @@
 """`make hosts`, as far as it needs no program from npm: the models, the recordings and the table of results."""
 
 import json
+import platform
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -9,11 +11,12 @@ import pytest
 from bench.hosts import __main__ as hosts
 from bench.hosts.claude import CLAUDE
 from bench.hosts.codex import CODEX
-from bench.hosts.models import serve_responses
-from bench.hosts.npm import CannotInstall, find, require_npm
+from bench.hosts.models import serve_gemini, serve_responses
+from bench.hosts.npm import CannotInstall, find, newer_node, require_npm
 from bench.hosts.play import Row, place_of
 from bench.hosts.program import SUBAGENT_PROMPT, Json, Script
-from bench.hosts.recording import shortened, without_run
+from bench.hosts.qwen import QWEN
+from bench.hosts.recording import event_name, shortened, without_run
 from bench.hosts.results import line, page
 from bench.hosts.room import Ended, Room, open_room, run
 from bench.hosts.terminal import watch
@@ -29,6 +32,16 @@ def ask(url: str, text: str) -> list[Json]:
     request = urllib.request.Request(f"{url}/responses", json.dumps(body).encode(), method="POST")
     with urllib.request.urlopen(request) as answer:
         return [json.loads(row[6:]) for row in answer.read().decode().splitlines() if row.startswith("data:")]
+
+
+def post(url: str, body: Json) -> str:
+    request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
+    with urllib.request.urlopen(request) as answer:
+        return str(answer.read().decode())
+
+
+def gemini_agent(body: Json) -> str:
+    return "main" if "tools" in body else "other"
 
 
 def test_each_agent_has_a_script_of_its_own_whose_replies_may_depend_on_the_request() -> None:
@@ -61,12 +74,58 @@ def test_a_recording_has_no_folder_id_or_time_of_its_run() -> None:
         "/tmp/turngate-hosts-a_b/home/user/.x/-tmp-turngate-hosts-a-b-home-user-project/y",
         "0199f0aa-0000-7000-8000-0123456789ab at 2026-11-16T12:30:01.123Z, 2026/11/16, 1794832187121",
         "agent-ad36e6a42ff028f49 0199f0aa-0000-7000-8000-0123456789ab 1794832187.25",
+        f"session-2026-11-16T12-35-7c46378e.jsonl {'3f' * 32} call_1794832187121_0 PGID: 4711",
     ]
     assert [without_run(room, text, ids) for text in lines] == [
         "/home/user/.x/-home-user-project/y",
         "00000000-0000-4000-8000-000000000001 at 2026-01-01T00:00:00Z, 2026/01/01, 1767225600",
         "agent-a0000000000000002 00000000-0000-4000-8000-000000000001 1767225600",
+        f"session-2026-01-01T00-00-00000000.jsonl {'0' * 64} call_1767225600_0 PGID: 1",
     ]
+
+
+def test_a_recording_is_named_after_its_event_even_if_the_input_does_not_name_it() -> None:
+    inputs = [
+        ({"hook_event_name": "Stop"}, "1-2"),
+        ({"hook_event_name": "Stop", "agent_id": "a"}, "1-2"),
+        ({"hook_event_name": "SubagentStop", "agent_id": "a"}, "1-2"),
+        ({"agentId": "a"}, "1-2-camelcase-agentStop"),
+        ({"agentId": "a"}, "1-2"),
+    ]
+    assert [event_name(event, Path(file)) for event, file in inputs] == [
+        "Stop",
+        "Stop-of-subagent",
+        "SubagentStop",
+        "camelcase-agentStop-of-subagent",
+        "camelcase-subagentStart",
+    ]
+
+
+def test_gemini_gets_its_replies_as_a_stream_and_other_requests_as_a_whole() -> None:
+    call = {"name": "run", "input": {"n": 1}}
+    with serve_gemini({"main": [{"text": "twelve chars", "tools": [call]}]}, gemini_agent) as model:
+        streamed = post(f"{model.url}/v1beta/models/m:streamGenerateContent?alt=sse", {"tools": []})
+        whole = post(f"{model.url}/v1beta/models/m:generateContent", {})
+    chunks = [json.loads(row[6:]) for row in streamed.splitlines() if row]
+    parts = [chunk["candidates"][0]["content"]["parts"] for chunk in (*chunks, json.loads(whole))]
+    function = {"functionCall": {"name": "run", "args": {"n": 1}}}
+    assert (model.agents, parts) == (
+        ["main", "other"],
+        [[{"text": "twelve cha"}], [{"text": "rs"}], [function], [{"text": "ok"}]],
+    )
+
+
+@pytest.mark.parametrize(("version", "installs"), [("v20.11.0", True), ("v22.0.1", False)])
+def test_a_program_gets_a_node_of_its_own_if_that_on_path_is_too_old(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, installs: bool
+) -> None:
+    node = tmp_path / "node"
+    node.write_text(f"#!/bin/sh\necho {version}\n")
+    node.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    machine = {"x86_64": "x64"}.get(platform.machine(), "arm64")
+    wanted = [f"node-{sys.platform}-{machine}@22"] if installs else []
+    assert (newer_node(QWEN), newer_node(CODEX)) == (wanted, [])
 
 
 def test_a_recorded_transcript_has_only_the_conversation_and_no_long_texts() -> None:

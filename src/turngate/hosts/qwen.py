@@ -44,10 +44,10 @@ QWEN = Host(
         "It has no answer that ends a turn: `continue: false` makes its agent continue.",
         "It names the transcript of the main agent as that of a subagent.",
         "The main agent can stop while a subagent runs in the background; its hooks run again when that has ended.",
-        "It does not run the hooks of a project in a folder that is not trusted.",
+        "If folder trust is switched on, it does not run the hooks of a project in a folder that is not trusted, without a message.",
         "It reads a timeout of 1000 and more as milliseconds.",
     ),
     documentation="https://github.com/QwenLM/qwen-code/blob/main/docs/users/features/hooks.md",
-    steps_by_hand=("trust the folder when Qwen Code asks: hooks of a project do not run before",),
+    steps_by_hand=("if Qwen Code asks, trust the folder: hooks of a project do not run before",),
     write_answer=write_answer,
 )
