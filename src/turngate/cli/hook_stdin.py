@@ -18,14 +18,6 @@ TOO_LONG = f"stdin has more than {MAX_INPUT_BYTES // 2**20} MiB, so it was not r
 NOT_JSON = "stdin is not the JSON object of a hook, so it was not read"
 
 
-def read_hook_stdin() -> tuple[dict[str, object] | None, str | None]:
-    """Return the fields of a hook's input, or None and, unless stdin is empty, why there are none."""
-    fields, note = read_object_from_stdin()
-    if fields is None or "hook_event_name" in fields or "session_id" in fields:
-        return fields, note
-    return None, NOT_JSON
-
-
 def read_object_from_stdin() -> tuple[dict[str, object] | None, str | None]:
     """Return any JSON object, or None and, unless stdin is empty, why there is none."""
     data, note = _read()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hosts.recordings import recorded
 from tests.support.cli import TURNGATE, turngate
 from tests.support.gates import answer_of_process, claude_input, could_not_run
 from tests.support.git_projects import write
@@ -17,6 +18,7 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands import gate_engine
 from turngate.cli.hook_stdin import NOT_JSON, TOO_LONG
 from turngate.gates.runner import STILL
+from turngate.hosts.fields import PROJECT_VARIABLES
 
 
 @pytest.mark.req("X-37")
@@ -388,17 +390,67 @@ def test_the_own_limit_is_below_that_of_the_hook(project: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("environ", "seconds"),
-    [({}, 55), ({"CLAUDE_PROJECT_DIR": "/p"}, 540), ({"TURNGATE_HOOK_TIMEOUT": "100"}, 90)],
+    ("fields", "environ", "seconds"),
+    [
+        ({}, {}, 54),
+        ({"prompt_id": "p"}, {}, 540),
+        ({"turn_id": "t", "model": "m"}, {}, 540),
+        ({"hook_event_name": "AfterAgent"}, {"CLAUDE_PROJECT_DIR": "/p"}, 54),
+        ({"timestamp": "t", "stop_reason": "end_turn"}, {}, 27),
+        ({"conversation_id": "c"}, {}, 54),
+        ({"prompt_id": "p"}, {"TURNGATE_HOOK_TIMEOUT": "100"}, 90),
+        ({}, {"TURNGATE_HOOK_TIMEOUT": "soon"}, 54),
+    ],
 )
-def test_the_own_limit_is_that_of_the_agent_program(
-    environ: dict[str, str], seconds: float, monkeypatch: pytest.MonkeyPatch
+def test_the_own_limit_is_below_that_of_the_host(
+    fields: dict[str, object], environ: dict[str, str], seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("CLAUDE_PROJECT_DIR", "TURNGATE_HOOK_TIMEOUT"):
+    for name in ("TURNGATE_HOOK_TIMEOUT", *PROJECT_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    assert gate_engine._time_limit() == seconds
+    assert gate_engine._time_limit(fields) == seconds
+
+
+BLOCK = {"decision": "block", "reason": "`false`: exit code 1"}
+
+
+@pytest.mark.parametrize(
+    ("host", "event", "answer"),
+    [
+        ("claude", "Stop", BLOCK),
+        ("codex", "Stop", BLOCK),
+        ("gemini", "AfterAgent", BLOCK),
+        ("qwen", "SubagentStop", BLOCK),
+        ("copilot", "camelcase-agentStop", BLOCK),
+    ],
+)
+def test_a_gate_blocks_on_every_host(project: Path, host: str, event: str, answer: dict[str, str]) -> None:
+    fields = {**recorded(host, event), "cwd": str(project)}
+    code, out, err = turngate("gate", "--", "false", stdin=json.dumps(fields))
+    assert (code, json.loads(out), err) == (0, answer, "")
+
+
+def test_a_gate_blocks_cursor_and_droid_as_documented(project: Path) -> None:
+    cursor = {"conversation_id": "c", "hook_event_name": "stop", "workspace_roots": [str(project)]}
+    droid = {"sessionId": "s", "hookEventName": "Stop", "stopHookActive": False, "cwd": str(project)}
+    assert [turngate("gate", "--", "false", stdin=json.dumps(each))[:2] for each in (cursor, droid)] == [
+        (0, '{"followup_message":"`false`: exit code 1"}\n'),
+        (0, '{"decision":"block","reason":"`false`: exit code 1"}\n'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("host", "stdout"),
+    [
+        ("codex", '{"continue":false,"stopReason":"used up"}'),
+        ("qwen", '{"systemMessage":"halted by a hook: used up"}'),
+        ("copilot", '{"type":"progress","message":"halted by a hook: used up"}'),
+        ("cursor", ""),
+    ],
+)
+def test_a_limit_ends_the_turn_only_where_the_host_has_such_an_answer(host: str, stdout: str) -> None:
+    assert gate_engine._answer_host(host, {"continue": False, "stopReason": "used up"}) == stdout
 
 
 @pytest.mark.req("X-37")

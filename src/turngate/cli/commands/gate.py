@@ -4,9 +4,10 @@ import os
 import sys
 
 from turngate.cli.hook_command import EXIT_NOT_PASSED, run_hook_command
-from turngate.cli.hook_stdin import read_hook_stdin
+from turngate.cli.hook_stdin import NOT_JSON, read_object_from_stdin
 from turngate.core.constants import STOP_EVENTS
 from turngate.gates.quick_answer import quick_path, read_quick_answer
+from turngate.hosts.fields import normalise
 from turngate.state.folder import state_folder
 
 PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
@@ -25,7 +26,7 @@ def _run(words: list[str]) -> int:
 
         print(help_text(words))
         sys.exit()
-    fields, note = read_hook_stdin()
+    fields, note = _read_input()
     quick = _quick_path(words, fields) if fields else None
     answer = read_quick_answer(quick) if quick else None
     if answer is not None:
@@ -36,6 +37,18 @@ def _run(words: list[str]) -> int:
     if note:
         print(f"turngate gate: {note}", file=sys.stderr)
     return check_gate(words, fields, quick)
+
+
+def _read_input() -> tuple[dict[str, object] | None, str | None]:
+    """Return the input of a hook of any host, with the names of Turngate beside its own, or why there is none."""
+    fields, note = read_object_from_stdin()
+    if fields is None:
+        return None, note
+    known = normalise(fields)
+    event = known["hook_event_name"]
+    if not event and "hook_event_name" not in fields and "session_id" not in fields:
+        return None, NOT_JSON
+    return {**known, **fields, **({"hook_event_name": event} if event else {})}, None
 
 
 def _quick_path(words: list[str], fields: dict[str, object]) -> str | None:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
 from turngate.cli.commands.gate import PROJECT_VARIABLES
 from turngate.cli.project import project_folder
@@ -34,14 +34,16 @@ from turngate.gates.quick_answer import (
     write_quick_answer,
 )
 from turngate.gates.runner import holds_for_tree, make_context, record_start, run_gate
+from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.base import HostAnswer
+from turngate.hosts.fields import recognise
 from turngate.ports import HookRunContext, World
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 
 EXIT_PASSED, EXIT_NOT_PASSED, EXIT_BLOCK = 0, 1, 2  # 2: only for a block, and only with --exit-code
-DEFAULT_TIMEOUT_S = 55.0  # below the 60 s that most agent programs give a hook
-CLAUDE_TIMEOUT_S = 540.0  # Claude Code gives it 600 s
-OWN_SHARE = 0.9  # of the time that Turngate gives the hook
+DEFAULT_TIMEOUT_S = 60.0  # that most agent programs give a hook
+OWN_SHARE = 0.9  # of the time of the hook
 STARTS = ("SessionStart", "SubagentStart")  # a gate records what is there
 
 
@@ -95,7 +97,7 @@ async def _run(
         project,
         options=arguments.options,
         command=arguments.command,
-        timeout=arguments.timeout or (_time_limit() if fields is not None else None),
+        timeout=arguments.timeout or (_time_limit(fields) if fields is not None else None),
         state_folder=state_folder() if has_session else None,
         base=os.environ.get(GATES_BASE),
     )
@@ -108,13 +110,18 @@ async def _run(
     return result, holds_for_tree(context, result)
 
 
-def _time_limit() -> float:
-    """Return the gate's own limit, below that of the hook: its end is then an answer."""
+def _time_limit(fields: dict[str, Any]) -> float:
+    """Return the gate's own limit, below that of the hook: its end is then an answer.
+
+    A host does not say how long it waits, so its default counts.
+    """
+    host = recognise(fields)
+    default = HOSTS[host].default_timeout_s if host else None
     try:
-        seconds = float(os.environ[HOOK_TIMEOUT])
-    except (KeyError, ValueError):
-        return CLAUDE_TIMEOUT_S if "CLAUDE_PROJECT_DIR" in os.environ else DEFAULT_TIMEOUT_S
-    return seconds * OWN_SHARE if 0 < seconds < MAX_TIMEOUT_S else DEFAULT_TIMEOUT_S
+        seconds = float(os.environ.get(HOOK_TIMEOUT) or default or DEFAULT_TIMEOUT_S)
+    except ValueError:
+        seconds = DEFAULT_TIMEOUT_S
+    return (seconds if 0 < seconds < MAX_TIMEOUT_S else DEFAULT_TIMEOUT_S) * OWN_SHARE
 
 
 def _judge_for(event: StopEvent, project: str) -> Callable[[PromptHook], Awaitable[GateResult]]:
@@ -156,13 +163,23 @@ def _answer(arguments: GateArguments, result: GateResult, fields: dict[str, Any]
     strict = arguments.strict and _event_name(fields) in STOP_EVENTS
     answer = answer_json(name, result, strict=strict, for_turngate=IN_HOOK in os.environ)
     if not arguments.exit_code or "continue" in answer:  # no exit code ends a turn
-        return EXIT_PASSED, json.dumps(answer)
+        host = None if IN_HOOK in os.environ else recognise(fields)
+        return EXIT_PASSED, json.dumps(answer) if host in (None, "claude") else _answer_host(host, answer)
     text = answer.get("reason") or answer.get("systemMessage")
     if text:
         print(text, file=sys.stderr)
     if "decision" in answer:
         return EXIT_BLOCK, ""
     return EXIT_NOT_PASSED if isinstance(result, CouldNotRun) else EXIT_PASSED, ""
+
+
+def _answer_host(host: str, answer: dict[str, Any]) -> str:
+    """Return the answer so that the host understands it; `answer` is that for Claude Code."""
+    decision: Literal["allow", "block", "halt"]
+    decision = "block" if "decision" in answer else "halt" if "continue" in answer else "allow"
+    notices = (answer["systemMessage"],) if "systemMessage" in answer else ()
+    reason = answer.get("reason") or answer.get("stopReason") or ""
+    return HOSTS[host].write_answer(HostAnswer(decision=decision, reason=reason, notices=notices)).stdout
 
 
 def _answer_in_words(name: str, result: GateResult) -> int:
