@@ -4,11 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.hosts.json_text import read_json_text
-from turngate.hosts.settings_text import add_lines, remove_lines
+from turngate.hosts.settings_text import UnsuitableSettings, add_lines, hook_lines, remove_lines
 
 GROUP = {"hooks": [{"type": "command", "command": "/opt/turngate hook", "timeout": 600}]}
 FLAT = {"command": "/opt/turngate hook", "timeout": 600, "loop_limit": None}
@@ -123,3 +124,93 @@ def test_what_was_there_is_still_there_in_order(text: str) -> None:
 def test_a_second_time_changes_nothing(text: str) -> None:
     added = add_lines(text, ENTRIES, {})
     assert add_lines(added.text, ENTRIES, {}).text == added.text
+
+
+# Single cases
+
+
+def test_a_line_with_another_path_and_timeout_is_updated_and_keeps_its_other_keys() -> None:
+    text = """\
+{
+  "hooks": {
+    "Stop": [
+      { // ours, moved into a group of another hook
+        "matcher": "*",
+        "hooks": [
+          {"type": "command", "command": "make test"},
+          {"command": "/old/turngate hook", "timeout": 60, "statusMessage": "gates", "type": "command"}
+        ]
+      }
+    ]
+  }
+}
+"""
+    updated = text.replace("/old/turngate", "/opt/turngate").replace("60", "600")
+    assert add_lines(text, {"Stop": GROUP}, {}).text == updated
+
+
+def test_a_line_without_a_timeout_gets_one() -> None:
+    text = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/turngate hook"}]}]}}'
+    assert add_lines(text, {"Stop": GROUP}, {}).text == text.replace('hook"}', 'hook", "timeout": 600}')
+
+
+def test_a_line_with_arguments_or_another_key_is_replaced() -> None:
+    old = '{"type": "command", "command": "/opt/turngate", "args": ["hook"], "x": 1}'
+    text = f'{{"hooks": {{"stop": [{old}]}}}}'
+    new = '{"command": "/opt/turngate hook", "timeout": 600, "loop_limit": null}'
+    assert add_lines(text, {"stop": FLAT}, {}).text == text.replace(old, new)
+
+
+def test_of_two_lines_of_ours_one_stays() -> None:
+    ours = json.dumps(GROUP)
+    text = f'{{"hooks": {{"Stop": [{ours}, {{"hooks": []}}, {ours}]}}}}'
+    assert add_lines(text, {"Stop": GROUP}, {}).text == f'{{"hooks": {{"Stop": [{ours}, {{"hooks": []}}]}}}}'
+
+
+def test_removal_keeps_the_other_hooks_of_a_group_and_a_comment_at_the_end_of_a_line() -> None:
+    ours = json.dumps(GROUP["hooks"][0])
+    text = (
+        f'{{"hooks": {{"Stop": [{{"hooks": [ {{"command": "a"}}, // first\n{ours}]}}], "Other": [{ours}]}}}}'
+    )
+    expected = '{"hooks": {"Stop": [{"hooks": [ {"command": "a"} // first\n]}]}}'
+    assert remove_lines(text, None) == expected
+
+
+def test_the_commands_that_run_turngate_by_event() -> None:
+    text = json.dumps(
+        {"hooks": {"Stop": [{"hooks": [{"command": "make"}]}, GROUP], "stop": [FLAT], "enabled": True}}
+    )
+    assert hook_lines(text) == {"Stop": ["/opt/turngate hook"], "stop": ["/opt/turngate hook"]}
+    assert hook_lines("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "it holds a list, expected an object"),
+        ("null", "it holds null, expected an object"),
+        ('{"hooks": []}', '"hooks" is a list, expected an object'),
+        ('{"hooks": null}', '"hooks" is null, expected an object'),
+        ('{"hooks": {"Stop": {}}}', '"Stop" in "hooks" is an object, expected a list of hooks'),
+        ('{"hooks": {"Stop": "x"}}', '"Stop" in "hooks" is a string, expected a list of hooks'),
+        ('{"hooks": {"Stop": true}}', '"Stop" in "hooks" is true, expected a list of hooks'),
+        ('{"a": 1,\n "b" 2}', "not JSON at line 2, column 6: expecting ':' delimiter"),
+        ('{"a": 1', "not JSON at line 1, column 8: expecting ',' delimiter"),
+        ('{"a": 01}', "not JSON at line 1, column 7: expecting value"),
+        ('{"a": 1} x', "not JSON at line 1, column 10: there is more text after the JSON value"),
+        ('{"a": "x\ny"}', "not JSON at line 1, column 9: invalid control character at"),
+        ('{"a": "x', "not JSON at line 1, column 7: this string has no closing quote"),
+        ("{'a': 1}", 'not JSON at line 1, column 2: strings need double quotes (")'),
+        ('{"a": 1 /* b }', "line 1, column 9: this comment has no end"),
+        (
+            '{"a": 1, "b": {"c": 1, "c": 2}}',
+            'line 1, column 24: the key "c" is there twice in one object',
+        ),
+        ("{,}", "not JSON at line 1, column 2: expecting property name enclosed in double quotes"),
+        ("[" * 100_000, "it is nested too deeply"),
+    ],
+)
+def test_settings_that_cannot_hold_hooks(text: str, message: str) -> None:
+    with pytest.raises(UnsuitableSettings) as raised:
+        add_lines(text, ENTRIES, {})
+    assert str(raised.value) == message

@@ -57,7 +57,7 @@ def read_record(path: str) -> InstallRecord | None:
 
 
 def write_record(path: str, record: InstallRecord, file: str) -> None:
-    """Write a record, private because settings hold keys and tokens. Raises OSError."""
+    """Write a record, private because settings hold keys and tokens. Raises OSError with its path."""
     value: dict[str, Any] = {
         "file": file,
         "before": record.before,
@@ -65,12 +65,22 @@ def write_record(path: str, record: InstallRecord, file: str) -> None:
         "created": _sorted(record.created),
         "folders": record.folders,
     }
-    make_private_dir(os.path.dirname(path))
+    try:
+        make_private_dir(os.path.dirname(path))
+        _replace(path, json.dumps(value).encode())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+
+
+def _replace(path: str, data: bytes) -> None:
     temporary = f"{path}.new"
     fd = open_regular_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
-        write_all(fd, json.dumps(value).encode())
+        write_all(fd, data)
         os.fsync(fd)
+    except OSError:
+        os.unlink(temporary)
+        raise
     finally:
         os.close(fd)
     os.replace(temporary, path)

@@ -74,11 +74,15 @@ class _Scanner:
     def skip(self, position: int) -> int:
         end = skip_blanks_and_comments(self.text, position)
         if self.text.startswith("/*", end):
-            raise self.error("this comment has no end", end)
+            raise self.problem("this comment has no end", end)
         return end
 
     def error(self, cause: str, position: int) -> NotJson:
         return NotJson(describe_syntax_error(self.text, JSONDecodeError(cause, self.text, position)))
+
+    def problem(self, cause: str, position: int) -> NotJson:
+        column = position - self.text.rfind("\n", 0, position)
+        return NotJson(f"line {self.text.count(chr(10), 0, position) + 1}, column {column}: {cause}")
 
     def value(self, start: int) -> Node:
         match self.text[start : start + 1]:
@@ -112,7 +116,7 @@ class _Scanner:
                 raise self.error("Expecting property name enclosed in double quotes", position)
             key, end = self.string(position)
             if key in seen:
-                raise self.error(f'the key "{key}" is there twice in one object', position)
+                raise self.problem(f'the key "{key}" is there twice in one object', position)
             seen.add(key)
             colon = self.skip(end)
             if self.text[colon : colon + 1] != ":":

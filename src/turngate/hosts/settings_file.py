@@ -5,7 +5,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from turngate.errors import UsageError
 from turngate.filesystem.real_path import real_path
@@ -53,10 +53,13 @@ def check_owner(path: str) -> None:
         raise _unusable(path, "is not writable")
 
 
-def replace_settings_text(path: str, before: str | None, after: str | None) -> None:
+def replace_settings_text(
+    path: str, before: str | None, after: str | None, *, prepare: Callable[[], None] = lambda: None
+) -> None:
     """Replace the text of a file, or create (`before` is None) or remove it (`after` is None).
 
-    A link stays, and its target is replaced. Raises OSError, or ChangedMeanwhile if the text is not `before`.
+    A link stays, and its target is replaced. `prepare` is called when it is certain that this process writes.
+    Raises OSError, or ChangedMeanwhile if the text is not `before`.
     """
     target = real_path(path)
     with _locked(os.path.dirname(target)):
@@ -64,6 +67,7 @@ def replace_settings_text(path: str, before: str | None, after: str | None) -> N
             raise ChangedMeanwhile(
                 f"{path} has changed after it was read; {UNCHANGED}, run the command again"
             )
+        prepare()
         if after is None:
             os.unlink(target)
         else:
@@ -136,8 +140,9 @@ def make_folders(path: str) -> list[str]:
     made: list[str] = []
     try:
         for folder in missing:
-            os.mkdir(folder)
-            made.append(folder)
+            with contextlib.suppress(FileExistsError):  # another process was faster
+                os.mkdir(folder)
+                made.append(folder)
     except OSError:
         remove_folders(made)
         raise

@@ -55,7 +55,7 @@ def add_lines(text: str, entries: Mapping[str, Mapping[str, Any]], others: Mappi
         edits += _append(text, hooks.node, {event: new[HOOKS][event] for event in added}, style)
         for event in entries:
             if member := hooks.node.member(event):
-                edits += _add_to_list(text, member.node, entries[event], style)
+                edits += _add_to_list(text, member, entries[event], style)
     else:
         created += [(HOOKS,), *((HOOKS, event) for event in entries)]
         missing |= new
@@ -64,7 +64,7 @@ def add_lines(text: str, entries: Mapping[str, Mapping[str, Any]], others: Mappi
 
 
 def _read(text: str) -> Node | None:
-    """Return the value of settings, whose hooks are lists by event, or None for a text without a value."""
+    """Return the value of settings, or None for a text without a value."""
     try:
         root = read_json_text(text)
     except NotJson as error:
@@ -73,14 +73,8 @@ def _read(text: str) -> Node | None:
         return None
     if not isinstance(root.value, dict):
         raise UnsuitableSettings(f"it holds {_kind(root.value)}, expected an object")
-    if hooks := root.member(HOOKS):
-        if not isinstance(hooks.node.value, dict):
-            raise UnsuitableSettings(f'"hooks" is {_kind(hooks.node.value)}, expected an object')
-        for item in hooks.node.items:
-            if not isinstance(item.node.value, list):
-                raise UnsuitableSettings(
-                    f'"{item.key}" is {_kind(item.node.value)}, expected a list of hooks'
-                )
+    if (hooks := root.member(HOOKS)) and not isinstance(hooks.node.value, dict):
+        raise UnsuitableSettings(f'"hooks" is {_kind(hooks.node.value)}, expected an object')
     return root
 
 
@@ -138,9 +132,9 @@ class _Entry:
 
 
 def _entries(node: Node) -> Iterator[_Entry]:
-    for item in node.items:
+    for item in node.items if isinstance(node.value, list) else ():
         group = item.node.member(HOOKS) if isinstance(item.node.value, dict) else None
-        if group and isinstance(group.node.value, list):
+        if group and group.node.items and isinstance(group.node.value, list):
             yield from (_Entry(item, inner) for inner in group.node.items)
         else:
             yield _Entry(item, None)
@@ -160,7 +154,12 @@ def _commands(value: Any) -> Iterator[str]:
             yield " ".join([shlex.quote(value[key]), *map(shlex.quote, words)]) if words else value[key]
 
 
-def _add_to_list(text: str, node: Node, entry: Mapping[str, Any], style: TextStyle) -> list[Edit]:
+def _add_to_list(text: str, member: Item, entry: Mapping[str, Any], style: TextStyle) -> list[Edit]:
+    node = member.node
+    if not isinstance(node.value, list):
+        raise UnsuitableSettings(
+            f'"{member.key}" in "hooks" is {_kind(node.value)}, expected a list of hooks'
+        )
     ours = [each for each in _entries(node) if _runs_turngate(each.node.value)]
     if not ours:
         return append_items(text, node, [(None, entry)], style)

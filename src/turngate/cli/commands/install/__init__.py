@@ -32,7 +32,6 @@ from turngate.hosts.settings_file import (
     replace_settings_text,
 )
 from turngate.hosts.settings_text import UnsuitableSettings
-from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.folder import state_folder
 
 MAX_ATTEMPTS = 20  # with --yes, if other processes change the file again and again
@@ -136,24 +135,27 @@ def _show_and_ask(place: Place, change: Change, options: argparse.Namespace, que
 def _write(place: Place, change: Change, record_file: str) -> bool:
     """Write the settings, and before them what is needed to undo it. Report an error, and leave nothing behind."""
     folders: list[str] = []
+
+    def keep_record() -> None:
+        if record := change.record:
+            made = (*record.folders, *folders)
+            kept = InstallRecord(record.before, record.after, record.created, made)
+            write_record(record_file, kept, place.path)
+
     try:
-        folders = make_folders(place.path)
-        if change.record:
-            _write_record(record_file, change.record, folders, place.path)
-        replace_settings_text(place.path, change.before, change.after)
+        folders += make_folders(place.path)
+        replace_settings_text(place.path, change.before, change.after, prepare=keep_record)
     except (OSError, UsageError) as error:
         remove_folders(folders)
         if not isinstance(error, OSError):
             raise
-        print(f"turngate: {place.shown} cannot be written: {error.strerror}; {UNCHANGED}", file=sys.stderr)
+        _report(record_file if error.filename == record_file else place.shown, error)
         return False
     return True
 
 
-def _write_record(path: str, record: InstallRecord, folders: list[str], file: str) -> None:
-    made = (*record.folders, *folders)
-    with os_errors_as_usage_errors(path):
-        write_record(path, InstallRecord(record.before, record.after, record.created, made), file)
+def _report(path: str, error: OSError) -> None:
+    print(f"turngate: {path} cannot be written: {error.strerror}; {UNCHANGED}", file=sys.stderr)
 
 
 # Uninstall
@@ -176,7 +178,7 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
     try:
         replace_settings_text(place.path, change.before, change.after)
     except OSError as error:
-        print(f"turngate: {place.shown} cannot be written: {error.strerror}; {UNCHANGED}", file=sys.stderr)
+        _report(place.shown, error)
         return EXIT_IO_ERROR
     remove_record(record_file)
     if change.after is None and record:
