@@ -11,6 +11,7 @@ from turngate.cli.command_parser import (
     add_command,
     add_project_options,
 )
+from turngate.hosts.all_hosts import HOSTS
 
 
 def add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -20,16 +21,20 @@ def add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:
         summary="say for each hook whether it will run, and prove that gates block",
         description="Say for each hook in one line that it will run, or why it will not or will not do what was meant, and what\n"
         "to do. With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is,\n"
-        "then with a failure that it should find (a failing test, an open checklist item, a dirty tree).",
+        "then with a failure that it should find (a failing test, an open checklist item, a dirty tree).\n"
+        "With --host, examine the settings of another agent program too: is `turngate hook` in them, will it run there\n"
+        "(trust, timeout, program), and which other stop hooks cannot block there. The hooks are those that `turngate\n"
+        "hook` asks: of `.turngate` and `.mux`.",
         examples=(
-            "turngate doctor            every hook of this project, and yours",
-            "turngate doctor --prove    also show that each gate blocks",
-            "turngate doctor --json     one JSON object for programs",
+            "turngate doctor                every hook of this project, and yours",
+            "turngate doctor --prove        also show that each gate blocks",
+            "turngate doctor --host codex   does Codex ask Turngate here, and which of its stop hooks cannot block?",
+            "turngate doctor --json         one JSON object for programs",
         ),
         exit_codes=(
             "0   every hook will run",
             "1   there are problems, but every gate will run and hold",
-            "13  a gate will not run or not hold, did not block with --prove, or could not be loaded",
+            "13  a gate will not run or not hold, did not block with --prove, could not be loaded, or HOST does not ask it",
             EXIT_USAGE,
             EXIT_INTERNAL,
             EXIT_OUTPUT,
@@ -38,4 +43,7 @@ def add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     add_project_options(parser)
     parser.add_argument("--prove", action="store_true", help="try each gate in a copy of the project")
+    parser.add_argument(
+        "--host", choices=list(HOSTS), metavar="HOST", help=f"examine this agent program: {', '.join(HOSTS)}"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -128,7 +128,7 @@ def _diagnose_hook(
         *(_of_problem(problem, is_gate=gate) for problem in problems),
         *_of_last_run(facts, settings),
     )
-    return HookDiagnosis(facts, gate, _worst_first(findings), subject)
+    return HookDiagnosis(facts, gate, worst_first(findings), subject)
 
 
 def is_gate(rule: Rule, settings: Settings) -> bool:
@@ -141,7 +141,7 @@ def position(rule: Rule) -> str:
     return f"{rule.event}{rule.index or ''}"
 
 
-def _worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Sort the findings. Two sources can report the same thing."""
     unique = dict.fromkeys(findings)
     return tuple(

@@ -11,7 +11,16 @@ import sys
 from collections.abc import Iterable
 
 from turngate.agent.tools import TOOLS
-from turngate.cli.commands.doctor_format import print_diagnosis, print_proof, report_json, summary
+from turngate.cli.commands.doctor_format import (
+    host_json,
+    host_summary,
+    print_diagnosis,
+    print_facts,
+    print_host,
+    print_proof,
+    report_json,
+    summary,
+)
 from turngate.cli.git_ignore import unignored_local_settings
 from turngate.cli.hook_review.entries import what_to_do
 from turngate.cli.hook_review.history import Histories
@@ -20,35 +29,45 @@ from turngate.cli.progress import ProgressLine, show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.signals import restore_handlers, run_until_signal
 from turngate.cli.terminal.format import format_waiting
+from turngate.core.dialect import HOST
 from turngate.core.hooks import label
 from turngate.core.settings import Settings
 from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastRun, diagnose
 from turngate.doctor.environment import Fact, inspect_turngate
+from turngate.doctor.host_diagnosis import HostDiagnosis, diagnose_host, with_host_events
 from turngate.doctor.problems import find_problems
 from turngate.doctor.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
 from turngate.doctor.review import ReviewedSettings, review_settings
 from turngate.filesystem.project_copy import ProjectCopy, ProjectTooLarge, copy_project
+from turngate.hosts.all_hosts import HOSTS
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import state_folder
 from turngate.subagents.agent_types import load_agent_types
 
 
 def run(options: argparse.Namespace) -> int:
-    project = project_folder(options.project, options.dialect)
+    dialect = HOST.name if options.host else options.dialect
+    project = project_folder(options.project, dialect)
     with show_if_slow("examining the hooks"):
         reviewed = review_settings(
             project,
-            dialect=options.dialect,
+            dialect=dialect,
             plugin_dirs=plugin_folders(options.plugin_dir),
             extra=options.settings,
         )
         settings = reviewed.settings
         diagnosis = _diagnose(reviewed, project)
         facts = inspect_turngate(state_folder(), settings.environ_of_models(os.environ))
+        host = diagnose_host(HOSTS[options.host], settings, project, os.environ) if options.host else None
+        if host:
+            diagnosis = with_host_events(diagnosis, host.host)
     if not options.json:
         if note := search_note(project, options.project):
             print(note)
-        print_diagnosis(diagnosis, facts)
+        print_facts([*facts, *(host.facts if host else ())])
+        if host:
+            print_host(host)
+        print_diagnosis(diagnosis)
     proofs: dict[int, Proof] = {}
     try:
         for hook in diagnosis.hooks if options.prove else ():
@@ -63,10 +82,13 @@ def run(options: argparse.Namespace) -> int:
         )
         return 128 + interrupted.number
     if options.json:
-        print(json.dumps(report_json(diagnosis, facts, proofs, project), indent=2))
+        report = report_json(diagnosis, facts, proofs, project)
+        print(json.dumps({**report, "host": host_json(host)} if host else report, indent=2))
     else:
+        if host:
+            print(host_summary(host))
         print(summary(diagnosis, proofs.values()))
-    return _exit_code(diagnosis, facts, settings, proofs.values())
+    return max(_exit_code(diagnosis, facts, settings, proofs.values()), _exit_code_of_host(host))
 
 
 def _diagnose(reviewed: ReviewedSettings, project: str) -> Diagnosis:
@@ -121,6 +143,14 @@ def _exit_code(
         or any(fact.is_problem for fact in facts)
     )
     return EXIT_PROBLEMS if has_problem else EXIT_ALLOWED
+
+
+def _exit_code_of_host(host: HostDiagnosis | None) -> int:
+    if host is None:
+        return EXIT_ALLOWED
+    if host.fails_to_hold:
+        return EXIT_NOT_ENFORCED
+    return EXIT_PROBLEMS if host.has_problem else EXIT_ALLOWED
 
 
 # Proofs

@@ -1,0 +1,196 @@
+"""Whether the line `turngate hook` in the settings of a host will run, and whether its answer comes in time."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+
+from turngate.core.frozen import frozen
+from turngate.doctor.diagnosis import Finding
+from turngate.doctor.host_files import HostHook
+from turngate.hosts.base import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host
+from turngate.hosts.hook_command import hook_command
+
+START_TIMEOUT_S = 60.0
+MAX_SECONDS = 10_000  # a larger timeout in seconds is meant as milliseconds
+_GUARDED = re.compile(r"\s*(?:if\s+)?command\s+-v\s+(?P<word>\S+)")
+# Types of hooks that a host runs at a stop, and whether `async` is an option of it: such a hook cannot block.
+STOP_TYPES: Mapping[str, tuple[str, ...]] = {
+    "claude": ("command", "prompt", "agent", "http", "mcp_tool"),
+    "codex": ("command", "mcp_tool"),
+    "gemini": ("command",),
+    "qwen": ("command", "http", "prompt"),
+    "copilot": ("command", "http"),
+    "cursor": ("command", "prompt"),
+    "droid": ("command",),
+}
+HAS_ASYNC = ("claude", "codex", "qwen")
+
+
+@frozen
+class SlowHook:
+    """The hook of Turngate that may take longest at a stop."""
+
+    name: str
+    seconds: float
+
+
+def check_line(
+    hook: HostHook, host: Host, others: Sequence[HostHook], slow: SlowHook | None, path: str | None
+) -> Iterator[Finding]:
+    """Yield what is wrong with a line of Turngate; `others` are those of the same event, `path` the variable PATH."""
+    yield from check_type(hook, host)
+    yield from _check_program(hook, path)
+    yield from _check_timeout(hook, host, slow)
+    if others:
+        places = ", ".join(f"{other.position} in {other.file.name}" for other in others)
+        message = f"Turngate runs twice: it is in {places} too"
+        yield Finding("will run, but", "warning", message, _how_to_remove(hook, host))
+    yield from _check_form(hook)
+
+
+def check_type(hook: HostHook, host: Host) -> Iterator[Finding]:
+    kind = hook.entry.get("type", "command" if not hook.in_group else None)
+    if kind is None:
+        yield Finding(
+            "will NOT run", "error", f"has no `type`, so {host.title} rejects it", 'add "type": "command"'
+        )
+    elif kind not in STOP_TYPES[host.name]:
+        message = f"has the type {kind!r}, which {host.title} does not run at a stop"
+        hint = f"{host.title} runs {', '.join(STOP_TYPES[host.name])}"
+        yield Finding("will NOT run", "error", message, hint)
+    if hook.entry.get("async") is True and host.name in HAS_ASYNC:
+        message = f"`async` is true, and {host.title} does not wait for the answer of such a hook"
+        yield Finding("will NOT hold", "error", message, "remove `async`")
+
+
+def _how_to_remove(hook: HostHook, host: Host) -> str:
+    if hook.file.owner is not host:
+        return f"`turngate uninstall {host.name}` removes that of {host.title}: this file covers both"
+    return f"`turngate uninstall {host.name} --{hook.file.level}` removes one of them"
+
+
+# The program
+
+
+def _check_program(hook: HostHook, path: str | None) -> Iterator[Finding]:
+    guard = _GUARDED.match(hook.command)
+    words = _program_words(hook.command)
+    if not words:
+        return
+    program = _unquote(guard["word"]) if guard else words[0]
+    if not os.path.isabs(program):
+        if shutil.which(program, path=path) is None:
+            yield _not_found(f"`{program}` is not on PATH", is_guarded=guard is not None)
+    elif not os.path.exists(program):
+        yield _not_found(f"{program} does not exist", is_guarded=guard is not None)
+    elif not os.access(program, os.X_OK):
+        yield _not_found(f"{program} is not executable", is_guarded=guard is not None)
+    elif hook.file.level == "user" and (why := _why_not_started(words)):
+        yield _not_found(f"{program} cannot be started: {why}", is_guarded=guard is not None)
+
+
+def _not_found(problem: str, *, is_guarded: bool) -> Finding:
+    then = "the line only says so, and the agent may stop" if is_guarded else "the hook fails at every stop"
+    hint = "install Turngate there, or run `turngate install` again"
+    return Finding("will NOT hold" if is_guarded else "will NOT run", "error", f"{problem}: {then}", hint)
+
+
+def _program_words(command: str) -> list[str]:
+    """Return the words before `hook` of the command that runs Turngate."""
+    guard = _GUARDED.match(command)
+    rest = re.split(r"&&|;\s*then", command, maxsplit=1)[-1] if guard else command
+    try:
+        words = shlex.split(rest)
+    except ValueError:
+        return []
+    words = words[: words.index("hook")] if "hook" in words else []
+    while words and (words[0] in ("exec", "env") or "=" in words[0]):
+        del words[0]
+    return words
+
+
+def _unquote(word: str) -> str:
+    try:
+        return shlex.split(word)[0]
+    except (ValueError, IndexError):
+        return word
+
+
+def _why_not_started(words: list[str]) -> str | None:
+    """Start a program of the user's own settings with `--version`; its Python may be gone."""
+    try:
+        ended = subprocess.run(  # noqa: S603 - Turngate, as the user has installed it
+            [*words, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=START_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {START_TIMEOUT_S:g} s"
+    except OSError as error:
+        return str(error.strerror)
+    return f"exit code {ended.returncode}" if ended.returncode else None
+
+
+# The timeout
+
+
+def _check_timeout(hook: HostHook, host: Host, slow: SlowHook | None) -> Iterator[Finding]:
+    key, in_ms = _timeout_key(hook), host.timeout_unit == "ms"
+    value = hook.entry.get(key)
+    wanted = INSTALLED_TIMEOUT_S * (1000 if in_ms else 1)
+    hint = f'write "{key}": {wanted}'
+    if value is None:
+        seconds, text = host.default_timeout_s, "it has no timeout, and the default"
+    elif type(value) not in (int, float) or value <= 0:
+        yield Finding("will run, but", "warning", f"{key}: is {value!r}, expected a positive number", hint)
+        return
+    else:
+        seconds, text = _seconds(value, host), "its timeout"
+    if in_ms and seconds is not None and seconds < 1:
+        message = (
+            f"{key}: is {value}, which {host.title} reads as milliseconds: it is ended before it answers"
+        )
+        yield Finding("will NOT hold", "error", message, hint)
+    elif not in_ms and seconds is not None and seconds >= MAX_SECONDS:
+        yield Finding("will run, but", "warning", f"{key}: is {value}, which is read as seconds", hint)
+    elif seconds is not None and slow and seconds < min(slow.seconds, OWN_TIMEOUT_S):
+        message = (
+            f"{text} is {seconds:g} s, and the hook {slow.name} may take {slow.seconds:g} s: "
+            f"{host.title} then ends it, and the agent may stop"
+        )
+        yield Finding("will run, but", "warning", message, hint)
+
+
+def _timeout_key(hook: HostHook) -> str:
+    own = hook.file.owner.timeout_key
+    return "timeout" if own not in hook.entry and "timeout" in hook.entry else own
+
+
+def _seconds(value: float, host: Host) -> float:
+    """Qwen Code reads 1000 and more as milliseconds, as its earlier versions did."""
+    in_ms = host.timeout_unit == "ms" or (host.name == "qwen" and value >= 1000)
+    return value / 1000 if in_ms else value
+
+
+# The form
+
+
+def _check_form(hook: HostHook) -> Iterator[Finding]:
+    """Note a guarded line that differs from the one that this version would write."""
+    owner, event = hook.file.owner, hook.our_event
+    if hook.file.level != "project" or event is None or not _GUARDED.match(hook.command):
+        return
+    if hook.command != hook_command(owner, "project", event, "turngate"):
+        hint = f"`turngate install {owner.name} --project` updates it"
+        yield Finding("will run", "note", "it is not the line that this version of Turngate installs", hint)
+
+
+def missing_events(host: Host, hooks: Sequence[HostHook]) -> list[str]:
+    """Return the names of the events of the host that have no line."""
+    present = {hook.our_event for hook in hooks}
+    return [name for ours, name in host.events.items() if ours not in present]
