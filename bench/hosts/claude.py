@@ -59,6 +59,7 @@ def environment(room: Room, model: Model) -> Mapping[str, str]:
         "ANTHROPIC_API_KEY": KEY,
         "ANTHROPIC_MODEL": MODEL,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
         "DISABLE_AUTOUPDATER": "1",
         "DISABLE_TELEMETRY": "1",
         "DISABLE_ERROR_REPORTING": "1",
