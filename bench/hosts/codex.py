@@ -42,6 +42,8 @@ def serve(script: Script) -> AbstractContextManager[Model]:
 
 
 def who(body: Json) -> str:
+    if not body["tools"]:  # it asks for a title
+        return "other"
     return "sub" if is_subagent(heard(body)) else "main"
 
 
@@ -107,6 +109,7 @@ CODEX = Program(
     tool={"name": "exec_command", "input": {"cmd": TASK}},
     subagent=[{"tools": [SPAWN]}, wait_for_subagent],
     heard=heard,
+    tries=("raw.githubusercontent.com:443",),  # tips, in a terminal
     expected={"a subagent that is blocked once": {"requests": 3}},  # it waits with a call of its own
     transcript=transcript,
     keeps=keeps,

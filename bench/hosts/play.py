@@ -34,7 +34,8 @@ def play(program: Program, binary: Path, scenario: Scenario) -> Row:
         program.write_settings(room, model)
         install_recorder(room)
         write_gates(room, scenario, environment)
-        program.write_hooks(room, "turngate hook")
+        installer = str(room.user_program) if scenario.level == "user" else "turngate"
+        turngate([installer, "install", program.name, f"--{scenario.level}", "--yes"], room, environment)
         scenario.prepare(room)
         ended = start(program, binary, scenario, room, environment)
         seen = look(program, scenario, room, model, ended)
@@ -63,11 +64,14 @@ def write_gates(room: Room, scenario: Scenario, environment: Mapping[str, str]) 
         for event, command in scenario.gates.items()
     }
     room.write("project/.turngate/settings.json", {"hooks": hooks})
-    if not scenario.approved:
-        return
-    approved = run(["turngate", "hooks", "approve", "--all", "--yes"], room, environment)
-    if approved.code:
-        raise RuntimeError(f"the gates could not be approved: {approved.stdout}{approved.stderr}")
+    if scenario.approved:
+        turngate(["turngate", "hooks", "approve", "--all", "--yes"], room, environment)
+
+
+def turngate(words: Sequence[str], room: Room, environment: Mapping[str, str]) -> None:
+    done = run(words, room, environment)
+    if done.code:
+        raise RuntimeError(f"exit code {done.code} of {' '.join(words)}: {done.stdout}{done.stderr}")
 
 
 def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: Ended) -> dict[str, Any]:
@@ -84,8 +88,8 @@ def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: 
     }
     if kept := [json.loads(file.read_text()) for file in sorted(room.home.glob("hook-*"))]:
         seen["lost_fields"] = lost_fields(asked, kept)
-    if room.tried:
-        seen["outside"] = sorted(set(room.tried))
+    if outside := sorted({*room.tried} - {*program.tries}):
+        seen["outside"] = outside
     if room.own_hook_runs.exists():
         seen["own_hook"] = len(room.own_hook_runs.read_text().splitlines())
     if scenario.notice:

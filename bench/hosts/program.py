@@ -45,6 +45,7 @@ class Program:
     heard: Callable[[Json], list[str]]  # a request: the texts that its user messages hold
     stop_event: str = "Stop"  # in the hook's input
     notice: str = "nowhere"  # where the headless output shows what a hook reports: stdout, stderr, nowhere
+    tries: Sequence[str] = ()  # what it tries to reach beyond loopback, in vain, and no setting prevents
     expected: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # scenario: what differs here
     transcript: Callable[[Room], str | None] = lambda _room: None  # the lines of JSON of the conversation
     keeps: Callable[[Json], bool] = lambda _line: True  # a line of it that is recorded

@@ -38,6 +38,11 @@ class Room:
         return self.root / "bin"
 
     @property
+    def user_program(self) -> Path:
+        """Return the link to Turngate in the folder of the user, whose path `install --user` writes."""
+        return self.home / ".local" / "bin" / "turngate"
+
+    @property
     def records(self) -> Path:
         return self.root / "records"
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench.hosts.program import Program, Reply, Script
 from bench.hosts.room import Room
@@ -48,6 +48,7 @@ class Scenario:
     notice: str | None = None  # that the user has to see
     prepare: Callable[[Room], None] = lambda _room: None  # after everything else is in place
     applies: Callable[[Program], bool] = lambda _program: True
+    level: Literal["user", "project"] = "project"  # where Turngate is installed
     approved: bool = True  # a person has approved the gates
     arguments: Callable[[Sequence[str]], Sequence[str]] = lambda words: words  # of the program
     in_terminal: bool = False  # instead of headless, until the notice is displayed
@@ -58,15 +59,17 @@ def work(program: Program) -> Reply:
 
 
 def install_recorder(room: Room) -> None:
-    real = Path(sys.executable).parent / "turngate"
+    room.user_program.parent.mkdir(parents=True)
+    room.user_program.symlink_to(Path(sys.executable).parent / "turngate")
     file = room.bin / "turngate"
-    file.write_text(RECORDER.format(turngate=real, records=room.records))
+    file.write_text(RECORDER.format(turngate=room.user_program, records=room.records))
     file.chmod(0o755)
 
 
 def remove_turngate(room: Room) -> None:
-    """Leave a program that is not there in the place of Turngate."""
+    """Leave the line in the settings, and nothing that it could start."""
     (room.bin / "turngate").unlink()
+    room.user_program.unlink()
 
 
 def add_own_hook(room: Room) -> None:
@@ -118,6 +121,21 @@ SCENARIOS = (
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 1, "stops": 0, "sent_back": 0, "code": 0},
         notice="not checked",
+        prepare=remove_turngate,
+    ),
+    Scenario(
+        name="a gate that fails once, Turngate installed for the user",
+        gates={"Stop": NEEDS_WORK},
+        script=lambda program: {"main": ["I am done.", work(program), "Now I am done."]},
+        expected={"requests": 3, "sent_back": 1, "code": 0},
+        level="user",
+    ),
+    Scenario(
+        name="Turngate was installed for the user and is missing",
+        gates={"Stop": ALWAYS_FAILS},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"requests": 1, "sent_back": 0, "code": 0},
+        level="user",
         prepare=remove_turngate,
     ),
     Scenario(
