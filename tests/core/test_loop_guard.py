@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import run, settings
-from turngate.core.decisions import Advise, Block, Halt
+from turngate.core.decisions import UNCHANGED_RESULT, Advise, Block, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.settings import Settings
@@ -96,6 +96,13 @@ def test_limit_zero_means_no_continuation() -> None:
     step = guard(limit=0).after(refuse())
     assert isinstance(step, EndTurn)
     assert step.ended_by == "capped"
+
+
+def test_a_gate_that_says_that_nothing_has_changed_repeats_its_block() -> None:
+    state = go_on(guard(replace(TURNGATE, stall_after=1)), refuse("more"))
+    step = state.after(refuse(f"more\n\n{UNCHANGED_RESULT}"))
+    assert isinstance(step, EndTurn)
+    assert step.ended_by == "stalled"
 
 
 @pytest.mark.req("X-08")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.gates.cases.checklist import CASES, OPEN, OPEN_REASON
 from tests.support.gates import GateCase, answer_with_shell, blocked, check_case, claude_input
-from turngate.gates.runner import UNCHANGED
+from turngate.core.decisions import UNCHANGED_RESULT
 
 
 @pytest.mark.req("T-6")
@@ -19,6 +19,6 @@ def test_a_checklist_that_has_not_changed_is_reported_as_unchanged(project: Path
     (project / "TODO.md").write_text(OPEN)
     words, fields = ("checklist", "TODO.md"), claude_input(project)
     assert answer_with_shell(words, fields, project) == blocked(OPEN_REASON)
-    assert answer_with_shell(words, fields, project) == blocked(f"{OPEN_REASON}\n\n{UNCHANGED}")
+    assert answer_with_shell(words, fields, project) == blocked(f"{OPEN_REASON}\n\n{UNCHANGED_RESULT}")
     (project / "TODO.md").write_text(OPEN.replace("[ ]", "[x]"))
     assert answer_with_shell(words, fields, project) == {}

@@ -7,7 +7,7 @@ import pytest
 from tests.gates.cases.evidence import CASES, NOTHING, ends
 from tests.support.gates import GateCase, answer_with_shell, blocked, check_case, claude_input
 from tests.support.transcripts import talk
-from turngate.gates.runner import UNCHANGED
+from turngate.core.decisions import UNCHANGED_RESULT
 
 
 @pytest.mark.req("T-2")
@@ -19,5 +19,5 @@ def test_the_evidence(case: GateCase, project: Path) -> None:
 def test_a_claim_that_is_repeated_is_reported_as_unchanged(project: Path) -> None:
     fields = claude_input(project, **ends(talk())(project))
     assert answer_with_shell(("evidence",), fields, project) == NOTHING
-    again = blocked(f"{NOTHING['reason']}\n\n{UNCHANGED}")
+    again = blocked(f"{NOTHING['reason']}\n\n{UNCHANGED_RESULT}")
     assert answer_with_shell(("evidence",), fields, project) == again

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.gates import answer_with_shell, claude_input
 from tests.support.git_projects import make_repository
-from turngate.gates.runner import UNCHANGED
+from turngate.core.decisions import UNCHANGED_RESULT
 
 
 def test_a_failing_command_blocks_with_its_output_and_says_when_nothing_has_changed(
@@ -17,7 +17,7 @@ def test_a_failing_command_blocks_with_its_output_and_says_when_nothing_has_chan
     fields = claude_input(project)
     reason = "`echo one; echo two >&2; exit 7`: exit code 7\none\ntwo"
     assert answer_with_shell(words, fields, project) == {"decision": "block", "reason": reason}
-    again = {"decision": "block", "reason": f"{reason}\n\n{UNCHANGED}"}
+    again = {"decision": "block", "reason": f"{reason}\n\n{UNCHANGED_RESULT}"}
     assert answer_with_shell(words, fields, project) == again
 
 
@@ -52,7 +52,7 @@ def test_a_gate_that_blocks_because_it_could_not_run_says_when_that_is_repeated(
     words = ("todos", "--strict")
     fields = claude_input(project, transcript_path=str(project / "none.jsonl"))
     first, second = (answer_with_shell(words, fields, project)["reason"] for _ in range(2))
-    assert second == f"{first}\n\n{UNCHANGED}"
+    assert second == f"{first}\n\n{UNCHANGED_RESULT}"
 
 
 def test_a_report_that_a_command_writes_does_not_make_it_run_again(project: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.gates.cases.todos import CASES, OPEN_TWO, OPEN_TWO_REASON
 from tests.support.gates import GateCase, answer_with_shell, blocked, check_case, claude_input
 from tests.support.transcripts import talk
-from turngate.gates.runner import UNCHANGED
+from turngate.core.decisions import UNCHANGED_RESULT
 
 
 @pytest.mark.req("T-6")
@@ -21,7 +21,7 @@ def test_a_list_that_has_not_changed_is_reported_as_unchanged(project: Path) -> 
     fields = claude_input(project)
     assert answer_with_shell(("todos",), fields, project) == blocked(OPEN_TWO_REASON)
     again = answer_with_shell(("todos",), {**fields, "stop_hook_active": True}, project)
-    assert again == blocked(f"{OPEN_TWO_REASON}\n\n{UNCHANGED}")
+    assert again == blocked(f"{OPEN_TWO_REASON}\n\n{UNCHANGED_RESULT}")
 
 
 def test_the_list_is_found_at_the_beginning_of_100_mb(project: Path) -> None:

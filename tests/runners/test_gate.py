@@ -12,7 +12,7 @@ import pytest
 from tests.support.builders import rule, settings, stop_event, subagent_stop, world
 from tests.support.gates import ELSEWHERE, OtherShell
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.core.decisions import Allow, Block, Decision, Fault, Halt
+from turngate.core.decisions import UNCHANGED_RESULT, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events import Event, SessionStart, SubagentStart
 from turngate.core.hook_run import HookRun
@@ -31,7 +31,6 @@ from turngate.gates.base import (
     Passed,
     WaitForUser,
 )
-from turngate.gates.runner import UNCHANGED
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import World
 from turngate.shells.local import LocalShell
@@ -248,7 +247,7 @@ def test_sessions_and_agents_of_one_project_do_not_share_what_a_gate_remembers(p
     ]
     reasons = [run_of(hook, project, event).decision for event in events]
     first = Block("`echo no; exit 1`: exit code 1\nno")
-    assert reasons == [first, Block(f"{first.reason}\n\n{UNCHANGED}"), first, first]
+    assert reasons == [first, Block(f"{first.reason}\n\n{UNCHANGED_RESULT}"), first, first]
 
 
 def test_stops_without_a_session_remember_nothing(project: Path) -> None:

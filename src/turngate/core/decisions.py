@@ -8,6 +8,10 @@ from turngate.core.text import describe, replace_surrogates
 
 FaultKind = Literal["failed", "timeout", "skipped"]
 EXPECTED_CONTINUATIONS = "a whole number, 1 or more"
+# The end of the reason of a gate that blocks again for the same reason.
+UNCHANGED_RESULT = (
+    "This is the same result as at the last stop: nothing that this gate checks has changed since."
+)
 
 
 def is_continuations(value: Any) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import assert_never
 
 from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
-from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
+from turngate.core.decisions import UNCHANGED_RESULT, Advise, Allow, Block, Fault, Halt
 from turngate.core.dialect import Dialect
 from turngate.core.frozen import frozen
 from turngate.core.hints import run_hint
@@ -117,7 +117,8 @@ def stops_sequence(run: HookRun, dialect: Dialect) -> bool:
 
 def block_signature(verdict: Continue, dialect: Dialect) -> tuple[tuple[str, str], ...]:
     """Return which hooks block and why, in a form that can be compared with the next block."""
-    return tuple(sorted((label(run.rule.hook), _reason(run)) for run in _blocking_gates(verdict, dialect)))
+    blocks = ((label(run.rule.hook), _reason(run)) for run in _blocking_gates(verdict, dialect))
+    return tuple(sorted((hook, reason.removesuffix(f"\n\n{UNCHANGED_RESULT}")) for hook, reason in blocks))
 
 
 def blocking_hooks(verdict: Verdict, dialect: Dialect) -> list[str]:

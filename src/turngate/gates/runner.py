@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from turngate.core.decisions import UNCHANGED_RESULT
 from turngate.core.events import StopEvent
 from turngate.core.hooks import CommandHook
 from turngate.core.text import describe_exception
@@ -28,7 +29,6 @@ from turngate.gates.tree import GIT, tracked_fingerprint, tree_fingerprint
 from turngate.ports import Shell
 
 MAX_PASSED = 8  # trees of a session that are not checked again
-UNCHANGED = "This is the same result as at the last stop: nothing that this gate checks has changed since."
 STILL = "This is the same result as at the last stop, although files have changed since."
 
 
@@ -99,13 +99,13 @@ async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
         reused = _reusable(before, is_idle=activity is not None and activity == state.activity)
         if reused is not None:
             state.holds = True
-            return _with_note_on_repetition(reused, before, UNCHANGED)
+            return _with_note_on_repetition(reused, before, UNCHANGED_RESULT)
     if fingerprint is not None and fingerprint in state.passed:  # back at a tree that has passed before
         note_before = state.passed[fingerprint]
         return _keep(
             state, fingerprint, activity, Passed(note_before if isinstance(note_before, str) else None)
         )
-    note = STILL if fingerprint != state.fingerprint else UNCHANGED
+    note = STILL if fingerprint != state.fingerprint else UNCHANGED_RESULT
     tracked = await tracked_fingerprint(context.commands) if fingerprint else None
     result = await _check(gate, context)
     _keep(state, fingerprint, activity, result)
