@@ -1,0 +1,72 @@
+"""`turngate hook` with the input of each host: what the process prints for every kind of verdict."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hosts.recordings import recorded
+from tests.hosts.test_fields import CURSOR_STOP, DROID_STOP
+from tests.support.builders import stop_hooks, write_settings
+from tests.support.cli import turngate
+from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.base import HostAnswer
+
+INPUTS: dict[str, dict[str, Any]] = {
+    **{name: recorded(name, "Stop") for name in ("claude", "codex", "qwen", "copilot")},
+    "gemini": recorded("gemini", "AfterAgent"),
+    "cursor": CURSOR_STOP,
+    "droid": {**DROID_STOP, "stopHookActive": False},
+}
+BLOCKS = "echo 'prüfe 日本' >&2; exit 2"
+BLOCK = HostAnswer(decision="block", reason="prüfe 日本")
+CAPPED = HostAnswer(
+    decision="allow",
+    notices=(
+        f'Turn ended after 1 continuation (the limit). Still blocked by: "{BLOCKS}".',
+        "the last reason: prüfe 日本",
+    ),
+)
+FAILED = (
+    'hook "echo broken >&2; exit 1" failed and was NOT enforced: exit code 1: broken '
+    "(to block, a hook exits with code 2 and prints the reason on stderr)"
+)
+COULD_NOT_RUN = (
+    'hook "turngate gate -- no-such-program" failed and was NOT enforced: exit code 127: '
+    "could not be started: no-such-program: No such file or directory"
+)
+# Hook: the answers to the stops of one turn. The agent calls no tool in between.
+VERDICTS: dict[str, list[HostAnswer]] = {
+    "exit 0": [HostAnswer(decision="allow")],
+    BLOCKS: [BLOCK, CAPPED],
+    """echo '{"continue": false, "stopReason": "enough"}'""": [HostAnswer(decision="halt", reason="enough")],
+    "echo broken >&2; exit 1": [HostAnswer(decision="allow", notices=(FAILED,))],
+    "turngate gate -- no-such-program": [HostAnswer(decision="allow", notices=(COULD_NOT_RUN,))],
+}
+AGAIN = {"stop_hook_active": True, "stopHookActive": True, "loop_count": 1}
+
+
+def later(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the input of the next stop of the same turn."""
+    return {name: AGAIN.get(name, value) for name, value in fields.items()}
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_the_process_prints_the_answer_of_the_host_for_every_verdict(
+    name: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURNGATE_TRUST", "1")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(project)
+    folder = {"workspace_roots": [str(project)]} if name == "cursor" else {"cwd": str(project)}
+    fields = {**INPUTS[name], **folder}
+    for command, answers in VERDICTS.items():
+        write_settings(project, "turngate", {**stop_hooks(command), "turngate": {"limit": 1}})
+        for count, answer in enumerate(answers):
+            given = later(fields) if count else fields
+            printed = turngate("hook", stdin=json.dumps(given))
+            expected = HOSTS[name].write_answer(answer).stdout
+            assert printed == (0, f"{expected}\n" if expected else "", ""), command
