@@ -4,7 +4,7 @@ import asyncio
 import os
 import platform
 
-from bench import gates, hooks, live, prompts, resume, sessions, startup, subagents
+from bench import gates, hook_command, hooks, live, prompts, resume, sessions, startup, subagents
 from bench.measure import show
 
 HOOK_BENCHMARKS = (
@@ -30,6 +30,7 @@ def main() -> None:
     show(startup.fire_without_hooks())
     show([startup.load_many_hooks(), startup.review_hooks()])
     show([*gates.cached_answer(), gates.fingerprint()])
+    show(hook_command.hook_of_a_host())
     show(sessions.stop_hook_latency())
     show([sessions.last_assistant_message()])
     show([sessions.concurrent_sessions()])

@@ -23,7 +23,7 @@ FILES_PER_FOLDER = 100
 def cached_answer() -> list[Row]:
     """Compare `turngate gate -- true` with Python's own start, and with a hook of bash and jq."""
     with tempfile.TemporaryDirectory() as folder:
-        project = _repository(folder, 20)
+        project = make_repository(folder, 20)
         script = os.path.join(folder, "turngate")
         with open(script, "w", encoding="utf-8") as file:
             file.write(SCRIPT)
@@ -59,7 +59,7 @@ def cached_answer() -> list[Row]:
 def fingerprint() -> Row:
     """Compare with `git status`; one file is changed and one is new."""
     with tempfile.TemporaryDirectory() as folder:
-        project = _repository(folder, FILES)
+        project = make_repository(folder, FILES)
         for name in ("f0/0.txt", "new.txt"):
             with open(os.path.join(project, name), "w", encoding="utf-8") as file:
                 file.write("changed\n")
@@ -75,7 +75,8 @@ def fingerprint() -> Row:
     return Row(f"fingerprint of {FILES:,} files, second time / git status", a, b, max_ratio=2)
 
 
-def _repository(folder: str, files: int) -> str:
+def make_repository(folder: str, files: int) -> str:
+    """Make a repository with this many files, in folders, all of them committed."""
     project = os.path.join(folder, "project")
     for number in range(files):
         name = os.path.join(project, f"f{number // FILES_PER_FOLDER}", f"{number % FILES_PER_FOLDER}.txt")
