@@ -4,18 +4,18 @@ import pytest
 
 from tests.support.builders import run
 from turngate.core.decisions import Allow, Block, Halt
-from turngate.core.dialect import TURNGATE
+from turngate.core.dialect import HOST, TURNGATE
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard
 from turngate.core.verdict import conclude
 from turngate.hosts.answers import answer_for
 from turngate.hosts.base import HostAnswer
 
-GUARD = LoopGuard(dialect=TURNGATE, limit=1, hard_limit=10)
-CAPPED = LoopGuard(dialect=TURNGATE, limit=1, hard_limit=10, count=1, continuations=1)
+GUARD = LoopGuard(dialect=HOST, limit=1, hard_limit=10)
+CAPPED = LoopGuard(dialect=HOST, limit=1, hard_limit=10, count=1, continuations=1)
 
 
 def step(*decisions: Allow | Block | Halt, guard: LoopGuard = GUARD) -> ContinueTurn | EndTurn:
-    return guard.after(conclude(tuple(run(decision, "pytest") for decision in decisions), TURNGATE))
+    return guard.after(conclude(tuple(run(decision, "pytest") for decision in decisions), HOST))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def step(*decisions: Allow | Block | Halt, guard: LoopGuard = GUARD) -> Continue
             HostAnswer(decision="block", reason="go on", notices=("gets 10", "b")),
         ),
         (
-            ContinueTurn(TURNGATE.prefix + " \n", GUARD),
+            ContinueTurn(" \n", GUARD),
             (),
             HostAnswer(decision="block", reason="A hook blocked the stop without a reason."),
         ),

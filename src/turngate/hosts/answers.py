@@ -27,8 +27,7 @@ def answer_for(step: ContinueTurn | EndTurn, notices: Sequence[str] = ()) -> Hos
 
 
 def _reason(step: ContinueTurn) -> str:
-    """Return the prompt without our heading: the host puts its own before it."""
-    return step.prompt.replace(step.guard.dialect.prefix, "").strip() or NO_REASON
+    return step.prompt.strip() or NO_REASON
 
 
 def _stop_reason(step: EndTurn) -> str:
