@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.transcripts import talk
 from turngate.hosts.all_hosts import HOSTS
-from turngate.transcript.formats import recognise_format, tool_call_position
+from turngate.transcript.formats import MAX_LINE_BYTES, recognise_format, tool_call_position
 
 RECORDED = Path(__file__).parents[1] / "data" / "transcripts"
 RECORDED_BY_HOSTS = Path(__file__).parents[1] / "hosts" / "recorded"
@@ -76,4 +76,12 @@ def test_no_tool_call_and_no_knowledge_are_different(tmp_path: Path) -> None:
     assert tool_call_position(path, marks) == -1
     assert tool_call_position(path, ()) is None
     assert tool_call_position(str(tmp_path / "none"), marks) is None
+    assert tool_call_position("", marks) is None
     assert tool_call_position(talk().runs("ls").write(tmp_path / "t.jsonl"), marks) not in (None, -1)
+
+
+def test_a_line_that_is_too_long_to_be_read_may_be_a_tool_call(tmp_path: Path) -> None:
+    builder = talk().runs("ls")
+    offset = sum(len(line) + 1 for line in builder.lines)
+    path = builder.raw(b'{"text":"' + b"x" * (2 * MAX_LINE_BYTES) + b'"}').says("done").write(tmp_path / "t")
+    assert tool_call_position(path, HOSTS["claude"].tool_call_marks) == offset

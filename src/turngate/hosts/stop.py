@@ -24,7 +24,7 @@ from turngate.hosts.base import Host, HostAnswer
 from turngate.hosts.stop_count import forget_count, read_count, write_count
 from turngate.ports import World
 from turngate.settings.load import has_unloaded_hooks
-from turngate.transcript.tool_calls import tool_call_position
+from turngate.transcript.formats import tool_call_position
 
 NOT_COUNTED = (
     "the agent stops although a hook blocks, because the number of continuations cannot be stored, "

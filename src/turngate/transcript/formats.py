@@ -27,7 +27,7 @@ def _format_of_first(record: dict[str, object]) -> str | None:
     kind = record.get("type")
     if kind in ("session_meta", "response_item") and isinstance(record.get("payload"), dict):
         return CODEX
-    if kind == "session.start" and isinstance(record.get("data"), dict):
+    if isinstance(kind, str) and "." in kind and isinstance(record.get("data"), dict):
         return COPILOT
     return GEMINI if "projectHash" in record and "sessionId" in record else None
 
@@ -46,18 +46,25 @@ def _format_of_messages(file: int) -> str | None:
 
 
 def tool_call_position(path: str, marks: tuple[str, ...]) -> int | None:
-    """Return the offset of the last line with one of the marks; -1: there is none; None: it cannot be known."""
-    if not marks:
+    """Return the offset of the last line with one of the marks; -1: there is none; None: it cannot be known.
+
+    A mark is a part of a line of JSON without blanks. A line that is too long to be read may be a tool call.
+    """
+    if not path or not marks:
         return None
     try:
         file = open_regular_file(path, os.O_RDONLY)
-    except OSError:
+    except (OSError, ValueError):
         return None
     try:
         if recognise_format(file) is None:
             return None
-        needles = both_styles([mark.encode() for mark in marks])
-        return next((offset for offset, _ in lines_backwards(file, needles)), -1)
+        needles = both_styles(mark.encode() for mark in marks)
+        for offset, data in pieces_backwards(file, 0, os.fstat(file).st_size, MAX_LINE_BYTES):
+            first = next((first for first, _ in lines_with(needles, data)), None if data else 0)
+            if first is not None:
+                return offset + first
+        return -1
     finally:
         os.close(file)
 
