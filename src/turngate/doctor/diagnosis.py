@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS
 from turngate.core.frozen import frozen
 from turngate.core.hook_input import read_event
+from turngate.core.hook_line import runs_turngate_hook
 from turngate.core.hooks import identity
 from turngate.core.plan import plan, switched_off_by, without_duplicates
 from turngate.core.reports import Skipped
@@ -38,6 +39,14 @@ class LastRun(NamedTuple):
     outcome: str
     reason: str | None
     seconds: float = 0.0
+
+
+_FOR_ANOTHER_PROGRAM = Finding(
+    "will NOT run",
+    "note",
+    "it is for another agent program, which runs it itself",
+    "`turngate doctor --host HOST` says whether it will run there",
+)
 
 
 @frozen
@@ -118,6 +127,8 @@ def _diagnose_hook(
     project: str,
     agent_types: tuple[str, ...],
 ) -> HookDiagnosis:
+    if runs_turngate_hook(facts.rule.hook):
+        return HookDiagnosis(facts, False, (_FOR_ANOTHER_PROGRAM,))
     rule, gate = facts.rule, is_gate(facts.rule, settings)
     subject = next(sample_subjects(rule, agent_types), None)
     has_error = any(problem.severity == "error" for problem in problems)

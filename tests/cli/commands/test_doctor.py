@@ -155,6 +155,22 @@ def test_a_hook_that_is_switched_off_by_itself(project: Path, capsys: pytest.Cap
     )
 
 
+def test_the_line_of_another_agent_program_does_not_run_here_on_purpose(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "claude", stop_hooks("turngate hook"))
+    code = main(["doctor", "--project", str(project)])
+    lines = capsys.readouterr().out.splitlines()
+    assert (code, lines[-3:]) == (
+        0,
+        [
+            '  will NOT run   Stop[0].hooks[0] "turngate hook": it is for another agent program, which runs it itself',
+            "    → `turngate doctor --host HOST` says whether it will run there",
+            "1 hook, 0 will run",
+        ],
+    )
+
+
 def test_hooks_that_a_setting_switches_off(
     project: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
