@@ -149,6 +149,16 @@ SCENARIOS = (
         applies=lambda program: bool(program.subagent),
     ),
     Scenario(
+        name="a subagent that is always blocked, with work in between",
+        gates={"SubagentStop": ALWAYS_FAILS},
+        script=lambda program: {
+            "main": [*program.subagent, "I am done."],
+            "sub": ["I am done.", *([work(program), "Still done."] * 20)],
+        },
+        expected={"requests": 2, "subagent": 7, "stops": 4, "sent_back": 3, "code": 0},
+        applies=lambda program: bool(program.subagent),
+    ),
+    Scenario(
         name="a gate that is not approved",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda _program: {"main": ["I am done."]},

@@ -102,6 +102,25 @@ def test_the_recorded_input_of_a_program_is_our_event(path: Path) -> None:
     assert (read_event(event, known, cwd="") if event else None) == expected
 
 
+@pytest.mark.parametrize(
+    ("agent", "named"),
+    [
+        ("explore-1", "subagents/s/agent-explore-1.jsonl"),
+        ("explore-2", "chats/s.jsonl"),
+        ("../x", "chats/s.jsonl"),
+    ],
+)
+def test_a_subagent_of_qwen_has_its_own_transcript_if_there_is_one(
+    tmp_path: Path, agent: str, named: str
+) -> None:
+    (tmp_path / "subagents" / "s").mkdir(parents=True)
+    (tmp_path / "subagents" / "s" / "agent-explore-1.jsonl").touch()
+    main = str(tmp_path / "chats" / "s.jsonl")
+    fields = {**recorded("qwen", "SubagentStop"), "transcript_path": main, "agent_transcript_path": main}
+    known = normalise({**fields, "agent_id": agent})
+    assert (known["transcript_path"], known["agent_transcript_path"]) == (main, str(tmp_path / named))
+
+
 @pytest.mark.parametrize("path", INPUTS, ids=input_id)
 def test_the_recorded_input_of_a_program_is_recognised(path: Path) -> None:
     assert recognise(recorded(path.parent.name, path.stem), {}) == path.parent.name

@@ -114,6 +114,8 @@ def normalise(fields: dict[str, object]) -> dict[str, object]:
         known["effort"] = effort
     if "cwd" not in known and (folder := _first_workspace(fields)):
         known["cwd"] = folder
+    if own := _own_transcript(known):
+        known["agent_transcript_path"] = own
     known["hook_event_name"] = _event_name(fields, known)
     known["stop_hook_active"] = _is_active(fields)
     return known
@@ -123,6 +125,17 @@ def _first_workspace(fields: dict[str, object]) -> str | None:
     """Cursor: an event has the folders of the workspace instead of one working directory."""
     roots = fields.get("workspace_roots")
     return roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else None
+
+
+def _own_transcript(known: dict[str, object]) -> str | None:
+    """Qwen Code names the transcript of the main agent for a subagent, unless that runs in the background."""
+    path, agent = str(known.get("agent_transcript_path", "")), str(known.get("agent_id", ""))
+    folder, name = os.path.split(path)
+    if not agent or path != known.get("transcript_path") or os.path.basename(folder) != "chats":
+        return None
+    session = name.removesuffix(".jsonl")
+    own = os.path.join(os.path.dirname(folder), "subagents", session, f"agent-{agent}.jsonl")
+    return own if "/" not in agent and os.path.isfile(own) else None
 
 
 def _event_name(fields: dict[str, object], known: dict[str, object]) -> str:

@@ -42,7 +42,6 @@ QWEN = Host(
     not_shown="with `--output-format json` or `stream-json`",
     limitations=(
         "It has no answer that ends a turn: `continue: false` makes its agent continue.",
-        "It names the transcript of the main agent as that of a subagent.",
         "The main agent can stop while a subagent runs in the background; its hooks run again when that has ended.",
         "If folder trust is switched on, it does not run the hooks of a project in a folder that is not trusted, without a message.",
         "It reads a timeout of 1000 and more as milliseconds.",
