@@ -44,7 +44,10 @@ _CLAUDE_ABSENT: Mapping[str, frozenset[str]] = {
 
 
 # Fields in which Turngate does not repeat what another agent program says.
-_DECIDED_HERE = frozenset({"hook_event_name", "stop_hook_active", "continuation_count", "max_continuations"})
+_COUNTED_HERE = ("hook_event_name", "stop_hook_active", "continuation_count", "max_continuations")
+_DECIDED_HERE = frozenset(
+    (*_COUNTED_HERE, "agent_transcript_path")
+)  # that of Qwen Code may be the main agent's
 
 _STRICT_FIELDS = (
     "session_id",

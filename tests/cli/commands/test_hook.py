@@ -141,6 +141,18 @@ def test_a_subagent_stop_keeps_the_transcript_of_the_parent_and_its_own(project:
     assert {name: given.get(name) for name in fields} == fields
 
 
+def test_a_hook_gets_the_own_transcript_of_a_subagent_of_qwen(project: Path, tmp_path: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("cat > input.json", event="SubagentStop"))
+    main, own = tmp_path / "chats" / "s.jsonl", tmp_path / "subagents" / "s" / "agent-explore-1.jsonl"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    paths = {"transcript_path": str(main), "agent_transcript_path": str(main), "agent_id": "explore-1"}
+    fields = {**recorded("qwen", "SubagentStop"), "cwd": str(project), **paths}
+    assert hook(fields) == (0, None, "")
+    given = json.loads((project / "input.json").read_text())
+    assert (given["transcript_path"], given["agent_transcript_path"]) == (str(main), str(own))
+
+
 def test_a_hook_counts_with_us_and_not_with_the_host(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks("cat >> input.jsonl; " + BLOCKS))
     answers(stop(project, stop_hook_active=False), 2)
