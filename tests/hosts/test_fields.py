@@ -174,6 +174,11 @@ def test_the_documented_input_of_a_program_is_recognised_and_is_our_event(
     assert (recognise(fields, {}), read_event(str(known["hook_event_name"]), known, cwd="")) == (host, event)
 
 
+def test_a_transcript_below_the_home_folder_has_its_whole_path() -> None:
+    fields = {**DROID_STOP, "transcriptPath": "~/.factory/s-1.jsonl"}
+    assert normalise(fields)["transcript_path"] == f"{Path.home()}/.factory/s-1.jsonl"
+
+
 @pytest.mark.parametrize("host", NAMES)
 def test_the_prompt_of_a_turn_keeps_its_id_when_the_turn_continues(host: str) -> None:
     """A new id would start the count of continuations anew."""
@@ -227,6 +232,21 @@ def test_tasks_and_jobs_are_kept_and_what_is_not_an_object_is_left_out() -> None
         ),
         ({"event": "Stop", "session_id": "s-1", "working_dir": "/p"}, {}, None),  # Goose
         ({"hook_event_name": "AfterAgent"}, {"QWEN_PROJECT_DIR": "/p"}, "gemini"),
+        (  # Qwen Code 0.15
+            {
+                "hook_event_name": "Stop",
+                "timestamp": "2026-01-01T00:00:00Z",
+                "stop_hook_active": True,
+                "last_assistant_message": "I am done.",
+            },
+            {"CLAUDE_PROJECT_DIR": "/p"},
+            "qwen",
+        ),
+        (  # droid, in the spelling of Claude Code
+            {"hook_event_name": "Stop", "transcript_path": "/home/user/.factory/projects/p/s-1.jsonl"},
+            {},
+            "droid",
+        ),
         (
             {"hook_event_name": "Stop", "transcript_path": "C:\\Users\\u\\.codex\\sessions\\x.jsonl"},
             {},

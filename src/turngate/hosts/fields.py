@@ -40,25 +40,25 @@ _LISTS = {"background_tasks": ("background_tasks",), "session_crons": ("session_
 _NO_TEXT = "[no response text]"  # Gemini CLI and Qwen Code: the answer of the agent has no text
 _NOT_FINISHED = ("aborted", "error")  # Cursor: it ignores what a hook answers at such a stop
 
-# Fields by which the input of a host is recognised: all of one group, where `-` is one that is not there.
-# The first host that fits is the one. VS Code, which is not known, has sessionId, hookEventName and timestamp.
-_MARKS = {
-    "cursor": (("conversation_id",), ("generation_id",), ("cursor_version",)),
-    "droid": (("sessionId", "hookEventName", "-timestamp"), ("stopHookActive", "-timestamp")),
-    "gemini": (("prompt_response",),),
-    "copilot": (
-        ("timestamp", "stop_reason"),
-        ("timestamp", "agent_name"),
-        ("timestamp", "initial_prompt"),
-        ("timestamp", "sessionId", "-hookEventName"),
-    ),
-    "qwen": (
-        ("timestamp", "permission_mode"),
-        ("timestamp", "stop_hook_active", "last_assistant_message"),
-    ),
-    "codex": (("turn_id", "model"), ("permission_mode", "model", "source")),
-    "claude": (("prompt_id",), ("effort",), ("session_crons",)),
-}
+# A host, and the fields by which its input is recognised; `-` is a field that is not there. The first row that fits.
+# VS Code, which is not known, has sessionId, hookEventName and timestamp.
+_MARKS = (
+    ("cursor", "conversation_id"),
+    ("cursor", "cursor_version"),
+    ("droid", "sessionId", "hookEventName", "-timestamp"),
+    ("gemini", "prompt_response"),
+    ("claude", "session_crons"),
+    ("claude", "effort"),
+    ("copilot", "timestamp", "stop_reason"),
+    ("copilot", "timestamp", "agent_name"),
+    ("copilot", "timestamp", "initial_prompt"),
+    ("copilot", "timestamp", "sessionId", "-hookEventName"),
+    ("qwen", "timestamp", "permission_mode"),
+    ("qwen", "timestamp", "stop_hook_active", "last_assistant_message"),  # version 0.15
+    ("codex", "turn_id", "model"),
+    ("codex", "permission_mode", "model", "source"),
+    ("claude", "prompt_id"),
+)
 
 # A folder in the path of the transcript, for input without a field of its own: that of SessionStart.
 _FOLDERS = {
@@ -114,6 +114,10 @@ def normalise(fields: dict[str, object]) -> dict[str, object]:
         known["effort"] = effort
     if "cwd" not in known and (folder := _first_workspace(fields)):
         known["cwd"] = folder
+    for name in ("transcript_path", "agent_transcript_path"):
+        path = known.get(name)
+        if isinstance(path, str) and path.startswith("~/"):  # so in the documentation of droid
+            known[name] = os.path.expanduser(path)
     if own := _own_transcript(known):
         known["agent_transcript_path"] = own
     known["hook_event_name"] = _event_name(fields, known)
@@ -174,8 +178,8 @@ def recognise(fields: dict[str, object], environ: dict[str, str] | None = None) 
 def _by_fields(fields: dict[str, object]) -> str | None:
     if fields.get("hook_event_name") == "AfterAgent":
         return "gemini"
-    for host, groups in _MARKS.items():
-        if any(all(_has(fields, mark) for mark in group) for group in groups):
+    for host, *marks in _MARKS:
+        if all(_has(fields, mark) for mark in marks):
             return host
     return None
 
