@@ -96,6 +96,12 @@ def read_host_files(host: Host, project: str, environ: Mapping[str, str]) -> lis
     return list({file.path: file for file in found}.values())
 
 
+def reads_file_of(host: Host, other: Host, level: Level) -> bool:
+    """Return whether a host reads the file that `turngate install` writes for this one, or for another one."""
+    shared = other.name in host.reads_files_of and level in _LEVELS_OF_OTHERS.get(host.name, ())
+    return host is other or shared
+
+
 def _files_of(
     host: Host, levels: tuple[Level, ...], project: str, environ: Mapping[str, str]
 ) -> Iterator[HostFile]:

@@ -27,6 +27,7 @@ TEAM = """\
 """
 NOTHING = "nothing was changed"
 NO_HOOKS = "→ this project has no hooks for a stop yet: `turngate init` writes gates for its checks\n"
+CHECK = "→ `turngate doctor --host {}` says whether the line will run, and block\n"
 NOT_A_TERMINAL = "turngate: there is no terminal to ask at; add --yes to write what is printed above\n"
 
 
@@ -84,7 +85,11 @@ def test_the_line_of_every_host_is_written_and_removed_for_both_levels(
         before = sorted(folder.rglob("*"))
         steps = "".join(f"→ {step}\n" for step in host.steps_by_hand)
         code, out, err = turngate("install", name, f"--{level}", "--yes")
-        assert (code, last_lines(out), err) == (0, f"installed in {shown}\n{steps}{NO_HOOKS}", "")
+        assert (code, last_lines(out), err) == (
+            0,
+            f"installed in {shown}\n{steps}{NO_HOOKS}{CHECK.format(name)}",
+            "",
+        )
         assert json.loads(path.read_text()) == {**host.new_file, "hooks": hooks}
         code, out, err = turngate("uninstall", name, f"--{level}", "--yes")
         assert (code, last_lines(out), err) == (0, f"removed {shown}\n", "")
@@ -118,7 +123,8 @@ def test_comments_and_order_stay_and_the_difference_is_shown_first(settings: Pat
 def test_a_second_install_writes_nothing(settings: Path) -> None:
     turngate("install", "claude", "--yes")
     before = settings.stat()
-    assert turngate("install", "claude") == (0, f"already installed in .claude/settings.json\n{NO_HOOKS}", "")
+    said = f"already installed in .claude/settings.json\n{NO_HOOKS}{CHECK.format('claude')}"
+    assert turngate("install", "claude") == (0, said, "")
     assert (settings.stat().st_ino, settings.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
@@ -233,7 +239,8 @@ def test_outside_of_a_project_the_settings_are_the_users(
     code, out, err = turngate("install", "qwen", "--yes")
     assert (code, err) == (0, "")
     assert last_lines(out).startswith("installed in ~/.qwen/settings.json\n")
-    assert last_lines(out).endswith("→ in each project: `turngate init` writes gates for its checks\n")
+    steps = "→ in each project: `turngate init` writes gates for its checks\n"
+    assert last_lines(out).endswith(steps + CHECK.format("qwen"))
     assert hooks_of(home / ".qwen" / "settings.json") == user_hooks("qwen")
 
 
@@ -312,12 +319,14 @@ def test_a_host_is_needed_to_write(words: tuple[str, ...]) -> None:
     assert turngate("install", *words) == (64, "", said)
 
 
+def twice(title: str, has: str, new: str, remedy: str = "") -> str:
+    return f"! {title} has the line in {has} already: with one in {new} too, it runs Turngate twice at a stop{remedy}\n"
+
+
 def test_both_levels_would_run_it_twice() -> None:
     turngate("install", "codex", "--user", "--yes")
-    said = (
-        "! ~/.codex/hooks.json has the line already: with both, Codex runs Turngate twice at a stop; "
-        "`turngate uninstall codex --user` removes that one\n"
-    )
+    remedy = "; `turngate uninstall codex --user` removes that one"
+    said = twice("Codex", "~/.codex/hooks.json", ".codex/hooks.json", remedy)
     assert turngate("install", "codex", "--project", "--yes")[2] == said
     code, out, _ = turngate("uninstall", "codex", "--project", "--yes")
     hint = "→ the line is also in ~/.codex/hooks.json: `turngate uninstall codex --user`\n"
@@ -326,12 +335,25 @@ def test_both_levels_would_run_it_twice() -> None:
 
 def test_a_host_that_reads_the_settings_of_another_one_is_covered() -> None:
     turngate("install", "claude", "--yes")
-    said = (
-        "! Copilot CLI reads the hooks of .claude/settings.json as well: with a line in .github/hooks/turngate.json too, "
-        "it runs Turngate twice at a stop\n"
-    )
+    said = twice("Copilot CLI", ".claude/settings.json", ".github/hooks/turngate.json")
     assert turngate("install", "copilot", "--yes")[2] == said
     turngate("uninstall", "claude", "--yes")
+    remedy = "; `turngate uninstall copilot --project` removes that one"
+    said = twice("Copilot CLI", ".github/hooks/turngate.json", ".claude/settings.json", remedy)
+    assert turngate("install", "claude", "--yes")[2] == said
+
+
+def test_the_settings_of_the_user_cover_only_the_hosts_that_read_them() -> None:
+    """Copilot CLI does not read `~/.claude/settings.json`; Cursor does."""
+    turngate("install", "claude", "--user", "--yes")
+    assert turngate("install", "copilot", "--user", "--yes")[2] == ""
+    said = twice("Cursor", "~/.claude/settings.json", "~/.cursor/hooks.json")
+    assert turngate("install", "cursor", "--user", "--yes")[2] == said
+
+
+def test_a_line_in_local_settings_counts_too(project: Path) -> None:
+    write_settings(project, "claude", stop_hooks("turngate hook"), "settings.local.json")
+    said = twice("Claude Code", ".claude/settings.local.json", ".claude/settings.json")
     assert turngate("install", "claude", "--yes")[2] == said
 
 
@@ -346,7 +368,7 @@ def test_pending_hooks_are_named(project: Path, monkeypatch: Any) -> None:
     write_settings(project, "turngate", stop_hooks("./check.sh"))
     pending = "→ 1 hook is pending, and skipped until a person approves: `turngate hooks approve --all`\n"
     out = turngate("install", "claude", "--yes")[1]
-    assert last_lines(out) == f"installed in .claude/settings.json\n{pending}"
+    assert last_lines(out) == f"installed in .claude/settings.json\n{pending}{CHECK.format('claude')}"
 
 
 def test_what_is_not_installed_is_not_removed(settings: Path) -> None:

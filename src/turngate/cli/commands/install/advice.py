@@ -1,50 +1,61 @@
 """What to know before the line is written, and what remains to be done afterwards."""
 
+import os
 import shutil
 from collections.abc import Iterator
 
-from turngate.cli.commands.install.places import Place, all_places, has_line, hosts_that_share
+from turngate.cli.commands.install.places import Place
 from turngate.cli.hook_review.decisions import pending_hooks
 from turngate.cli.hook_review.review import review_hooks
+from turngate.doctor.host_files import HostFile, hooks_in, read_host_files, reads_file_of
+from turngate.filesystem.real_path import real_path
+from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.base import Host
 from turngate.trust.review import Review
 
 _STOPS = ("Stop", "SubagentStop")
 
 
 def warnings_before(place: Place) -> Iterator[str]:
-    """Yield where the line is already, so that the hook would run twice at a stop, and why it may not run at all."""
-    for other in all_places(place.host, place.project):
-        if other.level != place.level and has_line(other):
-            yield (
-                f"{other.shown} has the line already: with both, {place.host.title} runs Turngate twice at a stop; "
-                f"`turngate uninstall {place.host.name} --{other.level}` removes that one"
-            )
-    for host in hosts_that_share(place.host):
-        for other in all_places(host, place.project):
-            if has_line(other):
-                yield _covered(place, other)
+    """Yield where the line is already, so that a host would run it twice at a stop, and why it may not run at all."""
+    for host in HOSTS.values():
+        if reads_file_of(host, place.host, place.level):
+            yield from (_runs_twice(host, file, place) for file in _other_files(host, place))
     if place.level == "project" and shutil.which("turngate") is None:
         yield (
             "turngate is not on PATH here, and the line of a project finds it there: until it is, stops are not checked"
         )
 
 
-def _covered(place: Place, other: Place) -> str:
-    reader, read = (place, other) if other.host.name in place.host.reads_files_of else (other, place)
+def _other_files(host: Host, place: Place) -> Iterator[HostFile]:
+    """Yield the other files with the line that a host reads; those that it shares are named for their own host."""
+    for file in read_host_files(host, place.project or os.getcwd(), os.environ):
+        is_other = real_path(file.path) != real_path(place.path)
+        if is_other and host in (place.host, file.owner) and any(hook.is_turngate for hook in hooks_in(file)):
+            yield file
+
+
+def _runs_twice(host: Host, file: HostFile, place: Place) -> str:
+    is_installed = host is file.owner and file.name == host.files[file.level]
+    remedy = f"; `turngate uninstall {host.name} --{file.level}` removes that one" if is_installed else ""
     return (
-        f"{reader.host.title} reads the hooks of {read.shown} as well: with a line in {reader.shown} too, "
-        f"it runs Turngate twice at a stop"
+        f"{host.title} has the line in {file.name} already: with one in {place.shown} too, "
+        f"it runs Turngate twice at a stop{remedy}"
     )
 
 
 def next_steps(place: Place) -> Iterator[str]:
     """Yield what remains to be done by hand: in the host, and in the project."""
-    for step in place.host.steps_by_hand:
-        yield f"→ {step}"
-    if place.project is None:
+    yield from (f"→ {step}" for step in place.host.steps_by_hand)
+    if place.project:
+        yield from _project_steps(place.project)
+    else:
         yield "→ in each project: `turngate init` writes gates for its checks"
-        return
-    review = review_hooks(place.project, dialect="turngate")
+    yield f"→ `turngate doctor --host {place.host.name}` says whether the line will run, and block"
+
+
+def _project_steps(project: str) -> Iterator[str]:
+    review = review_hooks(project, dialect="turngate")
     if not _has_stop_hooks(review):
         yield "→ this project has no hooks for a stop yet: `turngate init` writes gates for its checks"
     count = sum(hook.rule.family != "claude" for hook in pending_hooks(review))

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from turngate.cli.project import describe_path, find_project
 from turngate.core.constants import SCRIPT_FAMILIES
 from turngate.core.frozen import frozen
+from turngate.doctor.host_files import full_path
 from turngate.errors import UsageError
 from turngate.filesystem.real_path import real_path
-from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.base import Host, Level
 from turngate.hosts.settings_file import read_settings_text
 from turngate.hosts.settings_text import UnsuitableSettings, hook_lines
@@ -46,11 +46,9 @@ def _place(host: Host, level: Level, project: str | None) -> Place:
     file = host.files[level]
     if level == "project":
         return Place(host, level, os.path.join(project or _current_folder(), file), file, project)
-    variable, replaced = host.folder_variable or ("", "")
-    if folder := os.environ.get(variable):
-        path = os.path.abspath(folder) + file.removeprefix(replaced)
-        return Place(host, level, path, describe_path(path), project)
-    return Place(host, level, os.path.expanduser(file), file, project)
+    path = full_path(host, file, project or "", os.environ)
+    shown = file if path == os.path.expanduser(file) else describe_path(path)
+    return Place(host, level, path, shown, project)
 
 
 def enclosing_project() -> str | None:
@@ -97,9 +95,3 @@ def has_line(place: Place) -> bool:
         return bool(hook_lines(place.text() or ""))
     except (UnsuitableSettings, UsageError):
         return False
-
-
-def hosts_that_share(host: Host) -> Iterator[Host]:
-    """Yield the hosts whose settings this one reads as well, and those that read the settings of this one."""
-    yield from (HOSTS[name] for name in host.reads_files_of)
-    yield from (other for other in HOSTS.values() if host.name in other.reads_files_of)
