@@ -49,6 +49,7 @@ CLAUDE_CODE = Host(
         "A wrong type in any key of a settings file switches off all hooks of that file, and only the debug log names it.",
         "`claude --bare` runs no hooks.",
         "A hook that halts ends only the subagent at SubagentStop, and the main agent works on.",
+        "`claude -p` does not print the reason of a hook that halts.",
     ),
     documentation="https://code.claude.com/docs/en/hooks",
     write_answer=write_answer,
