@@ -84,6 +84,8 @@ def trust(host: str, home: Path, project: Path) -> None:
         trust_in_codex(home, project)
     elif host in ("gemini", "qwen"):
         trust_folder(host, home, project)
+    elif host == "copilot":
+        write_settings(home, "copilot", {"trustedFolders": [str(project.parent)]}, "config.json")
 
 
 def diagnose(host: str, project: Path) -> HostDiagnosis:
@@ -219,6 +221,7 @@ def test_a_file_of_claude_code_that_another_host_reads_too_is_the_second_line(
 ) -> None:
     install(name, home, project)
     install("claude", home, project)
+    trust(name, home, project)
     own, of_claude = (each[0] for each in findings(diagnose(name, project)))
     assert own.message == "Turngate runs twice: it is in Stop[0].hooks[0] in .claude/settings.json too"
     title = HOSTS[name].title
@@ -228,6 +231,7 @@ def test_a_file_of_claude_code_that_another_host_reads_too_is_the_second_line(
 
 def test_the_line_of_claude_code_is_enough_for_copilot(home: Path, project: Path) -> None:
     install("claude", home, project)
+    trust("copilot", home, project)
     found = diagnose("copilot", project)
     assert (found.runs_turngate, found.fails_to_hold) == (True, False)
 
@@ -369,6 +373,7 @@ def test_copilot_rejects_a_file_of_claude_code_with_a_prompt_hook(home: Path, pr
     value = json.loads(path.read_text())
     value["hooks"]["Stop"].append({"hooks": [{"type": "prompt", "prompt": "Is it done?"}]})
     path.write_text(json.dumps(value))
+    trust("copilot", home, project)
     line, prompt = findings(diagnose("copilot", project))
     message = (
         "Copilot CLI rejects .claude/settings.json: Stop[1].hooks[0] has the type 'prompt', "
@@ -450,7 +455,8 @@ def test_an_event_of_another_host_is_named(
     assert diagnose(name, project).problems == (Problem(file=file, event=event, message=message, hint=hint),)
 
 
-def test_copilot_has_two_names_for_an_event(project: Path) -> None:
+def test_copilot_has_two_names_for_an_event(home: Path, project: Path) -> None:
+    trust("copilot", home, project)
     entry = {"type": "command", "bash": "turngate hook", "timeoutSec": 600}
     names = ("agentStop", "subagentStop", "sessionStart", "subagentStart")
     value = {"version": 1, "hooks": {name: [entry] for name in names}}
@@ -530,6 +536,16 @@ def test_a_folder_that_is_not_trusted_has_no_hooks(
     assert findings(diagnose(name, project)) == [expected]
 
 
+def test_copilot_runs_hooks_of_a_project_only_in_a_trusted_folder(home: Path, project: Path) -> None:
+    install("copilot", home, project)
+    hint = "start `copilot` in it and trust it"
+    message = "Copilot CLI does not trust this folder yet"
+    assert findings(diagnose("copilot", project)) == [(Finding("will NOT run", "error", message, hint),)]
+    config = f'// This file is managed automatically.\n{{"trustedFolders": ["{project}"]}}'
+    write_settings(home, "copilot", config, "config.json")
+    assert findings(diagnose("copilot", project)) == [()]
+
+
 def test_qwen_code_does_not_ask_for_trust_unless_it_is_switched_on(home: Path, project: Path) -> None:
     install("qwen", home, project)
     assert findings(diagnose("qwen", project)) == [()]
@@ -598,6 +614,25 @@ def test_qwen_code_does_not_ask_for_trust_unless_it_is_switched_on(home: Path, p
                 "print nothing to let the agent stop",
             ),
         ),
+        (
+            "claude",
+            {"type": "command", "command": "turngate fire Stop"},
+            Finding(
+                "will NOT hold",
+                "error",
+                "`turngate fire` answers with exit code 10, which no agent program takes for a block",
+                "`turngate install claude` adds `turngate hook`",
+            ),
+        ),
+        (
+            "codex",
+            {"type": "command", "command": "./no-such-check.sh"},
+            Finding(
+                "will NOT run",
+                "error",
+                "./no-such-check.sh does not exist, so the hook fails at every run",
+            ),
+        ),
         ("qwen", {"type": "command", "command": "make >&2 || exit 2"}, None),
         ("codex", {"type": "command", "command": "make >&2 || exit 2"}, None),
         ("qwen", {"type": "prompt", "prompt": "Is it done?"}, None),
@@ -606,9 +641,10 @@ def test_qwen_code_does_not_ask_for_trust_unless_it_is_switched_on(home: Path, p
 def test_a_stop_hook_that_cannot_block_is_named(
     name: str, hook: dict[str, Any], finding: Finding | None, home: Path, project: Path
 ) -> None:
-    (project / "specific.sh").write_text(
-        '#!/bin/sh\necho \'{"decision":"block","reason":"x","hookSpecificOutput":{}}\'\n'
-    )
+    script = project / "specific.sh"
+    more = '"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"y"}'
+    script.write_text(f'#!/bin/sh\necho \'{{"decision":"block","reason":"x",{more}}}\'\n')
+    script.chmod(0o755)
     path = install(name, home, project)
     value = json.loads(path.read_text())
     value["hooks"][HOSTS[name].events["Stop"]].append({"hooks": [hook]})
@@ -635,19 +671,23 @@ EXIT_2 = (
         ("make >&2 || exit 2", True),
         ("$CLAUDE_PROJECT_DIR/check.sh", True),
         ("python3 check.py", True),
+        ("turngate gate --exit-code -- make", True),
         ("""make || echo '{"decision":"block","reason":"make fails"}'""", False),
         ("make", False),
     ],
 )
 def test_exit_code_2_does_not_block_where_the_host_ignores_it(
-    name: str, command: str, is_lost: bool, project: Path
+    name: str, command: str, is_lost: bool, home: Path, project: Path
 ) -> None:
+    trust(name, home, project)
     (project / "check.sh").write_text("#!/bin/sh\nmake >&2 || exit 2\n")
     (project / "check.py").write_text("import sys\nsys.exit(2)\n")
     write_settings(project, "claude", stop_hooks(command))
     [found] = findings(diagnose(name, project))
     title = HOSTS[name].title
-    assert [each.message for each in found] == ([EXIT_2[0].message.format(title)] if is_lost else [])
+    assert [each.message for each in found if each.severity == "error"] == (
+        [EXIT_2[0].message.format(title)] if is_lost else []
+    )
 
 
 # Our own side
@@ -686,7 +726,7 @@ def test_the_command_says_that_a_host_runs_turngate(
     places = ", ".join(f"{event}[0].hooks[0]" for event in HOSTS["claude"].events)
     assert capsys.readouterr().out.splitlines()[4:] == [
         "Claude Code: `claude` is not on PATH",
-        "  → what is said below holds once it is installed",
+        "  → the rest holds once it is installed",
         "installed: in .claude/settings.json (project)",
         ".claude/settings.json of Claude Code",
         f'  will run       {places} "turngate hook"',

@@ -58,7 +58,7 @@ def test_a_program_that_is_not_from_npm_is_asked(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there_is_no_problem(tmp_path: Path) -> None:
-    hint = "what is said below holds once it is installed"
+    hint = "the rest holds once it is installed"
     assert inspect_program(CODEX, str(tmp_path)) == Fact("Codex", "`codex` is not on PATH", hint=hint)
 
 

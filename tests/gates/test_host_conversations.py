@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.gates import answer_of_process, blocked, claude_input
 from turngate.core.events import StopEvent, Subagent
 from turngate.gates.conversation import (
     ToolCall,
@@ -254,3 +255,25 @@ def _damage(value: Any, odd: list[Any]) -> list[Any]:
             for each in _damage(part, odd)
         ]
     return inner + odd
+
+
+# A gate
+
+
+def test_the_gate_evidence_finds_the_tests_that_codex_has_run(tmp_path: Path) -> None:
+    begin = (RECORDED / "codex.jsonl").read_text().splitlines()[0]
+    call = codex(type="function_call", name="exec_command", arguments='{"cmd":"pytest -q"}', call_id="c")
+    fields = claude_input(tmp_path / "project", last_assistant_message="All tests pass.")
+    (tmp_path / "project").mkdir()
+    for code, answer in ((0, {}), (1, blocked(NOT_BACKED))):
+        output = f"Chunk ID: 1\nProcess exited with code {code}\nOutput:\n3 passed"
+        records = [call, codex(type="function_call_output", call_id="c", output=output)]
+        lines = [begin, *map(json.dumps, records)]
+        Path(fields["transcript_path"]).write_text("".join(f"{line}\n" for line in lines))
+        assert answer_of_process(("evidence",), fields) == (0, answer, "")
+
+
+NOT_BACKED = (
+    'You claim "All tests pass", but `pytest -q` did not succeed.\n'
+    "Run `pytest -q` now and report what it prints, or correct the claim."
+)

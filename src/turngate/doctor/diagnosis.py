@@ -136,7 +136,7 @@ def _diagnose_hook(
     findings = (
         *_why_not_run(facts, settings, agent_types, why_skipped),
         *_duplicate(rule, definitions, settings),
-        *(_of_problem(problem, is_gate=gate) for problem in problems),
+        *(finding_of(problem, is_gate=gate) for problem in problems),
         *_of_last_run(facts, settings),
     )
     return HookDiagnosis(facts, gate, worst_first(findings), subject)
@@ -169,7 +169,7 @@ def _is_about(problem: Problem, rule: Rule) -> bool:
     return problem.index == rule.index or is_of_group
 
 
-def _of_problem(problem: Problem, *, is_gate: bool) -> Finding:
+def finding_of(problem: Problem, *, is_gate: bool) -> Finding:
     is_named = problem.field in (None, "command")
     message = problem.message if is_named else f"{problem.field}: {problem.message}"
     return Finding(_outlook_of(problem, is_gate=is_gate), problem.severity, message, problem.hint)

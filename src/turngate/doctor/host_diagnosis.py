@@ -130,7 +130,7 @@ def _common_findings(
     """Return the function that yields what prevents any hook of a file."""
     switches = [switch for file in files for switch in _switches(file, host)]
     checks: list[Callable[[HostHook], Iterator[Finding]]] = [
-        lambda hook: (finding for finding in _rejected(hook.file, host)),
+        lambda hook: _rejected(hook.file, host),
         lambda hook: (
             finding for commands, finding in switches if commands is None or hook.command in commands
         ),
@@ -138,7 +138,7 @@ def _common_findings(
     if host.name == "codex":
         config = read_codex_config(project, environ)
         checks.append(lambda hook: _codex_trust(hook, config, project))
-    if host.name in ("gemini", "qwen"):
+    if host.name in ("gemini", "qwen", "copilot"):
         trusted = trusts_folder(host, files, project, environ)
         checks.append(lambda hook: _folder_trust(hook, host, trusted))
     return lambda hook: (finding for check in checks for finding in check(hook))
@@ -147,6 +147,10 @@ def _common_findings(
 def _rejected(file: HostFile, host: Host) -> Iterator[Finding]:
     if why := _why_rejected(file, host):
         yield Finding("will NOT run", "error", f"{host.title} rejects {file.name}: {why}")
+    if host.name == "cursor" and file.owner is not host:
+        yield Finding(
+            "will run", "note", f"Cursor reads {file.name} only if `Third-party skills` is switched on"
+        )
     if host.name == "droid" and file.path.endswith("/settings.json") and _has_hooks_file(file):
         message = "droid does not read the hooks of `settings.json` beside a `hooks.json`"
         yield Finding("will NOT run", "error", message, "move it to `hooks.json`")
@@ -205,8 +209,8 @@ _REVIEW = "start `codex` and review it in `/hooks`"
 
 
 def _folder_trust(hook: HostHook, host: Host, trusted: bool | None) -> Iterator[Finding]:
-    """Gemini CLI runs no hooks at all in a folder that is not trusted, Qwen Code none of the project."""
-    if trusted or (host.name == "qwen" and hook.file.level == "user"):
+    """Gemini CLI runs no hooks at all in a folder that is not trusted, the others none of the project."""
+    if trusted or (host.name != "gemini" and hook.file.level == "user"):
         return
     message = f"{host.title} does not trust this folder" + ("" if trusted is False else " yet")
     yield Finding("will NOT run", "error", message, f"start `{host.name}` in it and trust it")

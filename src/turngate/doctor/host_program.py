@@ -25,9 +25,7 @@ def inspect_program(host: Host, path: str | None) -> Fact:
     names = _COMMANDS.get(host.name, (host.name,))
     program = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
     if program is None:
-        return Fact(
-            host.title, f"`{names[0]}` is not on PATH", hint="what is said below holds once it is installed"
-        )
+        return Fact(host.title, f"`{names[0]}` is not on PATH", hint="the rest holds once it is installed")
     version = _npm_version(program) or _asked_version(program)
     if version is None:
         return Fact(host.title, f"{program}, its version cannot be found out")

@@ -85,11 +85,13 @@ def _with_parents(path: str) -> list[str]:
     return folders if os.path.exists(os.path.join(path, ".git")) else folders[:1]
 
 
-# Gemini CLI and Qwen Code: the folder
+# Gemini CLI, Qwen Code and Copilot CLI: the folder
 
 
 def trusts_folder(host: Host, files: list[HostFile], project: str, environ: Mapping[str, str]) -> bool | None:
     """Return whether the host trusts the folder; None: it asks the user, and does not trust it until then."""
+    if host.name == "copilot":
+        return _copilot_trusts(_read_object(os.path.expanduser("~/.copilot/config.json")), project)
     if host.name == "gemini":
         by_variable = {"true": True, "false": False}.get(environ.get("GEMINI_CLI_TRUST_WORKSPACE", ""))
         if by_variable is not None:
@@ -100,6 +102,15 @@ def trusts_folder(host: Host, files: list[HostFile], project: str, environ: Mapp
     settings = full_path(host, host.files["user"], project, environ)
     path = own or os.path.join(os.path.dirname(settings), "trustedFolders.json")
     return _decide_trust(_read_object(path), os.path.realpath(project))
+
+
+def _copilot_trusts(config: Mapping[str, Any], project: str) -> bool | None:
+    """Return whether a folder is listed, or one above it. `trusted_folders` is the name in older versions."""
+    found = [config.get(key) for key in ("trustedFolders", "trusted_folders")]
+    folders = [
+        folder for each in found if isinstance(each, list) for folder in each if isinstance(folder, str)
+    ]
+    return True if any(_contains(folder, os.path.realpath(project)) for folder in folders) else None
 
 
 def _asks_for_trust(host: Host, files: list[HostFile]) -> bool:
@@ -117,10 +128,14 @@ def _decide_trust(rules: Mapping[str, Any], project: str) -> bool | None:
     best, trusted = -1, None
     for path, level in rules.items():
         folder = os.path.dirname(path) if level == "TRUST_PARENT" else path
-        real = os.path.realpath(folder)
-        if (project == real or project.startswith(real.rstrip("/") + "/")) and len(path) > best:
+        if _contains(folder, project) and len(path) > best:
             best, trusted = len(path), level in ("TRUST_FOLDER", "TRUST_PARENT")
     return trusted
+
+
+def _contains(folder: str, path: str) -> bool:
+    real = os.path.realpath(folder)
+    return path == real or path.startswith(real.rstrip("/") + "/")
 
 
 def _read_object(path: str) -> Mapping[str, Any]:
