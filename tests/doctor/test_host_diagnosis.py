@@ -643,7 +643,7 @@ def test_a_stop_hook_that_cannot_block_is_named(
 ) -> None:
     script = project / "specific.sh"
     more = '"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"y"}'
-    script.write_text(f'#!/bin/sh\necho \'{{"decision":"block","reason":"x",{more}}}\'\n')
+    script.write_text(f'#!/bin/sh\ntest -s NOTES.md || echo \'{{"decision":"block","reason":"x",{more}}}\'\n')
     script.chmod(0o755)
     path = install(name, home, project)
     value = json.loads(path.read_text())

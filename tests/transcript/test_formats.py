@@ -50,6 +50,7 @@ def test_a_transcript_of_claude_code_is_recognised_by_its_messages(
         "\n\n",
         '{"type":"message","text":"hello"}\n',
         '{"role":"user","content":"go"}\n{"role":"assistant","content":"done"}\n',
+        '{"message":{"role":"user","text":"go"}}\n',
         '{"role":"user","message":{"content":[{"type":"text","text":"go"}]}}\n',
         '[{"message":{"role":"user","content":"go"}}]',
         "user: go\nassistant: done\n",
