@@ -25,7 +25,12 @@ class Row:
 
     @property
     def passed(self) -> bool:
-        return all(self.seen.get(key) == value for key, value in self.expected.items())
+        return self.compared == self.expected
+
+    @property
+    def compared(self) -> dict[str, Any]:
+        """Return what was seen of what is expected."""
+        return {key: self.seen.get(key) for key in self.expected}
 
 
 def play(program: Program, binary: Path, scenario: Scenario) -> Row:

@@ -1,21 +1,33 @@
 """The table of results: docs/hosts-results.md."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.hosts.play import Row
 from bench.hosts.program import Program
+from bench.hosts.scenarios import SCENARIOS
 
 HEAD = """\
 # Results on the real programs
 
-Written by `make hosts`: each program runs headless with an empty home, its model is a script on loopback, and its hook
-is `turngate hook`. [Hosts](hosts.md) explains what each program can and cannot do. In the column of what was seen,
-*requests* are those of the agent to its model, *subagent* those of its subagent, *stops* how many times Turngate was
-asked at the event with the gate, *sent back* how many times the reason of the gate is in the last request, *code* the exit code of the program,
-and *notice* where its user reads what Turngate reports.
+Written by `make hosts`: [hosts](hosts.md) from npm run with an empty home, a script on loopback plays their model, and `turngate install`
+has written the line. They run headless unless a scenario says otherwise; in their terminal they may show a notice that they do not
+print. The number of *requests* is that of the agent to its model.
+
 """
+WORDS = {
+    "requests": "{} requests",
+    "subagent": "{} requests of the subagent",
+    "stops": "Turngate asked {} times",
+    "sent_back": "sent back {} times",
+    "own_hook": "the other hook ran {} times",
+    "lost_fields": "lost fields: {}",
+    "outside": "tried to reach {}",
+    "notice": "notice: {}",
+    "code": "exit code {}",
+}
 
 
 def page(before: str, programs: Sequence[Program], versions: Mapping[str, str], rows: Sequence[Row]) -> str:
@@ -27,14 +39,19 @@ def page(before: str, programs: Sequence[Program], versions: Mapping[str, str], 
         else old.get(program.title)
         for program in programs
     ]
-    return "\n## ".join([HEAD, *(f"{part}\n" for part in sections if part)])
+    return "\n## ".join([HEAD + explained(), *(f"{part}\n" for part in sections if part)])
+
+
+def explained() -> str:
+    rows = [f"| {scenario.name} | {scenario.shows} |\n" for scenario in SCENARIOS]
+    return "".join(["| scenario | what has to happen |\n|---|---|\n", *rows])
 
 
 def section(program: Program, version: str, rows: Sequence[Row]) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime())
     lines = [f"{program.title} {version} ({day})", "", "| scenario | result | seen |", "|---|---|---|"]
     lines += [
-        f"| {row.scenario} | {'pass' if row.passed else 'FAIL'} | {described(row.seen)} |" for row in rows
+        f"| {row.scenario} | {'pass' if row.passed else 'FAIL'} | {described(row.compared)} |" for row in rows
     ]
     return "\n".join(lines)
 
@@ -42,10 +59,13 @@ def section(program: Program, version: str, rows: Sequence[Row]) -> str:
 def line(row: Row) -> str:
     """Return one line for the terminal, and what was expected and printed if it failed."""
     if row.passed:
-        return f"pass  {row.program}: {row.scenario} ({described(row.seen)})"
+        return f"pass  {row.program}: {row.scenario} ({described(row.compared)})"
     wrong = {key: value for key, value in row.expected.items() if row.seen.get(key) != value}
-    return f"FAIL  {row.program}: {row.scenario} ({described(row.seen)}); expected {described(wrong)}\n{row.output}"
+    seen = f"FAIL  {row.program}: {row.scenario} ({described(row.seen)})"
+    return f"{seen}; expected: {described(wrong)}\n{row.output}"
 
 
 def described(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in values.items())
+    """Say in words what was seen, in one order for all rows."""
+    said = (WORDS[key].format(values[key]) for key in WORDS if key in values)
+    return re.sub(r"\b1 (request|time)s\b", r"1 \1", ", ".join(said)).replace("[]", "none")

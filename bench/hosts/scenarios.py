@@ -42,6 +42,7 @@ class Scenario:
     """`expected` may have the keys of what `play.look` sees; others are not compared."""
 
     name: str
+    shows: str  # what has to happen
     gates: Mapping[str, str]  # event: command line of the gate
     script: Callable[[Program], Script]
     expected: Mapping[str, Any]
@@ -84,12 +85,14 @@ def add_own_hook(room: Room) -> None:
 SCENARIOS = (
     Scenario(
         name="a gate that fails once",
+        shows="the agent is sent back once with the reason of the gate, does the work, and stops",
         gates={"Stop": NEEDS_WORK},
         script=lambda program: {"main": ["I am done.", work(program), "Now I am done."]},
         expected={"requests": 3, "stops": 2, "sent_back": 1, "code": 0},
     ),
     Scenario(
         name="a gate that always fails, with work in between",
+        shows="the turn ends after 3 continuations, the limit of Turngate, and the user gets a notice",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda program: {"main": ["I am done.", *([work(program), "Still done."] * 20)]},
         expected={"requests": 7, "stops": 4, "sent_back": 3, "code": 0},
@@ -97,6 +100,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="a gate that always fails, nothing done in between",
+        shows="the turn ends when the same reason comes again, and the user gets a notice",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 2, "stops": 2, "sent_back": 1, "code": 0},
@@ -104,12 +108,14 @@ SCENARIOS = (
     ),
     Scenario(
         name="a gate that passes",
+        shows="the agent stops, without another request to the model",
         gates={"Stop": PASSES},
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
     ),
     Scenario(
         name="the program of a gate is missing",
+        shows="the agent stops, and the user gets a notice that the gate was not enforced",
         gates={"Stop": PROGRAM_MISSING},
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
@@ -117,6 +123,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="Turngate is missing",
+        shows="the agent stops, and the user gets a notice that the stop was not checked",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 1, "stops": 0, "sent_back": 0, "code": 0},
@@ -125,6 +132,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="a gate that fails once, Turngate installed for the user",
+        shows="as above, with `turngate install HOST --user`",
         gates={"Stop": NEEDS_WORK},
         script=lambda program: {"main": ["I am done.", work(program), "Now I am done."]},
         expected={"requests": 3, "sent_back": 1, "code": 0},
@@ -132,6 +140,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="Turngate was installed for the user and is missing",
+        shows="the agent stops",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 1, "sent_back": 0, "code": 0},
@@ -140,6 +149,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="a subagent that is blocked once",
+        shows="the subagent is sent back once, and its second answer goes to the agent",
         gates={"SubagentStop": BLOCKS_ONCE},
         script=lambda program: {
             "main": [*program.subagent, "I am done."],
@@ -160,6 +170,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="a gate that is not approved",
+        shows="the agent stops, and the user gets a notice that the gate waits for approval",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
@@ -168,6 +179,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="a hook that halts",
+        shows="the agent stops",
         gates={"Stop": HALTS},
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
@@ -175,12 +187,14 @@ SCENARIOS = (
     ),
     Scenario(
         name="what the program reports reaches the hooks",
+        shows="no field of the input is lost or changed",
         gates={"Stop": KEEPS_INPUT, "SubagentStop": KEEPS_INPUT},
         script=lambda program: {"main": [*program.subagent, "I am done."], "sub": ["Three files."]},
         expected={"lost_fields": [], "code": 0},
     ),
     Scenario(
         name="another hook of .claude beside Turngate",
+        shows="it runs once at each stop: Turngate does not run it again",
         gates={"Stop": NEEDS_WORK},
         script=lambda program: {"main": ["I am done.", work(program), "Now I am done."]},
         expected={"requests": 3, "stops": 2, "sent_back": 1, "own_hook": 2, "code": 0},
@@ -189,6 +203,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="a hook that Codex does not trust",
+        shows="Codex skips it without a message, so the agent stops: `turngate doctor --host codex` reports it",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 1, "stops": 0, "sent_back": 0, "code": 0},
@@ -197,6 +212,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="a gate that always fails, in a terminal",
+        shows="the user reads the notice in the terminal",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda _program: {"main": ["I am done."]},
         expected={"stops": 2, "notice": "terminal"},
@@ -206,6 +222,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="a hook that halts, in a terminal",
+        shows="the user reads the reason in the terminal",
         gates={"Stop": HALTS},
         script=lambda _program: {"main": ["I am done."]},
         expected={"stops": 1, "notice": "terminal"},

@@ -137,20 +137,20 @@ def test_a_recorded_transcript_has_only_the_conversation_and_no_long_texts() -> 
 
 def test_a_scenario_passes_if_all_that_is_expected_was_seen() -> None:
     assert (line(PASSED), line(FAILED)) == (
-        "pass  codex: a gate that passes (requests 1, sent back 0)",
-        "FAIL  codex: a gate that passes (requests 7, sent back 6); expected requests 1\nstderr: no",
+        "pass  codex: a gate that passes (1 request)",
+        "FAIL  codex: a gate that passes (7 requests, sent back 6 times); expected: 1 request\nstderr: no",
     )
 
 
 def test_a_run_of_one_program_keeps_the_results_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.strftime", lambda *_: "2026-01-01")
     programs = (CLAUDE, CODEX)
-    before = page("", programs, {"claude": "1.0"}, [Row("claude", "s", {}, {"code": 0})])
+    before = page("", programs, {"claude": "1.0"}, [Row("claude", "s", {"code": 0}, {"code": 0})])
     after = page(before, programs, {"codex": "2.0"}, [FAILED])
     head = "(2026-01-01)\n\n| scenario | result | seen |\n|---|---|---|\n"
     assert after.split("\n## ")[1:] == [
-        f"Claude Code 1.0 {head}| s | pass | code 0 |\n",
-        f"Codex 2.0 {head}| a gate that passes | FAIL | requests 7, sent back 6 |\n",
+        f"Claude Code 1.0 {head}| s | pass | exit code 0 |\n",
+        f"Codex 2.0 {head}| a gate that passes | FAIL | 7 requests |\n",
     ]
     assert page(after, programs, {"codex": "2.0"}, [FAILED]) == after
 
