@@ -10,7 +10,6 @@ from bench.hosts.room import Room
 
 KEY = "sk-ant-nothing"
 MODEL = "claude-sonnet-4-5"
-EVENTS = ("SessionStart", "Stop", "SubagentStart", "SubagentStop")
 
 
 def serve(script: Script) -> AbstractContextManager[Model]:
@@ -46,11 +45,6 @@ def write_settings(room: Room, model: Model) -> None:
     keys = {"approved": [KEY[-20:]]}
     answers = {"hasCompletedOnboarding": True, "theme": "dark", "customApiKeyResponses": keys}
     room.write(".claude.json", {**answers, "projects": {str(room.project): folder}})
-
-
-def write_hooks(room: Room, command: str) -> None:
-    entry = {"hooks": [{"type": "command", "command": command, "timeout": 600}]}
-    room.write("project/.claude/settings.json", {"hooks": {event: [entry] for event in EVENTS}})
 
 
 def environment(room: Room, model: Model) -> Mapping[str, str]:
@@ -95,7 +89,6 @@ CLAUDE = Program(
     command="claude",
     serve=serve,
     write_settings=write_settings,
-    write_hooks=write_hooks,
     environment=environment,
     arguments=arguments,
     terminal=lambda prompt: [prompt],

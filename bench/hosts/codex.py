@@ -8,7 +8,6 @@ from bench.hosts.models import is_subagent, serve_responses
 from bench.hosts.program import SUBAGENT_PROMPT, TASK, Json, Model, Program, Script
 from bench.hosts.room import Room
 
-EVENTS = ("SessionStart", "Stop", "SubagentStart", "SubagentStop")
 BYPASS = ("--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox")
 SETTINGS = """\
 model = "gpt-5.4"
@@ -61,11 +60,6 @@ def write_settings(room: Room, model: Model) -> None:
     room.write(".codex/config.toml", SETTINGS.format(url=model.url, project=room.project))
 
 
-def write_hooks(room: Room, command: str) -> None:
-    entry = {"hooks": [{"type": "command", "command": command, "timeout": 600}]}
-    room.write("project/.codex/hooks.json", {"hooks": {event: [entry] for event in EVENTS}})
-
-
 def environment(room: Room, model: Model) -> Mapping[str, str]:
     return {"CODEX_HOME": str(room.home / ".codex")}
 
@@ -102,7 +96,6 @@ CODEX = Program(
     command="codex",
     serve=serve,
     write_settings=write_settings,
-    write_hooks=write_hooks,
     environment=environment,
     arguments=arguments,
     terminal=lambda prompt: [*BYPASS, prompt],

@@ -16,11 +16,6 @@ def write_settings(room: Room, model: Model) -> None:
     room.write(".copilot/config.json", {"trusted_folders": [str(room.project)]})
 
 
-def write_hooks(room: Room, command: str) -> None:
-    hooks = {event: [HOST.entry(command)] for event in HOST.events.values()}
-    room.write(f"project/{HOST.files['project']}", {"version": 1, "hooks": hooks})
-
-
 def write_other_hooks(room: Room, command: str) -> None:
     """With these names of events the input is spelled in camel case, and does not name its event."""
     hooks = {event: [HOST.entry(f"{command} camelcase-{event}")] for event in CAMEL_CASE}
@@ -72,7 +67,6 @@ COPILOT = Program(
     command="copilot",
     serve=chat.serve,
     write_settings=write_settings,
-    write_hooks=write_hooks,
     write_other_hooks=write_other_hooks,
     environment=environment,
     arguments=arguments,

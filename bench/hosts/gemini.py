@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from bench.hosts.models import serve_gemini
 from bench.hosts.program import TASK, Json, Model, Program, Script
 from bench.hosts.room import Room
-from turngate.hosts.gemini import GEMINI as HOST
 
 MODEL = "gemini-2.5-flash"
 SETTINGS = {
@@ -33,11 +32,6 @@ def heard(body: Json) -> list[str]:
 
 def write_settings(room: Room, model: Model) -> None:
     room.write(".gemini/settings.json", SETTINGS)
-
-
-def write_hooks(room: Room, command: str) -> None:
-    hooks = {event: [HOST.entry(command)] for event in HOST.events.values()}
-    room.write(f"project/{HOST.files['project']}", {"hooks": hooks})
 
 
 def environment(room: Room, model: Model) -> Mapping[str, str]:
@@ -69,7 +63,6 @@ GEMINI = Program(
     command="gemini",
     serve=serve,
     write_settings=write_settings,
-    write_hooks=write_hooks,
     environment=environment,
     arguments=arguments,
     terminal=terminal,

@@ -44,6 +44,9 @@ def play(program: Program, binary: Path, scenario: Scenario) -> Row:
         scenario.prepare(room)
         ended = start(program, binary, scenario, room, environment)
         seen = look(program, scenario, room, model, ended)
+        if scenario.doctor:
+            said = run(["turngate", "doctor", "--host", program.name], room, environment).stdout
+            seen["doctor"] = "reports it" if scenario.doctor in said else "does not report it"
     expected = {**scenario.expected, **program.expected.get(scenario.name, {})}
     if "outside" in seen:
         expected["outside"] = []

@@ -35,7 +35,6 @@ class Program:
     node: int | None = None  # the oldest Node.js that runs it, if newer than that of the others
     serve: Callable[[Script], AbstractContextManager[Model]]
     write_settings: Callable[[Room, Model], None]  # everything but hooks, before each run
-    write_hooks: Callable[[Room, str], None]  # this command line for each event, as install does
     write_other_hooks: Callable[[Room, str], None] = lambda _room, _command: None  # that are only recorded
     environment: Callable[[Room, Model], Mapping[str, str]]
     arguments: Callable[[str], Sequence[str]]  # prompt: the words after the command

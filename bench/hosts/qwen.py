@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from bench.hosts import chat
 from bench.hosts.program import SUBAGENT_PROMPT, TASK, Json, Model, Program
 from bench.hosts.room import Room
-from turngate.hosts.qwen import QWEN as HOST
 
 SETTINGS = {
     "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}},
@@ -18,11 +17,6 @@ SETTINGS = {
 
 def write_settings(room: Room, model: Model) -> None:
     room.write(".qwen/settings.json", SETTINGS)
-
-
-def write_hooks(room: Room, command: str) -> None:
-    hooks = {event: [HOST.entry(command)] for event in HOST.events.values()}
-    room.write(f"project/{HOST.files['project']}", {"hooks": hooks})
 
 
 def environment(room: Room, model: Model) -> Mapping[str, str]:
@@ -65,7 +59,6 @@ QWEN = Program(
     node=22,
     serve=chat.serve,
     write_settings=write_settings,
-    write_hooks=write_hooks,
     environment=environment,
     arguments=arguments,
     terminal=terminal,

@@ -11,6 +11,8 @@ from typing import Any
 from bench.hosts.play import record_files
 from bench.hosts.program import PROMPT, Json, Program, Script
 from bench.hosts.room import Room, base_environment, open_room, run
+from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.base import Host
 
 REASON = "work.txt is missing"
 # Blocks the first stop of the agent and of each subagent, and prints nothing for all other events.
@@ -49,7 +51,7 @@ def record(program: Program, binary: Path, folder: Path) -> list[Path]:
         hook = room.bin / "hook"
         hook.write_text(HOOK.format(python=sys.executable, records=room.records, reason=REASON))
         hook.chmod(0o755)
-        program.write_hooks(room, str(hook))
+        write_hooks(HOSTS[program.name], room, str(hook))
         program.write_other_hooks(room, str(hook))
         ended = run([str(binary), *program.arguments(PROMPT)], room, environment)
         if ended.code:
@@ -57,6 +59,12 @@ def record(program: Program, binary: Path, folder: Path) -> list[Path]:
         texts = named(room)
         texts["transcript.jsonl"] = shortened(program.transcript(room) or "", program.keeps)
         return write(room, texts, folder / program.name)
+
+
+def write_hooks(host: Host, room: Room, command: str) -> None:
+    """Write a command line for each event that `turngate install` writes."""
+    hooks = {event: [host.entry(command)] for event in host.events.values()}
+    room.write(f"project/{host.files['project']}", {**host.new_file, "hooks": hooks})
 
 
 def script(program: Program) -> Script:

@@ -24,6 +24,7 @@ WORDS = {
     "sent_back": "sent back {} times",
     "own_hook": "the other hook ran {} times",
     "lost_fields": "lost fields: {}",
+    "doctor": "`turngate doctor` {}",
     "outside": "tried to reach {}",
     "notice": "notice: {}",
     "code": "exit code {}",

@@ -52,6 +52,7 @@ class Scenario:
     level: Literal["user", "project"] = "project"  # where Turngate is installed
     approved: bool = True  # a person has approved the gates
     arguments: Callable[[Sequence[str]], Sequence[str]] = lambda words: words  # of the program
+    doctor: str | None = None  # what `turngate doctor --host` has to report
     in_terminal: bool = False  # instead of headless, until the notice is displayed
 
 
@@ -203,11 +204,12 @@ SCENARIOS = (
     ),
     Scenario(
         name="a hook that Codex does not trust",
-        shows="Codex skips it without a message, so the agent stops: `turngate doctor --host codex` reports it",
+        shows="Codex skips it without a message, so the agent stops; `turngate doctor --host codex` reports it",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda _program: {"main": ["I am done."]},
-        expected={"requests": 1, "stops": 0, "sent_back": 0, "code": 0},
+        expected={"requests": 1, "stops": 0, "sent_back": 0, "doctor": "reports it", "code": 0},
         arguments=lambda words: [word for word in words if word != BYPASS_TRUST],
+        doctor="it is not trusted in Codex, which skips it without a message",
         applies=lambda program: program.name == "codex",
     ),
     Scenario(
