@@ -103,7 +103,10 @@ CODEX = Program(
     subagent=[{"tools": [SPAWN]}, wait_for_subagent],
     heard=heard,
     tries=("raw.githubusercontent.com:443",),  # tips, in a terminal
-    expected={"a subagent that is blocked once": {"requests": 3}},  # it waits with a call of its own
+    expected={  # it waits for a subagent with a call of its own
+        "a subagent that is blocked once": {"requests": 3},
+        "a subagent that is always blocked, with work in between": {"requests": 3},
+    },
     transcript=transcript,
     keeps=keeps,
 )

@@ -161,6 +161,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="a subagent that is always blocked, with work in between",
+        shows="the subagent ends after 3 continuations, and its last answer goes to the agent",
         gates={"SubagentStop": ALWAYS_FAILS},
         script=lambda program: {
             "main": [*program.subagent, "I am done."],

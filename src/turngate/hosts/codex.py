@@ -27,7 +27,6 @@ CODEX = Host(
     limitations=(
         "It skips a hook that is new or changed, without a message, until you trust it in `/hooks`.",
         "It discards an answer with a key that it does not know, and the agent stops.",
-        "It starts hooks in a login shell, so a slow profile makes each stop slow.",
     ),
     documentation="https://developers.openai.com/codex/hooks",
     steps_by_hand=("open Codex in this project and trust the hook in `/hooks`: until then Codex skips it",),
