@@ -62,7 +62,11 @@ def matrix() -> Iterable[str]:
 
 
 def section(host: Host) -> Iterable[str]:
-    source = "run by `make hosts`: [results](hosts-results.md)" if host.version else "from its documentation, not run"
+    source = (
+        "run by `make hosts`: [results](hosts-results.md)"
+        if host.version
+        else "from its documentation, not run"
+    )
     yield f"### {host.title}"
     yield ""
     yield f"`turngate install {host.name}`; {source}. [Its page about hooks]({host.documentation})."

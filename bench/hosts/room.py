@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from bench.hosts.outside import serve_outside
 
+KILL_LIMIT_S = 60.0  # until the processes of a run have ended
 TIME_LIMIT_S = 300.0  # of one run, on a machine with much other work
 
 
@@ -77,7 +79,10 @@ def open_room() -> Iterator[Room]:
         for folder in (room.project, room.bin, room.records):
             folder.mkdir(parents=True)
         run(["git", "init", "-q"], room, base_environment(room))
-        yield room
+        try:
+            yield room
+        finally:
+            kill_processes_of(room)
 
 
 def base_environment(room: Room, *folders: Path) -> dict[str, str]:
@@ -132,3 +137,24 @@ def run(
 def kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
+
+
+def kill_processes_of(room: Room) -> None:
+    """Kill those that have left the process group: they are known by their home."""
+    home = f"HOME={room.home}".encode()
+    deadline = time.monotonic() + KILL_LIMIT_S
+    while time.monotonic() < deadline:  # others may be started meanwhile
+        found = [process for process in Path("/proc").glob("[0-9]*") if home in variables_of(process)]
+        if not found:
+            return
+        for process in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process.name), signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def variables_of(process: Path) -> list[bytes]:
+    try:
+        return (process / "environ").read_bytes().split(b"\0")
+    except OSError:  # it has ended, or belongs to another user
+        return []

@@ -199,3 +199,14 @@ def test_what_a_program_tries_to_reach_beyond_loopback_is_kept_and_fails() -> No
         error.value.close()
         tried = list(room.tried)
     assert (error.value.code, tried) == (403, ["http://example.com/"])
+
+
+def test_a_process_in_a_session_of_its_own_ends_with_the_room() -> None:
+    apart = "setsid sh -c 'echo $$ > apart; exec sleep 600' > /dev/null 2>&1 &"
+    with open_room() as room:
+        environment = {"HOME": str(room.home), "PATH": "/usr/bin:/bin"}
+        ended = run(["sh", "-c", f"{apart} while ! test -s apart; do sleep 0.1; done"], room, environment)
+        process = Path("/proc", (room.project / "apart").read_text().strip(), "cmdline")
+        assert (ended.code, process.read_bytes() != b"") == (0, True)
+    assert not process.exists() or process.read_bytes() == b""  # ended, and perhaps not yet waited for
+    assert not room.root.exists()
