@@ -701,7 +701,7 @@ def test_who_runs_the_hooks_of_claude_is_said(project: Path) -> None:
     assert diagnose("codex", project).facts[-1] == Fact(
         "in .claude",
         "1 stop hook, which neither Codex nor `turngate hook` runs",
-        hint="what is to hold here too belongs into `.turngate/settings.json`",
+        hint="what is to hold here too belongs in `.turngate/settings.json`",
     )
 
 

@@ -36,8 +36,7 @@ def add_npm_program(folder: Path, name: str, version: str) -> str:
             Fact(
                 "Codex",
                 "0.99.0 is older than 0.166.0, which Turngate was run with",
-                True,
-                "update it: older versions have other hooks, or none",
+                hint="update it: older versions may treat hooks in another way",
             ),
         ),
     ],

@@ -331,7 +331,8 @@ def _claude_hooks(host: Host, project: str, environ: Mapping[str, str]) -> Itera
         return
     hooks = f"{count} stop hook{'s' * (count != 1)}"
     if host.name == "claude" or "claude" in host.reads_files_of:
-        yield Fact("in .claude", f"{hooks}, which {host.title} runs itself; `turngate hook` does not")
+        when = " if `Third-party skills` is switched on" if host.name == "cursor" else ""
+        yield Fact("in .claude", f"{hooks}, which {host.title} runs itself{when}; `turngate hook` does not")
     else:
         text = f"{hooks}, which neither {host.title} nor `turngate hook` runs"
-        yield Fact("in .claude", text, hint="what is to hold here too belongs into `.turngate/settings.json`")
+        yield Fact("in .claude", text, hint="what is to hold here too belongs in `.turngate/settings.json`")

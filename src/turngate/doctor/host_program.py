@@ -35,9 +35,7 @@ def inspect_program(host: Host, path: str | None) -> Fact:
         return Fact(host.title, f"{version}, the version that Turngate was run with")
     if _numbers(version) < _numbers(host.version):
         text = f"{version} is older than {host.version}, which Turngate was run with"
-        return Fact(
-            host.title, text, is_problem=True, hint="update it: older versions have other hooks, or none"
-        )
+        return Fact(host.title, text, hint="update it: older versions may treat hooks in another way")
     return Fact(host.title, f"{version}; Turngate was run with {host.version}")
 
 
