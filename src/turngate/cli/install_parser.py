@@ -56,20 +56,18 @@ def _add_options(parser: Parser, *, required: bool) -> None:
     add = parser.add_argument
     add("host", nargs=None if required else "?", choices=list(HOSTS), metavar="HOST", help=_NAMES)
     level = parser.add_mutually_exclusive_group()
-    level.add_argument(
-        "--user",
-        dest="level",
-        action="store_const",
-        const="user",
-        help="your own settings, with the path of this program (default outside of a project)",
-    )
-    level.add_argument(
-        "--project",
-        dest="level",
-        action="store_const",
-        const="project",
-        help="the settings of the project that the current folder is in, with a line that works wherever Turngate is on\n"
-        "PATH, and lets the agent stop where it is not (default in a project)",
-    )
+    for name, text in (_LEVELS if required else _LEVELS_AND_LINES).items():
+        level.add_argument(f"--{name}", dest="level", action="store_const", const=name, help=text)
     add("--dry-run", action="store_true", help="print the difference, and write nothing")
     add("--yes", action="store_true", help="do not ask")
+
+
+_LEVELS = {
+    "user": "your own settings (default outside of a project)",
+    "project": "the settings of the project that the current folder is in (default in a project)",
+}
+_LEVELS_AND_LINES = {
+    "user": "your own settings, with the path of this program (default outside of a project)",
+    "project": "the settings of the project that the current folder is in, with a line that finds Turngate on PATH, and\n"
+    "lets the agent stop where it is not installed (default in a project)",
+}

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -363,6 +364,30 @@ def test_where_turngate_is_not_on_path_the_line_of_a_project_does_not_find_it(mo
     assert turngate("install", "droid", "--dry-run")[2] == said
 
 
+def test_a_program_that_may_disappear_is_written_with_a_warning_and_its_line_works(
+    tmp_path: Path, home: Path
+) -> None:
+    """It is what `uvx turngate` does: the program is in a cache."""
+    start = "import sys\nfrom turngate.cli.main import main\nsys.exit(main())\n"
+    program = script(tmp_path / ".cache" / "it's a cache" / "turngate", f"#!{sys.executable}\n{start}")
+    done = subprocess.run(
+        [program, "install", "codex", "--user", "--yes"], capture_output=True, text=True, check=True
+    )
+    quoted = shlex.quote(str(program))
+    hint = (
+        "install Turngate for good (`uv tool install turngate`, `pipx install turngate`) and run this again"
+    )
+    said = f"! {quoted} is in a cache or a temporary folder and may disappear; {hint}\n"
+    [entry] = hooks_of(home / ".codex" / "hooks.json")["Stop"]
+    line = entry["hooks"][0]["command"]
+    assert (done.stderr, line) == (said, f"{quoted} hook")
+    event = '{"hook_event_name": "Stop", "session_id": "1", "turn_id": "1"}'
+    ran = subprocess.run(["/bin/sh", "-c", line], input=event, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert turngate("uninstall", "codex", "--user", "--yes")[0] == 0
+    assert not (home / ".codex").exists()
+
+
 def test_pending_hooks_are_named(project: Path, monkeypatch: Any) -> None:
     monkeypatch.delenv("TURNGATE_TRUST", raising=False)
     write_settings(project, "turngate", stop_hooks("./check.sh"))
@@ -374,6 +399,16 @@ def test_pending_hooks_are_named(project: Path, monkeypatch: Any) -> None:
 def test_what_is_not_installed_is_not_removed(settings: Path) -> None:
     assert turngate("uninstall", "claude") == (0, "not installed in .claude/settings.json\n", "")
     assert turngate("install", "claude", "--uninstall") == (0, "not installed in .claude/settings.json\n", "")
+
+
+def test_of_one_long_line_only_what_differs_is_shown(settings: Path) -> None:
+    settings.write_text(
+        '{"env":{"A":"' + "x" * 100_000 + '"},"hooks":{"Stop":[]},"z":"' + "y" * 100_000 + '"}'
+    )
+    out = turngate("install", "claude", "--dry-run")[1]
+    shown = [line for line in out.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    assert shown[0] == f'-…{"x" * 40}"}},"hooks":{{"Stop":[]}},"z":"{"y" * 52}…'
+    assert (len(shown), len(shown[1]) < 1500) == (2, True)
 
 
 # Files that cannot be used
