@@ -308,7 +308,8 @@ def test_settings_that_can_no_longer_be_read_end_the_menu_and_not_the_conversati
     terminal.expect("extra   Stop  needs no approval  command: true")
     extra.unlink()
     terminal.type("n")
-    gone = f"! --settings {extra}: there is no such file; give a file, or JSON in braces"
+    prompt = "\n>"  # without it the menu is still there, and takes what is typed for its keys
+    gone = f"! --settings {extra}: there is no such file; give a file, or JSON in braces{prompt}"
     terminal.expect(gone)
     terminal.say("/hooks")
     terminal.expect(gone)
