@@ -126,8 +126,11 @@ killed    small/hangs  (no end after 2 s)
 
 
 def test_the_runner_tells_killed_survived_and_wrong_rows_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Its runs of pytest need xdist only; to load all plugins takes most of the time of a run.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin")
     root = small_tree(tmp_path / "tree")
     code = main(["--root", str(root), "--workers", "2"])
     assert (code, capsys.readouterr().out) == (1, EXPECTED)
