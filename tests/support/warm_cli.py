@@ -12,6 +12,7 @@ import functools
 import gc
 import json
 import os
+import pkgutil
 import runpy
 import select
 import signal
@@ -27,19 +28,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import turngate
 from tests.support.paths import ROOT
 from tests.support.timeouts import HANG_TIMEOUT_S
 
-LOADED = (
-    "turngate.cli.commands.run",
-    "turngate.cli.commands.run_interactive",
-    "turngate.cli.commands.runs.recover",
-    "turngate.cli.terminal.screen_ui",
-    "turngate.models.live",
-    "turngate.models.wire.anthropic",
-    "tests.support.crash.random_kills",
-    "tests.support.crash.scenes",
-)
+# All of turngate but what needs a large library for a few tests.
+LOADED = ("tests.support.crash.random_kills", "tests.support.crash.scenes")
+NOT_LOADED = ("turngate.__main__", "turngate.adapters.", "turngate.models.pydantic_ai")
 MAX_PIPE_CHARS = 10_000  # a pipe holds 64 KiB
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 SERVER = "import sys; from tests.support.warm_cli import serve; serve(int(sys.argv[1]), sys.argv[2:])"
@@ -177,7 +172,7 @@ def _server() -> socket.socket:
 
 def serve(number: int, names: Sequence[str]) -> None:
     """Fork for each request; return only in the forked program, when it ends."""
-    for name in names:
+    for name in [*names, *_own_modules()]:
         import_module(name)
     gc.collect()
     gc.freeze()
@@ -195,6 +190,12 @@ def serve(number: int, names: Sequence[str]) -> None:
     *streams, report = streams
     _keep(streams, socket.socket(fileno=report))
     _become(json.loads(data), streams)
+
+
+def _own_modules() -> list[str]:
+    """Return the modules that the command loads when it needs them, which takes longer than most of its work."""
+    names = [module.name for module in pkgutil.walk_packages(turngate.__path__, "turngate.")]
+    return [name for name in names if not name.startswith(NOT_LOADED)]
 
 
 def _reap_keepers() -> None:
