@@ -17,6 +17,7 @@ from tests.support import cli
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import TURNGATE, start_turngate
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal
+from turngate.core.constants import AGENT_MARKERS
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.hook_command import entries_for, this_program
 
@@ -557,3 +558,19 @@ def test_what_a_killed_process_has_left_is_overwritten(settings: Path) -> None:
     left.write_text('{"half')
     assert turngate("install", "claude", "--yes")[0] == 0
     assert (list(settings.parent.iterdir()), left.exists()) == ([settings], False)
+
+
+@pytest.mark.parametrize("marker", AGENT_MARKERS)
+def test_an_agent_cannot_remove_the_line_that_holds_it(
+    settings: Path, marker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert turngate("install", "claude", "--yes")[0] == 0
+    installed = settings.read_text()
+    monkeypatch.setenv(marker, "1")
+    why = f"this was started by a hook or an agent ({marker} is set)"
+    assert turngate("uninstall", "claude", "--yes") == (
+        64,
+        "",
+        f"turngate: a person removes Turngate, in a terminal of their own, and {why}\n",
+    )
+    assert settings.read_text() == installed

@@ -10,12 +10,11 @@ from turngate.errors import UsageError
 from turngate.trust.review import Review, ReviewedHook
 
 
-def check_person(environ: Mapping[str, str]) -> None:
+def check_person(environ: Mapping[str, str], does: str = "approves and rejects hooks") -> None:
     """Raise UsageError in a process that a hook or an agent's tool has started."""
     if marker := next((name for name in AGENT_MARKERS if name in environ), None):
         raise UsageError(
-            "a person approves and rejects hooks, in a terminal of their own, and this was started by a hook or an agent "
-            f"({marker} is set)"
+            f"a person {does}, in a terminal of their own, and this was started by a hook or an agent ({marker} is set)"
         )
 
 

@@ -10,6 +10,7 @@ from turngate.cli.commands.install.advice import next_steps, warnings_before
 from turngate.cli.commands.install.diff import format_file_diff
 from turngate.cli.commands.install.places import Place, all_places, enclosing_project, find_place, has_line
 from turngate.cli.confirm import can_ask, confirm
+from turngate.cli.hook_review.decisions import check_person
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.streams import paint
 from turngate.errors import UsageError
@@ -172,6 +173,7 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
         print(f"not installed in {place.shown}")
         _print_lines(_elsewhere(place))
         return 0
+    check_person(os.environ, does="removes Turngate")
     check_owner(place.path)
     if not _show_and_ask(place, change, options, f"remove it from {place.shown}?"):
         return 0 if options.dry_run else EXIT_PROBLEMS
