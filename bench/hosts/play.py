@@ -123,9 +123,19 @@ def is_sent_back(text: str) -> bool:
 
 def lost_fields(asked: Sequence[Json], kept: Sequence[Json]) -> list[str]:
     """Return the fields of the program that its hooks did not get as they were."""
-    ours = [{**event, "hook_event_name": EVENT_NAMES[event["hook_event_name"]]} for event in asked]
-    pairs = zip(ours, kept, strict=True)
+    pairs = zip(map(corrected, asked), kept, strict=True)
     return sorted({key for given, got in pairs for key, value in given.items() if got.get(key) != value})
+
+
+def corrected(event: Json) -> Json:
+    """Return the input without what hooks get in another form.
+
+    Gemini CLI has its own name of the event. Qwen Code may name the transcript of the main agent as that of a subagent.
+    """
+    fields = {**event, "hook_event_name": EVENT_NAMES[event["hook_event_name"]]}
+    if fields.get("agent_transcript_path") == fields.get("transcript_path"):
+        fields.pop("agent_transcript_path", None)
+    return fields
 
 
 def place_of(notice: str, ended: Ended) -> str:

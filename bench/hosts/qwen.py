@@ -69,9 +69,6 @@ QWEN = Program(
     subagent=[{"tools": [SUBAGENT]}],
     heard=chat.heard,
     notice="stderr",
-    expected={  # it names the transcript of the main agent there, and hooks get that of the subagent
-        "what the program reports reaches the hooks": {"lost_fields": ["agent_transcript_path"]}
-    },
     transcript=transcript,
     keeps=keeps,
 )

@@ -13,7 +13,7 @@ from bench.hosts.claude import CLAUDE
 from bench.hosts.codex import CODEX
 from bench.hosts.models import serve_gemini, serve_responses
 from bench.hosts.npm import CannotInstall, find, newer_node, require_npm
-from bench.hosts.play import Row, place_of
+from bench.hosts.play import Row, lost_fields, place_of
 from bench.hosts.program import SUBAGENT_PROMPT, Json, Script
 from bench.hosts.qwen import QWEN
 from bench.hosts.recording import event_name, shortened, without_run
@@ -153,6 +153,15 @@ def test_a_run_of_one_program_keeps_the_results_of_the_others(monkeypatch: pytes
         f"Codex 2.0 {head}| a gate that passes | FAIL | 7 requests |\n",
     ]
     assert page(after, programs, {"codex": "2.0"}, [FAILED]) == after
+
+
+def test_a_field_is_lost_unless_it_was_corrected() -> None:
+    given = {"hook_event_name": "AfterAgent", "a": 1, "transcript_path": "m", "agent_transcript_path": "m"}
+    got = {"hook_event_name": "Stop", "a": 2, "transcript_path": "m", "agent_transcript_path": "s"}
+    assert lost_fields([given, {**given, "agent_transcript_path": "t"}], [got, got]) == [
+        "a",
+        "agent_transcript_path",
+    ]
 
 
 def test_a_notice_is_found_where_the_user_reads_it() -> None:

@@ -33,9 +33,9 @@ GEMINI = Host(
     limitations=(
         "It has no event for the stop of a subagent, so subagents are not checked.",
         "It gives a hook all answers of the turn as one text, so the last message is not told apart from earlier ones.",
-        "It does not run the hooks of a project in a folder that is not trusted, also with `--skip-trust`; with the environment variable `GEMINI_CLI_TRUST_WORKSPACE=true` it does.",
+        "It runs no hooks in a folder that is not trusted, and with `--skip-trust` only those of the user; the environment variable `GEMINI_CLI_TRUST_WORKSPACE=true` trusts it.",
     ),
     documentation="https://geminicli.com/docs/hooks/reference",
-    steps_by_hand=("trust the folder when Gemini CLI asks: hooks of a project do not run before",),
+    steps_by_hand=("trust the folder when Gemini CLI asks: hooks do not run before",),
     write_answer=write_answer,
 )
