@@ -2,10 +2,12 @@
 
 import collections
 import compileall
+import gc
 import os
 import re
 import signal
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
@@ -41,6 +43,18 @@ def pytest_configure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--req", metavar="ID", help="run only the tests with the marker of this requirement")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from all modules and tests, which stay to the end: half a million objects."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
