@@ -59,8 +59,7 @@ def test_the_calls_of_qwen_and_gemini_are_read(name: str) -> None:
 
 
 def test_the_calls_of_copilot_are_read() -> None:
-    output = "hi\n<shellId: 0 completed with exit code 0>"
-    assert summary(stop("copilot")) == [("Bash", "echo hi", output, False)]
+    assert summary(stop("copilot")) == [("Bash", "echo hi", "hi", False)]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_prompts_answers_and_tokens_of_other_hosts(
 def test_the_conversation_of_a_subagent_is_its_own() -> None:
     main, sub = stop("copilot-subagent"), stop("copilot-subagent", SUBAGENT)
     assert (last_answer(main), last_answer(sub)) == ("main done", "sub second")
-    assert [call.name for call in read_calls(main)] == ["task"]
+    assert [call.name for call in read_calls(main)] == ["Task"]
     assert read_calls(sub) == ()
     assert last_answer(stop("qwen-subagent", "general-purpose-call_2")) == "sub second"
 
@@ -154,6 +153,15 @@ OUTPUT = json.dumps({"output": "no rule", "metadata": {"exit_code": 2, "duration
 def test_a_patch_of_codex_edits_each_of_its_files(tmp_path: Path) -> None:
     records = [codex(type="custom_tool_call", name="apply_patch", input=PATCH, call_id="c")]
     assert [call.edited_file for call in calls_in(records, "codex", tmp_path)] == ["a.py", "b c.py"]
+
+
+def test_a_patch_of_codex_that_failed_edits_none_of_its_files(tmp_path: Path) -> None:
+    output = "Exit code: 1\nOutput:\nno"
+    records = [
+        codex(type="custom_tool_call", name="apply_patch", input=PATCH, call_id="c"),
+        codex(type="custom_tool_call_output", call_id="c", output=output),
+    ]
+    assert [call.edited_file for call in calls_in(records, "codex", tmp_path)] == [None, None]
 
 
 def test_a_process_of_codex_that_still_runs_has_no_result(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from turngate.cli.main import main
 from turngate.core.constants import EVENTS, JUDGED_EVENTS
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.events import PreToolUse, StopHookInput
+from turngate.core.events import PreToolUse, StopHookInput, Subagent, UserPromptSubmit
 from turngate.core.hook_input import encode
 from turngate.core.hook_run import HookRun, outcome
 from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook
@@ -49,6 +49,7 @@ from turngate.single_stop import run_stop_hooks
 CHECK = "Did the tests run? $ARGUMENTS"
 YES = '{"ok": true, "reason": "they ran"}'
 NO = '{"ok": false, "reason": "run the tests"}'
+RECORDED_TRANSCRIPTS = ROOT / "tests" / "data" / "transcripts"
 TELL = "[Stop hook requested continuation]\n"
 
 
@@ -470,6 +471,54 @@ def test_a_transcript_that_is_not_there_leaves_the_input(project: Path) -> None:
     asyncio.run(ask_hooks(stop_event(transcript_path="/nowhere"), settings(hook), world))
     told = encode(stop_event(transcript_path="/nowhere"), TURNGATE).decode().strip()
     assert [message_text(each) for each in model.requests[0].messages] == [f"Is it done?\n\n{told}"]
+
+
+def ask_about(
+    path: str, transcript: Any, project: Path, subagent: Subagent | None = None
+) -> tuple[Any, list[str]]:
+    """Return what the hooks decided about a stop, and what the judge was asked."""
+    model = ScriptedModel({"judge": [YES]})
+    world = World(LocalShell(), str(project), judge=JudgeModels(session=model))
+    event = stop_event(transcript_path=path, subagent=subagent)
+    hooks = settings(PromptHook(CHECK, transcript=transcript), event=event.name)
+    decision = asyncio.run(ask_hooks(event, hooks, world))
+    return decision, [message_text(each) for request in model.requests for each in request.messages]
+
+
+@pytest.mark.parametrize("transcript", ["last", "digest", "full"])
+def test_a_judge_is_not_asked_about_a_transcript_in_an_unknown_format(transcript: Any, project: Path) -> None:
+    path = project / "chat.txt"
+    path.write_text("user: fix it\nassistant: done\n")
+    decision, asked = ask_about(str(path), transcript, project)
+    (output,) = decision.unenforced
+    assert (output.outcome, output.said, asked) == (
+        "failed",
+        (
+            "the transcript has no messages in a format that Turngate knows; "
+            'with `"transcript": "none"` the judge is asked without them'
+        ),
+        [],
+    )
+    assert ask_about(str(path), "none", project)[0].unenforced == ()
+
+
+def test_a_prompt_may_be_checked_before_the_transcript_has_messages(project: Path) -> None:
+    path = project / "chat.jsonl"
+    path.write_text('{"type":"mode"}\n')
+    model = ScriptedModel({"judge": [YES]})
+    world = World(LocalShell(), str(project), judge=JudgeModels(session=model))
+    hook = PromptHook(CHECK, transcript="digest")
+    event = UserPromptSubmit(session_id="s", transcript_path=str(path), prompt="go")
+    asyncio.run(ask_hooks(event, settings(hook, event="UserPromptSubmit"), world))
+    assert len(model.requests) == 1
+
+
+def test_a_judge_sees_the_conversation_of_another_host(project: Path) -> None:
+    path = RECORDED_TRANSCRIPTS / "copilot-subagent.jsonl"
+    subagent = Subagent(id="03aa2eeb-6b21-4335-9d26-f2a781b2c9af", transcript_path=str(path))
+    (main,), (sub,) = (ask_about(str(path), "last", project, each)[1] for each in (None, subagent))
+    assert ("main done" in main, "sub second" in main) == (True, False)
+    assert ("main done" in sub, "sub second" in sub) == (False, True)
 
 
 def test_a_last_answer_that_would_fill_the_model_is_cut_in_its_middle(project: Path) -> None:

@@ -129,8 +129,9 @@ def _add_call(calls: list[ToolCall], places: dict[str, int], block: Mapping[str,
 
 def _add_result(calls: list[ToolCall], places: Mapping[str, int], block: Mapping[str, Any]) -> None:
     identity = block.get("tool_use_id")
-    place = places.get(identity) if isinstance(identity, str) else None
-    if place is not None and calls[place].result is None:  # some models use an id again
+    place = places.get(identity, -1) if isinstance(identity, str) else -1
+    # Some models use an id again. Several calls in a row with one id are a patch of several files.
+    while place >= 0 and calls[place].id == identity and calls[place].result is None:
         call = calls[place]
         calls[place] = ToolCall(
             name=call.name,
@@ -139,6 +140,7 @@ def _add_result(calls: list[ToolCall], places: Mapping[str, int], block: Mapping
             result=result_text(block.get("content")),
             is_error=block.get("is_error") is True,
         )
+        place -= 1
 
 
 # The user's messages, the last answer, times

@@ -29,12 +29,16 @@ from turngate.core.text import replace_surrogates, truncate_middle
 from turngate.errors import ModelError, UsageError
 from turngate.models.resolve import JudgeModels
 from turngate.ports import HookRunContext, Model, World
-from turngate.transcript.digest import conversation, digest, last_answer
+from turngate.transcript.digest import conversation, digest, has_unknown_format, last_answer
 
 MIN_BYTES_PER_TOKEN = 3  # in natural language and code
 CONVERSATION_FRACTION = 0.7  # of the model's context
 RETRY_PAUSE_S = 0.5
 MAX_RETRY_PAUSE_S = 5.0  # that a provider may request
+UNKNOWN_FORMAT = (
+    "the transcript has no messages in a format that Turngate knows; "
+    'with `"transcript": "none"` the judge is asked without them'
+)
 
 
 async def run_prompt(
@@ -105,9 +109,14 @@ async def _judge_prompt(hook: PromptHook, event: Event, settings: Settings, judg
     source = _record_source(hook, settings.dialect, limit)
     if source is None:
         return replace_surrogates(check)
+    path = event.stopping_transcript
+    # Before a stop a transcript may have no messages yet.
+    if isinstance(event, StopEvent) and await run_in_thread(has_unknown_format, path):
+        return HookFailed(UNKNOWN_FORMAT)
     heading, read = source
+    agent = event.subagent.id if isinstance(event, StopEvent) and event.subagent else None
     return replace_surrogates(
-        build_question(check, await run_in_thread(read, event.stopping_transcript), heading)
+        build_question(check, await run_in_thread(partial(read, path, agent=agent)), heading)
     )
 
 
@@ -119,7 +128,7 @@ def _payload(event: Event, settings: Settings, limit: int) -> str:
     return encode(event, settings.dialect, settings.payload).decode("utf-8").rstrip("\n")
 
 
-def _record_source(hook: PromptHook, dialect: Dialect, limit: int) -> tuple[str, Callable[[str], str]] | None:
+def _record_source(hook: PromptHook, dialect: Dialect, limit: int) -> tuple[str, Callable[..., str]] | None:
     """Return which part of the conversation the judge gets besides the hook's input, and how to read it."""
     part = {"as_asked": hook.transcript, "input": None, "conversation": "full"}[dialect.judge_sees]
     match part:

@@ -10,7 +10,8 @@ from turngate.transcript.line_search import CHUNK_BYTES, lines_with, pieces_back
 CLAUDE, CODEX, QWEN, GEMINI, COPILOT = "claude", "codex", "qwen", "gemini", "copilot"
 MAX_LINE_BYTES = 8 * 1024 * 1024  # of a line that is read
 MAX_PARSED_BYTES = 256 * 1024  # of a line that is parsed here
-MAX_CANDIDATES = 100  # lines that look like a message
+MAX_CANDIDATES = 100  # lines that look like a message,
+MAX_SEARCHED_BYTES = 400 * 1024 * 1024  # and where they are searched for: the end
 _ROLES = (b'"role":"user"', b'"role":"assistant"', b'"role":"model"')
 
 
@@ -33,7 +34,7 @@ def _format_of_first(record: dict[str, object]) -> str | None:
 
 
 def _format_of_messages(file: int) -> str | None:
-    for number, (_, line) in enumerate(lines_backwards(file, both_styles(_ROLES))):
+    for number, (_, line) in enumerate(lines_backwards(file, both_styles(_ROLES), MAX_SEARCHED_BYTES)):
         message = _parse(line).get("message")
         if isinstance(message, dict) and isinstance(message.get("role"), str):
             if "content" in message:

@@ -76,7 +76,7 @@ def _codex_calls(payload: Record) -> list[Record]:
         command = _script([str(word) for word in command])
     patch = args.get("input", command if isinstance(command, str) else text)
     if isinstance(patch, str) and _PATCH in patch:
-        edits = [_call(identity, "Edit", {"file_path": path}) for path in _PATCHED.findall(patch)]
+        edits = [_call(identity, "Edit", {"file_path": path.strip()}) for path in _PATCHED.findall(patch)]
         if edits:
             return edits
     name = str(payload.get("name"))
@@ -90,7 +90,7 @@ def _codex_calls(payload: Record) -> list[Record]:
 
 
 _PATCH = "*** Begin Patch"
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
 def _script(words: list[str]) -> str:
@@ -218,9 +218,9 @@ def _from_copilot(record: Record) -> Sequence[Record]:
         case "user.message":
             # A reason of a stop hook is queued, as is what the user writes meanwhile.
             by_user = data.get("delivery") == "idle" and data.get("source", "user") == "user"
-            return [
-                _message(record, "user", [_text(data.get("content"))], origin="user" if by_user else "host")
-            ]
+            by_parent = record.get("agentId") is not None and data.get("source") != "system"
+            origin = "user" if by_user else "parent" if by_parent else "host"
+            return [_message(record, "user", [_text(data.get("content"))], origin)]
         case "assistant.message":
             return [_reply(record, [_text(data.get("content"))])]
         case "session.usage_record":
@@ -229,8 +229,9 @@ def _from_copilot(record: Record) -> Sequence[Record]:
             return [_reply(record, [], tokens, usage.get("apiCallId"))]
         case "tool.execution_start":
             name, args = str(data.get("toolName")), dict(_mapping(data.get("arguments")))
-            if "path" in args:
-                args["file_path"] = args["path"]
+            for ours, theirs in (("file_path", "path"), ("subagent_type", "agent_type")):
+                if theirs in args:
+                    args[ours] = args[theirs]
             if args.get("mode") == "async":
                 args["run_in_background"] = True
             return [_reply(record, [_call(data.get("toolCallId"), _NAMES.get(name, name), args)])]
@@ -238,10 +239,13 @@ def _from_copilot(record: Record) -> Sequence[Record]:
             code = _mapping(data.get("shellExecution")).get("exitCode")
             text = str(_mapping(data.get("result")).get("content", ""))
             is_error = data.get("success") is not True or code not in (None, 0)
-            return [_message(record, "user", [_result(data.get("toolCallId"), text, is_error=is_error)])]
+            output = _COPILOT_END.sub("", text)
+            return [_message(record, "user", [_result(data.get("toolCallId"), output, is_error=is_error)])]
         case _:
             return []
 
+
+_COPILOT_END = re.compile(r"\n?<shellId: \S{1,100} completed with exit code -?\d{1,9}>\s*\Z")
 
 _QUESTIONS = {name: "AskUserQuestion" for name in ("request_user_input", "ask_user_question", "ask_user")}
 _NAMES = {
@@ -254,6 +258,8 @@ _NAMES = {
     "create": "Write",
     "todo_write": "TodoWrite",
     "write_todos": "TodoWrite",
+    "agent": "Task",
+    "task": "Task",
 }
 
 
@@ -266,7 +272,14 @@ def _message(
     """Return a message of the agent that wrote the record; `agent` only where a transcript has several."""
     kept = {key: record[key] for key in ("timestamp", "isSidechain") if key in record}
     owner = {"agent": record.get("agentId")} if "data" in record else {}
-    return {**kept, **owner, "origin": origin, "message": {"role": role, "content": content}}
+    owner |= {"isMeta": True} if origin == "host" else {}
+    return {
+        **kept,
+        **owner,
+        "type": role,
+        "origin": origin,
+        "message": {"role": role, "content": content},
+    }
 
 
 def _reply(

@@ -7,24 +7,15 @@ many. Parsing then runs forwards, in the order of the conversation.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 from turngate.core.frozen import frozen
 from turngate.core.hook_output import parse_json
-from turngate.state.files import open_regular_file
-from turngate.transcript.line_search import CHUNK_BYTES, lines_with, pieces_backwards, read_span
+from turngate.transcript.line_search import lines_with, pieces_backwards, read_span
 
 MAX_COST = 6_000_000  # of parsing one part of a transcript, see `find_lines`; always enough for the head
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 MAX_SEPARATORS = 150_000  # commas and brackets of a record: each may take 200 bytes of memory
-
-
-def open_or_empty(path: str) -> BinaryIO:
-    """Open a transcript; one that cannot be read counts as empty, because the judge has the hook's input too."""
-    try:
-        return open(open_regular_file(path, os.O_RDONLY), "rb", buffering=0)
-    except OSError:
-        return open(os.devnull, "rb", buffering=0)
 
 
 @frozen
@@ -53,33 +44,15 @@ class Window:
         return self.middle_end - self.middle_start
 
 
-def select_window(file: int, head: int, tail: int) -> Window:
-    """Select all messages in about the first `head` and the last `tail` bytes, at whole lines."""
+def select_window(file: int, head: int, tail: int, needles: Iterable[bytes]) -> Window:
+    """Select the lines with a needle in about the first `head` and the last `tail` bytes, at whole lines."""
     size = os.fstat(file).st_size
     start = size if size <= head else read_span(file, 0, head).rfind(b"\n") + 1
     end = max(start, size - tail)
     if end > start:
         newline = read_span(file, end, size).find(b"\n")
         end = end + newline + 1 if newline >= 0 else size
-    return Window(find_lines(file, 0, start, _MESSAGE), find_lines(file, end, size, _MESSAGE), start)
-
-
-_MESSAGE = (b'"message"',)
-
-# Requests and changes, the records of the middle that matter. Inside a text the quotes would be escaped.
-_NEEDLES = (
-    b'"name":"Write","input"',
-    b'Edit","input"',
-    b'"role":"user","content":"',
-    b'"role":"user","content":[{"type":"te',  # a text, not a tool's result
-    b'"role":"user","content":[{"type":"im',  # or an image, before one
-)
-_SPACED_NEEDLES = tuple(needle.replace(b":", b": ").replace(b",", b", ") for needle in _NEEDLES)
-
-
-def needles_for(file: int) -> tuple[bytes, ...]:
-    """Return what to search for in the middle, in the JSON style of this file: with spaces or without."""
-    return _SPACED_NEEDLES if b'"message": {' in read_span(file, 0, CHUNK_BYTES) else _NEEDLES
+    return Window(find_lines(file, 0, start, needles), find_lines(file, end, size, needles), start)
 
 
 def find_lines(

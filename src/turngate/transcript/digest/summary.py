@@ -17,6 +17,7 @@ HEADING_BYTES = 100  # for the heading of one part
 MAX_LINE_BYTES = 300  # of a file name, a command, or the last line of its output
 COUNT_LINE_BYTES = 40  # of the line that counts the requests left out
 NO_RESULT = "no result"
+MESSAGE_TYPES = ("user", "assistant", "message")  # the last one: Factory droid
 _Change = tuple[str, str]  # a file, and how it was changed
 
 
@@ -46,7 +47,7 @@ class DigestBuilder:
         default_factory=OrderedDict
     )  # number of changes; the latest is the last
     steps: deque[_Step] = field(default_factory=lambda: deque(maxlen=MAX_STEPS))
-    calls: OrderedDict[str, tuple[_Step, _Change | None]] = field(default_factory=OrderedDict)  # the latest
+    calls: OrderedDict[str, tuple[_Step, list[_Change]]] = field(default_factory=OrderedDict)  # the latest
     answer: str = ""
     unread: int = 0
 
@@ -56,7 +57,7 @@ class DigestBuilder:
             self.unread += 1
             return
         message = record.get("message")
-        if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
+        if record.get("type") not in MESSAGE_TYPES or not isinstance(message, dict):
             return
         text = self._add_blocks(message, middle=middle)
         if not text.strip():
@@ -117,23 +118,31 @@ class DigestBuilder:
             self._add_step(call, step, change)
 
     def _add_step(self, call: object, step: _Step, change: _Change | None = None) -> None:
-        """Add a step. A call's id may be used again, so a result belongs to the latest call with its id."""
+        """Add a step. A call's id may be used again, so a result belongs to the latest call with its id.
+
+        Changes in a row with one id and without a result are one call: a patch of several files.
+        """
         if not self.steps or self.steps[-1] is not step:
             self.steps.append(step)
         if isinstance(call, str):
-            self.calls[call] = step, change
+            known, together = self.calls.get(call, (None, []))
+            changes = together if known is step else []
+            if change and len(changes) < MAX_FILES:
+                changes.append(change)
+            self.calls[call] = step, changes
             if len(self.calls) > MAX_STEPS:
                 self.calls.popitem(last=False)
 
     def _add_result(self, block: Mapping[str, Any]) -> None:
         call = block.get("tool_use_id")
-        step, change = self.calls.get(call, (None, None)) if isinstance(call, str) else (None, None)
-        if step and change is None:
+        step, changes = self.calls.get(call, (None, [])) if isinstance(call, str) else (None, [])
+        if step and not changes:
             step.outcome = _describe_result(block)
-        elif step and change and block.get("is_error") is True:  # the change was not made
-            _decrement(self.changes, change)
-            _decrement(step.files, change)
+        elif step:
             del self.calls[str(call)]
+            for change in changes if block.get("is_error") is True else ():  # it was not made
+                _decrement(self.changes, change)
+                _decrement(step.files, change)
 
     def render(self, limit: int) -> Iterator[str]:
         """Yield the parts of the digest, in about `limit` bytes; the last answer gets what the others leave."""
