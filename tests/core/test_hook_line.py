@@ -36,6 +36,19 @@ def test_a_line_that_runs_turngate_hook(program: str) -> None:
     assert [line for line in lines if not is_hook_line(line)] == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "command -v turngate && turngate hook",
+        "command -v turngate >/dev/null 2>&1 && exec turngate hook --timeout 30",
+        "if command -v turngate >/dev/null 2>&1; then turngate hook; fi",
+        "if command -v turngate > /dev/null; then exec turngate hook; else echo 'not checked' >&2; fi",
+    ],
+)
+def test_a_line_that_looks_for_turngate_first(line: str) -> None:
+    assert is_hook_line(line)
+
+
 @pytest.mark.parametrize("host", HOSTS.values(), ids=lambda host: host.name)
 def test_every_line_that_install_writes(host: Host) -> None:
     places = [(level, event) for level in host.files for event in host.events]
@@ -63,6 +76,13 @@ def test_every_line_that_install_writes(host: Host) -> None:
         "command -v turngate && echo turngate hook",
         "command -v turngate || make test",
         "command -v turngate >/dev/null 2>&1 && turngate gate tests || true",
+        "command -v turngate && turngate hook; ./my-check.sh",
+        "command -v turngate && turngate hook && ./my-check.sh",
+        "command -v turngate >/dev/null && turngate hook || ./my-check.sh",
+        "if command -v turngate; then turngate hook; fi; ./deploy.sh",
+        "if command -v turngate; then turngate hook; else ./deploy.sh; fi",
+        "turngate hook\n./my-check.sh",
+        "turngate hook --host claude\n./my-check.sh",
         "node -m turngate hook",
         "npx turngate hook",
     ],

@@ -9,10 +9,14 @@ _COMMAND = (
     rf"(?:exec\s+|env\s+|\w+=[^\s;&|]*\s+)*(?P<program>{_WORD})"
     r"(?P<launched>(?:\s+-\w+)*\s+-m\s+turngate|(?:\s+tool)?\s+run\s+turngate|\s+turngate|)\s+hook"
 )
-_LINE = re.compile(rf"\s*{_COMMAND}(?:\s+[^;&|<>()]*)?")
+_ARGUMENTS = r"(?:[ \t]+[^;&|<>()\n]*)?"
+_LINE = re.compile(rf"\s*{_COMMAND}{_ARGUMENTS}\s*")
+_FOUND = rf"command\s+-v\s+{_WORD}(?:\s*>\s*/dev/null)?(?:\s*2>\s*(?:&1|/dev/null))?"
+_MESSAGE = rf"(?:true|:|(?:echo|printf)\s+{_WORD}(?:\s*>&2)?)"
 # `turngate install` writes it for a project: `command -v turngate >/dev/null 2>&1 && turngate hook || …`.
 _GUARDED_LINE = re.compile(
-    rf"\s*(?:if\s+)?command\s+-v\s+{_WORD}[\s\w/>&]*?(?:&&|;\s*then)\s*{_COMMAND}(?:[\s;|&].*)?", re.DOTALL
+    rf"\s*(?:{_FOUND}\s*&&\s*{_COMMAND}{_ARGUMENTS}(?:\s*\|\|\s*{_MESSAGE})?"
+    rf"|if\s+{_FOUND}\s*;\s*then\s+{_COMMAND.replace('?P<', '?P<if_')}{_ARGUMENTS}\s*;(?:\s*else\s+{_MESSAGE}\s*;)?\s*fi)\s*"
 )
 _QUOTES = re.compile(r"""["'\\]""")
 
@@ -22,7 +26,10 @@ def is_hook_line(command: str) -> bool:
     if "turngate" not in command:
         return False
     match = _LINE.fullmatch(command) or _GUARDED_LINE.fullmatch(command)
-    return match is not None and _is_turngate(match["program"], match["launched"].split())
+    if match is None:
+        return False
+    found = {name.removeprefix("if_"): text for name, text in match.groupdict().items() if text is not None}
+    return _is_turngate(found["program"], found["launched"].split())
 
 
 def _is_turngate(program: str, launched: list[str]) -> bool:
