@@ -50,7 +50,7 @@ def _read() -> tuple[bytes, str | None]:
             break
         parts.append(part)
         size += len(part)
-        if not parts[0].lstrip().startswith(b"{"):
+        if not parts[0].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
             break
     return b"".join(parts), TOO_LONG if size > MAX_INPUT_BYTES else None
 

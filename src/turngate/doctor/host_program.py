@@ -16,7 +16,7 @@ from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 _COMMANDS: Mapping[str, tuple[str, ...]] = {"cursor": ("cursor-agent", "cursor")}
 MAX_PACKAGE_BYTES = 1024 * 1024
 MAX_PARENTS = 4  # of a program, searched for the package.json of npm
-VERSION_TIMEOUT_S = 30.0
+VERSION_TIMEOUT_S = 10.0
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 
 

@@ -28,7 +28,7 @@ def read_codex_config(project: str, environ: Mapping[str, str]) -> Mapping[str, 
         return tomllib.loads(text)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, NotARegularFile, FileTooLarge):
+    except (OSError, ValueError, RecursionError, NotARegularFile, FileTooLarge):
         return None
 
 

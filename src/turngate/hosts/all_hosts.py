@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from turngate.errors import UsageError
 from turngate.hosts.base import (
     INSTALLED_TIMEOUT_S,
     Host,
@@ -22,6 +23,13 @@ from turngate.hosts.qwen import QWEN
 HOSTS: Mapping[str, Host] = {
     host.name: host for host in (CLAUDE_CODE, CODEX, GEMINI, QWEN, COPILOT, CURSOR, DROID)
 }
+
+
+def find_host(name: str) -> Host:
+    """Return the host with this name. Raises UsageError."""
+    if name not in HOSTS:
+        raise UsageError(f"unknown host {name!r}, expected one of {', '.join(HOSTS)}")
+    return HOSTS[name]
 
 
 def write_portable_answer(answer: HostAnswer) -> HostOutput:

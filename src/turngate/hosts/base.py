@@ -60,6 +60,7 @@ class Host:
     reads_files_of: tuple[str, ...] = ()  # other hosts whose settings it reads as well
     project_variable: str | None = None  # environment variable with the folder of the project
     tool_call_marks: tuple[str, ...] = ()  # a line of its transcript with one of these is a tool call
+    subagents_in_transcript: bool = False  # the transcript of the main agent has their tool calls too
     limitations: tuple[str, ...] = ()  # what else it cannot do or does otherwise, one sentence each
     steps_by_hand: tuple[str, ...] = ()  # what remains to be done after `turngate install`
     documentation: str = ""  # the page of its vendor about hooks

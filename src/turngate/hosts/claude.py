@@ -42,7 +42,7 @@ CLAUDE_CODE = Host(
     ends_turn=True,
     folder_variable=("CLAUDE_CONFIG_DIR", "~/.claude"),
     project_variable="CLAUDE_PROJECT_DIR",
-    tool_call_marks=('"type":"tool_use"',),
+    tool_call_marks=('"type":"tool_use"', '"type":"server_tool_use"', '"type":"mcp_tool_use"'),
     not_shown="when a subagent stops, and with `claude -p` unless its output format is `stream-json`",
     limitations=(
         "Its own limit counts blocks in a row: a tool call between two of them starts it anew.",

@@ -22,7 +22,15 @@ CODEX = Host(
     shows_notices=True,
     ends_turn=True,
     folder_variable=("CODEX_HOME", "~/.codex"),
-    tool_call_marks=('"type":"function_call"', '"type":"custom_tool_call"', '"type":"local_shell_call"'),
+    tool_call_marks=(
+        '"type":"function_call"',
+        '"type":"custom_tool_call"',
+        '"type":"local_shell_call"',
+        '"type":"mcp_tool_call"',
+        '"type":"web_search_call"',
+        '"type":"tool_search_call"',
+        '"type":"image_generation_call"',
+    ),
     not_shown="with `codex exec`, which prints only that a hook ran",
     limitations=(
         "It skips a hook that is new or changed, without a message, until you trust it in `/hooks`.",

@@ -46,6 +46,7 @@ COPILOT = Host(
     ends_turn=False,
     new_file={"version": 1},
     reads_files_of=("claude",),
+    subagents_in_transcript=True,
     tool_call_marks=('"type":"tool.execution_start"',),
     not_shown="with `--output-format json`, and at a stop that is blocked: an older version would lose the block",
     limitations=(

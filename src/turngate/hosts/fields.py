@@ -82,13 +82,13 @@ _VARIABLES = {
 }
 
 # Variables with the folder of the project, for `turngate hook`.
-PROJECT_VARIABLES = (
-    "CURSOR_PROJECT_DIR",
-    "FACTORY_PROJECT_DIR",
-    "QWEN_PROJECT_DIR",
-    "GEMINI_PROJECT_DIR",
-    "CLAUDE_PROJECT_DIR",
-)
+PROJECT_VARIABLES = {
+    "cursor": "CURSOR_PROJECT_DIR",
+    "droid": "FACTORY_PROJECT_DIR",
+    "qwen": "QWEN_PROJECT_DIR",
+    "gemini": "GEMINI_PROJECT_DIR",
+    "claude": "CLAUDE_PROJECT_DIR",
+}
 
 
 def normalise(fields: dict[str, object]) -> dict[str, object]:
@@ -144,9 +144,10 @@ def _own_transcript(known: dict[str, object]) -> str | None:
 
 def _event_name(fields: dict[str, object], known: dict[str, object]) -> str:
     event = EVENT_NAMES.get(str(known.get("hook_event_name") or _unnamed_event(fields)), "")
-    if event == "Stop" and "agent_id" in known:
-        return ""  # Copilot CLI: a subagent stops, and SubagentStop asks the hooks
-    if event in ("Stop", "SubagentStop") and fields.get("status") in _NOT_FINISHED:
+    host = _by_fields(fields) if event in ("Stop", "SubagentStop") else None
+    if host == "copilot" and event == "Stop" and "agent_id" in known:
+        return ""  # a subagent stops, and SubagentStop asks the hooks
+    if host == "cursor" and fields.get("status") in _NOT_FINISHED:
         return ""
     return event
 
@@ -185,7 +186,7 @@ def _by_fields(fields: dict[str, object]) -> str | None:
 
 
 def _has(fields: dict[str, object], mark: str) -> bool:
-    return mark[1:] not in fields if mark[0] == "-" else mark in fields
+    return mark[1:] not in fields if mark[0] == "-" else fields.get(mark) is not None
 
 
 def _by_transcript(fields: dict[str, object]) -> str | None:

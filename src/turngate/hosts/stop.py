@@ -16,7 +16,7 @@ from turngate.core.loop_guard import (
     restore_guard,
 )
 from turngate.core.settings import Settings
-from turngate.core.verdict import Verdict, notices, warnings_with_hints
+from turngate.core.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.gates.state import digest
 from turngate.hosts.answers import answer_for
@@ -26,10 +26,7 @@ from turngate.ports import World
 from turngate.settings.load import has_unloaded_hooks
 from turngate.transcript.formats import tool_call_position
 
-NOT_COUNTED = (
-    "the agent stops although a hook blocks, because the number of continuations cannot be stored, "
-    "and {title} itself has no limit"
-)
+NOT_COUNTED = "the agent stops although a hook blocks, because the number of continuations cannot be stored in the state folder"
 
 
 class HostStop(NamedTuple):
@@ -52,9 +49,13 @@ def stop_event(
 async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: World, path: str) -> HostStop:
     """Ask the hooks of one stop. `path`: the file of the count for this agent."""
     prompt = _prompt(event)
-    calls = tool_call_position(event.stopping_transcript, host.tool_call_marks)
-    stored = None if _is_first(host, event, prompt) else read_count(path, prompt)
+    is_active = event.stop_hook_active
+    calls = tool_call_position(_own_transcript(host, event), host.tool_call_marks)
+    stored = None if _is_first(host, event, prompt) else read_count(path, prompt, is_active=is_active)
     guard = _guard(event, settings, world, stored, calls)
+    if stored and stored.get("has_ended"):
+        # Another hook of the host has continued the turn that the limit has ended for ours.
+        return HostStop(HostAnswer(decision="allow"), Stop())
     event = replace(
         event, stop_hook_active=guard.active, continuation_count=guard.continuations, limit=guard.limit
     )
@@ -66,8 +67,10 @@ async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: W
             "continuations": step.guard.continuations,
             "limit": step.guard.limit,
         }
-        if not write_count(path, prompt, {"guard": values, "calls": calls}) and host.limit is None:
-            step = EndTurn("capped", notice=NOT_COUNTED.format(title=host.title), last_reason=step.prompt)
+        if not write_count(path, prompt, {"guard": values, "calls": calls}):
+            step = EndTurn("capped", notice=NOT_COUNTED, last_reason=step.prompt)
+    elif step.ended_by in ("capped", "stalled"):
+        write_count(path, prompt, {"has_ended": True})
     else:
         forget_count(path)
     _record_end(event, guard, step, world)
@@ -81,6 +84,13 @@ def _prompt(event: StopEvent) -> str:
     """
     text = (event.host_fields or {}).get("prompt")
     return event.prompt_id or (digest(text) if isinstance(text, str) else "")
+
+
+def _own_transcript(host: Host, event: StopEvent) -> str:
+    """Return the transcript in which the tool calls of the stopping agent are, or "" if it is not known."""
+    path = event.stopping_transcript
+    is_shared = event.subagent is not None and path == event.transcript_path
+    return "" if is_shared and not host.subagents_in_transcript else path
 
 
 def _is_first(host: Host, event: StopEvent, prompt: str) -> bool:
@@ -100,7 +110,7 @@ def _guard(
         return guard
     try:
         guard = restore_guard(guard, stored["guard"], int(stored["guard"]["continuations"]))
-    except (KeyError, TypeError, ValueError):  # of another version, or damaged
+    except (KeyError, TypeError, ValueError, OverflowError):  # of another version, or damaged
         return guard
     if guard.requested:
         guard = guard.extended(guard.requested)

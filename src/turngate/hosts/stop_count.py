@@ -10,29 +10,50 @@ from turngate.gates.state import state_path, write_file
 
 VERSION = 1
 IDLE_S = 30 * 60  # after which the next stop belongs to other work
+MAX_BYTES = 1024 * 1024
 
 
-def count_path(state: str, session: str, agent: str) -> str:
-    """Return the file for the agent of a session; the ids may have any characters."""
-    return state_path(state, session, agent, "turngate hook")
+def count_path(state: str, event: str, known: dict[str, object]) -> str:
+    """Return the file for the agent that stops. Some hosts have no id for a subagent."""
+    agent = str(known.get("agent_id", ""))
+    if event == "SubagentStop" and not agent:
+        agent = f"{known.get('agent_type', '')} {known.get('agent_transcript_path', '')}"
+    return state_path(state, str(known.get("session_id", "")), agent, f"turngate hook {event}")
 
 
-def read_count(path: str, prompt: str, now: float | None = None) -> dict[str, object] | None:
-    """Return what was stored at the last stop, unless this one belongs to another prompt or to later work."""
+def read_count(
+    path: str, prompt: str, *, is_active: bool, now: float | None = None
+) -> dict[str, object] | None:
+    """Return what was stored at the last stop, unless this one belongs to another prompt or to later work.
+
+    `is_active`: the host says that a hook has continued this turn. With the same prompt, it is the same turn,
+    however long the agent has worked.
+    """
+    record = _read(path)
+    stopped = record.get("time")
+    if record.get("prompt") != prompt or not isinstance(stopped, int | float):
+        return None
+    idle = (time.time() if now is None else now) - stopped
+    if idle >= IDLE_S and not (prompt and is_active):
+        return None
+    return record if is_active or not record.get("has_ended") else None
+
+
+def _read(path: str) -> dict[str, object]:
     import json  # noqa: PLC0415 # lazy: it loads re
 
+    from turngate.state.files import open_regular_file  # noqa: PLC0415 # lazy: it loads contextlib
+
     try:
-        with open(path, encoding="utf-8") as file:
-            record = json.load(file)
+        with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
+            record = json.loads(file.read(MAX_BYTES), parse_constant=_reject_constant)
     except (OSError, ValueError, RecursionError):
-        return None
-    now = time.time() if now is None else now
-    if not isinstance(record, dict) or record.get("version") != VERSION:
-        return None
-    stopped = record.get("time")
-    if not isinstance(stopped, int | float) or not 0 <= now - stopped < IDLE_S:
-        return None
-    return record if record.get("prompt") == prompt else None
+        return {}
+    return record if isinstance(record, dict) and record.get("version") == VERSION else {}
+
+
+def _reject_constant(name: str) -> object:
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def write_count(path: str, prompt: str, values: dict[str, object]) -> bool:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from tests.support.cli import turngate
 from tests.support.git_projects import make_repository
 from turngate.cli.commands.hook_engine import UNKNOWN_HOST
 from turngate.gates.state import write_file
-from turngate.hosts import stop_count
+from turngate.hosts.fields import PROJECT_VARIABLES
+from turngate.hosts.stop import NOT_COUNTED
 from turngate.hosts.stop_count import count_path, read_count, write_count
 
 BLOCKS = "echo not yet >&2; exit 2"
@@ -78,7 +80,16 @@ def test_the_project_of_the_host_is_stronger_than_the_folder_of_the_event(
 ) -> None:
     write_settings(project, "turngate", stop_hooks(BLOCKS))
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(project))
-    assert hook(stop(tmp_path)) == (0, BLOCK, "")
+    assert hook({**recorded("claude", "Stop"), "cwd": str(tmp_path)}) == (0, BLOCK, "")
+
+
+def test_the_variable_of_another_host_says_nothing_about_the_project(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    for variable in PROJECT_VARIABLES.values():
+        monkeypatch.setenv(variable, str(tmp_path))
+    assert hook(stop(project)) == (0, BLOCK, "")
 
 
 def test_an_event_without_an_answer_asks_nothing(project: Path) -> None:
@@ -96,10 +107,19 @@ def test_the_stop_that_copilot_reports_for_a_subagent_asks_nothing(project: Path
     assert hook(fields)[:2] == (0, None)
 
 
+@pytest.mark.parametrize("odd", [{"agent_id": "a"}, {"status": "error"}, {"conversation_id": None}])
+def test_a_field_that_means_something_on_another_host_changes_nothing(
+    project: Path, odd: dict[str, Any]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    assert hook(stop(project, **odd)) == (0, BLOCK, "")
+
+
 def test_inside_of_a_hook_of_ours_it_asks_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_settings(project, "turngate", stop_hooks(BLOCKS))
     monkeypatch.setenv("TURNGATE_IN_HOOK", "1")
-    assert hook(stop(project)) == (0, None, "")
+    why = "TURNGATE_IN_HOOK is set, which is for processes of a hook, so nothing was checked"
+    assert hook(stop(project)) == (0, None, f"turngate hook: {why}\n")
 
 
 def test_a_hook_that_is_not_approved_is_reported_to_the_user_and_does_not_run(
@@ -221,17 +241,24 @@ def test_a_host_without_prompt_ids_but_with_a_limit_says_when_a_turn_begins(proj
 
 
 def test_after_half_an_hour_without_a_stop_the_count_starts_anew(tmp_path: Path) -> None:
-    path = count_path(str(tmp_path), "s", "")
+    path = count_path(str(tmp_path), "Stop", {"session_id": "s"})
     assert write_count(path, "p", {"calls": 1})
-    written = read_count(path, "p")
+    written = read_count(path, "p", is_active=False)
     assert written is not None
-    moment = float(str(written["time"]))
-    assert [
-        read_count(path, "p", moment + later) for later in (stop_count.IDLE_S - 1, stop_count.IDLE_S)
-    ] == [
-        written,
-        None,
-    ]
+    stopped = float(str(written["time"]))
+    times = {
+        later: read_count(path, "p", is_active=False, now=stopped + later) for later in (-99, 1799, 1800)
+    }
+    assert times == {-99: written, 1799: written, 1800: None}
+
+
+def test_a_turn_that_lasts_longer_than_half_an_hour_is_still_one_turn(tmp_path: Path) -> None:
+    path = count_path(str(tmp_path), "Stop", {"session_id": "s"})
+    assert write_count(path, "p", {"calls": 1})
+    later = time.time() + 7200
+    assert read_count(path, "p", is_active=True, now=later) is not None
+    assert write_count(path, "", {"calls": 1})
+    assert read_count(path, "", is_active=True, now=later) is None  # a host without an id for a prompt
 
 
 @pytest.mark.parametrize(
@@ -240,7 +267,35 @@ def test_after_half_an_hour_without_a_stop_the_count_starts_anew(tmp_path: Path)
 def test_a_damaged_count_is_no_count(tmp_path: Path, text: str) -> None:
     path = str(tmp_path / "count.json")
     write_file(path, text)
-    assert read_count(path, "p") is None
+    assert read_count(path, "p", is_active=True) is None
+
+
+def test_a_count_with_numbers_that_are_none_is_no_count(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    fields = stop(project, stop_hook_active=True)
+    path = count_path(os.environ["TURNGATE_STATE"], "Stop", fields)
+    for number in ("1e999", "Infinity", '"x"', "[]"):
+        guard = f'{{"continuations": {number}}}'
+        text = f'{{"version": 1, "time": {time.time()}, "prompt": "{fields["turn_id"]}", "guard": {guard}}}'
+        assert write_file(path, text)
+        assert hook(fields) == (0, BLOCK, "")
+
+
+def test_a_count_that_is_a_pipe_does_not_hang(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    path = Path(count_path(os.environ["TURNGATE_STATE"], "Stop", stop(project)))
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    assert hook(stop(project)) == (0, BLOCK, "")
+
+
+def test_a_subagent_without_a_transcript_of_its_own_does_not_end_early(project: Path, tmp_path: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS, event="SubagentStop"))
+    transcript = tmp_path / "rollout.jsonl"
+    transcript.write_text('{"type":"response_item","payload":{"type":"function_call","name":"shell"}}\n')
+    child = {**recorded("codex", "SubagentStop"), "cwd": str(project)}
+    fields = {**child, "transcript_path": str(transcript), "agent_transcript_path": None}
+    assert answers(fields, 3) == [BLOCK] * 3
 
 
 def test_the_same_reason_without_a_tool_call_in_between_ends_early(project: Path, tmp_path: Path) -> None:
@@ -258,15 +313,79 @@ def test_the_same_reason_without_a_tool_call_in_between_ends_early(project: Path
     assert hook(fields)[1] == BLOCK
 
 
-def test_without_a_place_for_the_count_only_a_host_with_a_limit_is_blocked(project: Path) -> None:
+def test_without_a_place_for_the_count_the_agent_may_stop_and_the_user_is_told(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(BLOCKS))
     state = Path(os.environ["TURNGATE_STATE"])
     state.mkdir(parents=True)
     (state / "gates").write_text("a file where a folder is expected")
-    code, answer, _ = hook(stop(project))
-    claude = {**recorded("claude", "Stop"), "cwd": str(project)}
-    assert (code, answer.get("decision"), "cannot be stored" in answer["systemMessage"]) == (0, None, True)
-    assert hook(claude)[1]["decision"] == "block"
+    for fields in (stop(project), {**recorded("claude", "Stop"), "cwd": str(project)}):
+        assert hook(fields)[1] == {"systemMessage": f"{NOT_COUNTED}\nthe last reason: not yet"}
+
+
+def test_the_end_of_a_turn_holds_until_the_next_turn_also_if_another_hook_continues_it(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    later = stop(project, stop_hook_active=True)
+    assert [hook(stop(project))[1], *answers(later, 4)] == [
+        BLOCK,
+        BLOCK,
+        BLOCK,
+        {"systemMessage": CAPPED},
+        None,
+    ]
+    assert hook(stop(project))[1] == BLOCK
+
+
+@pytest.mark.parametrize("host", ["droid", "cursor"])
+def test_a_subagent_without_an_id_does_not_share_the_count_of_the_main_agent(
+    project: Path, host: str
+) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    names = {"droid": ("Stop", "SubagentStop"), "cursor": ("stop", "subagentStop")}[host]
+    fields = {
+        "droid": {"sessionId": "s", "stopHookActive": True, "cwd": str(project)},
+        "cursor": {"conversation_id": "c", "loop_count": 1, "workspace_roots": [str(project)]},
+    }[host]
+    key = "hookEventName" if host == "droid" else "hook_event_name"
+    outcomes = []
+    for _ in range(4):
+        outcomes.append([*(hook({**fields, key: names[0]})[1] or ())])
+        hook({**fields, key: names[1], "subagent_type": "explore"})
+    block = {"droid": ["decision", "reason"], "cursor": ["followup_message"]}[host]
+    assert outcomes == [block, block, block, {"droid": ["systemMessage"], "cursor": []}[host]]
+
+
+def test_the_main_agent_and_a_subagent_have_files_of_their_own() -> None:
+    known: dict[str, object] = {"session_id": "s", "agent_id": "a"}
+    paths = {count_path("/state", event, known) for event in ("Stop", "SubagentStop")}
+    assert len(paths) == 2
+
+
+def test_the_start_of_a_session_does_not_reset_the_count(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    start = {**recorded("codex", "SessionStart"), "cwd": str(project)}
+    start["session_id"] = stop(project)["session_id"]
+    for _ in range(3):
+        assert hook(stop(project))[1] == BLOCK
+        assert hook(start)[:2] == (0, None)
+    assert hook(stop(project))[1] == {"systemMessage": CAPPED}
+
+
+def test_a_stop_without_hooks_resets_the_count(project: Path) -> None:
+    path = write_settings(project, "turngate", stop_hooks(BLOCKS))
+    assert answers(stop(project), 3) == [BLOCK] * 3
+    text = path.read_text()
+    path.unlink()
+    assert hook(stop(project)) == (0, None, "")
+    path.write_text(text)
+    assert hook(stop(project))[1] == BLOCK
+
+
+def test_the_journal_says_that_the_limit_ended_the_turn(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    answers(stop(project), 4)
+    code, out, _ = turngate("log", "--project", str(project))
+    ended = f'turn ended (capped) after 3 continuations (the limit). Still blocked by: "{BLOCKS}".'
+    assert (code, out.splitlines()[-1].partition("  ")[2]) == (0, ended)
 
 
 # Hosts

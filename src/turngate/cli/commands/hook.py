@@ -11,7 +11,7 @@ from turngate.cli.hook_stdin import read_object_from_stdin
 from turngate.cli.project import find_project, project_folder
 from turngate.core.constants import FAMILIES, IN_HOOK, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
-from turngate.hosts.fields import PROJECT_VARIABLES, normalise
+from turngate.hosts.fields import PROJECT_VARIABLES, normalise, recognise
 from turngate.hosts.stop_count import count_path, forget_count
 from turngate.settings.quick_check import has_no_hooks
 from turngate.state.folder import state_folder
@@ -45,16 +45,16 @@ def _run(words: list[str]) -> int:
         return _explain(note)
     known = normalise(fields)
     event = str(known["hook_event_name"])
-    if event not in EVENTS or IN_HOOK in os.environ:
+    if event not in EVENTS or os.environ.get(IN_HOOK):
         return _ignore(event)
-    project = _project(options.project, known)
-    count = count_path(state_folder(), str(known.get("session_id", "")), str(known.get("agent_id", "")))
-    if has_no_hooks(project, event, "host"):
-        forget_count(count)
-        return 0
-    quick = _quick_path(event, known, project)
-    if quick and _all_gates_hold(quick, project):
-        forget_count(count)
+    project = _project(options.project, PROJECT_VARIABLES.get(options.host or recognise(fields) or ""), known)
+    count = count_path(state_folder(), event, known)
+    quick = None
+    if has_no_hooks(project, event, "host") or (
+        (quick := _quick_path(event, known, project)) and _all_gates_hold(quick, project)
+    ):
+        if event in STOP_EVENTS:
+            forget_count(count)
         return 0
     from turngate.cli.commands.hook_engine import answer_event  # noqa: PLC0415 # lazy: loads asyncio
 
@@ -72,6 +72,10 @@ def _read_options(words: list[str]) -> HookOptions:
         if not value:
             raise UsageError(f"{name} needs a value")
         setattr(options, name[2:], value)
+    if options.host is not None:
+        from turngate.hosts.all_hosts import find_host  # noqa: PLC0415 # lazy: it loads all hosts
+
+        find_host(options.host)
     return options
 
 
@@ -91,19 +95,22 @@ def _all_gates_hold(path: str, project: str) -> bool:
     return holds(path, project)
 
 
-def _project(given: str | None, known: dict[str, object]) -> str:
-    """Return the project's folder: from the given one, the host's, or that of the event upwards."""
+def _project(given: str | None, variable: str | None, known: dict[str, object]) -> str:
+    """Return the project's folder: the given one, or from that of the host's variable or of the event upwards.
+
+    A program that runs inside another one inherits its variables, so that of another host says nothing.
+    """
     if given is not None:
         return project_folder(given, "host")
-    for folder in (*map(os.environ.get, PROJECT_VARIABLES), known.get("cwd")):
+    for folder in (os.environ.get(variable) if variable else None, known.get("cwd")):
         if isinstance(folder, str) and os.path.isdir(folder):
             return find_project(os.path.abspath(folder), FAMILIES["host"])
     return project_folder(None, "host")
 
 
 def _ignore(event: str) -> int:
-    if not event:
-        print("turngate hook: not an event that it answers, so nothing was checked", file=sys.stderr)
+    why = f"{IN_HOOK} is set, which is for processes of a hook" if event else "not an event that it answers"
+    print(f"turngate hook: {why}, so nothing was checked", file=sys.stderr)
     return 0
 
 

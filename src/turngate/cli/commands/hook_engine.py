@@ -15,7 +15,7 @@ from turngate.core.settings import Settings
 from turngate.core.verdict import Stop
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
-from turngate.hosts.all_hosts import HOSTS, PORTABLE
+from turngate.hosts.all_hosts import PORTABLE, find_host
 from turngate.hosts.base import OWN_TIMEOUT_S, Host, HostAnswer
 from turngate.hosts.fields import recognise
 from turngate.hosts.quick_stop import keep, signatures
@@ -68,10 +68,8 @@ def answer_event(
 
 
 def _host(given: str | None, fields: dict[str, Any]) -> Host:
-    if given is not None and given not in HOSTS:
-        raise UsageError(f"unknown host {given!r}, expected one of {', '.join(HOSTS)}")
     name = given or recognise(fields)
-    return HOSTS[name] if name else PORTABLE
+    return find_host(name) if name else PORTABLE
 
 
 def _time_limit(given: str | None) -> float:
@@ -116,7 +114,9 @@ def _all_hold(stop: HostStop, settings: Settings, world: World) -> bool:
     verdict = stop.verdict
     if not isinstance(verdict, Stop) or verdict.halted or stop.answer.notices or settings.plugin_dirs:
         return False
-    return all(isinstance(run.decision, Allow) and run.rule in world.held for run in verdict.runs)
+    return bool(verdict.runs) and all(
+        isinstance(run.decision, Allow) and run.rule in world.held for run in verdict.runs
+    )
 
 
 def _print(host: Host, answer: HostAnswer) -> int:
