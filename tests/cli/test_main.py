@@ -140,6 +140,14 @@ def test_every_command_and_action_explains_itself(
     assert len(teaches) == 2 or (len(words) == 2 and len(teaches) == 1)  # an action: exit codes only
 
 
+def test_the_first_steps_name_how_other_programs_ask_the_gates(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    steps = capsys.readouterr().out.partition("First steps:\n")[2].split("\n\n")[0]
+    named = [line.split()[1] for line in steps.splitlines()]
+    assert named == ["demo", "init", "install", "check", "hooks", "gates", "fire", "doctor", "log"]
+
+
 @pytest.mark.parametrize("command", _COMMANDS)
 def test_a_command_is_complete(command: str) -> None:
     lacks = [*missing(command)]

@@ -33,6 +33,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         epilog="First steps:\n"
         "  turngate demo          see it work, without a model and without settings\n"
         "  turngate init          write settings with gates for the checks of this project\n"
+        "  turngate install       let Claude Code, Codex and other agent programs ask these gates\n"
         "  turngate check         is .turngate/settings.json (or .claude/settings.json) right?\n"
         "  turngate hooks         which hooks are there, and which wait for your approval?\n"
         "  turngate gates run     do the checks pass now? also for CI\n"
