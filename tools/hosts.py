@@ -76,7 +76,10 @@ def section(host: Host) -> Iterable[str]:
     if host.not_shown:
         yield f"- Notices are not shown {host.not_shown}. They are in the journal: `turngate log`."
     yield from (f"- {sentence}" for sentence in host.limitations)
-    yield from (f"- By hand: {step}." for step in host.steps_by_hand)
+    for step in dict.fromkeys(host.steps_by_hand.values()):
+        levels = [f"`--{level}`" for level in host.steps_by_hand if host.steps_by_hand[level] == step]
+        where = f" ({levels[0]})" if len(levels) == 1 else ""
+        yield f"- By hand{where}: {step}."
 
 
 def written_part() -> str:

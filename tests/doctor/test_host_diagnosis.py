@@ -24,6 +24,7 @@ from turngate.settings.load import read_settings
 NAMES = tuple(HOSTS)
 REVIEW = "start `codex` and review it in `/hooks`"
 INSTALL_AGAIN = "install Turngate there, or run `turngate install` again"
+PUT_ON_PATH = "put it there (`pipx install .` or `uv tool install .` in a clone of Turngate), or use `turngate install claude --user`"
 
 
 @pytest.fixture(autouse=True)
@@ -186,7 +187,7 @@ def test_a_guarded_line_without_turngate_on_path_does_not_hold(
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     message = "`turngate` is not on PATH: the line only says so, and the agent may stop"
     found = diagnose("claude", project)
-    assert findings(found) == [(Finding("will NOT hold", "error", message, INSTALL_AGAIN),)]
+    assert findings(found) == [(Finding("will NOT hold", "error", message, PUT_ON_PATH),)]
     assert not found.runs_turngate
 
 
@@ -391,12 +392,28 @@ def test_claude_code_rejects_a_file_with_a_wrong_type(home: Path, project: Path)
     assert findings(diagnose("claude", project)) == [(Finding("will NOT run", "error", message),)]
 
 
+@pytest.mark.parametrize("is_nested", [True, False])
+def test_the_line_in_the_file_of_hooks_of_droid_is_found(is_nested: bool, project: Path) -> None:
+    events = {"Stop": [{"hooks": [{"type": "command", "command": "turngate hook", "timeout": 600}]}]}
+    (project / ".factory").mkdir()
+    (project / ".factory" / "hooks.json").write_text(json.dumps({"hooks": events} if is_nested else events))
+    found = diagnose("droid", project)
+    assert (findings(found), found.runs_turngate) == ([()], True)
+
+
 def test_droid_does_not_read_settings_beside_a_file_of_hooks(home: Path, project: Path) -> None:
     install("droid", home, project)
     (project / ".factory" / "hooks.json").write_text('{"hooks": {}}')
-    message = "droid does not read the hooks of `settings.json` beside a `hooks.json`"
+    message = "Factory droid does not read the hooks of .factory/settings.json beside a hooks.json"
     assert findings(diagnose("droid", project)) == [
-        (Finding("will NOT run", "error", message, "move it to `hooks.json`"),)
+        (
+            Finding(
+                "will NOT run",
+                "error",
+                message,
+                "add the line `turngate hook` in droid with `/hooks`, or move the hooks to settings.json and remove hooks.json",
+            ),
+        )
     ]
 
 

@@ -1,7 +1,6 @@
 """Decides whether a host runs Turngate at a stop, and whether other stop hooks of its settings can block there."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -11,7 +10,15 @@ from turngate.core.settings import Problem, Settings
 from turngate.core.text import describe_json, one_line, quote_name
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, worst_first
 from turngate.doctor.environment import Fact
-from turngate.doctor.host_files import HostFile, HostHook, event_of, hooks_in, read_host_files
+from turngate.doctor.host_files import (
+    HOW_TO_BE_READ,
+    HostFile,
+    HostHook,
+    event_of,
+    hooks_in,
+    read_host_files,
+    why_ignored,
+)
 from turngate.doctor.host_hooks import check_stop_hook
 from turngate.doctor.host_lines import SlowHook, check_line, missing_events
 from turngate.doctor.host_program import inspect_program
@@ -151,13 +158,8 @@ def _rejected(file: HostFile, host: Host) -> Iterator[Finding]:
         yield Finding(
             "will run", "note", f"Cursor reads {file.name} only if `Third-party skills` is switched on"
         )
-    if host.name == "droid" and file.path.endswith("/settings.json") and _has_hooks_file(file):
-        message = "droid does not read the hooks of `settings.json` beside a `hooks.json`"
-        yield Finding("will NOT run", "error", message, "move it to `hooks.json`")
-
-
-def _has_hooks_file(file: HostFile) -> bool:
-    return os.path.exists(os.path.join(os.path.dirname(file.path), "hooks.json"))
+    if why := why_ignored(host, file.path, file.name):
+        yield Finding("will NOT run", "error", why, HOW_TO_BE_READ)
 
 
 _Switch = tuple[Sequence[object] | None, Finding]  # the commands that it switches off, None: all

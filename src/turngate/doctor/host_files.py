@@ -14,6 +14,8 @@ from turngate.hosts.fields import EVENT_NAMES
 from turngate.hosts.json_text import NotJson, read_json_text
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
+# Only droid has such a file; which shape it has there is not documented, so `turngate install` does not write it.
+HOW_TO_BE_READ = "add the line `turngate hook` in droid with `/hooks`, or move the hooks to settings.json and remove hooks.json"
 MAX_FILE_BYTES = 8 * 1024 * 1024
 
 # Besides `Host.files`. A host with several files in a folder reads them all.
@@ -102,6 +104,16 @@ def reads_file_of(host: Host, other: Host, level: Level) -> bool:
     return host is other or shared
 
 
+def why_ignored(host: Host, path: str, name: str) -> str | None:
+    """Return why a host does not read the hooks of a settings file, because of another file in its folder."""
+    other = host.ignored_beside
+    if other is None or os.path.basename(path) != os.path.basename(host.files["user"]):
+        return None
+    if not os.path.exists(os.path.join(os.path.dirname(path), other)):
+        return None
+    return f"{host.title} does not read the hooks of {name} beside a {other}"
+
+
 def _files_of(
     host: Host, levels: tuple[Level, ...], project: str, environ: Mapping[str, str]
 ) -> Iterator[HostFile]:
@@ -141,9 +153,15 @@ def _read_json(text: str) -> object:
     return {} if node is None else node.value
 
 
+def _events_of(file: HostFile) -> object:
+    """Return the value of `hooks`; the file that holds nothing else in droid may have the events at its top."""
+    is_top = os.path.basename(file.path) == file.owner.ignored_beside and "hooks" not in file.value
+    return file.value if is_top else file.value.get("hooks")
+
+
 def hooks_in(file: HostFile) -> Iterator[HostHook]:
     """Yield the hooks of a file, in groups as Claude Code has them, or one by one."""
-    events = file.value.get("hooks")
+    events = _events_of(file)
     for event, entries in events.items() if isinstance(events, dict) else ():
         for group, entry in enumerate(entries if isinstance(entries, list) else ()):
             if not isinstance(entry, dict):

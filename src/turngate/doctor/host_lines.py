@@ -11,8 +11,9 @@ from turngate.core.frozen import frozen
 from turngate.doctor.diagnosis import Finding
 from turngate.doctor.host_files import HostHook
 from turngate.hosts.base import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host
-from turngate.hosts.hook_command import hook_command
+from turngate.hosts.hook_command import hook_command, how_to_find
 
+_INSTALL_AGAIN = "install Turngate there, or run `turngate install` again"
 START_TIMEOUT_S = 60.0
 MAX_SECONDS = 10_000  # a larger timeout in seconds is meant as milliseconds
 _GUARDED = re.compile(r"\s*(?:if\s+)?command\s+-v\s+(?P<word>\S+)")
@@ -83,7 +84,8 @@ def _check_program(hook: HostHook, path: str | None) -> Iterator[Finding]:
     program = _unquote(guard["word"]) if guard else words[0]
     if not os.path.isabs(program):
         if shutil.which(program, path=path) is None:
-            yield _not_found(f"`{program}` is not on PATH", is_guarded=guard is not None)
+            problem, hint = f"`{program}` is not on PATH", how_to_find(hook.file.owner)
+            yield _not_found(problem, is_guarded=guard is not None, hint=hint)
     elif not os.path.exists(program):
         yield _not_found(f"{program} does not exist", is_guarded=guard is not None)
     elif not os.access(program, os.X_OK):
@@ -92,9 +94,8 @@ def _check_program(hook: HostHook, path: str | None) -> Iterator[Finding]:
         yield _not_found(f"{program} cannot be started: {why}", is_guarded=guard is not None)
 
 
-def _not_found(problem: str, *, is_guarded: bool) -> Finding:
+def _not_found(problem: str, *, is_guarded: bool, hint: str = _INSTALL_AGAIN) -> Finding:
     then = "the line only says so, and the agent may stop" if is_guarded else "the hook fails at every stop"
-    hint = "install Turngate there, or run `turngate install` again"
     return Finding("will NOT hold" if is_guarded else "will NOT run", "error", f"{problem}: {then}", hint)
 
 

@@ -62,7 +62,12 @@ class Host:
     tool_call_marks: tuple[str, ...] = ()  # a line of its transcript with one of these is a tool call
     subagents_in_transcript: bool = False  # the transcript of the main agent has their tool calls too
     limitations: tuple[str, ...] = ()  # what else it cannot do or does otherwise, one sentence each
-    steps_by_hand: tuple[str, ...] = ()  # what remains to be done after `turngate install`
+    steps_by_hand: Mapping[Level, str] = field(
+        default_factory=dict
+    )  # what remains to be done after `turngate install`
+    ignored_beside: str | None = (
+        None  # a file: in a folder with it, the host does not read the hooks of `files`
+    )
     documentation: str = ""  # the page of its vendor about hooks
     write_answer: Callable[[HostAnswer], HostOutput]
 

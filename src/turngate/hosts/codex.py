@@ -37,6 +37,9 @@ CODEX = Host(
         "It discards an answer with a key that it does not know, and the agent stops.",
     ),
     documentation="https://developers.openai.com/codex/hooks",
-    steps_by_hand=("open Codex in this project and trust the hook in `/hooks`: until then Codex skips it",),
+    steps_by_hand={
+        "user": "open Codex and trust the hook in `/hooks`: until then Codex skips it",
+        "project": "open Codex in this project and trust the hook in `/hooks`: until then Codex skips it",
+    },
     write_answer=write_answer,
 )

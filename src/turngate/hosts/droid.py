@@ -3,6 +3,8 @@
 from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, to_command_group
 from turngate.hosts.claude import write_answer
 
+_RESTART = "restart droid, or review the new hook in `/hooks`: it reads hooks when it starts"
+
 DROID = Host(
     name="droid",
     title="Factory droid",
@@ -18,10 +20,11 @@ DROID = Host(
     ends_turn=True,
     project_variable="FACTORY_PROJECT_DIR",
     limitations=(
-        "It does not read the hooks of `settings.json` if there is a `hooks.json` in the same folder.",
+        "It does not read the hooks of `settings.json` if there is a `hooks.json` in the same folder; `turngate install` writes nothing then.",
         "It does not give a hook the last message of the agent.",
     ),
     documentation="https://docs.factory.ai/reference/hooks-reference",
-    steps_by_hand=("restart droid, or review the new hook in `/hooks`: it reads hooks when it starts",),
+    steps_by_hand={"user": _RESTART, "project": _RESTART},
+    ignored_beside="hooks.json",
     write_answer=write_answer,
 )

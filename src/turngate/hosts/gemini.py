@@ -36,6 +36,9 @@ GEMINI = Host(
         "It runs no hooks in a folder that is not trusted, and with `--skip-trust` only those of the user; the environment variable `GEMINI_CLI_TRUST_WORKSPACE=true` trusts it.",
     ),
     documentation="https://geminicli.com/docs/hooks/reference",
-    steps_by_hand=("trust the folder when Gemini CLI asks: hooks do not run before",),
+    steps_by_hand={
+        "user": "trust each folder when Gemini CLI asks: hooks do not run before",
+        "project": "trust the folder when Gemini CLI asks: hooks do not run before",
+    },
     write_answer=write_answer,
 )

@@ -9,6 +9,8 @@ from turngate.filesystem.real_path import is_inside
 from turngate.hosts.base import Host, HostAnswer, Level
 
 NOT_CHECKED = "Turngate is not installed here or cannot run, so this stop was not checked"
+# Turngate is not published: a name for pip could fetch another package.
+INSTALL_COMMANDS = "`pipx install .` or `uv tool install .` in a clone of Turngate"
 _STOPS = ("Stop", "SubagentStop")
 
 
@@ -30,6 +32,11 @@ def hook_command(host: Host, level: Level, event: str, program: str) -> str:
     # A program that is there but cannot be started (its Python is gone) takes the same way as one that is not there.
     otherwise = _not_checked(host) if event in _STOPS else "true"
     return f"command -v {shlex.quote(word)} >/dev/null 2>&1 && {program} hook || {otherwise}"
+
+
+def how_to_find(host: Host) -> str:
+    """Return what helps where a line does not find `turngate` on PATH."""
+    return f"put it there ({INSTALL_COMMANDS}), or use `turngate install {host.name} --user`"
 
 
 def _not_checked(host: Host) -> str:

@@ -47,6 +47,6 @@ QWEN = Host(
         "It reads a timeout of 1000 and more as milliseconds.",
     ),
     documentation="https://github.com/QwenLM/qwen-code/blob/main/docs/users/features/hooks.md",
-    steps_by_hand=("if Qwen Code asks, trust the folder: hooks of a project do not run before",),
+    steps_by_hand={"project": "if Qwen Code asks, trust the folder: hooks of a project do not run before"},
     write_answer=write_answer,
 )

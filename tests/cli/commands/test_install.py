@@ -30,6 +30,7 @@ TEAM = """\
 """
 NOTHING = "nothing was changed"
 NO_HOOKS = "→ this project has no hooks for a stop yet: `turngate init` writes gates for its checks\n"
+ALWAYS = ("turngate init", "turngate doctor")  # what the last steps name
 CHECK = "→ `turngate doctor --host {}` says whether the line will run, and block\n"
 NOT_A_TERMINAL = "turngate: there is no terminal to ask at; add --yes to write what is printed above\n"
 
@@ -93,7 +94,8 @@ def test_the_line_of_every_host_is_written_and_removed_for_both_levels(
         shown = host.files[level]  # type: ignore[index]
         path = folder / shown.removeprefix("~/")
         before = sorted(folder.rglob("*"))
-        steps = "".join(f"→ {step}\n" for step in host.steps_by_hand)
+        step = host.steps_by_hand.get(level)  # type: ignore[call-overload]
+        steps = f"→ {step}\n" if step else ""
         code, out, err = turngate("install", name, f"--{level}", "--yes")
         assert (code, last_lines(out), err) == (
             0,
@@ -369,8 +371,50 @@ def test_a_line_in_local_settings_counts_too(project: Path) -> None:
 
 def test_where_turngate_is_not_on_path_the_line_of_a_project_does_not_find_it(monkeypatch: Any) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    said = "! turngate is not on PATH here, and the line of a project finds it there: until it is, stops are not checked\n"
+    said = (
+        "! turngate is not on PATH here, and the line of a project finds it there, so stops would not be checked; put it there "
+        "(`pipx install .` or `uv tool install .` in a clone of Turngate), or use `turngate install droid --user`\n"
+    )
     assert turngate("install", "droid", "--dry-run")[2] == said
+
+
+@pytest.mark.parametrize("level", ["user", "project"])
+def test_where_droid_would_not_read_the_line_it_is_not_written(level: str, project: Path, home: Path) -> None:
+    folder, shown = (home, "~/") if level == "user" else (project, "")
+    (folder / ".factory").mkdir()
+    (folder / ".factory" / "hooks.json").write_text("{}")
+    said = (
+        f"turngate: Factory droid does not read the hooks of {shown}.factory/settings.json beside a hooks.json; add the line "
+        "`turngate hook` in droid with `/hooks`, or move the hooks to settings.json and remove hooks.json; nothing was changed\n"
+    )
+    assert turngate("install", "droid", f"--{level}", "--yes") == (64, "", said)
+    assert [path.name for path in (folder / ".factory").iterdir()] == ["hooks.json"]
+
+
+def test_a_line_that_droid_no_longer_reads_is_not_called_installed(project: Path) -> None:
+    assert turngate("install", "droid", "--yes")[0] == 0
+    (project / ".factory" / "hooks.json").write_text("{}")
+    code, out, _ = turngate("install", "droid", "--yes")
+    assert (code, out) == (64, "")
+    assert turngate("uninstall", "droid", "--yes")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "steps"),
+    [
+        ("copilot", "user", []),
+        (
+            "copilot",
+            "project",
+            ["→ trust the folder when Copilot CLI asks: hooks of a project do not run before"],
+        ),
+        ("qwen", "user", []),
+        ("codex", "user", ["→ open Codex and trust the hook in `/hooks`: until then Codex skips it"]),
+    ],
+)
+def test_the_steps_by_hand_are_those_of_the_level(name: str, level: str, steps: list[str]) -> None:
+    out = turngate("install", name, f"--{level}", "--yes")[1]
+    assert [line for line in out.splitlines() if line.startswith("→")][: -len(ALWAYS)] == steps
 
 
 def test_a_program_that_may_disappear_is_written_with_a_warning_and_its_line_works(
@@ -383,9 +427,7 @@ def test_a_program_that_may_disappear_is_written_with_a_warning_and_its_line_wor
         [program, "install", "codex", "--user", "--yes"], capture_output=True, text=True, check=True
     )
     quoted = shlex.quote(str(program))
-    hint = (
-        "install Turngate for good (`uv tool install turngate`, `pipx install turngate`) and run this again"
-    )
+    hint = "install Turngate for good (`pipx install .` or `uv tool install .` in a clone of Turngate) and run this again"
     said = f"! {quoted} is in a cache or a temporary folder and may disappear; {hint}\n"
     [entry] = hooks_of(home / ".codex" / "hooks.json")["Stop"]
     line = entry["hooks"][0]["command"]

@@ -13,9 +13,10 @@ from turngate.cli.confirm import can_ask, confirm
 from turngate.cli.hook_review.decisions import check_person
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.streams import paint
+from turngate.doctor.host_files import HOW_TO_BE_READ, why_ignored
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.hook_command import entries_for, is_short_lived, this_program
+from turngate.hosts.hook_command import INSTALL_COMMANDS, entries_for, is_short_lived, this_program
 from turngate.hosts.install_record import (
     InstallRecord,
     read_record,
@@ -70,6 +71,7 @@ def _list() -> int:
 
 
 def _install(place: Place, options: argparse.Namespace) -> int:
+    _check_is_read(place)
     program = this_program(sys.argv[0], sys.executable)
     record_file = record_path(state_folder(), place.path)
     try:
@@ -93,10 +95,14 @@ def _install(place: Place, options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_is_read(place: Place) -> None:
+    """Raise UsageError if the host would not read the line."""
+    if why := why_ignored(place.host, place.path, place.shown):
+        raise UsageError(f"{why}; {HOW_TO_BE_READ}; {UNCHANGED}")
+
+
 def _short_lived(program: str) -> str:
-    hint = (
-        "install Turngate for good (`uv tool install turngate`, `pipx install turngate`) and run this again"
-    )
+    hint = f"install Turngate for good ({INSTALL_COMMANDS}) and run this again"
     return f"{program} is in a cache or a temporary folder and may disappear; {hint}"
 
 

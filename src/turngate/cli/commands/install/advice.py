@@ -11,6 +11,7 @@ from turngate.doctor.host_files import HostFile, hooks_in, read_host_files, read
 from turngate.filesystem.real_path import real_path
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.base import Host
+from turngate.hosts.hook_command import how_to_find
 from turngate.trust.review import Review
 
 _STOPS = ("Stop", "SubagentStop")
@@ -23,7 +24,8 @@ def warnings_before(place: Place) -> Iterator[str]:
             yield from (_runs_twice(host, file, place) for file in _other_files(host, place))
     if place.level == "project" and shutil.which("turngate") is None:
         yield (
-            "turngate is not on PATH here, and the line of a project finds it there: until it is, stops are not checked"
+            "turngate is not on PATH here, and the line of a project finds it there, so stops would not be checked; "
+            + how_to_find(place.host)
         )
 
 
@@ -46,7 +48,8 @@ def _runs_twice(host: Host, file: HostFile, place: Place) -> str:
 
 def next_steps(place: Place) -> Iterator[str]:
     """Yield what remains to be done by hand: in the host, and in the project."""
-    yield from (f"→ {step}" for step in place.host.steps_by_hand)
+    if step := place.host.steps_by_hand.get(place.level):
+        yield f"→ {step}"
     if place.project:
         yield from _project_steps(place.project)
     else:
