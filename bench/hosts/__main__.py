@@ -1,7 +1,7 @@
 """`make hosts`: Turngate as the stop hook of real agent programs.
 
 It installs the programs from npm into a folder, plays their models on loopback, runs each one headless with an empty
-home, and compares what was seen with what is expected. It exits with 1 if anything differs, and with 2 if it cannot run.
+home, and compares what was seen with what is expected. It exits with 1 if anything differs, and with 64 if it cannot run.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from bench.hosts.scenarios import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "hosts-results.md"
+EXIT_CANNOT_RUN = 64  # never 2: agent programs take that for a block
 RECORDED = ROOT / "tests" / "hosts" / "recorded"
 
 
@@ -28,7 +29,7 @@ def main() -> int:
     ]
     if not programs:
         print(f"--only {options.only}: expected some of {', '.join(program.name for program in PROGRAMS)}")
-        return 2
+        return EXIT_CANNOT_RUN
     try:
         require_npm()
         find_or_install = find if options.dir else install
@@ -36,7 +37,7 @@ def main() -> int:
         binaries = {program.name: find_or_install(program, folder) for program in programs}
     except CannotInstall as error:
         print(f"make hosts: {error}", file=sys.stderr)
-        return 2
+        return EXIT_CANNOT_RUN
     if options.record:
         for program in programs:
             for file in record(program, binaries[program.name], RECORDED):

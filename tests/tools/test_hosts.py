@@ -15,11 +15,16 @@ from bench.hosts.models import serve_gemini, serve_responses
 from bench.hosts.npm import CannotInstall, find, newer_node, require_npm
 from bench.hosts.play import Row, lost_fields, place_of
 from bench.hosts.program import SUBAGENT_PROMPT, Json, Script
+from bench.hosts.programs import PROGRAMS
 from bench.hosts.qwen import QWEN
 from bench.hosts.recording import event_name, shortened, without_run
 from bench.hosts.results import line, page
 from bench.hosts.room import Ended, Room, open_room, run
+from bench.hosts.scenarios import SCENARIOS
 from bench.hosts.terminal import watch
+
+from tests.support.paths import ROOT
+from turngate.hosts.all_hosts import HOSTS
 
 PASSED = Row("codex", "a gate that passes", {"requests": 1}, {"requests": 1, "sent_back": 0})
 FAILED = Row("codex", "a gate that passes", {"requests": 1}, {"requests": 7, "sent_back": 6}, "stderr: no")
@@ -196,7 +201,7 @@ def test_unknown_programs_are_wrong_usage(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["hosts", "--only", "emacs"])
-    assert hosts.main() == 2
+    assert hosts.main() == 64
     assert capsys.readouterr().out.startswith("--only emacs: expected some of claude, codex")
 
 
@@ -219,3 +224,18 @@ def test_a_process_in_a_session_of_its_own_ends_with_the_room() -> None:
         assert (ended.code, process.read_bytes() != b"") == (0, True)
     assert not process.exists() or process.read_bytes() == b""  # ended, and perhaps not yet waited for
     assert not room.root.exists()
+
+
+def test_every_scenario_has_passed_on_the_version_of_every_program_that_the_data_names() -> None:
+    sections = (ROOT / "docs" / "hosts-results.md").read_text().split("\n## ")[1:]
+    found = {}
+    for section in sections:
+        heading, *lines = section.splitlines()
+        rows = [line.strip("| ").split(" | ") for line in lines[3:] if line]
+        found[heading.rpartition(" (")[0]] = {name: result for name, result, *_ in rows}
+    assert found == {
+        f"{program.title} {HOSTS[program.name].version}": {
+            scenario.name: "pass" for scenario in SCENARIOS if scenario.applies(program)
+        }
+        for program in PROGRAMS
+    }
