@@ -52,29 +52,33 @@ async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: W
     is_active = event.stop_hook_active
     calls = tool_call_position(_own_transcript(host, event), host.tool_call_marks)
     stored = None if _is_first(host, event, prompt) else read_count(path, prompt, is_active=is_active)
-    guard = _guard(event, settings, world, stored, calls)
     if stored and stored.get("has_ended"):
         # Another hook of the host has continued the turn that the limit has ended for ours.
         return HostStop(HostAnswer(decision="allow"), Stop())
+    guard = _guard(event, settings, world, stored, calls)
     event = replace(
         event, stop_hook_active=guard.active, continuation_count=guard.continuations, limit=guard.limit
     )
     verdict = await ask_hooks(event, settings, world)
-    step = guard.after(verdict)
-    if isinstance(step, ContinueTurn):
-        values = {
-            **guard_state(step.guard),
-            "continuations": step.guard.continuations,
-            "limit": step.guard.limit,
-        }
-        if not write_count(path, prompt, {"guard": values, "calls": calls}):
-            step = EndTurn("capped", notice=NOT_COUNTED, last_reason=step.prompt)
-    elif step.ended_by in ("capped", "stalled"):
-        write_count(path, prompt, {"has_ended": True})
-    else:
-        forget_count(path)
+    step = _store_count(path, prompt, guard.after(verdict), calls)
     _record_end(event, guard, step, world)
     return HostStop(answer_for(step, _notices(event, verdict, settings)), verdict)
+
+
+def _store_count(
+    path: str, prompt: str, step: ContinueTurn | EndTurn, calls: int | None
+) -> ContinueTurn | EndTurn:
+    """Store where the turn stands, and return the step; without a count, the turn ends."""
+    match step:
+        case ContinueTurn(guard=guard):
+            values = {**guard_state(guard), "continuations": guard.continuations}
+            if not write_count(path, prompt, {"guard": values, "calls": calls}):
+                return EndTurn("capped", notice=NOT_COUNTED, last_reason=step.prompt)
+        case EndTurn(ended_by="capped" | "stalled"):
+            write_count(path, prompt, {"has_ended": True})
+        case EndTurn():
+            forget_count(path)
+    return step
 
 
 def _prompt(event: StopEvent) -> str:
