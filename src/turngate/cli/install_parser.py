@@ -41,7 +41,8 @@ def add_uninstall(commands: "argparse._SubParsersAction[Parser]") -> None:
         "uninstall",
         summary="remove Turngate from the settings of another agent program",
         description="Remove what `turngate install` has written. A file that was not changed since is restored byte for byte; one\n"
-        "that did not exist is removed. It prints the difference, and asks.",
+        "that did not exist is removed. It prints the difference, and asks. A person removes it: a process that a hook or an\n"
+        "agent has started, as its environment shows, gets exit code 64, except with --dry-run.",
         examples=(
             "turngate uninstall claude           from the settings of this project",
             "turngate uninstall codex --user     from your own settings",

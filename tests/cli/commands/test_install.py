@@ -17,7 +17,7 @@ from tests.support import cli
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import TURNGATE, start_turngate
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal
-from turngate.core.constants import AGENT_MARKERS
+from turngate.core.constants import AGENT_MARKERS, IN_HOOK, IN_TOOL
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.hook_command import entries_for, this_program
 
@@ -616,3 +616,42 @@ def test_an_agent_cannot_remove_the_line_that_holds_it(
         f"turngate: a person removes Turngate, in a terminal of their own, and {why}\n",
     )
     assert settings.read_text() == installed
+
+
+@pytest.mark.parametrize("marker", AGENT_MARKERS)
+def test_an_agent_can_see_what_a_person_would_remove(
+    settings: Path, marker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert turngate("install", "claude", "--yes")[0] == 0
+    monkeypatch.setenv(marker, "1")
+    code, out, err = turngate("uninstall", "claude", "--dry-run")
+    assert (code, last_lines(out), err) == (0, "nothing was written (--dry-run)\n", "")
+
+
+def test_an_agent_or_the_hook_of_another_program_can_run_everything_else(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hooks of some hosts have the same variables as the commands of their agents."""
+    write_settings(project, "turngate", stop_hooks("echo why >&2; exit 2"))
+    assert turngate("hooks", "approve", "--all", "--yes")[0] == 0
+    event = json.dumps({"hook_event_name": "Stop", "session_id": "1", "turn_id": "1", "model": "gpt"})
+    commands = [
+        ["hook"],
+        ["fire", "Stop"],
+        ["check"],
+        ["gate", "--", "true"],
+        ["install"],
+    ]
+
+    def run_all() -> list[tuple[int, str]]:
+        done = [
+            subprocess.run([*TURNGATE, *words], input=event, capture_output=True, text=True, check=False)
+            for words in commands
+        ]
+        return [(each.returncode, each.stdout.partition("\n")[0]) for each in done]
+
+    before = run_all()
+    for marker in set(AGENT_MARKERS) - {IN_HOOK, IN_TOOL}:
+        monkeypatch.setenv(marker, "1")
+    assert run_all() == before
+    assert before[0] == (0, '{"decision":"block","reason":"why"}')

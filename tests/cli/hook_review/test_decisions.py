@@ -59,7 +59,16 @@ def test_a_person_is_where_no_marker_is_set() -> None:
         with pytest.raises(UsageError):
             check_person({**os.environ, marker: ""})
         refused.append(marker)
-    assert refused == ["TURNGATE_IN_HOOK", "TURNGATE_IN_TOOL", "CLAUDECODE"]
+    assert refused == [
+        "TURNGATE_IN_HOOK",
+        "TURNGATE_IN_TOOL",
+        "CLAUDECODE",
+        "CODEX_THREAD_ID",
+        "GEMINI_CLI",
+        "QWEN_CODE",
+        "COPILOT_CLI",
+        "CURSOR_AGENT",
+    ]
 
 
 def test_a_key_that_is_given_twice_is_one_hook(review: Callable[[], Review]) -> None:

@@ -179,7 +179,8 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
         print(f"not installed in {place.shown}")
         _print_lines(_elsewhere(place))
         return 0
-    check_person(os.environ, does="removes Turngate")
+    if not options.dry_run:
+        check_person(os.environ, does="removes Turngate")
     check_owner(place.path)
     if not _show_and_ask(place, change, options, f"remove it from {place.shown}?"):
         return 0 if options.dry_run else EXIT_PROBLEMS
