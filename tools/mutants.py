@@ -181,9 +181,13 @@ def run_tests(folder: Path, words: Iterable[str], timeout: float) -> Outcome:
 
 
 def _environ(folder: Path) -> dict[str, str]:
+    """Return the environment of a run. Two runs of pytest that share a folder remove each other's files."""
+    temporary = folder.with_name(f"{folder.name}-tmp")
+    temporary.mkdir(exist_ok=True)
     left_out = ("PYTHONPATH", "PYTHONHOME", "PYTEST_ADDOPTS", "VIRTUAL_ENV")
     kept = {key: value for key, value in os.environ.items() if key not in left_out and "XDIST" not in key}
-    return {**kept, "PATH": f"{folder / '.venv/bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    path = f"{folder / '.venv/bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return {**kept, "PATH": path, "PYTEST_DEBUG_TEMPROOT": str(temporary)}
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
