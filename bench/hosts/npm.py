@@ -30,6 +30,12 @@ def find(program: Program, folder: Path) -> Path:
     if not installed_version(program, folder):
         place = folder / program.folder / "node_modules"
         raise CannotInstall(f"{program.title} is not in {place}: install it there, or leave out --dir")
+    own_node = path_of(program, folder).with_name("node")
+    if newer_node(program) and not own_node.exists():
+        raise CannotInstall(
+            f"{program.title} needs Node.js {program.node} or later, and `node` on PATH is older: "
+            "put a newer one on PATH, or leave out --dir"
+        )
     return path_of(program, folder)
 
 

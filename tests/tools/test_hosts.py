@@ -23,6 +23,7 @@ from bench.hosts.room import Ended, Room, open_room, run
 from bench.hosts.scenarios import SCENARIOS
 from bench.hosts.terminal import watch
 
+from tests.support.builders import script
 from tests.support.paths import ROOT
 from turngate.hosts.all_hosts import HOSTS
 
@@ -195,6 +196,23 @@ def test_a_folder_without_the_program_is_named(tmp_path: Path) -> None:
         find(CODEX, tmp_path)
     place = tmp_path / "codex" / "node_modules"
     assert str(error.value) == f"Codex is not in {place}: install it there, or leave out --dir"
+
+
+def test_a_program_of_a_folder_with_an_older_node_is_not_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script(tmp_path / "bin" / "node", "#!/bin/sh\necho v20.1.0\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    modules = tmp_path / QWEN.folder / "node_modules"
+    manifest = modules / QWEN.package / "package.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text('{"version": "1.0"}')
+    with pytest.raises(CannotInstall) as error:
+        find(QWEN, tmp_path)
+    said = "Qwen Code needs Node.js 22 or later, and `node` on PATH is older: put a newer one on PATH, or leave out --dir"
+    assert str(error.value) == said
+    script(modules / ".bin" / "node", "#!/bin/sh\n")
+    assert find(QWEN, tmp_path) == modules / ".bin" / QWEN.command
 
 
 def test_unknown_programs_are_wrong_usage(
