@@ -4,7 +4,8 @@ import shlex
 
 import pytest
 
-from turngate.core.hook_line import is_hook_line
+from turngate.core.hook_line import is_hook_line, runs_turngate_hook
+from turngate.core.hooks import CommandHook
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.base import Host
 from turngate.hosts.hook_command import hook_command
@@ -49,6 +50,28 @@ def test_a_line_that_looks_for_turngate_first(line: str) -> None:
     assert is_hook_line(line)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "timeout 60 turngate hook",
+        "timeout -k 5 -s KILL 1.5m turngate hook --host codex",
+        "/usr/bin/timeout 60 /home/u/bin/turngate hook",
+        "nice turngate hook",
+        "nice -n 10 turngate hook",
+        "nice -10 timeout 60 turngate hook",
+        "sh -c 'turngate hook'",
+        '/bin/bash -c "turngate hook"',
+        "sh -c 'cd /p && exec turngate hook'",
+        "cd . && turngate hook",
+        "cd '/my project' && turngate hook",
+        "cd /p && command -v turngate >/dev/null 2>&1 && turngate hook || true",
+        "timeout 60 sh -c 'turngate hook'",
+    ],
+)
+def test_a_line_that_only_wraps_turngate_hook(line: str) -> None:
+    assert is_hook_line(line)
+
+
 @pytest.mark.parametrize("host", HOSTS.values(), ids=lambda host: host.name)
 def test_every_line_that_install_writes(host: Host) -> None:
     places = [(level, event) for level in host.files for event in host.events]
@@ -83,9 +106,36 @@ def test_every_line_that_install_writes(host: Host) -> None:
         "if command -v turngate; then turngate hook; else ./deploy.sh; fi",
         "turngate hook\n./my-check.sh",
         "turngate hook --host claude\n./my-check.sh",
+        "timeout 60 make test && turngate hook",
+        "timeout 60 sh -c 'turngate hook; make test'",
+        "sh -c 'turngate hook' && make test",
+        "sh -c 'make test'; echo turngate hook",
+        "sh -x -c 'turngate hook'",
+        "cd /p; turngate hook",
+        "cd /p && make test && turngate hook",
+        "cd /p || turngate hook",
+        'cd "$(./my-check.sh)" && turngate hook',
+        "turngate hook `./my-check.sh`",
+        "A=$(./my-check.sh) turngate hook",
+        'command -v turngate && turngate hook || echo "$(./my-check.sh)"',
         "node -m turngate hook",
         "npx turngate hook",
     ],
 )
 def test_another_command(line: str) -> None:
     assert not is_hook_line(line)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["turngate", "hook"], True),
+        (["/opt/python3", "-m", "turngate", "hook"], True),
+        (["sh", "-c", "turngate hook"], True),
+        (["/bin/bash", "-c", "cd /p && turngate hook"], True),
+        (["sh", "-c", "turngate hook; make test"], False),
+        (["echo", "-c", "turngate hook"], False),
+    ],
+)
+def test_a_command_with_a_list_of_arguments(words: list[str], expected: bool) -> None:
+    assert runs_turngate_hook(CommandHook(words[0], args=tuple(words[1:]))) is expected

@@ -191,6 +191,19 @@ def test_a_guarded_line_without_turngate_on_path_does_not_hold(
     assert not found.runs_turngate
 
 
+@pytest.mark.parametrize(
+    "line", ["timeout 700 {} hook", "cd . && {} hook", "sh -c '{} hook'", "nice -n 5 {} hook"]
+)
+def test_the_program_of_a_wrapped_line_is_looked_for(line: str, project: Path) -> None:
+    write_settings(project, "claude", stop_hooks(line.format("turngate"), timeout=600))
+    assert findings(diagnose("claude", project)) == [()]
+    write_settings(project, "claude", stop_hooks(line.format("/gone/turngate"), timeout=600))
+    message = "/gone/turngate does not exist: the hook fails at every stop"
+    assert findings(diagnose("claude", project)) == [
+        (Finding("will NOT run", "error", message, INSTALL_AGAIN),)
+    ]
+
+
 def test_a_guarded_line_of_another_version_is_noted(project: Path) -> None:
     write_settings(project, "claude", stop_hooks("command -v turngate && turngate hook || true", timeout=600))
     message = "it is not the line that this version of Turngate installs"

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
 from turngate.core.frozen import frozen
+from turngate.core.hook_line import without_wrappers
 from turngate.doctor.diagnosis import Finding
 from turngate.doctor.host_files import HostHook
 from turngate.hosts.base import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host
@@ -77,8 +78,9 @@ def _how_to_remove(hook: HostHook, host: Host) -> str:
 
 
 def _check_program(hook: HostHook, path: str | None) -> Iterator[Finding]:
-    guard = _GUARDED.match(hook.command)
-    words = _program_words(hook.command)
+    command = without_wrappers(hook.command)
+    guard = _GUARDED.match(command)
+    words = _program_words(command)
     if not words:
         return
     program = _unquote(guard["word"]) if guard else words[0]
