@@ -132,6 +132,41 @@ def test_comments_and_order_stay_and_the_difference_is_shown_first(settings: Pat
     assert settings.read_text() == TEAM
 
 
+SETTINGS_FILES = Path(__file__).parents[2] / "hosts" / "settings_files"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claude/windows_bom",
+        "claude/empty_file",
+        "claude/mixed_line_ends",
+        "codex/stop_async",
+        "gemini/windows_no_newline",
+        "qwen/three_spaces",
+        "copilot/camel_case_events",
+        "cursor/prompt_tabs",
+        "droid/typical",
+    ],
+)
+def test_an_odd_file_is_restored_to_the_byte(name: str, project: Path, home: Path) -> None:
+    host = HOSTS[name.partition("/")[0]]
+    before = (SETTINGS_FILES / f"{name}.json").read_bytes()
+    for level, folder in (("user", home), ("project", project)):
+        path = folder / host.files[level].removeprefix("~/")  # type: ignore[index]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(before)
+        path.chmod(0o640)
+        codes = [
+            subprocess.run([*TURNGATE, "install", host.name, f"--{level}", "--yes"], check=False).returncode
+            for _ in range(2)
+        ]
+        assert path.read_bytes() != before
+        done = subprocess.run([*TURNGATE, "uninstall", host.name, f"--{level}", "--yes"], check=False)
+        assert [*codes, done.returncode] == [0, 0, 0]
+        assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o640)
+
+
 def test_a_second_install_writes_nothing(settings: Path) -> None:
     turngate("install", "claude", "--yes")
     before = settings.stat()
