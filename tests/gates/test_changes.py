@@ -115,7 +115,7 @@ def test_hidden_changes_count(project: Path) -> None:
     make_repository(project, {"a": "1", "b": "1", "c": "1"})
     git(project, "update-index", "--assume-unchanged", "a")
     git(project, "update-index", "--skip-worktree", "b")
-    write(project, {"a": "2", "b": "2"})
+    write(project, {"a": "20", "b": "20"})  # git itself may miss a change of the same size in the same second
     assert git(project, "status", "--porcelain") == ""
     assert changes(project) == {("modified", "a"), ("modified", "b")}
 

@@ -44,12 +44,12 @@ disable_filters() {
     export GIT_CONFIG_COUNT
 }
 remove_flags() {
-    git ls-files -v > "$1/flags"
-    git ls-files -z > "$1/tracked"
-    if grep -q '^[a-z]' "$1/flags"; then git update-index -z --no-assume-unchanged --stdin < "$1/tracked"; fi
-    if grep -q '^[Ss]' "$1/flags" && ! test "$(command git config --type=bool core.sparseCheckout)" = true; then
-        git update-index -z --no-skip-worktree --stdin < "$1/tracked"
-    fi
+    flagged='[a-zS]'
+    if test "$(command git config --type=bool core.sparseCheckout)" = true; then flagged='[a-rt-z]'; fi
+    # Entries are made anew, without the time and the size of the file: git may have stored those of a hidden change.
+    # `tr` lets sed see one entry a line, also with a newline in a name.
+    git ls-files -v -z --stage | tr '\\0\\n' '\\n\\0' | sed -n "s/^$flagged //p" | tr '\\0\\n' '\\n\\0' > "$1/flagged"
+    if test -s "$1/flagged"; then git update-index -z --index-info < "$1/flagged"; fi
 }
 """
 
