@@ -48,7 +48,8 @@ remove_flags() {
     if test "$(command git config --type=bool core.sparseCheckout)" = true; then flagged='[a-rt-z]'; fi
     # Entries are made anew, without the time and the size of the file: git may have stored those of a hidden change.
     # `tr` lets sed see one entry a line, also with a newline in a name.
-    git ls-files -v -z --stage | tr '\\0\\n' '\\n\\0' | sed -n "s/^$flagged //p" | tr '\\0\\n' '\\n\\0' > "$1/flagged"
+    git ls-files -v -z --stage > "$1/flags"
+    tr '\\0\\n' '\\n\\0' < "$1/flags" | sed -n "s/^$flagged //p" | tr '\\0\\n' '\\n\\0' > "$1/flagged"
     if test -s "$1/flagged"; then git update-index -z --index-info < "$1/flagged"; fi
 }
 """
