@@ -104,7 +104,11 @@ def test_what_a_page_shows_is_what_happens(page: Path, project: Path) -> None:
 
 
 def test_the_example_of_the_readme_blocks_the_stop(project: Path) -> None:
-    [snippet] = [block.body for block in fences(ROOT / "README.md") if block.language == "python"]
+    [snippet] = [
+        block.body
+        for block in fences(ROOT / "README.md")
+        if block.language == "python" and block.file is None
+    ]
     (project / "snippet.py").write_text(snippet)
     assert run([sys.executable, "snippet.py"], project) == (
         "[Stop hook requested continuation]\nYou promise something for later. Do it now.\n"

@@ -374,6 +374,14 @@ def test_codex_accepts_no_comments(home: Path, project: Path) -> None:
     assert first == Finding("will NOT run", "error", f"Codex rejects .codex/hooks.json: {why}")
 
 
+def test_claude_code_accepts_no_comments(home: Path, project: Path) -> None:
+    path = install("claude", home, project)
+    path.write_text(f"// ours\n{path.read_text()}")
+    why = "it accepts no comments and no trailing commas"
+    [(first, *_)] = findings(diagnose("claude", project))
+    assert first == Finding("will NOT run", "error", f"Claude Code rejects .claude/settings.json: {why}")
+
+
 @pytest.mark.parametrize("name", ["gemini", "qwen"])
 def test_comments_are_read_where_the_host_reads_them(name: str, home: Path, project: Path) -> None:
     path = install(name, home, project)

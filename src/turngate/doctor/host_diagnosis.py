@@ -152,7 +152,7 @@ def _common_findings(
 
 
 def _rejected(file: HostFile, host: Host) -> Iterator[Finding]:
-    if why := _why_rejected(file, host):
+    if why := why_rejected(file, host):
         yield Finding("will NOT run", "error", f"{host.title} rejects {file.name}: {why}")
     if host.name == "cursor" and file.owner is not host:
         yield Finding(
@@ -224,7 +224,7 @@ def _folder_trust(hook: HostHook, host: Host, trusted: bool | None) -> Iterator[
 def _problems_of(file: HostFile, host: Host) -> Iterator[Problem]:
     if file.problem:
         yield Problem(file=file.name, message=f"{file.problem}, so {host.title} runs no hook of it")
-    elif (why := _why_rejected(file, host)) and not any(map(_is_examined, hooks_in(file))):
+    elif (why := why_rejected(file, host)) and not any(map(_is_examined, hooks_in(file))):
         yield Problem(file=file.name, message=f"is rejected by {host.title} with all hooks: {why}")
     events = file.value.get("hooks")
     for event in events if isinstance(events, dict) else ():
@@ -246,13 +246,14 @@ def _unknown_event(file: HostFile, event: str) -> Problem:
     )
 
 
-def _why_rejected(file: HostFile, host: Host) -> str | None:
+def why_rejected(file: HostFile, host: Host) -> str | None:
     """Return why the host reads no hook of a file that can be parsed."""
     if host.name == "codex" and file.path.endswith(".json"):
         return _why_codex_rejects(file)
     if host.name == "claude":
         wrong = (wrong_claude_setting(key, value) for key, value in file.value.items())
-        return next((f"{part} is {describe_json(value)}" for part, value in filter(None, wrong)), None)
+        found = (f"{part} is {describe_json(value)}" for part, value in filter(None, wrong))
+        return next(found, None) or _why_not_plain_json(file)
     if host.name == "copilot":
         hook = next((hook for hook in hooks_in(file) if _is_stop_prompt(hook)), None)
         if hook is not None:
@@ -267,8 +268,13 @@ def _why_codex_rejects(file: HostFile) -> str | None:
     for hook in hooks_in(file):
         if "type" not in hook.entry:
             return f"{hook.position} has no `type`"
+    return _why_not_plain_json(file)
+
+
+def _why_not_plain_json(file: HostFile) -> str | None:
+    """Gemini CLI and Qwen Code read comments, Codex and Claude Code do not."""
     try:
-        with open(file.path, encoding="utf-8") as text:
+        with open(file.path, encoding="utf-8-sig") as text:
             json.load(text)
     except (OSError, ValueError):
         return "it accepts no comments and no trailing commas" if not file.problem else None

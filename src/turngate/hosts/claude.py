@@ -46,7 +46,7 @@ CLAUDE_CODE = Host(
     not_shown="when a subagent stops, and with `claude -p` unless its output format is `stream-json`",
     limitations=(
         "Its own limit counts blocks in a row: a tool call between two of them starts it anew.",
-        "A wrong type in any key of a settings file switches off all hooks of that file, and only the debug log names it.",
+        "A comment, or a wrong type in any key, switches off all hooks of a settings file.",
         "`claude --bare` runs no hooks.",
         "A hook that halts ends only the subagent at SubagentStop, and the main agent works on.",
         "`claude -p` does not print the reason of a hook that halts.",

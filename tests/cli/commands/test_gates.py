@@ -301,6 +301,13 @@ def test_a_fresh_checkout_passes_no_gate_that_looks_only_at_changes(
     assert (code, out.splitlines()[-1]) == (1, "1 failed")
 
 
+def test_the_line_of_another_agent_program_is_not_a_gate(project: Path, gates: Gates) -> None:
+    write_gates(project, {"type": "gate", "id": "ok", "command": "true"})
+    write_settings(project, "claude", stop_hooks("turngate hook"))
+    code, out, _ = gates("run")
+    assert (code, out.splitlines()[-1]) == (0, "1 passed")
+
+
 @pytest.mark.req("S3-50")
 def test_gates_that_only_compare_are_left_out_without_a_base(project: Path, gates: Gates) -> None:
     write_gates(project, *CHECKS_CHANGES)

@@ -35,11 +35,22 @@ CHECK = "→ `turngate doctor --host {}` says whether the line will run, and blo
 NOT_A_TERMINAL = "turngate: there is no terminal to ask at; add --yes to write what is printed above\n"
 
 
+REJECTED = (
+    "! Claude Code rejects .claude/settings.json as it is, and runs no hook in it: "
+    "it accepts no comments and no trailing commas\n"
+)
+
+
 def turngate(*words: str) -> tuple[int, str, str]:
-    """Run the command, without its warning if the tests themselves run in a temporary folder."""
+    """Run the command, without two warnings: that the tests run in a temporary folder, and of the comment in TEAM."""
     code, out, err = cli.turngate(*words)
-    lines = err.splitlines(keepends=True)
+    lines = err.replace(REJECTED, "").splitlines(keepends=True)
     return code, out, "".join(line for line in lines if not line.startswith(f"! {PROGRAM} is in a cache"))
+
+
+def test_a_file_that_the_host_rejects_is_named_before_the_line_is_written(settings: Path) -> None:
+    code, _, err = cli.turngate("install", "claude", "--yes")
+    assert (code, REJECTED in err) == (0, True)
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from turngate.cli.hook_review.entries import shown_key
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.frozen import frozen
+from turngate.core.hook_line import runs_turngate_hook
 from turngate.core.hooks import CommandHook, identity
 from turngate.core.plan import switched_off_by
 from turngate.core.settings import Rule, Settings
@@ -47,7 +48,7 @@ def select_gates(
             [
                 (key, rule)
                 for key, rule in zip(keys, settings.rules, strict=True)
-                if rule.event in STOP_EVENTS
+                if rule.event in STOP_EVENTS and not runs_turngate_hook(rule.hook)
             ],
             settings,
             project,

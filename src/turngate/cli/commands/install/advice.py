@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from turngate.cli.commands.install.places import Place
 from turngate.cli.hook_review.decisions import pending_hooks
 from turngate.cli.hook_review.review import review_hooks
+from turngate.doctor.host_diagnosis import why_rejected
 from turngate.doctor.host_files import HostFile, hooks_in, read_host_files, reads_file_of
 from turngate.filesystem.real_path import real_path
 from turngate.hosts.all_hosts import HOSTS
@@ -22,6 +23,9 @@ def warnings_before(place: Place) -> Iterator[str]:
     for host in HOSTS.values():
         if reads_file_of(host, place.host, place.level):
             yield from (_runs_twice(host, file, place) for file in _other_files(host, place))
+    for file in read_host_files(place.host, place.project or os.getcwd(), os.environ):
+        if real_path(file.path) == real_path(place.path) and (why := why_rejected(file, place.host)):
+            yield f"{place.host.title} rejects {place.shown} as it is, and runs no hook in it: {why}"
     if place.level == "project" and shutil.which("turngate") is None:
         yield (
             "turngate is not on PATH here, and the line of a project finds it there, so stops would not be checked; "
