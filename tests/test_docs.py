@@ -105,9 +105,7 @@ def test_what_a_page_shows_is_what_happens(page: Path, project: Path) -> None:
 
 def test_the_example_of_the_readme_blocks_the_stop(project: Path) -> None:
     [snippet] = [
-        block.body
-        for block in fences(ROOT / "README.md")
-        if block.language == "python" and block.file is None
+        block.body for block in fences(ROOT / "README.md") if block.language == "python" and not block.file
     ]
     (project / "snippet.py").write_text(snippet)
     assert run([sys.executable, "snippet.py"], project) == (
