@@ -27,7 +27,7 @@ Examples:
   turngate install claude                   add the line to .claude/settings.json of this project
   turngate install codex --user             add it to ~/.codex/hooks.json, for all projects
   turngate doctor --host gemini             why does a hook not run, or not block, in Gemini CLI?
-  echo '{{"hook_event_name":"Stop"}}' | turngate hook      what would it answer now?
+  echo '{{"hook_event_name":"Stop","prompt_id":"1"}}' | turngate hook     what would Claude Code get now?
 
 Exit codes:
   0   there is an answer on stdout; an empty one means that the agent may stop
