@@ -5,7 +5,7 @@
 
 PY := .venv/bin/python
 STEP := sh tools/step.sh
-# Two for each core, since tests wait more than they compute.
+# Two for each core, since tests wait more than they compute. A worker without tests takes some of another one.
 WORKERS ?= $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 ISSUE ?=
 RUNS ?= 10000
@@ -16,7 +16,7 @@ demo: .venv/installed
 	@.venv/bin/turngate demo
 
 test: .venv/ready check
-	@$(STEP) tests 'all tests with $(WORKERS) workers, three to five minutes' $(PY) -m pytest -q -n $(WORKERS)
+	@$(STEP) tests 'all tests with $(WORKERS) workers, three to five minutes' $(PY) -m pytest -q -n $(WORKERS) --dist worksteal
 
 check: .venv/ready
 	@$(STEP) ruff 'format and lint' sh -c '.venv/bin/ruff format -q --check . || { echo "run make fmt"; exit 1; }; .venv/bin/ruff check -q .'
