@@ -16,7 +16,7 @@ demo: .venv/installed
 	@.venv/bin/turngate demo
 
 test: .venv/ready check
-	@$(STEP) tests 'all tests with $(WORKERS) workers, three to five minutes' $(PY) -m pytest -q -n $(WORKERS) --dist worksteal
+	@$(STEP) tests 'all tests with $(WORKERS) workers, about ten minutes on two cores' $(PY) -m pytest -q -n $(WORKERS) --dist worksteal
 
 check: .venv/ready
 	@$(STEP) ruff 'format and lint' sh -c '.venv/bin/ruff format -q --check . || { echo "run make fmt"; exit 1; }; .venv/bin/ruff check -q .'
