@@ -11,7 +11,7 @@ from turngate.core.frozen import frozen
 from turngate.filesystem.real_path import real_path
 from turngate.hosts.settings_text import Path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
-from turngate.state.files import make_private_dir, open_regular_file, write_all
+from turngate.state.files import make_private_dir, open_regular_file, write_and_rename
 
 MAX_RECORD_BYTES = 32 * 1024 * 1024  # a text as JSON, whose characters may be escaped
 
@@ -52,7 +52,7 @@ def read_record(path: str) -> InstallRecord | None:
             created=frozenset(map(tuple, value["created"])),
             folders=tuple(value["folders"]),
         )
-    except (OSError, NotARegularFile, FileTooLarge, ValueError, TypeError, KeyError):
+    except (OSError, NotARegularFile, FileTooLarge, ValueError, RecursionError, TypeError, KeyError):
         return None
 
 
@@ -67,23 +67,11 @@ def write_record(path: str, record: InstallRecord, file: str) -> None:
     }
     try:
         make_private_dir(os.path.dirname(path))
-        _replace(path, json.dumps(value).encode())
+        temporary = f"{path}.new"
+        fd = open_regular_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        write_and_rename(fd, temporary, path, json.dumps(value).encode())
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
-
-
-def _replace(path: str, data: bytes) -> None:
-    temporary = f"{path}.new"
-    fd = open_regular_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    try:
-        write_all(fd, data)
-        os.fsync(fd)
-    except OSError:
-        os.unlink(temporary)
-        raise
-    finally:
-        os.close(fd)
-    os.replace(temporary, path)
 
 
 def _sorted(paths: Iterable[Path]) -> list[list[str]]:

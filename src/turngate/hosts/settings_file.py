@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from turngate.errors import UsageError
 from turngate.filesystem.real_path import real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
-from turngate.state.files import write_all
+from turngate.state.files import write_and_rename
 
 MAX_BYTES = 8 * 1024 * 1024
 LOCK_TIMEOUT_S = 10.0
@@ -105,18 +105,8 @@ def _replace(path: str, data: bytes) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        try:
-            _copy_mode(path, fd)
-            write_all(fd, data)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    _copy_mode(path, fd)
+    write_and_rename(fd, temporary, path, data)
 
 
 def _copy_mode(path: str, fd: int) -> None:

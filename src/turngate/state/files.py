@@ -23,6 +23,24 @@ def write_all(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
+def write_and_rename(fd: int, temporary: str, path: str, data: bytes) -> None:
+    """Write all bytes to a new file that is open as `fd`, close it, and let it replace `path` in one step.
+
+    If that fails, the new file is removed, and `path` is as it was.
+    """
+    try:
+        try:
+            write_all(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
 def open_regular_file(path: str, flags: int) -> int:
     """Open a regular file and nothing else: a pipe would block forever, and a device keeps nothing."""
     try:

@@ -15,7 +15,7 @@ from turngate.errors import UsageError
 from turngate.filesystem.content import MAX_HASHED_BYTES
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
-from turngate.state.files import make_private_dir, write_all
+from turngate.state.files import make_private_dir, write_and_rename
 from turngate.state.paths import approvals_path
 from turngate.trust.changes import ChangedFiles
 from turngate.trust.fingerprint import Fingerprint, text_digest
@@ -293,15 +293,4 @@ def _is_record(record: Any) -> bool:
 
 def _write_private(path: str, data: bytes) -> None:
     """Replace a file in one step; it is never seen half written."""
-    fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
-    try:
-        try:
-            write_all(fd, data)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    write_and_rename(*tempfile.mkstemp(dir=os.path.dirname(path)), path, data)
