@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.hosts.recordings import INPUTS, in_snake_case, input_id, recorded
 from turngate.core.events import Event, SessionStart, StopEvent, Subagent, SubagentStart
 from turngate.core.hook_input import read_event
-from turngate.hosts.fields import normalise, recognise
+from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.fields import PROJECT_VARIABLES, normalise, recognise
 
 # Program: its names of the prompt and of the agent's last answer.
 NAMES = {
@@ -298,3 +299,8 @@ def test_nothing_heavy_is_imported() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert shown.stdout == "['turngate.hosts.fields']\n"
+
+
+def test_the_variable_of_each_project_folder_is_that_of_the_data() -> None:
+    variables = {host.name: host.project_variable for host in HOSTS.values() if host.project_variable}
+    assert variables == PROJECT_VARIABLES
