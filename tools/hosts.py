@@ -13,6 +13,7 @@ END = "<!-- end of the written part -->\n"
 UNITS = {"s": 1, "ms": 1000}
 
 BLOCK = HostAnswer(decision="block", reason="…")
+HALT = HostAnswer(decision="halt", reason="…")
 NOTICE = HostAnswer(decision="allow", notices=("…",))
 
 
@@ -49,7 +50,9 @@ ROWS: dict[str, Callable[[Host], str]] = {
     "its own limit of continuations": lambda host: "none" if host.limit is None else str(host.limit),
     "a block is": lambda host: answer(host, BLOCK),
     "a notice is": lambda host: answer(host, NOTICE),
-    "a hook that halts": lambda host: "ends the turn" if host.ends_turn else "allows the stop",
+    "a hook that halts": lambda host: (
+        "ends the turn" if '"continue":false' in host.write_answer(HALT).stdout else "allows the stop"
+    ),
 }
 
 

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 
 from turngate.errors import UsageError
 from turngate.hosts.base import (
-    INSTALLED_TIMEOUT_S,
     Host,
     HostAnswer,
     HostOutput,
-    to_command_group,
     to_json,
     with_halt_as_notice,
 )
@@ -46,12 +44,7 @@ PORTABLE = Host(
     version=None,
     events={},
     files={},
-    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S),
-    timeout_key="timeout",
-    timeout_unit="s",
     default_timeout_s=None,
     limit=None,
-    shows_notices=False,
-    ends_turn=False,
     write_answer=write_portable_answer,
 )

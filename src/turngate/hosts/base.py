@@ -10,6 +10,8 @@ from turngate.core.frozen import frozen
 Level = Literal["user", "project"]
 
 INSTALLED_TIMEOUT_S = 600  # that `turngate install` writes into the settings of a host
+# The events at which `turngate hook` has something to do, for hosts that name them as Claude Code does.
+SAME_NAMES = {name: name for name in ("Stop", "SubagentStop", "SessionStart", "SubagentStart")}
 OWN_TIMEOUT_S = 580.0  # of `turngate hook`, so that it answers before the host ends it
 
 
@@ -40,34 +42,27 @@ class Host:
     version: str | None  # that was run; None: not run, known from its documentation
     events: Mapping[str, str]  # our event: its name in the settings of the host
     files: Mapping[Level, str]  # where hooks are configured; below home (`~/…`), or below the project
-    entry: Callable[
-        [str], Mapping[str, Any]
-    ]  # a command line: the value that is added to the list of an event
-    timeout_key: str  # in the entry of a hook
-    timeout_unit: Literal["s", "ms"]
     default_timeout_s: float | None  # of a hook without a timeout; None: not documented
     limit: int | None  # the continuations that the host itself allows; None: no limit
-    shows_notices: bool  # it shows the user what a hook reports
-    not_shown: str = ""  # where it does not show that, and why; a part of a sentence
-    ends_turn: bool  # it has an answer that ends the turn, whatever other hooks say
+    not_shown: str = ""  # where it does not show notices to the user, and why; a part of a sentence
+    # A command line: the value that is added to the list of an event.
+    entry: Callable[[str], Mapping[str, Any]] = lambda command: to_command_group(command, INSTALLED_TIMEOUT_S)
+    timeout_key: str = "timeout"  # in the entry of a hook
+    timeout_unit: Literal["s", "ms"] = "s"
     new_file: Mapping[str, Any] = field(default_factory=dict)  # what a file needs besides `hooks`
-    folder_variable: tuple[str, str] | None = (
-        None  # environment variable, and the user's folder that it replaces
-    )
-    failed_hook_blocks: bool = (
-        False  # an exit code such as 127 blocks: a hook that cannot run never lets the agent stop
-    )
+    # An environment variable, and the user's folder that it replaces.
+    folder_variable: tuple[str, str] | None = None
+    # An exit code such as 127 blocks: a hook that cannot run never lets the agent stop.
+    failed_hook_blocks: bool = False
     reads_files_of: tuple[str, ...] = ()  # other hosts whose settings it reads as well
     project_variable: str | None = None  # environment variable with the folder of the project
     tool_call_marks: tuple[str, ...] = ()  # a line of its transcript with one of these is a tool call
     subagents_in_transcript: bool = False  # the transcript of the main agent has their tool calls too
     limitations: tuple[str, ...] = ()  # what else it cannot do or does otherwise, one sentence each
-    steps_by_hand: Mapping[Level, str] = field(
-        default_factory=dict
-    )  # what remains to be done after `turngate install`
-    ignored_beside: str | None = (
-        None  # a file: in a folder with it, the host does not read the hooks of `files`
-    )
+    # What remains to be done after `turngate install`.
+    steps_by_hand: Mapping[Level, str] = field(default_factory=dict)
+    # A file: in a folder with it, the host does not read the hooks of `files`.
+    ignored_beside: str | None = None
     documentation: str = ""  # the page of its vendor about hooks
     write_answer: Callable[[HostAnswer], HostOutput]
 

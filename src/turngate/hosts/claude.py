@@ -1,12 +1,11 @@
 """Claude Code: the contract that most other hosts follow, each in its own way."""
 
 from turngate.hosts.base import (
-    INSTALLED_TIMEOUT_S,
+    SAME_NAMES,
     Host,
     HostAnswer,
     HostOutput,
     notice_field,
-    to_command_group,
     write_json,
 )
 
@@ -26,20 +25,10 @@ CLAUDE_CODE = Host(
     name="claude",
     title="Claude Code",
     version="2.1.325",
-    events={
-        "Stop": "Stop",
-        "SubagentStop": "SubagentStop",
-        "SessionStart": "SessionStart",
-        "SubagentStart": "SubagentStart",
-    },
+    events=SAME_NAMES,
     files={"user": "~/.claude/settings.json", "project": ".claude/settings.json"},
-    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S),
-    timeout_key="timeout",
-    timeout_unit="s",
     default_timeout_s=600,
     limit=8,
-    shows_notices=True,
-    ends_turn=True,
     folder_variable=("CLAUDE_CONFIG_DIR", "~/.claude"),
     project_variable="CLAUDE_PROJECT_DIR",
     tool_call_marks=('"type":"tool_use"', '"type":"server_tool_use"', '"type":"mcp_tool_use"'),

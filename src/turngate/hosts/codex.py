@@ -1,26 +1,16 @@
 """Codex: rejects an answer with a key that it does not know, and then the agent stops."""
 
-from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, to_command_group
+from turngate.hosts.base import SAME_NAMES, Host
 from turngate.hosts.claude import write_answer
 
 CODEX = Host(
     name="codex",
     title="Codex",
     version="0.166.0",
-    events={
-        "Stop": "Stop",
-        "SubagentStop": "SubagentStop",
-        "SessionStart": "SessionStart",
-        "SubagentStart": "SubagentStart",
-    },
+    events=SAME_NAMES,
     files={"user": "~/.codex/hooks.json", "project": ".codex/hooks.json"},
-    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S),
-    timeout_key="timeout",
-    timeout_unit="s",
     default_timeout_s=600,
     limit=None,
-    shows_notices=True,
-    ends_turn=True,
     folder_variable=("CODEX_HOME", "~/.codex"),
     tool_call_marks=(
         '"type":"function_call"',

@@ -1,6 +1,6 @@
 """Factory droid: the contract of Claude Code with input in camel case. From its documentation; not run."""
 
-from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, to_command_group
+from turngate.hosts.base import Host
 from turngate.hosts.claude import write_answer
 
 _RESTART = "restart droid, or review the new hook in `/hooks`: it reads hooks when it starts"
@@ -11,13 +11,8 @@ DROID = Host(
     version=None,
     events={"Stop": "Stop", "SubagentStop": "SubagentStop", "SessionStart": "SessionStart"},
     files={"user": "~/.factory/settings.json", "project": ".factory/settings.json"},
-    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S),
-    timeout_key="timeout",
-    timeout_unit="s",
     default_timeout_s=60,
     limit=None,
-    shows_notices=True,
-    ends_turn=True,
     project_variable="FACTORY_PROJECT_DIR",
     limitations=(
         "It does not read the hooks of `settings.json` if there is a `hooks.json` in the same folder; `turngate install` writes nothing then.",

@@ -1,12 +1,11 @@
 """Qwen Code: `continue: false` continues the turn there, so it is never sent."""
 
 from turngate.hosts.base import (
-    INSTALLED_TIMEOUT_S,
+    SAME_NAMES,
     Host,
     HostAnswer,
     HostOutput,
     notice_field,
-    to_command_group,
     with_halt_as_notice,
     write_json,
 )
@@ -22,20 +21,10 @@ QWEN = Host(
     name="qwen",
     title="Qwen Code",
     version="0.24.4",
-    events={
-        "Stop": "Stop",
-        "SubagentStop": "SubagentStop",
-        "SessionStart": "SessionStart",
-        "SubagentStart": "SubagentStart",
-    },
+    events=SAME_NAMES,
     files={"user": "~/.qwen/settings.json", "project": ".qwen/settings.json"},
-    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S),
-    timeout_key="timeout",
-    timeout_unit="s",
     default_timeout_s=60,
     limit=7,
-    shows_notices=True,
-    ends_turn=False,
     folder_variable=("QWEN_HOME", "~/.qwen"),
     project_variable="QWEN_PROJECT_DIR",
     tool_call_marks=('"functionCall"',),
