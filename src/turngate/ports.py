@@ -98,6 +98,10 @@ class NotStarted(OSError):
         return f"could not be started: {self.filename}: {self.strerror}"
 
 
+class ConnectionLost(ConnectionError):
+    """The connection to the machine where a command ran was lost before its end; how it ended is not known."""
+
+
 class Shell(Protocol):
     """Where commands run: this machine, or another one.
 

@@ -23,7 +23,7 @@ from turngate.core.plugin_variables import (
 from turngate.core.reports import Exited, HookFailed, Report
 from turngate.core.settings import Settings
 from turngate.core.text import describe, describe_name, printable
-from turngate.ports import HookRunContext, NotStarted, World
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted, World
 from turngate.state.files import make_private_dir
 
 MAX_VARIABLE_BYTES = 100_000  # the kernel allows 128 KiB
@@ -50,7 +50,7 @@ async def run_command(
         report: object = await raise_if_cancelled(
             world.shell.run(prepared.hook, cwd=world.project, env=env, stdin=stdin, live=live)
         )
-    except NotStarted as error:
+    except (NotStarted, ConnectionLost) as error:
         return HookFailed(str(error))
     if not isinstance(report, Exited):
         raise TypeError(f"the shell returned {describe(report)}, expected Exited")

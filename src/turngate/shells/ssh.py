@@ -1,0 +1,335 @@
+"""SshShell: run commands on another machine, over one connection that stays open.
+
+Nothing is assumed of the other machine but an SSH server and a POSIX `/bin/sh`: see `core/remote_command.py` for how a
+command starts there, and `shells/ssh_guardian.py` for how it ends there.
+"""
+
+import asyncio
+import contextlib
+import errno
+from collections.abc import AsyncIterator, Mapping
+
+import asyncssh
+
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.core.hooks import CommandHook
+from turngate.core.remote_command import (
+    BOOTSTRAP,
+    NO_FOLDER,
+    NO_PROGRAM,
+    NOT_EXECUTABLE,
+    command_line,
+    end_line,
+    unsettable,
+)
+from turngate.core.reports import Exited
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted
+from turngate.shells.channel_limit import ChannelLimit
+from turngate.shells.process import KILL_GRACE_S, OUTPUT_GRACE_S
+from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
+from turngate.shells.remote_process import RemoteProcess
+from turngate.shells.ssh_connection import CannotConnect, connect
+from turngate.shells.ssh_guardian import Guardian
+
+CONNECT_TIMEOUT_S = 10.0
+MAX_COMMANDS = 8  # at once on one connection; OpenSSH allows ten channels, one is the guardian's
+OPEN_DELAYS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # while the server opens no channel, or closes the connection
+NO_PROCESS = "0"
+RETRY_DELAYS_S = (0.2, 0.4, 0.8, 1.6, 3.2)  # when a connection that there was cannot be opened again
+
+
+class SshShell:
+    """Run each command in a session of its own on another machine."""
+
+    def __init__(
+        self,
+        host: str,
+        *,
+        user: str | None = None,
+        port: int | None = None,
+        connect_timeout: float = CONNECT_TIMEOUT_S,
+    ) -> None:
+        """`host` may be a name of `~/.ssh/config`. `connect_timeout` limits all attempts to connect for one command."""
+        self.host = host
+        self._user, self._port, self._connect_timeout = user, port, connect_timeout
+        self._link: _Link | None = None
+        self._connecting: asyncio.Task[_Link] | None = None
+        self._was_connected = False
+        self._is_guarded = True  # the server has a channel for a guardian
+        self._channels = ChannelLimit(MAX_COMMANDS)
+        self._slots = ChannelLimit(MAX_COMMANDS)
+        self._background = asyncio.Semaphore(MAX_COMMANDS // 4)  # of the slots, for hooks in the background
+
+    async def environment(self) -> dict[str, str]:
+        """Return the environment of a login on the other machine. Raises NotStarted."""
+        return dict((await self._connected()).environment)
+
+    @contextlib.asynccontextmanager
+    async def slot(self, *, background: bool = False) -> AsyncIterator[None]:
+        """Wait for a channel, which `run` takes: a gate that holds a slot may run several commands."""
+        async with self._background if background else contextlib.nullcontext():
+            await self._slots.acquire()
+            try:
+                yield
+            finally:
+                self._slots.release()
+
+    async def close(self) -> None:
+        """Close the connection. The next command opens it again."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.wait({self._connecting})
+        link, self._link = self._link, None
+        if link is not None:
+            link.connection.close()
+            await link.connection.wait_closed()
+
+    async def run(
+        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
+    ) -> Exited:
+        await self._channels.acquire()
+        try:
+            process, link = await self._open_channel(live)
+        except BaseException:
+            self._channels.release()
+            raise
+        process.gone.add_done_callback(lambda _: self._channels.release())
+        return await self._run(process, link, hook, cwd=cwd, env=env, stdin=stdin, live=live)
+
+    async def _run(
+        self,
+        process: RemoteProcess,
+        link: "_Link",
+        hook: CommandHook,
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        stdin: bytes,
+        live: HookRunContext,
+    ) -> Exited:
+        marker = new_run_marker()
+        marked_env = {**env, VARIABLE: add_marker(env, marker)}
+        if names := unsettable(marked_env, link.environment):
+            live.warnings.append(
+                f"${', $'.join(names[:3])} cannot be set by a shell and was not passed to it"
+            )
+        argv = command_words(hook)
+        line = command_line(argv, cwd=cwd, env=marked_env, base=link.environment, token=process.token)
+        pid = ""
+        try:
+            link.watch(NO_PROCESS, marker)
+            process.send(line, stdin)
+            pid = await asyncio.shield(process.started)
+            self._check_start(pid, process, argv[0], cwd)
+            link.watch(pid, marker)
+            await asyncio.shield(process.exit)
+            if not process.has_ended:
+                raise ConnectionLost(f"the connection to {self.host} was lost while it ran{_why(process)}")
+            await self._read_rest(process, live)
+            return process.exited()
+        except asyncio.CancelledError:
+            if process.has_ended:
+                live.ended = process.exited()
+            await finish_despite_cancel(self._end(link, process, marker))
+            raise
+        finally:
+            link.forget(marker)
+            process.close()
+
+    async def _open_channel(self, live: HookRunContext) -> tuple[RemoteProcess, "_Link"]:
+        """Open a channel for one command. Nothing has started yet, so it may be tried again on a new connection."""
+        for delay in (*OPEN_DELAYS_S, None):
+            link = await self._connected()
+            process = RemoteProcess(live)
+            try:
+                await link.connection.create_session(lambda: process, BOOTSTRAP, encoding=None)  # noqa: B023 - called here
+            except asyncssh.ChannelOpenError as error:
+                if link.is_open and not await self._make_room(link):
+                    if delay is None:
+                        raise self._not_started(f"{self.host} opens no session: {error}") from None
+                    await asyncio.sleep(delay)
+            except (OSError, asyncssh.Error) as error:
+                if link.is_open or delay is None:
+                    raise self._not_started(f"{self.host} started no shell: {error}") from None
+            else:
+                return process, link
+        raise self._not_started(f"{self.host} opens no session")
+
+    def _check_start(self, printed: str, process: RemoteProcess, program: str, cwd: str) -> None:
+        """Raise NotStarted unless the line printed the process id."""
+        match printed:
+            case _ if printed.isdigit():
+                return
+            case _ if printed == NO_FOLDER:
+                raise NotStarted(errno.ENOENT, "no such folder, or no access to it", cwd)
+            case _ if printed == NO_PROGRAM:
+                raise NotStarted(errno.ENOENT, "No such file or directory", program)
+            case _ if printed == NOT_EXECUTABLE:
+                raise NotStarted(errno.EACCES, "Permission denied", program)
+            case _ if process.has_ended:
+                noise = process.noise()
+                raise self._not_started(
+                    f"the login shell of {self.host} ended with exit code {process.exited().code} before the command"
+                    + (f": {noise}" if noise else "")
+                )
+            case _:
+                raise ConnectionLost(
+                    f"the connection to {self.host} was lost while it started{_why(process)}"
+                )
+
+    async def _read_rest(self, process: RemoteProcess, live: HookRunContext) -> None:
+        """After the exit, read until all output is there, for at most OUTPUT_GRACE_S."""
+        if process.closed.done():
+            return
+        live.on_exit()
+        await asyncio.wait({process.closed}, timeout=OUTPUT_GRACE_S)
+        if not process.closed.done() and live.on_left_running is not None:
+            live.on_left_running(process.exited())
+            await asyncio.shield(process.closed)
+
+    async def _end(self, link: "_Link", process: RemoteProcess, marker: str) -> None:
+        """End all processes of a run. Reading goes on: one that prints while it cleans up would die otherwise."""
+        await asyncio.wait({process.started}, timeout=KILL_GRACE_S)
+        pid = process.started.result() if process.started.done() else ""
+        if not pid.isdigit():  # a shell that has not started it yet dies when it prints the token
+            process.close()
+            pid = NO_PROCESS
+        if not link.is_open:  # the guardian ends it
+            return
+        if not link.guardian or not await link.guardian.end(pid, marker):
+            await self._end_over_another_connection(end_line(pid, marker))
+
+    async def _end_over_another_connection(self, line: str) -> None:
+        """The channel of a command cannot be used again before the command ends."""
+        with contextlib.suppress(OSError, asyncssh.Error, CannotConnect, TimeoutError):
+            async with asyncio.timeout(self._connect_timeout):
+                connection = await connect(self.host, self._user, self._port, self._connect_timeout)
+                async with connection:
+                    ended = RemoteProcess(HookRunContext())
+                    await connection.create_session(lambda: ended, BOOTSTRAP, encoding=None)
+                    ended.send(line, b"")
+                    await asyncio.shield(ended.exit)
+
+    async def _make_room(self, link: "_Link") -> bool:
+        """The server opened no channel: wait until another command ends. Without another one, end the guardian.
+
+        Return False if there is neither: a command that was ended may still count.
+        """
+        has_others = self._channels.shrink()
+        self._slots.limit = self._channels.limit
+        if has_others:
+            self._channels.release()
+            await self._reacquire()
+            return True
+        if link.guardian is None:
+            return False
+        self._is_guarded = False
+        guardian, link.guardian = link.guardian, None
+        await guardian.close()
+        return True
+
+    async def _reacquire(self) -> None:
+        try:
+            await self._channels.acquire()
+        except BaseException:
+            self._channels.take()  # `run` releases it
+            raise
+
+    # The connection
+
+    async def _connected(self) -> "_Link":
+        """Return the connection, opened if it is not there; all commands wait for the same attempt."""
+        if self._link is not None and self._link.is_open:
+            return self._link
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect(), name=f"ssh {self.host}")
+            self._connecting.add_done_callback(self._connect_ended)
+        try:
+            return await asyncio.shield(self._connecting)
+        except CannotConnect as error:
+            raise self._not_started(str(error)) from None
+
+    def _connect_ended(self, task: "asyncio.Task[_Link]") -> None:
+        self._connecting = None
+        if not task.cancelled():
+            task.exception()  # a caller that was cancelled does not ask for it
+
+    async def _connect(self) -> "_Link":
+        delays = iter(RETRY_DELAYS_S if self._was_connected else ())
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._connect_timeout
+        while True:
+            try:
+                self._link = await self._connect_once(max(0.001, deadline - loop.time()))
+            except CannotConnect as error:
+                delay = next(delays, None)
+                if not error.is_transient or delay is None or loop.time() + delay >= deadline:
+                    raise
+                await asyncio.sleep(delay)
+            else:
+                self._was_connected = True
+                return self._link
+
+    async def _connect_once(self, limit: float) -> "_Link":
+        connection = await connect(self.host, self._user, self._port, limit)
+        try:
+            async with asyncio.timeout(limit):
+                guardian = await Guardian.start(connection)
+                link = _Link(connection, guardian, await guardian.environment())
+            if not self._is_guarded:
+                link.guardian = None
+                await guardian.close()
+        except TimeoutError:
+            connection.abort()
+            raise CannotConnect(
+                f"the login shell of {self.host} did not answer within {limit:.3g} s"
+            ) from None
+        except (OSError, asyncssh.Error) as error:
+            connection.abort()
+            raise CannotConnect(f"{self.host} started no shell: {error}") from None
+        except BaseException:
+            connection.abort()
+            raise
+        return link
+
+    def _not_started(self, why: str) -> NotStarted:
+        return NotStarted(errno.EHOSTUNREACH, why, f"ssh {self.host}")
+
+
+class _Link:
+    """An open connection."""
+
+    def __init__(
+        self,
+        connection: asyncssh.SSHClientConnection,
+        guardian: Guardian | None,
+        environment: Mapping[str, str],
+    ) -> None:
+        self.connection = connection
+        self.guardian = guardian
+        self.environment = environment
+
+    def watch(self, pid: str, marker: str) -> None:
+        if self.guardian:
+            self.guardian.watch(pid, marker)
+
+    def forget(self, marker: str) -> None:
+        if self.guardian:
+            self.guardian.forget(marker)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.connection.is_closed()
+
+
+def command_words(hook: CommandHook) -> tuple[str, ...]:
+    """Return the program of a hook and its arguments."""
+    if hook.args is not None:
+        return (hook.command, *hook.args)
+    if hook.shell == "powershell":
+        return ("pwsh", "-NoProfile", "-NonInteractive", "-Command", hook.command)
+    return (hook.shell or "/bin/sh", "-c", "--", hook.command)
+
+
+def _why(process: RemoteProcess) -> str:
+    return f": {process.lost}" if process.lost else ""

@@ -1,0 +1,144 @@
+"""Open an SSH connection as the user's own `ssh` would: config, agent, keys, known hosts. Never asks, never accepts.
+
+asyncssh takes long to load, so only `SshShell` imports this module, when it connects.
+"""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import socket
+from collections.abc import Sequence
+
+import asyncssh
+
+KEEPALIVE_S = 15  # without an answer to three of them, the connection is lost
+USER_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
+GLOBAL_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
+
+
+class CannotConnect(Exception):
+    """One sentence: why there is no connection, and what to do."""
+
+    def __init__(self, message: str, *, is_transient: bool = False) -> None:
+        super().__init__(message)
+        self.is_transient = is_transient  # the server may be restarting
+
+
+async def connect(
+    host: str, user: str | None, port: int | None, limit: float
+) -> asyncssh.SSHClientConnection:
+    """Open a connection within `limit` seconds. Raises CannotConnect."""
+    known_hosts = _KnownHosts()
+    try:
+        async with asyncio.timeout(limit):
+            options = await asyncssh.SSHClientConnectionOptions.construct(
+                config=(),  # ~/.ssh/config
+                host=host,
+                port=port if port is not None else (),
+                username=user if user is not None else (),
+                client_factory=lambda: _Client(known_hosts),
+                password_auth=False,
+                kbdint_auth=False,
+            )
+            known_hosts.configure(options.known_hosts)
+            try:
+                return await _connect(host, options, known_hosts)
+            except (ConnectionError, asyncssh.ConnectionLost, asyncssh.KeyExchangeFailed):
+                if not known_hosts.files:
+                    raise
+                # asyncssh asks for keys of the known types only. Which key has a server of other types?
+                return await _connect(host, options, known_hosts, server_host_key_algs="default")
+    except TimeoutError:
+        raise CannotConnect(f"{host} did not answer within {limit:.3g} s", is_transient=True) from None
+    except (OSError, asyncssh.Error, ValueError) as error:
+        raise _explain(error, known_hosts, shlex.join(_ssh_command(host, user, port)), host) from None
+
+
+async def _connect(
+    host: str, options: asyncssh.SSHClientConnectionOptions, known_hosts: "_KnownHosts", **more: str
+) -> asyncssh.SSHClientConnection:
+    interval = options.keepalive_interval or KEEPALIVE_S
+    return await asyncssh.connect(
+        host, options=options, known_hosts=known_hosts.match, keepalive_interval=interval, **more
+    )
+
+
+def _ssh_command(host: str, user: str | None, port: int | None) -> list[str]:
+    return ["ssh", *(["-p", str(port)] if port else []), f"{user}@{host}" if user else host]
+
+
+def _explain(error: Exception, known_hosts: "_KnownHosts", ssh: str, host: str) -> CannotConnect:
+    if known_hosts.rejected is not None:
+        return CannotConnect(known_hosts.describe(known_hosts.rejected, ssh))
+    match error:
+        case asyncssh.PermissionDenied():
+            return CannotConnect(f"{host} accepts none of your keys; check the login with `{ssh}`")
+        case asyncssh.ConnectionLost() | ConnectionResetError():
+            return CannotConnect(f"{host} closed the connection before the login", is_transient=True)
+        case socket.gaierror():
+            return CannotConnect(f"the name {host} cannot be resolved: {error.strerror}")
+        case ConnectionRefusedError():
+            return CannotConnect(f"no SSH server listens on {host}: connection refused", is_transient=True)
+        case OSError():
+            return CannotConnect(f"{host} cannot be reached: {error.strerror or error}", is_transient=True)
+        case _:
+            return CannotConnect(f"the login on {host} failed: {error}; check it with `{ssh}`")
+
+
+class _KnownHosts:
+    """The host keys that `ssh` would accept without a question.
+
+    asyncssh's own search fails for a file that does not exist, leaves the files in /etc/ssh out, and with
+    `UserKnownHostsFile none` accepts every key.
+    """
+
+    def __init__(self) -> None:
+        self.name = ""  # of the host, as in those files
+        self.files: list[str] = []  # those that have keys of the host
+        self.rejected: asyncssh.SSHKey | None = None
+        self._searched: Sequence[str] = ()
+
+    def configure(self, configured: object) -> None:
+        """`configured`: the files of the user's config, an empty list for the defaults, or None for no file."""
+        files = configured if isinstance(configured, list) else []
+        self._searched = files if configured is None or files else (*USER_KNOWN_HOSTS, *GLOBAL_KNOWN_HOSTS)
+
+    def match(self, host: str, addr: str, port: int | None) -> Sequence[Sequence[object]]:
+        self.name = f"[{host}]:{port}" if port else host
+        self.files = []
+        texts: list[str] = []
+        for name in map(os.path.expanduser, self._searched):
+            with contextlib.suppress(OSError), open(name, encoding="utf-8", errors="replace") as file:
+                texts.append(file.read())
+                if any(asyncssh.import_known_hosts(texts[-1]).match(host, addr, port)[:2]):
+                    self.files.append(name)
+        return asyncssh.import_known_hosts("\n".join(texts)).match(host, addr, port)
+
+    def describe(self, key: asyncssh.SSHKey, ssh: str) -> str:
+        """Return why a key is rejected, and what would accept it."""
+        shown = f" ({key.get_algorithm()} {key.get_fingerprint()})"
+        if not self.files:
+            return (
+                f"the host key of {self.name} is not known{shown}; "
+                f"compare it with the server's own key and accept it with `{ssh}`"
+            )
+        remove = " and ".join(f"`{shlex.join(self._remove_command(file))}`" for file in self.files)
+        return (
+            f"the host key of {self.name} has CHANGED{shown}: another machine may be answering; "
+            f"if the server has a new key, remove the old one with {remove} and accept it with `{ssh}`"
+        )
+
+    def _remove_command(self, file: str) -> list[str]:
+        is_default = file == os.path.expanduser(USER_KNOWN_HOSTS[0])
+        return ["ssh-keygen", *([] if is_default else ["-f", file]), "-R", self.name]
+
+
+class _Client(asyncssh.SSHClient):
+    def __init__(self, known_hosts: _KnownHosts) -> None:
+        self._known_hosts = known_hosts
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:  # noqa: ARG002 - asyncssh's signature
+        """Called for a key that is not known. asyncssh has one error for unknown and changed keys."""
+        self._known_hosts.rejected = key
+        return False

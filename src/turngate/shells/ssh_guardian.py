@@ -1,0 +1,117 @@
+"""The guardian: one shell on each connection that ends runs, also when the connection is lost.
+
+To close a channel leaves its command running. The guardian runs on the other machine and knows all runs. It ends those
+that it is asked to end, and at the end of its stdin, when the connection is gone, those that still run.
+"""
+
+import asyncio
+import contextlib
+import secrets
+
+import asyncssh
+
+from turngate.core.remote_command import BOOTSTRAP, guardian_line
+from turngate.core.text import one_line
+
+MAX_ERROR_BYTES = 300
+END_TIMEOUT_S = 10.0  # to end one run; it takes half a second, and longer for one that does not end
+
+
+class Guardian(asyncssh.SSHClientSession[bytes]):
+    """The session of the guardian's channel. It also reports the environment of a login on the other machine."""
+
+    def __init__(self) -> None:
+        self._token = f"turngate-{secrets.token_hex(8)}".encode()
+        self._environment: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+        self._ending: dict[str, asyncio.Future[None]] = {}  # by marker
+        self._channel: asyncssh.SSHClientChannel[bytes] | None = None
+        self._received = bytearray()
+        self._errors = b""
+        self._code: int | None = None
+        self.is_alive = True
+
+    @classmethod
+    async def start(cls, connection: asyncssh.SSHClientConnection) -> "Guardian":
+        guardian = cls()
+        await connection.create_session(lambda: guardian, BOOTSTRAP, encoding=None)
+        guardian._send(guardian_line(guardian._token.decode()))
+        return guardian
+
+    async def environment(self) -> dict[str, str]:
+        """Return the environment of a login. Raises ConnectionError if the login shell ends instead."""
+        return await asyncio.shield(self._environment)
+
+    def watch(self, pid: str, marker: str) -> None:
+        self._send(f"+ {pid} {marker}")
+
+    def forget(self, marker: str) -> None:
+        self._send(f"- 0 {marker}")
+
+    async def end(self, pid: str, marker: str) -> bool:
+        """End a run. Return False if the guardian did not."""
+        done = self._ending[marker] = asyncio.get_running_loop().create_future()
+        self._send(f"! {pid} {marker}")
+        if self.is_alive:
+            await asyncio.wait({done}, timeout=END_TIMEOUT_S)
+        del self._ending[marker]
+        return done.done() and self.is_alive
+
+    async def close(self) -> None:
+        """Wait for its end. If we closed the channel, the server would count it until then, and not tell us."""
+        if self._channel is not None and self.is_alive:
+            self._channel.write_eof()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(END_TIMEOUT_S):
+                    await self._channel.wait_closed()
+
+    def _send(self, line: str) -> None:
+        if self._channel is not None and self.is_alive and not self._channel.is_closing():
+            self._channel.write(f"{line}\n".encode("utf-8", "surrogateescape"))
+
+    # Called by asyncssh
+
+    def connection_made(self, chan: "asyncssh.SSHClientChannel[bytes]") -> None:
+        self._channel = chan
+
+    def data_received(self, data: bytes, datatype: int | None) -> None:
+        if datatype is not None:
+            self._errors = (self._errors + data)[-MAX_ERROR_BYTES:]
+            return
+        self._received += data
+        if not self._environment.done():
+            self._read_environment()
+        if self._environment.done():
+            *lines, rest = bytes(self._received).split(b"\n")
+            self._received = bytearray(rest)
+            for line in lines:
+                done = self._ending.get(line.decode("ascii", "replace").rpartition(" ")[2])
+                if done is not None and not done.done():
+                    done.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_alive = False
+        for done in self._ending.values():
+            if not done.done():
+                done.set_result(None)
+        if not self._environment.done():
+            self._environment.set_exception(exc or ConnectionError(self._describe_end()))
+            self._environment.exception()  # it may never be awaited
+
+    def exit_status_received(self, status: int) -> None:
+        self._code = status
+
+    def _describe_end(self) -> str:
+        errors = one_line(self._errors.decode("utf-8", "replace"))
+        code = "" if self._code is None else f" with exit code {self._code}"
+        return f"the login shell ended{code}" + (f": {errors}" if errors else "")
+
+    def _read_environment(self) -> None:
+        """Parse `TOKEN`, then `NAME=VALUE` and `TOKEN` for each variable, and `TOKEN` at the end, each on its line."""
+        line = self._token + b"\n"
+        start, end = self._received.find(line), self._received.rfind(b"\n" + line + line)
+        if start < 0 or end < 0:
+            return
+        entries = bytes(self._received[start + len(line) : end + 1]).split(line)
+        pairs = (entry[:-1].decode("utf-8", "surrogateescape").partition("=") for entry in entries if entry)
+        self._environment.set_result({name: value for name, _, value in pairs})
+        del self._received[: end + 1 + 2 * len(line)]
