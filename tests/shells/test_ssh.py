@@ -1,0 +1,329 @@
+"""SshShell: connections that fail, servers with odd settings, and what is left on the other machine."""
+
+import asyncio
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from tests.shells.test_every_shell import is_alive, needs_sshd, pids, wait_for
+from tests.support.paths import ROOT
+from tests.support.servers.ssh import HOST, SshServer, ssh_server
+from tests.support.sessions import survives
+from tests.support.shells import ask_over, ask_with, opened, run, start
+from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
+from turngate.core.hook_run import outcome, run_message
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited
+from turngate.core.verdict import Stop
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted
+from turngate.shells.ssh import MAX_COMMANDS, SshShell
+
+T = TypeVar("T")
+HANGING = f"sleep {NEVER_S} & echo $$ $! >>pids; wait"
+
+
+@pytest.fixture
+def own_server(tmp_path: Path, home: Path) -> Iterator[SshServer]:
+    """A server that the test may stop."""
+    with ssh_server(tmp_path / "sshd") as server:
+        server.configure_client(home)
+        yield server
+
+
+def with_shell(scenario: Callable[[SshShell], Awaitable[T]]) -> T:
+    async def opening() -> T:
+        async with opened(lambda: SshShell(HOST)) as shell:
+            assert isinstance(shell, SshShell)
+            return await scenario(shell)
+
+    return asyncio.run(opening())
+
+
+# A connection that is lost
+
+
+@needs_sshd
+@pytest.mark.req("X-32", "X-11")
+@pytest.mark.parametrize("cut", ["the server is killed", "the connection is cut"])
+def test_a_hook_fails_and_nothing_is_left_when_its_connection_is_lost(
+    cut: str, own_server: SshServer, project: Path
+) -> None:
+    async def scenario(shell: SshShell) -> tuple[type, str, str | None]:
+        asking = asyncio.ensure_future(ask_over(shell, project, HANGING))
+        await wait_for(project / "pids")
+        if cut == "the server is killed":
+            own_server.kill()
+        else:
+            own_server.cut_connections()
+        verdict = await asking
+        (only,) = verdict.runs
+        return type(verdict), outcome(only), run_message(only)
+
+    verdict, ended, message = with_shell(scenario)
+    assert (verdict, ended) == (Stop, "failed")
+    assert message is not None
+    assert message.startswith(f"the connection to {HOST} was lost while it ran")
+    assert [pid for pid in pids(project) if survives(pid)] == []
+
+
+@needs_sshd
+@pytest.mark.req("X-11")
+def test_a_run_without_a_marker_ends_with_its_connection(own_server: SshServer, project: Path) -> None:
+    """Its processes have cleared their environment; the guardian knows their group."""
+    command = f"echo started; exec env -i /bin/sh -c 'echo $$ >>pids; exec sleep {NEVER_S}'"
+
+    async def scenario(shell: SshShell) -> None:
+        live = HookRunContext()
+        running = asyncio.ensure_future(start(shell, command, cwd=project, live=live))
+        await wait_for(project / "pids")
+        while not live.stdout.text():  # the guardian learns of the group at the same time
+            await asyncio.sleep(POLL_INTERVAL_S)
+        await asyncio.sleep(0.5)
+        own_server.cut_connections()
+        await asyncio.wait({running})
+
+    with_shell(scenario)
+    assert [pid for pid in pids(project) if survives(pid)] == []
+
+
+@needs_sshd
+@pytest.mark.req("X-11")
+def test_a_command_is_known_to_the_guardian_before_it_starts(own_server: SshServer, project: Path) -> None:
+    """The loop is blocked from the start of the command to the end of its connection, so its process id is not read."""
+
+    async def scenario(shell: SshShell) -> None:
+        await shell.environment()
+        running = asyncio.ensure_future(start(shell, HANGING, cwd=project))
+        while not (project / "pids").exists():
+            await asyncio.sleep(0)
+        own_server.cut_connections()
+        await asyncio.wait({running})
+
+    for _ in range(5):
+        with_shell(scenario)
+        assert [pid for pid in pids(project) if survives(pid)] == []
+        (project / "pids").unlink()
+
+
+@needs_sshd
+@pytest.mark.req("X-32")
+def test_the_next_command_connects_again(own_server: SshServer, project: Path) -> None:
+    async def scenario(shell: SshShell) -> list[object]:
+        ended: list[object] = [await start(shell, "exit 3")]
+        own_server.cut_connections()
+        ended.append(await start(shell, "exit 4"))
+        running = asyncio.ensure_future(start(shell, HANGING, cwd=project))
+        await wait_for(project / "pids")
+        own_server.cut_connections()
+        ended += await asyncio.gather(running, return_exceptions=True)
+        ended.append(await start(shell, "exit 5"))
+        return ended
+
+    three, four, lost, five = with_shell(scenario)
+    assert (three, four, type(lost), five) == (Exited(3), Exited(4), ConnectionLost, Exited(5))
+    assert [pid for pid in pids(project) if survives(pid)] == []
+
+
+@needs_sshd
+def test_a_command_waits_for_a_server_that_restarts(own_server: SshServer) -> None:
+    async def scenario(shell: SshShell) -> tuple[Exited, Exited]:
+        before = await start(shell, "exit 3")
+        own_server.kill()
+        running = asyncio.ensure_future(start(shell, "exit 4"))
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(own_server.start)
+        return before, await running
+
+    assert with_shell(scenario) == (Exited(3), Exited(4))
+
+
+@needs_sshd
+def test_a_command_fails_plainly_while_the_server_is_gone(own_server: SshServer) -> None:
+    async def scenario(shell: SshShell) -> str:
+        await start(shell, "exit 3")
+        own_server.kill()
+        with pytest.raises(NotStarted) as raised:
+            await start(shell, "exit 4")
+        return str(raised.value)
+
+    why = f"no SSH server listens on {HOST}: connection refused"
+    assert with_shell(scenario) == f"could not be started: ssh {HOST}: {why}"
+
+
+@needs_sshd
+@pytest.mark.req("X-11")
+def test_commands_end_when_this_process_is_killed(own_server: SshServer, project: Path, home: Path) -> None:
+    program = """
+        import asyncio, sys
+        from tests.support.shells import start
+        from turngate.shells.ssh import SshShell
+
+        asyncio.run(start(SshShell("box"), sys.argv[1], cwd=sys.argv[2]))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), HANGING, str(project)]
+    ours = subprocess.Popen(command, cwd=ROOT)
+    asyncio.run(wait_for(project / "pids"))
+    ours.send_signal(signal.SIGKILL)
+    ours.wait()
+    assert [pid for pid in pids(project) if survives(pid)] == []
+
+
+def test_a_closed_shell_leaves_no_process_on_the_other_machine(server: SshServer) -> None:
+    async def scenario(shell: SshShell) -> str:
+        return (await start(shell, "ps -e -o pid= -o args= | grep '[t]urngate_line'")).stdout
+
+    running = [line.split()[0] for line in with_shell(scenario).splitlines()]
+    assert [pid for pid in running if survives(pid)] == []
+
+
+def test_the_time_that_a_hook_waits_for_a_channel_is_not_part_of_its_timeout(
+    server: SshServer, project: Path
+) -> None:
+    waiting = CommandHook("echo >>begun; while [ ! -e go ]; do sleep 0.05; done", timeout=HANG_TIMEOUT_S)
+
+    async def scenario(scale: int) -> set[str]:
+        async with opened(lambda: SshShell(HOST)) as shell:
+            hooks = [waiting] * MAX_COMMANDS + [CommandHook("exit 0", timeout=scale)] * 2
+            asking = asyncio.ensure_future(ask_over(shell, project, *hooks))
+            await wait_for(project / "begun", MAX_COMMANDS)
+            await asyncio.sleep(1.5 * scale)
+            (project / "go").touch()
+            return {outcome(run) for run in (await asking).runs}
+
+    def outcomes(scale: int) -> set[str]:
+        for name in ("begun", "go"):
+            (project / name).unlink(missing_ok=True)
+        return asyncio.run(scenario(scale))
+
+    assert any(outcomes(scale) == {"allow"} for scale in TIMEOUT_SCALES[:3])
+
+
+# Servers with odd settings
+
+
+@needs_sshd
+@pytest.mark.parametrize("sessions", ["1", "2", "3"])
+def test_commands_share_the_few_channels_that_a_server_opens(
+    sessions: str, tmp_path: Path, home: Path
+) -> None:
+    async def scenario(shell: SshShell) -> list[Exited]:
+        first = await asyncio.gather(*(start(shell, f"cat; exit {n}", stdin=b"%d" % n) for n in range(12)))
+        return [*first, await start(shell, "exit 12")]
+
+    with ssh_server(tmp_path / "sshd", MaxSessions=sessions) as server:
+        server.configure_client(home)
+        assert with_shell(scenario) == [*(Exited(n, str(n)) for n in range(12)), Exited(12)]
+
+
+@needs_sshd
+@pytest.mark.req("X-11")
+def test_a_cancelled_command_leaves_nothing_where_there_is_one_channel(
+    tmp_path: Path, home: Path, project: Path
+) -> None:
+    command = f"trap '' TERM; setsid sleep {NEVER_S} & echo $$ $! >>pids; while :; do sleep {NEVER_S}; done"
+
+    async def scenario(shell: SshShell) -> list[str]:
+        running = asyncio.ensure_future(start(shell, command, cwd=project))
+        await wait_for(project / "pids")
+        running.cancel()
+        await asyncio.wait({running})
+        return [pid for pid in pids(project) if is_alive(pid)]
+
+    with ssh_server(tmp_path / "sshd", MaxSessions="1") as server:
+        server.configure_client(home)
+        assert with_shell(scenario) == []
+
+
+@needs_sshd
+def test_a_login_banner_is_not_output(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "banner").write_text('{"decision":"block","reason":"banner"}\n')
+    with ssh_server(tmp_path / "sshd", Banner=str(tmp_path / "banner")) as server:
+        server.configure_client(home)
+        assert run(lambda: SshShell(HOST), "echo out; echo err >&2") == Exited(0, "out\n", "err\n")
+
+
+# bash reads .bashrc also for a command if sshd has started it.
+NOISE = "echo welcome; printf 'no newline'; echo stderr >&2; printf 'no newline' >&2\nexport FROM_RC=1\n"
+
+
+@pytest.fixture
+def bashrc(own_server: SshServer) -> Path:
+    if not pwd.getpwuid(os.getuid()).pw_shell.endswith("/bash"):
+        pytest.skip("the login shell is not bash")
+    return own_server.home / ".bashrc"
+
+
+@needs_sshd
+def test_a_login_shell_that_prints_is_not_heard(bashrc: Path) -> None:
+    bashrc.write_text(NOISE)
+    expected = Exited(2, '{"x":1}', "go on\n")
+    command = """printf '{"x":1}'; echo 'go on' >&2; exit 2"""
+    assert run(lambda: SshShell(HOST), command) == expected
+
+
+@needs_sshd
+def test_a_login_shell_that_prints_much_is_not_heard(bashrc: Path) -> None:
+    bashrc.write_text("yes noise | head -c 3000000; yes noise | head -c 3000000 >&2\n")
+    assert run(lambda: SshShell(HOST), "echo out; echo err >&2") == Exited(0, "out\n", "err\n")
+
+
+@needs_sshd
+def test_hooks_have_the_environment_of_a_login(bashrc: Path, project: Path) -> None:
+    bashrc.write_text(NOISE)
+    verdict = ask_with(lambda: SshShell(HOST), project, 'echo "$FROM_RC $HOME"')
+    assert verdict.runs[0].report == Exited(0, f"1 {bashrc.parent}\n")
+
+
+@needs_sshd
+def test_a_command_that_is_cancelled_before_a_slow_login_shell_is_ready_never_starts(
+    bashrc: Path, project: Path
+) -> None:
+    async def scenario(shell: SshShell) -> None:
+        await shell.environment()
+        rc = f"touch {project}/begun; while [ ! -e {project}/go ]; do sleep 0.05; done\n"
+        bashrc.write_text(rc)  # noqa: ASYNC240 - nothing else runs
+        running = asyncio.ensure_future(start(shell, "touch started", cwd=project))
+        while not (project / "begun").exists():
+            await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.wait({running})
+        (project / "go").touch()
+
+    with_shell(scenario)
+    bashrc.unlink()
+    # Whatever the first shell does, it has done when a later one has ended.
+    run(lambda: SshShell(HOST), "sleep 0.5")
+    assert not (project / "started").exists()
+
+
+@needs_sshd
+def test_an_account_without_a_shell_is_named_as_the_reason(tmp_path: Path, home: Path) -> None:
+    with ssh_server(tmp_path / "sshd", ForceCommand="echo 'not available' >&2; exit 7") as server:
+        server.configure_client(home)
+        with pytest.raises(NotStarted) as raised:
+            run(lambda: SshShell(HOST), "exit 2")
+    why = f"{HOST} started no shell: the login shell ended with exit code 7: not available"
+    assert str(raised.value) == f"could not be started: ssh {HOST}: {why}"
+
+
+# Secrets
+
+
+def test_no_variable_is_on_a_command_line(server: SshServer) -> None:
+    """All users of the other machine can read those."""
+    command = "cat /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c hunter[2]"
+    assert run(lambda: SshShell(HOST), command, env={"PASSWORD": "hunter2"}) == Exited(1, "0\n")
+
+
+def test_a_variable_that_a_shell_cannot_set_is_reported(server: SshServer, project: Path) -> None:
+    hook = CommandHook("exit 0", env={"a.b": "1"})
+    (only,) = ask_with(lambda: SshShell(HOST), project, hook).runs
+    assert only.decision.warnings == ("$a.b cannot be set by a shell and was not passed to it",)

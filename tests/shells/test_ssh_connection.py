@@ -1,0 +1,177 @@
+"""Why there is no connection: one sentence each, within the limit, and no host key is accepted silently."""
+
+import asyncio
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.builders import settings, stop_event
+from tests.support.servers.ssh import HOST, SshServer, make_key
+from tests.support.shells import start
+from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.core.hook_run import outcome, run_message
+from turngate.core.verdict import Stop
+from turngate.engine import ask_hooks
+from turngate.ports import World
+from turngate.shells.ssh import SshShell
+from turngate.shells.ssh_connection import CannotConnect, connect
+
+
+def reason(
+    host: str = HOST, user: str | None = None, port: int | None = None, limit: float = HANG_TIMEOUT_S
+) -> str:
+    async def scenario() -> str:
+        try:
+            connection = await connect(host, user, port, limit)
+        except CannotConnect as error:
+            return str(error)
+        connection.abort()
+        return "connected"
+
+    return asyncio.run(scenario())
+
+
+def fingerprint(server: SshServer) -> str:
+    import asyncssh  # noqa: PLC0415 - takes long to load
+
+    key = asyncssh.read_public_key(str(server.folder / "host_key.pub"))
+    return f"ssh-ed25519 {key.get_fingerprint()}"
+
+
+def test_the_config_the_key_and_the_known_host_of_the_user_are_enough(server: SshServer) -> None:
+    assert reason() == "connected"
+
+
+def test_an_unknown_host_is_not_accepted(server: SshServer, home: Path) -> None:
+    (home / ".ssh/known_hosts").unlink()
+    assert reason() == (
+        f"the host key of [127.0.0.1]:{server.port} is not known ({fingerprint(server)}); "
+        f"compare it with the server's own key and accept it with `ssh {HOST}`"
+    )
+    assert not (home / ".ssh/known_hosts").exists()
+
+
+@pytest.mark.parametrize("value", ["none", "/dev/null", "~/missing", "~/.ssh/known_hosts_2 ~/missing"])
+def test_a_config_without_known_hosts_does_not_accept_every_host(
+    value: str, server: SshServer, home: Path
+) -> None:
+    with (home / ".ssh/config").open("a") as config:
+        config.write(f"UserKnownHostsFile {value}\nStrictHostKeyChecking no\n")
+    assert reason().startswith(f"the host key of [127.0.0.1]:{server.port} is not known")
+
+
+def test_the_known_hosts_of_the_config_are_read(server: SshServer, home: Path) -> None:
+    (home / ".ssh/known_hosts").rename(home / "elsewhere")
+    with (home / ".ssh/config").open("a") as config:
+        config.write("UserKnownHostsFile ~/missing ~/elsewhere\n")
+    assert reason() == "connected"
+
+
+@pytest.mark.parametrize("algorithm", ["ssh-ed25519", "ecdsa-sha2-nistp256"])
+def test_a_changed_host_key_is_not_accepted(algorithm: str, server: SshServer, home: Path) -> None:
+    import asyncssh  # noqa: PLC0415 - takes long to load
+
+    other = asyncssh.generate_private_key(algorithm).export_public_key().decode()
+    (home / ".ssh/known_hosts").write_text(f"[127.0.0.1]:{server.port} {other}")
+    message = reason()
+    name = f"[127.0.0.1]:{server.port}"
+    assert message == (
+        f"the host key of {name} has CHANGED ({fingerprint(server)}): another machine may be answering; "
+        f"if the server has a new key, remove the old one with `ssh-keygen -R '{name}'` and accept it with `ssh {HOST}`"
+    )
+
+
+def test_a_changed_host_key_names_the_file_of_the_old_one(server: SshServer, home: Path) -> None:
+    make_key(home / "other")
+    key = (home / "other.pub").read_text()
+    (home / "elsewhere").write_text(f"[127.0.0.1]:{server.port} {key}")
+    with (home / ".ssh/config").open("a") as config:
+        config.write("UserKnownHostsFile ~/elsewhere\n")
+    assert f"`ssh-keygen -f {home}/elsewhere -R '[127.0.0.1]:{server.port}'`" in reason()
+
+
+def test_a_wrong_key_is_named_as_the_reason(server: SshServer, home: Path) -> None:
+    server.configure_client(home, key=make_key(home / "other"))
+    assert reason() == f"{HOST} accepts none of your keys; check the login with `ssh {HOST}`"
+
+
+def test_the_command_in_a_message_has_user_and_port(server: SshServer, home: Path) -> None:
+    (home / ".ssh/known_hosts").write_text(server.known_hosts_line())
+    message = reason("127.0.0.1", "no user", server.port)
+    command = f"ssh -p {server.port} 'no user@127.0.0.1'"
+    assert message == f"127.0.0.1 accepts none of your keys; check the login with `{command}`"
+
+
+def test_a_closed_port_is_named_as_the_reason(home: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        assert reason("127.0.0.1", port=port) == "no SSH server listens on 127.0.0.1: connection refused"
+
+
+def test_a_name_that_does_not_resolve_is_named_as_the_reason(home: Path) -> None:
+    assert reason("no-such-host.invalid").startswith("the name no-such-host.invalid cannot be resolved: ")
+
+
+@contextmanager
+def listening() -> Iterator[socket.socket]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener
+
+
+def test_a_server_that_says_nothing_is_left_at_the_limit(home: Path) -> None:
+    with listening() as listener:
+        begun = time.monotonic()
+        message = reason("127.0.0.1", port=listener.getsockname()[1], limit=0.5)
+        assert message == "127.0.0.1 did not answer within 0.5 s"
+        assert time.monotonic() - begun >= 0.5
+
+
+def test_a_server_that_is_not_an_ssh_server_is_reported(home: Path) -> None:
+    async def scenario() -> str:
+        async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        async with server:
+            with pytest.raises(CannotConnect) as raised:
+                await connect("127.0.0.1", None, server.sockets[0].getsockname()[1], HANG_TIMEOUT_S)
+        return str(raised.value)
+
+    assert asyncio.run(scenario()) == "127.0.0.1 closed the connection before the login"
+
+
+@pytest.mark.req("X-32")
+def test_a_hook_without_a_connection_has_failed_and_does_not_block(
+    server: SshServer, home: Path, project: Path
+) -> None:
+    (home / ".ssh/known_hosts").unlink()
+
+    async def scenario() -> object:
+        return await ask_hooks(stop_event(), settings("exit 2"), World(SshShell(HOST), str(project)))
+
+    verdict = asyncio.run(scenario())
+    assert isinstance(verdict, Stop)
+    ((ended, message),) = [(outcome(run), run_message(run)) for run in verdict.runs]
+    assert ended == "failed"
+    assert message is not None
+    assert message.startswith(f"could not be started: ssh {HOST}: the host key of")
+
+
+def test_many_commands_share_one_attempt(server: SshServer, home: Path) -> None:
+    shutil.rmtree(home / ".ssh")
+
+    async def scenario() -> set[str]:
+        shell = SshShell("127.0.0.1", port=server.port)
+        ended = await asyncio.gather(*(start(shell, "exit 0") for _ in range(5)), return_exceptions=True)
+        return {type(error).__name__ for error in ended}
+
+    assert asyncio.run(scenario()) == {"NotStarted"}
