@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import T, run_in_thread
 from turngate.core.constants import IN_HOOK
 from turngate.core.events import Event
 from turngate.core.hook_run import HookRun
@@ -20,6 +21,7 @@ from turngate.core.reports import Exited, Report
 from turngate.core.secrets import secret_values
 from turngate.core.settings import Rule
 from turngate.core.text import omission_note, quote_name
+from turngate.filesystem.files import Files, current_files
 
 
 class CallbackScope:
@@ -122,6 +124,14 @@ class Shell(Protocol):
         ...
 
 
+class TranscriptCopies(Protocol):
+    """The copies of transcripts on the machine where hooks run."""
+
+    async def copy(self, path: str) -> str:
+        """Copy what is new of a transcript, and return the path of the copy. Raises OSError, which says why."""
+        ...
+
+
 class Model(Protocol):
     """A language model."""
 
@@ -180,12 +190,27 @@ class World:
     time_limit: float | None = None  # seconds for all hooks of one event, whatever the settings say
     # The gates that have passed and pass again while the files of the project stay the same.
     held: list[Rule] = field(default_factory=list)
+    files: Files | None = None  # of the machine where the project is; None: this one
+    transcripts: TranscriptCopies | None = None  # None: hooks can read the transcripts themselves
+    machine: str = ""  # where the project is, such as `ssh://me@build`; "" for this machine
 
     def __post_init__(self) -> None:
-        self.project = os.path.abspath(self.project)
+        if self.files is None:
+            self.project = os.path.abspath(self.project)
         self._made_in_callback = in_callback.get() is not None
         self.killed: list[str] = []  # the names of the hooks that `close` has cancelled
         self._redactors: dict[frozenset[str], Redactor | None] = {}  # by further secrets
+
+    @property
+    def location(self) -> str:
+        """Where the project is, also on another machine: `ssh://me@build/srv/app`."""
+        return self.machine + self.project
+
+    async def with_files(self, function: Callable[..., T], *args: object) -> T:
+        """Call a function that reads files of the project: at once, or in a thread if they are on another machine."""
+        if self.files is None:
+            return function(*args)
+        return await run_in_thread(call_with_files, self.files, function, *args)
 
     @property
     def in_hook(self) -> bool:
@@ -225,6 +250,15 @@ class World:
             self.killed = [task.get_name() for task in late]
             await finish_despite_cancel(asyncio.gather(*late, return_exceptions=True))
         return len(late)
+
+
+def call_with_files(files: Files | None, function: Callable[..., T], *args: object) -> T:
+    """Call a function that reads the files of another machine; None: those of this machine."""
+    token = current_files.set(files)
+    try:
+        return function(*args)
+    finally:
+        current_files.reset(token)
 
 
 def describe_killed(world: World) -> str:
