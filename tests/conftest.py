@@ -7,13 +7,15 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 import turngate
+from tests.support.machines import Machine, SshMachine, ThisMachine
+from tests.support.servers.ssh import SshServer, ssh_server
 from tests.trace import marked
 from turngate.core.constants import AGENT_MARKERS
 from turngate.settings import paths
@@ -121,3 +123,39 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    """The SSH server of all tests that do not stop or configure it, one for each worker."""
+    with ssh_server(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared_server: SshServer, home: Path) -> SshServer:
+    """The shared server, known to the client as `box`."""
+    shared_server.configure_client(home)
+    return shared_server
+
+
+@pytest.fixture(scope="session")
+def _kept_connection(shared_server: SshServer) -> Iterator[SshMachine]:
+    machine = SshMachine()
+    yield machine
+    machine.close()
+
+
+@pytest.fixture
+def ssh_machine(server: SshServer, _kept_connection: SshMachine) -> Machine:
+    _kept_connection.connect()
+    return _kept_connection
+
+
+@pytest.fixture(params=["local", "ssh"])
+def machine(request: pytest.FixtureRequest) -> Machine:
+    """Each of the machines that hooks run on."""
+    if request.param == "local":
+        return ThisMachine()
+    found: Machine = request.getfixturevalue("ssh_machine")
+    return found

@@ -6,13 +6,14 @@ import pytest
 
 from tests.gates.cases.checklist import CASES, OPEN, OPEN_REASON
 from tests.support.gates import GateCase, answer_with_shell, blocked, check_case, claude_input
+from tests.support.machines import Machine
 from turngate.core.decisions import UNCHANGED_RESULT
 
 
 @pytest.mark.req("T-6")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_checklist(case: GateCase, project: Path) -> None:
-    check_case(case, project)
+def test_the_checklist(case: GateCase, project: Path, ssh_machine: Machine) -> None:
+    check_case(case, project, ssh_machine)
 
 
 def test_a_checklist_that_has_not_changed_is_reported_as_unchanged(project: Path) -> None:

@@ -1,4 +1,4 @@
-"""The gate `clean`, as a process and with a shell that is not the local one."""
+"""The gate `clean`, as a process on this machine, and over SSH."""
 
 import json
 from pathlib import Path
@@ -16,6 +16,7 @@ from tests.support.gates import (
     run_case_with_shell,
 )
 from tests.support.git_projects import make_repository, write
+from tests.support.machines import Machine
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -23,9 +24,12 @@ def test_the_gate_answers(case: GateCase, project: Path) -> None:
     assert run_case_as_process(case, project) == (0, case.answer, "")
 
 
+@pytest.mark.req("S0-105")
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_gate_reaches_the_project_through_the_shell_alone(case: GateCase, project: Path) -> None:
-    assert run_case_with_shell(case, project) == case.answer
+def test_the_gate_answers_for_a_project_on_another_machine(
+    case: GateCase, project: Path, ssh_machine: Machine
+) -> None:
+    assert run_case_with_shell(case, project, ssh_machine) == case.answer
 
 
 def test_a_gate_of_the_settings_records_the_start_of_the_session(project: Path) -> None:

@@ -1,4 +1,4 @@
-"""The gate `no-stubs`, as a process and with a shell that is not the local one."""
+"""The gate `no-stubs`, as a process on this machine, and over SSH."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.gates.cases.no_stubs import CASES
 from tests.support.gates import GateCase, run_case_as_process, run_case_with_shell
+from tests.support.machines import Machine
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -13,6 +14,9 @@ def test_the_gate_answers(case: GateCase, project: Path) -> None:
     assert run_case_as_process(case, project) == (0, case.answer, "")
 
 
+@pytest.mark.req("S0-105")
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_gate_reaches_the_project_through_the_shell_alone(case: GateCase, project: Path) -> None:
-    assert run_case_with_shell(case, project) == case.answer
+def test_the_gate_answers_for_a_project_on_another_machine(
+    case: GateCase, project: Path, ssh_machine: Machine
+) -> None:
+    assert run_case_with_shell(case, project, ssh_machine) == case.answer

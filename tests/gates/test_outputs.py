@@ -1,4 +1,4 @@
-"""The gate `outputs`, as a process and with a shell that is not the local one."""
+"""The gate `outputs`, as a process on this machine, and over SSH."""
 
 import os
 import time
@@ -16,6 +16,7 @@ from tests.support.gates import (
     run_case_with_shell,
 )
 from tests.support.git_projects import write, write_transcript
+from tests.support.machines import Machine
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -23,9 +24,12 @@ def test_the_gate_answers(case: GateCase, project: Path) -> None:
     assert run_case_as_process(case, project) == (0, case.answer, "")
 
 
+@pytest.mark.req("S0-105")
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_gate_reaches_the_project_through_the_shell_alone(case: GateCase, project: Path) -> None:
-    assert run_case_with_shell(case, project) == case.answer
+def test_the_gate_answers_for_a_project_on_another_machine(
+    case: GateCase, project: Path, ssh_machine: Machine
+) -> None:
+    assert run_case_with_shell(case, project, ssh_machine) == case.answer
 
 
 def test_the_clock_of_the_machine_with_the_project_counts(

@@ -14,6 +14,7 @@ from tests.support.gates import (
     claude_input,
     record_with_shell,
 )
+from tests.support.machines import Machine
 from tests.support.transcripts import TranscriptBuilder, talk
 
 PHASE_1_IS_DONE = {
@@ -28,8 +29,8 @@ PHASE_2_IS_DONE = {
 
 @pytest.mark.req("S3-52")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_plan(case: GateCase, project: Path) -> None:
-    check_case(case, project)
+def test_the_plan(case: GateCase, project: Path, ssh_machine: Machine) -> None:
+    check_case(case, project, ssh_machine)
 
 
 @pytest.mark.req("S3-64")

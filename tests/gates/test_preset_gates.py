@@ -1,4 +1,4 @@
-"""The gates `tests`, `lint`, `types` and `build`, as a process and with a shell that is not the local one."""
+"""The gates `tests`, `lint`, `types` and `build`, as a process on this machine, and over SSH."""
 
 import json
 from pathlib import Path
@@ -14,6 +14,7 @@ from tests.support.gates import (
     run_case_with_shell,
 )
 from tests.support.git_projects import write
+from tests.support.machines import Machine
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -21,9 +22,12 @@ def test_the_gate_answers(case: GateCase, project: Path) -> None:
     assert run_case_as_process(case, project) == (0, case.answer, "")
 
 
+@pytest.mark.req("S0-105")
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_gate_reaches_the_project_through_the_shell_alone(case: GateCase, project: Path) -> None:
-    assert run_case_with_shell(case, project) == case.answer
+def test_the_gate_answers_for_a_project_on_another_machine(
+    case: GateCase, project: Path, ssh_machine: Machine
+) -> None:
+    assert run_case_with_shell(case, project, ssh_machine) == case.answer
 
 
 def test_a_failing_test_is_named(project: Path) -> None:

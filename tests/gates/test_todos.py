@@ -6,14 +6,15 @@ import pytest
 
 from tests.gates.cases.todos import CASES, OPEN_TWO, OPEN_TWO_REASON
 from tests.support.gates import GateCase, answer_with_shell, blocked, check_case, claude_input
+from tests.support.machines import Machine
 from tests.support.transcripts import talk
 from turngate.core.decisions import UNCHANGED_RESULT
 
 
 @pytest.mark.req("T-6")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_task_list(case: GateCase, project: Path) -> None:
-    check_case(case, project)
+def test_the_task_list(case: GateCase, project: Path, ssh_machine: Machine) -> None:
+    check_case(case, project, ssh_machine)
 
 
 def test_a_list_that_has_not_changed_is_reported_as_unchanged(project: Path) -> None:

@@ -14,13 +14,14 @@ from tests.support.gates import (
     check_case,
     claude_input,
 )
+from tests.support.machines import Machine
 from tests.support.transcripts import TranscriptBuilder, talk
 from turngate.gates.until import has_promise
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_promise(case: GateCase, project: Path) -> None:
-    check_case(case, project)
+def test_the_promise(case: GateCase, project: Path, ssh_machine: Machine) -> None:
+    check_case(case, project, ssh_machine)
     assert not (project / "ran").exists()
 
 

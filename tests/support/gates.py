@@ -1,6 +1,5 @@
 """Runs the cases of a gate: as a process, as an agent program would, and in this process with another shell."""
 
-import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.cli import turngate
+from tests.support.machines import Machine, ThisMachine
 from turngate.core.events import StopEvent
 from turngate.core.hook_input import read_event
 from turngate.core.hooks import CommandHook
@@ -17,10 +17,11 @@ from turngate.gates.answer import answer_json
 from turngate.gates.arguments import parse_gate_words
 from turngate.gates.base import GateContext
 from turngate.gates.runner import make_context, record_start, run_gate
-from turngate.ports import HookRunContext
+from turngate.ports import HookRunContext, Shell
 from turngate.shells.local import LocalShell
 
 TIMEOUT_S = 60.0
+THIS_MACHINE = ThisMachine()
 
 
 class GateCase(NamedTuple):
@@ -38,18 +39,18 @@ class GateCase(NamedTuple):
 class OtherShell:
     """A shell that is not the local one: the project is where only its commands are, under another path."""
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, shell: Shell | None = None) -> None:
         self.project = project
-        self._local = LocalShell()
+        self._shell = shell or LocalShell()
 
     def slot(self, *, background: bool = False) -> AbstractAsyncContextManager[None]:
-        return self._local.slot(background=background)
+        return self._shell.slot(background=background)
 
     async def run(
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
     ) -> Exited:
         assert cwd == ELSEWHERE
-        return await self._local.run(hook, cwd=str(self.project), env=env, stdin=stdin, live=live)
+        return await self._shell.run(hook, cwd=str(self.project), env=env, stdin=stdin, live=live)
 
 
 ELSEWHERE = "/remote/project"
@@ -79,10 +80,10 @@ def could_not_run(gate: str, why: str) -> dict[str, Any]:
     return {"systemMessage": f'gate "{gate}" could not run: {why}; it was NOT enforced'}
 
 
-def check_case(case: GateCase, project: Path) -> None:
-    """Assert the answer of a gate as a process, and in this process with a shell that is not the local one."""
+def check_case(case: GateCase, project: Path, machine: Machine) -> None:
+    """Assert the answer of a gate as a process, and for a project on a machine, in this process."""
     fields = claude_input(project, **(case.setup(project) or {}))
-    assert answer_with_shell(case.words, fields, project) == case.answer
+    assert answer_with_shell(case.words, fields, project, machine) == case.answer
     assert answer_of_process(case.words, fields) == (0, case.answer, "")
 
 
@@ -101,48 +102,53 @@ def run_case_as_process(case: GateCase, project: Path) -> tuple[int, dict[str, A
     return answer_of_process(case.words, claude_input(project, **(case.setup(project) or {})))
 
 
-def run_case_with_shell(case: GateCase, project: Path) -> dict[str, Any]:
-    """Return the answer for a case in this process, with a shell that is not the local one."""
+def run_case_with_shell(case: GateCase, project: Path, machine: Machine) -> dict[str, Any]:
+    """Return the answer for a case in this process, for a project on a machine."""
     if case.start:
         case.start(project)
-        record_with_shell(case.words, claude_input(project), project)
-    return answer_with_shell(case.words, claude_input(project, **(case.setup(project) or {})), project)
+        record_with_shell(case.words, claude_input(project), project, machine)
+    fields = claude_input(project, **(case.setup(project) or {}))
+    return answer_with_shell(case.words, fields, project, machine)
 
 
-def record_with_shell(words: tuple[str, ...], fields: Mapping[str, Any], project: Path) -> None:
+def record_with_shell(
+    words: tuple[str, ...], fields: Mapping[str, Any], project: Path, machine: Machine = THIS_MACHINE
+) -> None:
     """Let a gate record the start of a session, in this process, with a shell that is not the local one."""
 
     async def record() -> None:
-        context = _make_context(words, fields, project)
-        await record_start(parse_gate_words(words).gate, context)
+        await record_start(parse_gate_words(words).gate, _make_context(words, fields, project, machine))
 
-    asyncio.run(record())
-
-
-def answer_with_shell(words: tuple[str, ...], fields: Mapping[str, Any], project: Path) -> dict[str, Any]:
-    """Return the answer of the same gate in this process, with a shell that is not the local one."""
-    return asyncio.run(_answer_with_shell(words, fields, project))
+    machine.run(record())
 
 
-async def _answer_with_shell(
-    words: tuple[str, ...], fields: Mapping[str, Any], project: Path
+def answer_with_shell(
+    words: tuple[str, ...], fields: Mapping[str, Any], project: Path, machine: Machine = THIS_MACHINE
 ) -> dict[str, Any]:
+    """Return the answer of the same gate in this process, with a shell that is not the local one."""
     arguments = parse_gate_words(words)
-    result = await run_gate(arguments.gate, _make_context(words, fields, project))
-    return answer_json(arguments.gate.name, result, strict=arguments.strict)
+
+    async def answer() -> dict[str, Any]:
+        result = await run_gate(arguments.gate, _make_context(words, fields, project, machine))
+        return answer_json(arguments.gate.name, result, strict=arguments.strict)
+
+    return machine.run(answer())
 
 
-def _make_context(words: tuple[str, ...], fields: Mapping[str, Any], project: Path) -> GateContext:
+def _make_context(
+    words: tuple[str, ...], fields: Mapping[str, Any], project: Path, machine: Machine
+) -> GateContext:
     arguments = parse_gate_words(words)
     event = read_event(fields["hook_event_name"], dict(fields), cwd=ELSEWHERE)
     assert isinstance(event, StopEvent)
     return make_context(
         arguments.gate,
         event,
-        OtherShell(project),
+        OtherShell(project, machine.shell),
         ELSEWHERE,
         options=arguments.options,
         command=arguments.command,
         timeout=arguments.timeout or TIMEOUT_S,
         state_folder=os.environ["TURNGATE_STATE"],
+        env=machine.environ,
     )

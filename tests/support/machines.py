@@ -1,0 +1,79 @@
+"""The machines that one suite runs on: this one, and one that is reached over SSH."""
+
+import asyncio
+import os
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from tests.support.builders import settings, stop_event
+from tests.support.servers.ssh import HOST
+from turngate.core.dialect import TURNGATE, Dialect
+from turngate.core.hooks import Hook
+from turngate.core.verdict import Verdict
+from turngate.engine import ask_hooks
+from turngate.ports import Shell, Store, World
+from turngate.shells.local import LocalShell
+
+T = TypeVar("T")
+
+
+class Machine(Protocol):
+    """Where the project of a test is, and its hooks run."""
+
+    shell: Shell
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """What hooks inherit there."""
+        ...
+
+    def run(self, scenario: Coroutine[Any, Any, T]) -> T:
+        """Run a scenario to its end, in an event loop in which the shell can be used."""
+        ...
+
+
+class ThisMachine:
+    def __init__(self) -> None:
+        self.shell: Shell = LocalShell()
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return dict(os.environ)
+
+    def run(self, scenario: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run(scenario)
+
+
+class SshMachine:
+    """A machine whose connection stays open from test to test, in an event loop of its own: connecting takes 0.1 s."""
+
+    def __init__(self) -> None:
+        from turngate.shells.ssh import SshShell  # noqa: PLC0415 - takes long to load
+
+        self._ssh = SshShell(HOST)
+        self.shell: Shell = self._ssh
+        self.environ: Mapping[str, str] = {}
+        self._runner = asyncio.Runner()
+
+    def connect(self) -> None:
+        self.environ = self.environ or self.run(self._ssh.environment())
+
+    def run(self, scenario: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(scenario)
+
+    def close(self) -> None:
+        self.run(self._ssh.close())
+        self._runner.close()
+
+
+def world_on(machine: Machine, project: Path | str, store: Store | None = None) -> World:
+    return World(machine.shell, str(project), store, environ=machine.environ)
+
+
+async def ask_on(
+    machine: Machine, project: Path, *hooks: Hook | str, dialect: Dialect = TURNGATE, **fields: Any
+) -> Verdict:
+    """Run these hooks for one Stop, with real processes in the project's folder."""
+    event = stop_event(cwd=str(project), **fields)
+    return await ask_hooks(event, settings(*hooks, dialect=dialect), world_on(machine, project))
