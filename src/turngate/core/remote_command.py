@@ -107,25 +107,38 @@ end_run() { p=$1 s=$2 m=$3; signal TERM; i=0;
 while alive && [ $i -lt 5 ]; do nap; i=$((i + 1)); done; i=0;
 while alive && [ $i -lt 20 ]; do signal STOP; signal KILL; nap; i=$((i + 1)); done; };"""
 
+# `make_folder NAME`: make a private folder for temporary files, and print its path, or why there is none.
+_MAKE_FOLDER = """\
+make_folder() { case $TMPDIR in /*) d=$TMPDIR ;; *) d=/tmp ;; esac; d=$d/turngate-$1;
+e=$(umask 077; mkdir "$d" 2>&1) && e=$d; };"""
+
 # It prints its environment, then reads `+ PID MARKER` (a run starts, with PID 0 before it is known), `- PID MARKER`
-# (it has ended) and `! PID MARKER` (end it). At the end of its stdin the connection is gone: it ends what still runs.
+# (it has ended), `! PID MARKER` (end it) and `/ 0 NAME` (make a folder). At the end of its stdin the connection is gone:
+# it ends what still runs, and removes the folder.
 _GUARDIAN = """\
 trap '' HUP INT PIPE TERM; exec 2>/dev/null;
 printf '%s\\n' {token};
 awk -v "end={token}" 'BEGIN {{ for (name in ENVIRON) printf "%s=%s\\n%s\\n", name, ENVIRON[name], end; print end }}';
-runs=;
+runs=; folder=;
 remove() {{ kept=; for run in $runs; do [ "${{run##*:}}" = "$1" ] || kept="$kept $run"; done; runs=$kept; }};
 while read -r what pid marker; do start_of "$pid"; case $what in
 +) runs="$runs $pid:$t:$marker" ;;
 -) remove "$marker" ;;
 !) remove "$marker"; {{ end_run "$pid" "$t" "$marker"; echo "{token} $marker"; }} </dev/null & ;;
+/) make_folder "$marker" && folder=$d; printf '%s %s %s\\n' {token} "$marker" "$e" ;;
 esac; done;
 for run in $runs; do pid=${{run%%:*}}; t=${{run#*:}};
-end_run "$pid" "${{t%:*}}" "${{run##*:}}" </dev/null >/dev/null & done; wait"""
+end_run "$pid" "${{t%:*}}" "${{run##*:}}" </dev/null >/dev/null & done; wait;
+[ -z "$folder" ] || rm -rf "$folder";"""
 
 
 def guardian_line(token: str) -> str:
-    return _joined(_END_FUNCTIONS) + " " + _joined(_GUARDIAN.format(token=token))
+    return " ".join((_joined(_END_FUNCTIONS), _joined(_MAKE_FOLDER), _joined(_GUARDIAN.format(token=token))))
+
+
+def folder_script(name: str) -> str:
+    """Return the script that makes a private folder, for a server without a channel for a guardian."""
+    return _joined(_MAKE_FOLDER) + f" make_folder {name}; printf '%s\\n' \"$e\""
 
 
 def end_line(pid: str, marker: str) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from turngate.aio.cancellation import raise_if_cancelled
 from turngate.aio.threads import run_in_thread
 from turngate.core.constants import HOOK_TIMEOUT
-from turngate.core.events import Event
+from turngate.core.events import Event, StopEvent
 from turngate.core.hook_input import clean_environment, encode, environment
 from turngate.core.hooks import CommandHook
 from turngate.core.plugin_variables import (
@@ -40,6 +40,10 @@ async def run_command(
     pass_env: tuple[str, ...] | None = None,
 ) -> Report:
     """Run the command. `pass_env`: its environment is clean, with these variables."""
+    try:
+        event = await with_copies(event, world)
+    except OSError as error:
+        return HookFailed(str(error))
     prepared = await prepare_command(hook, event, settings, world, live, pass_env=pass_env)
     if isinstance(prepared, HookFailed):
         return prepared
@@ -55,6 +59,18 @@ async def run_command(
     if not isinstance(report, Exited):
         raise TypeError(f"the shell returned {describe(report)}, expected Exited")
     return report
+
+
+async def with_copies(event: Event, world: World) -> Event:
+    """Return the event with the paths that its transcripts have where the hook runs."""
+    if world.transcripts is None:
+        return event
+    if event.transcript_path:
+        event = replace(event, transcript_path=await world.transcripts.copy(event.transcript_path))
+    if isinstance(event, StopEvent) and event.subagent and event.subagent.transcript_path:
+        path = await world.transcripts.copy(event.subagent.transcript_path)
+        event = replace(event, subagent=replace(event.subagent, transcript_path=path))
+    return event
 
 
 def _time_left(live: HookRunContext) -> dict[str, str]:

@@ -30,7 +30,7 @@ from turngate.gates.base import (
 from turngate.gates.gate_hook import GateCall, read_gate_hook
 from turngate.gates.runner import holds_for_tree, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, World
-from turngate.runners.command import prepare_command
+from turngate.runners.command import prepare_command, with_copies
 from turngate.state.paths import state_folder
 from turngate.trust.bytecode import with_own_bytecode
 
@@ -51,8 +51,12 @@ async def run_gate_hook(
         return HookFailed("; ".join(map(str, call)))
     command = call.command or CommandHook("", env=hook.env)
     command = with_own_bytecode(command, rule.files, {**world.environ, **settings.env})
+    try:
+        seen = await with_copies(event, world) if call.command else event
+    except OSError as error:
+        return HookFailed(str(error))
     prepared = await prepare_command(
-        command, event, settings, world, live, pass_env=settings.passed_variables(rule)
+        command, seen, settings, world, live, pass_env=settings.passed_variables(rule)
     )
     if isinstance(prepared, HookFailed):
         return prepared

@@ -7,6 +7,7 @@ command starts there, and `shells/ssh_guardian.py` for how it ends there.
 import asyncio
 import contextlib
 import errno
+import secrets
 from collections.abc import AsyncIterator, Mapping
 
 import asyncssh
@@ -18,11 +19,15 @@ from turngate.core.remote_command import (
     NO_FOLDER,
     NO_PROGRAM,
     NOT_EXECUTABLE,
+    as_line,
     command_line,
     end_line,
+    folder_script,
+    quote,
     unsettable,
 )
 from turngate.core.reports import Exited
+from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.channel_limit import ChannelLimit
 from turngate.shells.process import KILL_GRACE_S, OUTPUT_GRACE_S
@@ -56,6 +61,8 @@ class SshShell:
         self._connecting: asyncio.Task[_Link] | None = None
         self._was_connected = False
         self._is_guarded = True  # the server has a channel for a guardian
+        self._making_folder = asyncio.Lock()
+        self._unguarded_folder = ""  # of a server without one; it outlives a connection
         self._channels = ChannelLimit(MAX_COMMANDS)
         self._slots = ChannelLimit(MAX_COMMANDS)
         self._background = asyncio.Semaphore(MAX_COMMANDS // 4)  # of the slots, for hooks in the background
@@ -74,15 +81,57 @@ class SshShell:
             finally:
                 self._slots.release()
 
+    @property
+    def folder(self) -> str:
+        """The private folder of the connection that is open now; empty if there is none."""
+        return self._unguarded_folder or (self._link.folder if self._link and self._link.is_open else "")
+
+    async def private_folder(self, instead_of: str | None = None) -> str:
+        """Return a folder there for temporary files of this connection, which is removed when the connection ends.
+
+        `instead_of`: a folder that was returned before and does not exist any more. Raises OSError.
+        """
+        async with self._making_folder:
+            link = await self._connected()
+            if self.folder in ("", instead_of):
+                await self._make_folder(link, secrets.token_hex(16))
+            return self.folder
+
+    async def _make_folder(self, link: "_Link", name: str) -> None:
+        printed = await link.guardian.make_folder(name) if link.guardian else None
+        if link.guardian is None:  # or there is none any more
+            printed = (await self._run_script(link, folder_script(name))).stdout.rstrip("\n")
+        if printed is None:
+            raise ConnectionLost(f"the connection to {self.host} was lost while a folder was made")
+        if not (printed.startswith("/") and printed.endswith(name)):
+            raise OSError(errno.EACCES, one_line(printed))
+        if link.guardian is None:
+            self._unguarded_folder = printed
+        else:
+            link.folder = printed
+
+    async def _run_script(self, link: "_Link", script: str) -> Exited:
+        live = HookRunContext()
+        return await self.run(CommandHook(script), cwd="/", env=link.environment, stdin=b"", live=live)
+
     async def close(self) -> None:
-        """Close the connection. The next command opens it again."""
+        """Remove the private folder, and close the connection. The next command opens it again."""
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.wait({self._connecting})
+        if self._unguarded_folder:
+            await self._remove_unguarded_folder()
         link, self._link = self._link, None
+        if link is not None and link.guardian and link.folder:
+            await link.guardian.close()  # it removes the folder
         if link is not None:
             link.connection.close()
             await link.connection.wait_closed()
+
+    async def _remove_unguarded_folder(self) -> None:
+        folder, self._unguarded_folder = self._unguarded_folder, ""
+        with contextlib.suppress(NotStarted, ConnectionLost):
+            await self._run_script(await self._connected(), as_line(f"rm -rf -- {quote(folder)}"))
 
     async def run(
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
@@ -225,6 +274,7 @@ class SshShell:
             return False
         self._is_guarded = False
         guardian, link.guardian = link.guardian, None
+        link.folder = ""
         await guardian.close()
         return True
 
@@ -308,6 +358,7 @@ class _Link:
         self.connection = connection
         self.guardian = guardian
         self.environment = environment
+        self.folder = ""  # for temporary files; the guardian removes it
 
     def watch(self, pid: str, marker: str) -> None:
         if self.guardian:

@@ -1,7 +1,8 @@
 """The guardian: one shell on each connection that ends runs, also when the connection is lost.
 
 To close a channel leaves its command running. The guardian runs on the other machine and knows all runs. It ends those
-that it is asked to end, and at the end of its stdin, when the connection is gone, those that still run.
+that it is asked to end, and at the end of its stdin, when the connection is gone, those that still run. It also makes
+and removes the folder for temporary files.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from turngate.core.remote_command import BOOTSTRAP, guardian_line
 from turngate.core.text import one_line
 
 MAX_ERROR_BYTES = 300
-END_TIMEOUT_S = 10.0  # to end one run; it takes half a second, and longer for one that does not end
+REPLY_TIMEOUT_S = 10.0  # to end one run; it takes half a second, and longer for one that does not end
 
 
 class Guardian(asyncssh.SSHClientSession[bytes]):
@@ -23,7 +24,7 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
     def __init__(self) -> None:
         self._token = f"turngate-{secrets.token_hex(8)}".encode()
         self._environment: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
-        self._ending: dict[str, asyncio.Future[None]] = {}  # by marker
+        self._replies: dict[str, asyncio.Future[str]] = {}  # by marker
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None
         self._received = bytearray()
         self._errors = b""
@@ -49,19 +50,28 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
 
     async def end(self, pid: str, marker: str) -> bool:
         """End a run. Return False if the guardian did not."""
-        done = self._ending[marker] = asyncio.get_running_loop().create_future()
-        self._send(f"! {pid} {marker}")
-        if self.is_alive:
-            await asyncio.wait({done}, timeout=END_TIMEOUT_S)
-        del self._ending[marker]
-        return done.done() and self.is_alive
+        return await self._ask(f"! {pid} {marker}", marker) is not None
+
+    async def make_folder(self, name: str) -> str | None:
+        """Return the path of a new private folder, or why there is none. None: the guardian did not answer."""
+        return await self._ask(f"/ 0 {name}", name)
+
+    async def _ask(self, line: str, marker: str) -> str | None:
+        reply = self._replies[marker] = asyncio.get_running_loop().create_future()
+        self._send(line)
+        try:
+            if self.is_alive:
+                await asyncio.wait({reply}, timeout=REPLY_TIMEOUT_S)
+        finally:
+            del self._replies[marker]
+        return reply.result() if reply.done() and self.is_alive else None
 
     async def close(self) -> None:
         """Wait for its end. If we closed the channel, the server would count it until then, and not tell us."""
         if self._channel is not None and self.is_alive:
             self._channel.write_eof()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(END_TIMEOUT_S):
+                async with asyncio.timeout(REPLY_TIMEOUT_S):
                     await self._channel.wait_closed()
 
     def _send(self, line: str) -> None:
@@ -84,15 +94,13 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
             *lines, rest = bytes(self._received).split(b"\n")
             self._received = bytearray(rest)
             for line in lines:
-                done = self._ending.get(line.decode("ascii", "replace").rpartition(" ")[2])
-                if done is not None and not done.done():
-                    done.set_result(None)
+                self._read_reply(line.decode("utf-8", "surrogateescape"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_alive = False
-        for done in self._ending.values():
-            if not done.done():
-                done.set_result(None)
+        for reply in self._replies.values():
+            if not reply.done():
+                reply.set_result("")
         if not self._environment.done():
             self._environment.set_exception(exc or ConnectionError(self._describe_end()))
             self._environment.exception()  # it may never be awaited
@@ -104,6 +112,14 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         errors = one_line(self._errors.decode("utf-8", "replace"))
         code = "" if self._code is None else f" with exit code {self._code}"
         return f"the login shell ended{code}" + (f": {errors}" if errors else "")
+
+    def _read_reply(self, line: str) -> None:
+        """Parse `TOKEN MARKER TEXT`."""
+        _, _, rest = line.partition(" ")
+        marker, _, text = rest.partition(" ")
+        reply = self._replies.get(marker)
+        if reply is not None and not reply.done():
+            reply.set_result(text)
 
     def _read_environment(self) -> None:
         """Parse `TOKEN`, then `NAME=VALUE` and `TOKEN` for each variable, and `TOKEN` at the end, each on its line."""

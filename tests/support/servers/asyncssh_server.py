@@ -62,7 +62,12 @@ class Command(asyncssh.SSHServerSession[bytes]):
             self._process.stdin.close()
 
     async def _run(self, command: str) -> None:
-        env = {"PATH": os.environ["PATH"], "HOME": str(self._home), "SSH_CLIENT": "127.0.0.1 1 22"}
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self._home),
+            "TMPDIR": str(self._home.with_name("tmp")),
+            "SSH_CLIENT": "127.0.0.1 1 22",
+        }
         pipe = asyncio.subprocess.PIPE
         process = self._process = await asyncio.create_subprocess_exec(
             "/bin/sh",

@@ -42,6 +42,8 @@ class SshServer:
         self.folder = folder
         self.home = folder / "home"
         self.home.mkdir(parents=True)
+        self.temporary = folder / "tmp"  # TMPDIR of its logins
+        self.temporary.mkdir()
         self.port = _free_port()
         self.options = options
         self._process: subprocess.Popen[bytes] | None = None
@@ -134,7 +136,7 @@ class SshServer:
             "KbdInteractiveAuthentication": "no",
             "PermitRootLogin": "yes",
             "MaxStartups": "1000",
-            "SetEnv": f"HOME={self.home}",
+            "SetEnv": f"HOME={self.home} TMPDIR={self.temporary}",
             "Subsystem": "sftp internal-sftp",
             **self.options,
         }

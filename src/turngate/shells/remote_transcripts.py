@@ -1,0 +1,279 @@
+"""RemoteTranscripts: copies of transcripts on the machine where hooks run, in a private folder.
+
+Of a transcript that has grown, only what is new is sent. A copy that is not as it was sent, because it was truncated,
+removed or changed, is sent anew, and so is one of a transcript that was rewritten here. The checksum of `cksum` decides;
+no clock does.
+
+The folder is removed when the connection ends, also when it is lost or this process is killed: the guardian does it. A
+server with `MaxSessions 1` has no channel for a guardian. Then `SshShell.close` removes the folder, and it stays if this
+process is killed before, or if the server cannot be reached.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from dataclasses import replace
+
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import run_in_thread
+from turngate.core.frozen import frozen
+from turngate.core.hooks import CommandHook
+from turngate.core.posix_checksum import Checksum
+from turngate.core.reports import Exited
+from turngate.core.text import keep_ends, one_line
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted
+from turngate.shells.ssh import SshShell
+
+CHUNK_BYTES = 8 * 1024 * 1024  # sent by one command, and held in memory
+READ_BYTES = 1024 * 1024
+MAX_ATTEMPTS = 3  # while the folder is removed, or the transcript is replaced
+
+# `FILE CHECKSUM NAME`: append stdin to FILE if it has this checksum; `new`: to an empty file; nothing: in any case. The
+# complete file is moved to NAME. What cannot be written is removed.
+_APPEND = """\
+umask 077; f=$1 n=$3
+case $2 in
+new) rm -f "$f"; : >"$f" || exit 1 ;;
+?*) [ -f "$f" ] || exit 9; set -- $2 $(cksum <"$f"); [ "$1 $2" = "$3 $4" ] || exit 9 ;;
+esac
+cat >>"$f" || { rm -f "$f"; exit 1; }
+[ -z "$n" ] || { mkdir "${n%/*}" 2>/dev/null; mv -f "$f" "$n"; } || { rm -f "$f"; exit 1; }"""
+_CHANGED = 9
+_REMOVE = 'rm -rf -- "$@"'
+
+
+class CopyFailed(OSError):
+    """One sentence: which machine, and why."""
+
+    def __init__(self, host: str, why: str) -> None:
+        super().__init__(errno.EIO, why)
+        self._message = f"the transcript could not be copied to {host}: {why}"
+
+    def __str__(self) -> str:
+        return self._message
+
+
+class RemoteTranscripts:
+    """The copies of one session or workspace. Another one never shares a folder with it."""
+
+    def __init__(self, shell: SshShell) -> None:
+        self.shell = shell
+        self._copies: dict[str, _Copy] = {}  # by the path here
+        self._transfers: dict[str, _Transfer] = {}
+
+    async def copy(self, path: str) -> str:
+        """Copy what is new of a transcript, and return the path of the copy.
+
+        If the transcript does not exist here, its copy does not exist there. Hooks that ask at the same time share one
+        transfer; it ends when the last of them is cancelled. Raises OSError, which says why.
+        """
+        state = _state(path)
+        transfer = self._transfers.get(path)
+        if transfer is None or transfer.state != state:
+            transfer = _Transfer(state, asyncio.create_task(self._copy_after(transfer, path)))
+            self._transfers[path] = transfer
+        transfer.waiters += 1
+        try:
+            return await asyncio.shield(transfer.task)
+        finally:
+            transfer.waiters -= 1
+            if not transfer.waiters:
+                if self._transfers.get(path) is transfer:
+                    del self._transfers[path]
+                await transfer.cancel()
+
+    async def close(self) -> None:
+        """Remove the copies."""
+        for transfer in tuple(self._transfers.values()):
+            await transfer.cancel()
+        copies, self._copies = self._copies, {}
+        names = [copy.subfolder for copy in copies.values() if copy.folder == self.shell.folder]
+        if names and self.shell.folder:
+            with contextlib.suppress(NotStarted, ConnectionLost):  # the guardian removes them
+                await self._run(_REMOVE, *names, cwd=self.shell.folder)
+
+    async def _copy_after(self, earlier: "_Transfer | None", path: str) -> str:
+        if earlier is not None:
+            await asyncio.wait({earlier.task})
+        try:
+            return await self._copy(path)
+        except (NotStarted, ConnectionLost, CopyFailed):
+            raise
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            raise CopyFailed(self.shell.host, f"{where}{error.strerror or error}") from None
+
+    async def _copy(self, path: str) -> str:
+        gone: str | None = None
+        for _ in range(MAX_ATTEMPTS):
+            folder = await self.shell.private_folder(instead_of=gone)
+            copy = self._copies.get(path)
+            if copy is None or copy.folder != folder:
+                copy = _Copy(folder, secrets.token_hex(4), os.path.basename(path))
+            self._copies[path] = copy.with_unknown_content()  # until it is known to be complete
+            try:
+                copy = await self._update(copy, path)
+            except _FolderGone:
+                gone = folder
+            except _Replaced:
+                continue
+            else:
+                if folder == self.shell.folder:  # otherwise the connection was lost, and the folder with it
+                    self._copies[path] = copy
+                    return copy.path
+        raise CopyFailed(self.shell.host, "its folder there, or the file here, was replaced several times")
+
+    async def _update(self, copy: "_Copy", path: str) -> "_Copy":
+        """Make the copy equal to the transcript, and return it with its checksum."""
+        transcript = await run_in_thread(_Transcript.find, path)
+        if transcript is None:
+            await self._send_command(_REMOVE, copy.file, copy=copy)
+            return copy.with_unknown_content()
+        is_known: bool = await run_in_thread(transcript.begins_with, copy.checksum)
+        if is_known:
+            with contextlib.suppress(_CopyChanged):
+                return await self._append(copy, transcript)
+        return await self._append(copy.with_unknown_content(), transcript)
+
+    async def _append(self, copy: "_Copy", transcript: "_Transcript") -> "_Copy":
+        """Append what is new; if nothing is known of the copy, to a new file, which replaces it when it is complete."""
+        checksum, expected = copy.checksum or Checksum(), str(copy.checksum or "new")
+        file, name = (copy.file, "") if copy.checksum else (f"{copy.subfolder}.new", copy.file)
+        while True:
+            data = await run_in_thread(transcript.read, checksum.size, CHUNK_BYTES)
+            checksum = checksum.after(data)
+            is_last = not data or checksum.size >= transcript.size
+            await self._send_command(_APPEND, file, expected, name if is_last else "", copy=copy, stdin=data)
+            if is_last:
+                return replace(copy, checksum=checksum)
+            expected = ""
+
+    async def _send_command(self, script: str, *args: str, copy: "_Copy", stdin: bytes = b"") -> None:
+        try:
+            ended = await self._run(script, *args, cwd=copy.folder, stdin=stdin)
+        except NotStarted as error:
+            if error.filename == copy.folder:
+                raise _FolderGone from None
+            raise
+        except ConnectionLost:
+            host = self.shell.host
+            raise ConnectionLost(
+                f"the connection to {host} was lost while the transcript was copied"
+            ) from None
+        if ended.code == _CHANGED:
+            raise _CopyChanged
+        if ended.code:
+            raise CopyFailed(self.shell.host, describe_failure(ended))
+
+    async def _run(self, script: str, *args: str, cwd: str, stdin: bytes = b"") -> Exited:
+        hook = CommandHook("/bin/sh", args=("-c", script, "turngate-copy", *args))
+        env = await self.shell.environment()
+        return await self.shell.run(hook, cwd=cwd, env=env, stdin=stdin, live=HookRunContext())
+
+
+def describe_failure(ended: Exited) -> str:
+    """Return why a command failed there, on one line."""
+    return keep_ends(one_line(ended.stderr), 200, 100, " … ") or f"exit code {ended.code}"
+
+
+class _FolderGone(Exception):
+    """Raised when the folder there does not exist."""
+
+
+class _CopyChanged(Exception):
+    """Raised when the copy is not as it was sent."""
+
+
+class _Replaced(Exception):
+    """Raised when the transcript here becomes another file while it is read."""
+
+
+@frozen
+class _Copy:
+    """A copy on the other machine; `checksum` is None if what it holds is not known."""
+
+    folder: str
+    subfolder: str
+    name: str
+    checksum: Checksum | None = None
+
+    def with_unknown_content(self) -> "_Copy":
+        return replace(self, checksum=None)
+
+    @property
+    def file(self) -> str:
+        return f"{self.subfolder}/{self.name}"
+
+    @property
+    def path(self) -> str:
+        return f"{self.folder}/{self.file}"
+
+
+class _Transfer:
+    """A copy that is being made of a transcript in this state."""
+
+    def __init__(self, state: object, task: "asyncio.Task[str]") -> None:
+        self.state, self.task, self.waiters = state, task, 0
+
+    async def cancel(self) -> None:
+        if not self.task.done():
+            self.task.cancel()
+            await finish_despite_cancel(asyncio.wait({self.task}))
+
+
+# The transcript here
+
+
+def _state(path: str) -> tuple[int, ...] | None:
+    """Return what changes with the file; None if there is none."""
+    try:
+        info = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
+
+
+@frozen
+class _Transcript:
+    """A file of this machine as it was found; what is appended later is not part of it."""
+
+    path: str
+    inode: int
+    size: int
+
+    @classmethod
+    def find(cls, path: str) -> "_Transcript | None":
+        """Return None if there is none. Raises OSError for what cannot be read."""
+        try:
+            info = os.stat(path)
+        except FileNotFoundError:
+            return None
+        except ValueError:  # it holds a null character
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path) from None
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        return cls(path, info.st_ino, info.st_size)
+
+    def begins_with(self, sent: Checksum | None) -> bool:
+        if sent is None:
+            return False
+        checksum = Checksum()
+        while data := self.read(checksum.size, min(READ_BYTES, sent.size - checksum.size)):
+            checksum = checksum.after(data)
+        return checksum == sent
+
+    def read(self, offset: int, limit: int) -> bytes:
+        """Return at most `limit` bytes. Raises _Replaced if the path is that of another file by now."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise _Replaced from None
+        try:
+            if os.fstat(fd).st_ino != self.inode:
+                raise _Replaced
+            return os.pread(fd, max(0, min(limit, self.size - offset)), offset)
+        finally:
+            os.close(fd)
