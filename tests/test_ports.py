@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
@@ -11,10 +12,12 @@ from typing import Any, cast
 import pytest
 
 from tests.support.builders import settings, stop_event
+from tests.support.servers.anthropic import serve_script
+from tests.support.servers.http import serve_answers
 from turngate.agent.session import Session
-from turngate.core.decisions import Decision, Fault
+from turngate.core.decisions import Block, Decision, Fault
 from turngate.core.hook_run import outcome
-from turngate.core.hooks import CallbackHook, CommandHook
+from turngate.core.hooks import CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
 from turngate.core.reports import Exited
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
@@ -153,3 +156,61 @@ def test_every_shell_has_the_methods_of_the_port(shell: type[Shell]) -> None:
         "slot": True,
     }
     assert not inspect.iscoroutinefunction(shell.slot)
+
+
+# What runs on this machine although the project is on another one
+
+
+def elsewhere(project: Path, **environ: str) -> World:
+    """Return the World of a project on a machine with this environment."""
+    there = {"PATH": os.defpath, **environ}
+    return World(LocalShell(), str(project), environ=there, machine="ssh://me@build")
+
+
+@pytest.mark.req("S0-105")
+def test_a_command_has_the_environment_of_its_own_machine(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLACE", "here")
+    verdict = asyncio.run(ask_hooks(stop_event(), settings("echo $PLACE"), elsewhere(project, PLACE="there")))
+    assert verdict.runs[0].report == Exited(0, "there\n")
+
+
+@pytest.mark.req("S0-105")
+def test_what_a_gate_remembers_is_kept_on_this_machine(project: Path, state: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    gate = GateHook(command="echo no; exit 1")
+    asyncio.run(ask_hooks(stop_event(), settings(gate), elsewhere(project, TURNGATE_STATE=str(there))))
+    assert ((state / "gates").is_dir(), there.exists()) == (True, False)
+
+
+@pytest.mark.req("S0-105")
+def test_a_judge_has_the_key_of_this_machine(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "mine")
+    hook = PromptHook("Is it done?", model="anthropic:claude-haiku-5-5")
+    with serve_script({"main": ['{"ok": false, "reason": "no"}']}) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        where = elsewhere(project, ANTHROPIC_BASE_URL="http://127.0.0.1:1", ANTHROPIC_API_KEY="theirs")
+        (run,) = asyncio.run(ask_hooks(stop_event(), settings(hook), where)).runs
+    assert run.decision == Block("no")
+
+
+@pytest.mark.req("S0-105")
+def test_an_http_hook_sends_the_variables_of_this_machine(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "mine")
+    with serve_answers() as endpoint:
+        hook = HttpHook(endpoint.url, headers={"X-A": "$TOKEN"}, allowed_env_vars=("TOKEN",))
+        asyncio.run(ask_hooks(stop_event(), settings(hook), elsewhere(project, TOKEN="theirs")))
+    assert endpoint.headers[0]["x-a"] == "mine"
+
+
+@pytest.mark.req("S0-105")
+def test_a_program_that_a_hook_starts_here_runs_no_hooks_elsewhere(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURNGATE_IN_HOOK", "1")
+    assert elsewhere(project).in_hook

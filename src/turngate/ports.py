@@ -213,13 +213,20 @@ class World:
         return await run_in_thread(call_with_files, self.files, function, *args)
 
     @property
+    def own_environ(self) -> Mapping[str, str]:
+        """The environment for what runs on this machine wherever the project is: models, HTTP requests, the state."""
+        return os.environ if self.machine else self.environ
+
+    @property
     def in_hook(self) -> bool:
         """Whether this code was started from a hook. Then no hooks run, because they could start each other forever.
 
         After a callback has ended, what it left running counts only if it uses a World made inside the callback.
         """
         scope = in_callback.get()
-        return IN_HOOK in self.environ or (scope is not None and (self._made_in_callback or not scope.ended))
+        return IN_HOOK in self.own_environ or (
+            scope is not None and (self._made_in_callback or not scope.ended)
+        )
 
     @cached_property
     def _secrets(self) -> frozenset[str]:

@@ -293,7 +293,7 @@ class AgentSession:
         return self._new_guard(continuations)
 
     def _new_guard(self, continuations: int = 0) -> LoopGuard:
-        guard = new_guard(self.settings, self.resources.world.environ, limit=self._config.limit)
+        guard = new_guard(self.settings, self.resources.world.own_environ, limit=self._config.limit)
         return replace(guard, count=continuations, continuations=continuations, resumed=continuations)
 
     def _launch(self, agent_type: AgentType) -> dict[str, Any]:

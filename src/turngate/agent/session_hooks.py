@@ -51,7 +51,7 @@ class SessionHooks:
         self._halted: TurnHalted | None = None  # by a SessionStart hook
         self._first_messages: list[str] = []  # of SessionStart hooks, not yet in the conversation
         self._prompt_id = config.prompt_id
-        self._effort = effort_level(resources.settings, resources.world.environ)
+        self._effort = effort_level(resources.settings, resources.world.own_environ)
 
     @property
     def _settings(self) -> Settings:

@@ -109,7 +109,7 @@ def _guard(
     event: StopEvent, settings: Settings, world: World, stored: Mapping[str, Any] | None, calls: int | None
 ) -> LoopGuard:
     """Return the guard as the last stop has left it. A tool call since then ends a stall."""
-    guard = new_guard(settings, world.environ, child=event.subagent is not None)
+    guard = new_guard(settings, world.own_environ, child=event.subagent is not None)
     if stored is None:
         return guard
     try:

@@ -68,9 +68,9 @@ async def run_gate_hook(
         options=call.options,
         command=call.command and prepared.hook,
         timeout=_own_limit(live),
-        state_folder=state_folder(world.environ) if event.session_id not in _NO_SESSIONS else None,
+        state_folder=state_folder(world.own_environ) if event.session_id not in _NO_SESSIONS else None,
         env=prepared.env,
-        base=world.environ.get(GATES_BASE),
+        base=world.own_environ.get(GATES_BASE),
     )
     if not isinstance(event, StopEvent):
         return Returned(await _record(call, context))

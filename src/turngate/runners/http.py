@@ -44,13 +44,13 @@ async def run_http(
         return HookFailed(f"it {describe_user_config(found[0])}; write the value itself")
     if problem := url_problem(hook.url, source, settings.allowed_urls, settings.http_hook_urls):
         return HookFailed(problem)
-    environ = {**world.environ, **settings.env}
+    environ = {**world.own_environ, **settings.env}
     headers = read_headers(hook.headers, hook.allowed_env_vars, environ, settings.http_hook_variables)
     live.warnings.extend(headers.warnings)
     live.redactor = join_redactors(headers.redactor, live.redactor)
     body = encode(event, settings.dialect, settings.payload)
     try:
-        client = _open_client(hook.url, world.environ)
+        client = _open_client(hook.url, world.own_environ)
     except ImportError:
         return HookFailed(_missing_library())
     except ValueError:

@@ -45,7 +45,7 @@ async def run_prompt(
     hook: PromptHook, event: Event, settings: Settings, world: World, live: HookRunContext
 ) -> Report:
     """Ask the judge of the world, or the one that the settings name."""
-    own = JudgeModels(settings.judge, environ=settings.environ_of_models(world.environ))
+    own = JudgeModels(settings.judge, environ=settings.environ_of_models(world.own_environ))
     try:
         judge = await run_in_thread(world.judge or own, hook.model)  # imports are slow
         prompt = await _judge_prompt(hook, event, settings, judge)

@@ -54,7 +54,7 @@ async def notify_start(host: SubagentHost, run: SubagentRun) -> Verdict:
         cwd=host.project,
         permission_mode=host.permission_mode(run),
         prompt_id=str(run.launch.get("prompt_id") or ""),
-        effort=effort_level(host.settings, host.world.environ),
+        effort=effort_level(host.settings, host.world.own_environ),
         agent_id=run.agent_id,
         agent_type=run.agent_type,
     )

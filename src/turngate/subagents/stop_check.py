@@ -122,7 +122,7 @@ def _redirect(guard: LoopGuard, prompt: str, why: str) -> StopCheckResult:
 
 def _restore_guard(host: SubagentHost, run: SubagentRun) -> LoopGuard:
     """Return the chain's loop guard as its last run left it, possibly in another process."""
-    fresh = replace(new_guard(host.settings, host.world.environ, child=True), limit=run.max_steers)
+    fresh = replace(new_guard(host.settings, host.world.own_environ, child=True), limit=run.max_steers)
     guard = restore_guard(fresh, run.guard, run.steer_count)
     return guard.after_tool_call() if run.tools else guard
 
@@ -159,7 +159,7 @@ def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -
             id=run.agent_id, type=run.agent_type, transcript_path=host.transcript_path(run), outcome=outcome
         ),
         prompt_id=str(run.launch.get("prompt_id") or ""),
-        effort=effort_level(host.settings, host.world.environ),
+        effort=effort_level(host.settings, host.world.own_environ),
         usage={"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens},
         duration_ms=None if seconds is None else int(seconds * 1000),
         tool_calls=run.tool_calls,

@@ -114,7 +114,7 @@ class Supervisor:
             owner=self.id,
             created=now,
             begun=now,
-            max_steers=new_guard(self.host.settings, self.host.world.environ, child=True).limit,
+            max_steers=new_guard(self.host.settings, self.host.world.own_environ, child=True).limit,
             launch={
                 **(launch or {}),
                 "project": self.host.project,
