@@ -60,6 +60,10 @@ class BoundedOutput:
     def truncated(self) -> bool:
         return self.size > len(self._head) + len(self._tail)
 
+    def data(self) -> bytes:
+        """Return the output as it was, unless it is truncated."""
+        return bytes(self._head + self._tail)
+
     def text(self) -> str:
         if not self.truncated:
             return (self._head + self._tail).decode("utf-8", "replace")

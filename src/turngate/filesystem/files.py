@@ -10,6 +10,10 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 
 
+class MachineUnreachable(OSError):
+    """The machine where the files are does not answer. The error says nothing about a file."""
+
+
 class Files:
     """The files of another machine. The methods block, and raise OSError; a path is absolute and has no NUL."""
 
@@ -33,6 +37,14 @@ class Files:
 
     def read(self, path: str, max_bytes: int) -> bytes:
         """Return the content of a regular file, through links, but at most `max_bytes`."""
+        raise NotImplementedError
+
+    def snapshot(self, project: str) -> "Files":
+        """Return the same files with a copy of the usual places of settings, for one load of them."""
+        raise NotImplementedError
+
+    def snapshot_of(self, *paths: str) -> "Files":
+        """Return the same files with what is known of some paths and all folders above them."""
         raise NotImplementedError
 
 
@@ -106,5 +118,7 @@ def islink(path: str) -> bool:
 def _mode(function: Callable[[str], os.stat_result], path: str) -> int | None:
     try:
         return function(path).st_mode
+    except MachineUnreachable:
+        raise
     except (OSError, ValueError):
         return None

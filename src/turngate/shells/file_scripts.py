@@ -1,0 +1,355 @@
+"""Scripts for a POSIX `sh` that describe, read and replace files, and how their output is read.
+
+Names are arguments, never part of a script. Messages of programs are read in the locale C. Nothing is assumed but the
+utilities of POSIX, and `stat` where there is one: without it, times are not known.
+"""
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from turngate.filesystem.descent import PathChanged
+
+GNU, BSD, NO_STAT = "gnu", "bsd", "none"  # which `stat` there is; that of BusyBox has the options of GNU's
+
+_PREFIX = "turngate: "  # of our own messages on stderr
+_VERSION_PREFIX = "turngate-version: "
+_C = "LC_ALL=C TZ=UTC0; export LC_ALL TZ; unset CDPATH QUOTING_STYLE POSIXLY_CORRECT; "
+_FIELDS = {
+    GNU: "%f %i %d %h %u %g %s %.9X %.9Y %.9Z %n",
+    BSD: "%Xp %i %d %l %u %g %z %Fa %Fm %Fc %N",
+}
+# `describe L|"" NAME…` prints one line for each file; L follows links. BSD's `stat -L` does not report a broken link.
+_DESCRIBE = f"""\
+describe() {{ follow=$1; shift; case $dialect in
+{GNU}) stat ${{follow:+-L}} -c '{_FIELDS[GNU]}' -- "$@" ;;
+{BSD}) {{ [ -z "$follow" ] || [ $# -gt 1 ] || ls -dL -- "$1" >/dev/null; }} && stat ${{follow:+-L}} -f '{_FIELDS[BSD]}' -- "$@" ;;
+*) ls -dlin$follow -- "$1" ;;
+esac; }}
+"""
+# `target NAME` sets `target` to what a link holds, also with newlines at its end.
+_TARGET = """\
+if command -v readlink >/dev/null; then target() { target=$(readlink -n "$1" && printf x) && target=${target%x}; }
+else target() { target=$(ls -ld "$1" && printf x) && target=${target%?x} && target=${target#*"$1 -> "}; }; fi
+"""
+
+DIALECT = (
+    f"if stat -c %f / >/dev/null 2>&1; then echo {GNU}; "
+    f"elif stat -f %p / >/dev/null 2>&1; then echo {BSD}; else echo {NO_STAT}; fi"
+)
+STAT = f'{_C}{_DESCRIBE}dialect=$1; describe "$2" "$3"'
+READLINK = f"""{_C}{_TARGET}
+[ -h "$1" ] || {{ ls -d "$1" >/dev/null && echo 'Invalid argument' >&2; exit 1; }}
+target "$1" && printf %s "$target" """
+LISTDIR = f"""{_C}
+ls -dL "$1" >/dev/null || exit 1
+[ -d "$1" ] || {{ echo 'Not a directory' >&2; exit 1; }}
+cd "$1" && find . ! -name . -prune -exec printf '%s\\0' {{}} +"""
+IS_EXECUTABLE = '[ -x "$1" ] || exit 3'
+
+# A pipe or a device may never end, so only regular files are opened.
+_CHECK_REGULAR = """\
+[ -f "$1" ] || { [ ! -d "$1" ] || echo 'Is a directory'; ls -dL "$1" >/dev/null && echo 'turngate: special'; exit 1; } >&2
+"""
+# `version NAME` prints what differs after a file was written.
+_VERSION = f"""\
+version() {{ case $dialect in
+{GNU}) stat -c '%s %.9Y' -- "$1" ;;
+{BSD}) stat -f '%z %Fm' -- "$1" ;;
+*) cksum <"$1" ;;
+esac; }}
+"""
+BLOCK_BYTES = 65536
+# `READ PATH DIALECT FIRST COUNT`: blocks. The version is on stderr.
+READ = f"""{_C}{_VERSION}{_CHECK_REGULAR}
+dialect=$2 v=$(version "$1") && echo {_VERSION_PREFIX}$v >&2
+exec dd if="$1" bs={BLOCK_BYTES} skip="$3" count="$4" """
+
+# `enter FOLDER`: it has no links, unless one has been put there meanwhile.
+_ENTER = f"""\
+enter() {{ cd -P "$1" && here=$(pwd -P && printf x) && [ "$here" = "$1$(printf '\\nx')" ] || {{ echo '{_PREFIX}link' >&2; exit 1; }}; }}
+"""
+# `INSPECT DIALECT PATH`: the line of `stat` for the file itself, its version, and whether it may be written.
+INSPECT = f"""{_C}{_DESCRIBE}{_VERSION}
+dialect=$1; describe '' "$2" || exit 1
+printf '\\0'; [ -h "$2" ] || [ ! -f "$2" ] || echo $(version "$2"); printf '\\0'; [ ! -w "$2" ] || echo w"""
+# `REPLACE DIALECT FOLDER NAME TEMPORARY SIZE CREATE VERSION OWNER MODE` replaces a file by stdin in one step, if it still has this
+# version; an empty one means that there is no such file. Prints the new version.
+REPLACE = f"""{_C}{_VERSION}{_ENTER}
+fail() {{ echo "{_PREFIX}$1" >&2; exit 1; }}
+[ -z "$6" ] || mkdir -p -- "$2" || exit 1
+[ -d "$2" ] || {{ ls -dL -- "$2" >/dev/null && echo 'Not a directory' >&2; exit 1; }}
+enter "$2"; dialect=$1 name=./$3 temporary=./$4
+[ ! -h "$name" ] || fail link
+[ ! -e "$name" ] || current=$(version "$name") || exit 1
+[ "$(echo $current)" = "$7" ] || fail changed
+set -C; : >"$temporary" || exit 1; set +C
+trap 'rm -f "$temporary"' EXIT; trap 'exit 1' HUP INT PIPE TERM
+cat >"$temporary" || exit 1
+[ "$(wc -c <"$temporary")" -eq "$5" ] || fail short
+[ -z "$9" ] || {{ chown "$8" "$temporary" 2>/dev/null; chmod "$9" "$temporary" || exit 1; }}
+mv -f "$temporary" "$name" || exit 1
+echo $(version "$name")"""
+
+_ERRORS = {
+    "Disk quota exceeded": errno.EDQUOT,
+    "File name too long": errno.ENAMETOOLONG,
+    "Filename too long": errno.ENAMETOOLONG,  # musl
+    "Input/output error": errno.EIO,
+    "Invalid argument": errno.EINVAL,
+    "Is a directory": errno.EISDIR,
+    "No space left on device": errno.ENOSPC,
+    "No such file or directory": errno.ENOENT,
+    "Not a directory": errno.ENOTDIR,
+    "Operation not permitted": errno.EPERM,
+    "Permission denied": errno.EACCES,
+    "Quota exceeded": errno.EDQUOT,  # musl
+    "Read-only file system": errno.EROFS,
+    "Stale file handle": errno.ESTALE,
+    "Symbolic link loop": errno.ELOOP,  # musl
+    "Too many levels of symbolic links": errno.ELOOP,
+}
+
+
+class FileChanged(OSError):
+    """The file is not what it was when it was inspected."""
+
+
+def error_of(messages: str, path: str) -> OSError:
+    """Return the error that a script or, at the end of a line, a program printed."""
+    for line in messages.splitlines():
+        if line.startswith(_PREFIX):
+            return _own_error(line.removeprefix(_PREFIX), path)
+        for text, number in _ERRORS.items():
+            if line.endswith(text):
+                return OSError(number, os.strerror(number), path)
+    return OSError(errno.EIO, messages.strip().rpartition("\n")[2] or os.strerror(errno.EIO), path)
+
+
+def _own_error(name: str, path: str) -> OSError:
+    match name:
+        case "link":
+            return PathChanged(path)
+        case "special":
+            return OSError(errno.EINVAL, "it is not a regular file", path)
+        case "changed":
+            return FileChanged(errno.EBUSY, "it has just been changed; try again", path)
+        case _:
+            return OSError(errno.EIO, "not all of it arrived", path)
+
+
+def version_in(messages: str) -> str:
+    """Return the version that READ printed."""
+    found = (line for line in messages.splitlines() if line.startswith(_VERSION_PREFIX))
+    return next(found, "").removeprefix(_VERSION_PREFIX)
+
+
+_LINE = re.compile(r"([0-9a-f]+) (\d+) (-?\d+) (\d+) (\d+) (\d+) (\d+) (\S+) (\S+) (\S+) ", re.IGNORECASE)
+_LS_LINE = re.compile(r" *(\d+) +([a-zA-Z-]{10})\S* +(\d+) +(\d+) +(\d+) +(\d+)(,?)")
+
+
+def parse_stat(text: str, dialect: str) -> os.stat_result:
+    """Return what `describe` printed for one file. Raises ValueError."""
+    found = (_LS_LINE if dialect == NO_STAT else _LINE).match(text)
+    if found is None:
+        raise ValueError(f"not the output of stat: {text[:100]!r}")
+    return _from_ls(*found.groups()) if dialect == NO_STAT else _from_fields(*found.groups())
+
+
+def _from_fields(mode: str, *fields: str) -> os.stat_result:
+    inode, device, links, uid, gid, size = map(int, fields[:6])
+    times = [_nanoseconds(field) for field in fields[6:]]
+    seconds = [time // 10**9 for time in times]
+    named = dict(zip(("st_atime_ns", "st_mtime_ns", "st_ctime_ns"), times, strict=True))
+    floats = dict(zip(("st_atime", "st_mtime", "st_ctime"), (time / 10**9 for time in times), strict=True))
+    return os.stat_result(
+        (int(mode, 16), inode, device, links, uid, gid, size, *seconds), {**named, **floats}
+    )
+
+
+def _nanoseconds(text: str) -> int:
+    """`12.5`; without a fraction from a `stat` that has none."""
+    seconds, _, fraction = text.partition(".")
+    nanoseconds = int(fraction[:9].ljust(9, "0")) if fraction else 0
+    return int(seconds) * 10**9 + nanoseconds
+
+
+_KINDS = {
+    "-": stat.S_IFREG,
+    "d": stat.S_IFDIR,
+    "l": stat.S_IFLNK,
+    "p": stat.S_IFIFO,
+    "s": stat.S_IFSOCK,
+    "b": stat.S_IFBLK,
+    "c": stat.S_IFCHR,
+}
+
+
+def _from_ls(
+    inode: str, mode: str, links: str, uid: str, gid: str, size: str, is_device: str
+) -> os.stat_result:
+    bits = _KINDS.get(mode[0], 0)
+    for n, letter in enumerate(mode[1:10]):
+        bits |= (letter not in "-ST") << (8 - n)
+    for n, bit in ((3, stat.S_ISUID), (6, stat.S_ISGID), (9, stat.S_ISVTX)):
+        bits |= bit if mode[n] in "sStT" else 0
+    return os.stat_result(
+        (bits, int(inode), 0, int(links), int(uid), int(gid), 0 if is_device else int(size), 0, 0, 0)
+    )
+
+
+# Many files with one command
+
+# `sh -c DESCRIBE_ALL sh DIALECT LINKS FOLDER NAME…` prints `dFOLDER`. For each name follow three fields: what it is (l: link,
+# f: file, d: folder, o: other, -: missing; then r if it is readable, x if it is executable) with the name; for a link, if
+# LINKS is not empty, its target, and the line of `stat` for what it leads to. After an empty field come the lines of
+# `stat` for all names, without LINKS for what they lead to. Each field ends with NUL.
+DESCRIBE_ALL = f"""{_C}{_DESCRIBE}{_TARGET}
+dialect=$1 links=$2; printf 'd%s\\0' "$3"; shift 3
+for f do
+r=-; [ -r "$f" ] && r=r; x=-; [ -x "$f" ] && x=x; target= followed= kind=o
+if [ -h "$f" ]; then kind=l; [ -z "$links" ] || {{ target "$f"; followed=$(describe L "$f"); }}
+elif [ -f "$f" ]; then kind=f; elif [ -d "$f" ]; then kind=d; elif [ ! -e "$f" ]; then kind=-; fi
+printf '%s%s%s%s\\0%s\\0%s\\0' $kind $r $x "$f" "$target" "$followed"
+done
+printf '\\0'
+case $dialect-$links in {NO_STAT}*) ;; *-) describe L "$@" ;; *) describe '' "$@" ;; esac
+printf '\\0'
+exit 0"""
+
+# `sh -c FETCH_ALL sh DIALECT TOKEN FOLDER NAME…` prints `cFOLDER`, the names of the files that can be read, an empty field,
+# and the lines of `stat`. Then come the contents of all of them, and TOKEN: a file may have changed meanwhile.
+FETCH_ALL = f"""{_C}{_DESCRIBE}
+dialect=$1 token=$2; printf 'c%s\\0' "$3"; shift 3
+for f do shift; [ -f "$f" ] && [ -r "$f" ] && set -- "$@" "$f"; done
+printf '%s\\0' "$@" ''; [ $# -eq 0 ] || describe L "$@"; printf '\\0'
+[ $# -eq 0 ] || cat -- "$@"; printf '%s\\0' "$token"
+exit 0"""
+
+# `TREE DESCRIBE_ALL DIALECT FOLDER -name A -o -name B`: all files below a folder without links, but not below folders of these names.
+TREE = f"""{_C}{_ENTER}
+[ -d "$3" ] || {{ ls -dL -- "$3" >/dev/null && echo 'Not a directory' >&2; exit 1; }}
+enter "$3"
+describe=$1 dialect=$2 folder=$3; shift 3
+find . -type d ! -name . \\( "$@" \\) -prune -o -exec sh -c "$describe" sh "$dialect" '' "$folder" {{}} +
+exit 0"""
+
+# `SNAPSHOT DESCRIBE_ALL FETCH_ALL DIALECT TOKEN PATH…` describes all paths, and everything down to three levels below each path
+# that ends with `/.`; it prints the contents of small files.
+MAX_SNAPSHOT_FILE_BYTES = 65536
+_SMALL_FILES = f"-type f -size -{MAX_SNAPSHOT_FILE_BYTES + 1}c"
+SNAPSHOT = f"""{_C}
+describe=$1 fetch=$2 dialect=$3 token=$4; shift 4
+sh -c "$describe" sh "$dialect" links '' "$@"
+find "$@" -prune {_SMALL_FILES} -exec sh -c "$fetch" sh "$dialect" "$token" '' {{}} +
+for folder do case $folder in */.) cd "$folder" || continue
+find . -path './*/*/*/*' -prune -o -exec sh -c "$describe" sh "$dialect" links "$folder" {{}} +
+find . -path './*/*/*/*' -prune -o {_SMALL_FILES} -exec sh -c "$fetch" sh "$dialect" "$token" "$folder" {{}} +
+;; esac; done
+exit 0"""
+
+
+class Described(NamedTuple):
+    path: str
+    kind: str  # l, f, d, o or -
+    is_readable: bool
+    is_executable: bool
+    target: str  # of a link
+    stat: os.stat_result | None  # of the file itself or, in a tree, of what a link leads to
+    followed: os.stat_result | None  # of what a link leads to; None if it is not known
+
+
+class Content(NamedTuple):
+    path: str
+    stat: os.stat_result
+    data: bytes
+
+
+def parse_files(data: bytes, dialect: str, token: str) -> Iterator[Described | Content]:
+    """Yield what DESCRIBE_ALL and FETCH_ALL printed. Raises ValueError for anything else, such as output that was truncated."""
+    output = _Output(data)
+    while not output.at_end:
+        kind, folder = output.head()
+        if kind == "d":
+            yield from _described(output, folder, dialect)
+        elif kind == "c":
+            yield from _contents(output, folder, dialect, token.encode())
+        else:
+            raise ValueError("unknown output")
+
+
+class _Output:
+    """Fields that end with NUL."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    @property
+    def at_end(self) -> bool:
+        return self._at == len(self._data)
+
+    def field(self) -> str:
+        end = self._data.index(0, self._at)
+        field = self._data[self._at : end]
+        self._at = end + 1
+        return field.decode("utf-8", "surrogateescape")
+
+    def head(self) -> tuple[str, str]:
+        field = self.field()
+        return field[:1], field[1:].removesuffix("/.")
+
+    def fields(self, count: int) -> Iterator[tuple[str, ...]]:
+        """Yield groups of fields until the first one of a group is empty."""
+        while first := self.field():
+            yield (first, *(self.field() for _ in range(count - 1)))
+
+    def contents(self, sizes: Sequence[int], token: bytes) -> list[bytes] | None:
+        """Return the contents of files of these sizes, or None if the token does not follow them."""
+        start = self._at
+        self._at = self._data.index(token + b"\0", start) + len(token) + 1
+        if self._at - len(token) - 1 != start + sum(sizes):
+            return None
+        ends = [start := start + size for size in sizes]
+        return [self._data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+def _described(output: _Output, folder: str, dialect: str) -> Iterator[Described]:
+    records = [(first[:3], first[3:], *more) for first, *more in output.fields(3)]
+    stats = _stat_lines(output.field(), [name for _, name, *_ in records], dialect)
+    for (flags, name, target, followed), info in zip(records, stats, strict=True):
+        leads_to = parse_stat(f"{followed} ", dialect) if followed else None
+        yield Described(
+            _join(folder, name), flags[0], flags[1] == "r", flags[2] == "x", target, info, leads_to
+        )
+
+
+def _contents(output: _Output, folder: str, dialect: str, token: bytes) -> Iterator[Content]:
+    names = [name for name, *_ in output.fields(1)]
+    stats = _stat_lines(output.field(), names, dialect)
+    known = [info for info in stats if info is not None]
+    contents = output.contents([info.st_size for info in known], token)
+    if contents is not None and len(known) == len(names):
+        for name, info, content in zip(names, known, contents, strict=True):
+            yield Content(_join(folder, name), info, content)
+
+
+def _stat_lines(text: str, names: Sequence[str], dialect: str) -> list[os.stat_result | None]:
+    """Return the lines for these names, in this order; None where there is none."""
+    found: list[os.stat_result | None] = []
+    at = 0
+    for name in names:
+        line = _LINE.match(text, at)
+        if line is not None and text.startswith(f"{name}\n", line.end()):
+            found.append(parse_stat(line[0], dialect))
+            at = line.end() + len(name) + 1
+        else:
+            found.append(None)
+    return found
+
+
+def _join(folder: str, name: str) -> str:
+    """`name` is absolute, or begins with `./`, or is `.`."""
+    return f"{folder.rstrip('/')}/{name[2:] or name}" if folder else name

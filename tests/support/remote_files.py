@@ -1,0 +1,59 @@
+"""The files of another machine for a test: an event loop in a thread of its own, as a session has it."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.support.servers.ssh import HOST
+from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.shells import remote_files
+from turngate.shells.remote_files import RemoteFiles
+from turngate.shells.ssh import SshShell
+
+
+@contextmanager
+def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Run an event loop in a thread."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.run_until_complete(_cancel_tasks())
+        loop.close()
+
+
+async def _cancel_tasks() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def connected_files(**environ: str) -> Iterator[RemoteFiles]:
+    """Yield the files of the test server. `environ` is added to that of a login there."""
+    with event_loop() as loop:
+        made = asyncio.run_coroutine_threadsafe(_connect(environ), loop).result()
+        try:
+            yield made[0]
+        finally:
+            asyncio.run_coroutine_threadsafe(made[1].close(), loop).result()
+
+
+async def _connect(environ: dict[str, str]) -> tuple[RemoteFiles, SshShell]:
+    shell = SshShell(HOST)
+    login = {**await shell.environment(), **environ}
+    return RemoteFiles(shell, asyncio.get_running_loop(), home=login["HOME"], environ=login), shell
+
+
+def wait_for_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits are for connections that are dead; a test machine may only be slow."""
+    for name in ("EXISTENCE_TIMEOUT_S", "READ_TIMEOUT_S", "WRITE_TIMEOUT_S"):
+        monkeypatch.setattr(remote_files, name, HANG_TIMEOUT_S)
