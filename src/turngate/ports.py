@@ -22,6 +22,7 @@ from turngate.core.secrets import secret_values
 from turngate.core.settings import Rule
 from turngate.core.text import omission_note, quote_name
 from turngate.filesystem.files import Files, current_files
+from turngate.filesystem.snapshot import Unreachable
 
 
 class CallbackScope:
@@ -264,10 +265,12 @@ class World:
 
 
 def call_with_files(files: Files | None, function: Callable[..., T], *args: object) -> T:
-    """Call a function that reads the files of another machine; None: those of this machine."""
+    """Call a function that reads the files of another machine; None: those of this machine. Raises MachineUnreachable."""
     token = current_files.set(files)
     try:
         return function(*args)
+    except Unreachable as error:
+        raise error.reason from None
     finally:
         current_files.reset(token)
 

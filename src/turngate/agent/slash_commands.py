@@ -15,7 +15,10 @@ from turngate.core.frozen import frozen
 from turngate.core.settings import Problem
 from turngate.core.text import one_line, quote_name, truncate
 from turngate.errors import UsageError
+from turngate.filesystem import files
+from turngate.filesystem.listing import walk
 from turngate.filesystem.real_path import is_inside, real_path
+from turngate.filesystem.snapshot import snapshot
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.plugin_folders import MANIFEST, display_name
 from turngate.subagents.agent_types import count_readable, describe_unread, read_text
@@ -122,7 +125,11 @@ def _positional(arguments: str) -> dict[str, str]:
 
 def load_commands(project: str, plugin_dirs: Sequence[str] = (), home: str | None = None) -> SlashCommands:
     """Read all commands. A file that cannot be used is named in `problems`, and when its command is run."""
-    home = home if home is not None else os.path.expanduser("~")
+    with snapshot(project):
+        return _load_commands(project, plugin_dirs, home if home is not None else files.home_folder())
+
+
+def _load_commands(project: str, plugin_dirs: Sequence[str], home: str) -> SlashCommands:
     places = [place for folder in _folders(project, plugin_dirs, home) for place in _files(folder)]
     count = count_readable(path for *_, path in places)
     problems = []
@@ -150,7 +157,7 @@ class _Folder:
 def _folders(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[_Folder]:
     """Yield the folders with commands, the weakest first."""
     for folder in plugin_dirs:
-        root = os.path.join(project, os.path.expanduser(folder))
+        root = os.path.join(project, files.expand_home(folder))
         yield _Folder(os.path.join(root, "commands"), "plugin", root, _plugin_name(root))
     for level, root in (("user", home), ("project", project)):
         for family in ("claude", "turngate"):
@@ -170,10 +177,10 @@ def _plugin_name(root: str) -> str:
 
 
 def _files(folder: _Folder) -> Iterator[tuple[_Folder, str, str]]:
-    for path, folders, files in os.walk(folder.path):
+    for path, folders, names in walk(folder.path):
         below = [] if path == folder.path else os.path.relpath(path, folder.path).split(os.sep)
         folders[:] = sorted(folders) if len(below) < MAX_FOLDER_DEPTH else []
-        for name in sorted(files):
+        for name in sorted(names):
             if name.endswith(".md"):
                 yield folder, ":".join(below), os.path.join(path, name)
 

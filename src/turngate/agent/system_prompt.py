@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 
+from turngate.filesystem import files
 from turngate.filesystem.descent import open_parent, open_regular
 from turngate.filesystem.real_path import is_inside, resolve
 
@@ -32,14 +33,20 @@ def system_prompt(project: str, context: Sequence[str], role: str = "") -> str:
 def _guide(project: str, name: str) -> str:
     """Return a regular file of the project: a link could lead to a secret, and a pipe would block."""
     path = os.path.join(project, name)
-    if not os.path.lexists(path):
+    if not files.lexists(path):
         return ""
     try:
         path = resolve(path)
         if not is_inside(path, resolve(project)):
             return ""
-        with open_parent(path) as (folder, file_name), open_regular(file_name, folder) as file:
-            text = file.read(4 * MAX_GUIDE_CHARS).decode("utf-8", "replace")[:MAX_GUIDE_CHARS].strip()
+        text = _read(path).decode("utf-8", "replace")[:MAX_GUIDE_CHARS].strip()
     except OSError:
         return ""
     return f"The project's {name}:\n{text}" if text else ""
+
+
+def _read(path: str) -> bytes:
+    if there := files.current_files.get():
+        return there.read(path, 4 * MAX_GUIDE_CHARS)
+    with open_parent(path) as (folder, name), open_regular(name, folder) as file:
+        return file.read(4 * MAX_GUIDE_CHARS)

@@ -1,11 +1,13 @@
 """What a file holds, as a short text that can be stored and compared."""
 
-import glob
 import hashlib
 import os
 import stat
 from itertools import islice
 
+from turngate.filesystem import files
+from turngate.filesystem.files import Files, current_files
+from turngate.filesystem.listing import match_files
 from turngate.filesystem.real_path import is_inside, real_path
 
 MAX_HASHED_BYTES = 1024 * 1024  # a larger file is a program, and is first compared by its size and its times
@@ -17,14 +19,14 @@ SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib64", "/usr", "/opt", "/nix/store
 
 def file_id(path: str, project: str | None = None) -> str | None:
     """Return an id of a file: of its content or, if the system has installed it, of its path without links."""
-    is_installed = is_system_file(path, project) and os.path.isfile(path)
+    is_installed = is_system_file(path, project) and files.isfile(path)
     return f"path:{real_path(path)}" if is_installed else content_id(path)
 
 
 def has_id(path: str, recorded: str) -> bool:
     """Return whether a file still has this id."""
     if recorded.startswith("path:"):
-        return f"path:{real_path(path)}" == recorded and os.path.isfile(path)
+        return f"path:{real_path(path)}" == recorded and files.isfile(path)
     if recorded.startswith("stat:") and _has_stat_id(path, recorded):
         return True
     current = names_id(path) if recorded.startswith("names:") else content_id(path)
@@ -33,6 +35,8 @@ def has_id(path: str, recorded: str) -> bool:
 
 def content_id(path: str) -> str | None:
     """Return an id of the content of a file, through links; None if there is no regular file."""
+    if there := current_files.get():
+        return _content_id_there(there, path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
@@ -52,9 +56,22 @@ def content_id(path: str) -> str | None:
         os.close(fd)
 
 
+def _content_id_there(there: Files, path: str) -> str | None:
+    """Return the id of a file of another machine. A large one is not sent here as a whole: it has no digest."""
+    try:
+        data = there.read(path, MAX_HASHED_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return _id_of_unreadable(path)
+    if len(data) > MAX_HASHED_BYTES:
+        return _id_of_unreadable(path)
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
 def names_id(pattern: str) -> str:
     """Return an id of the names of the files that a pattern matches."""
-    names = "\0".join(sorted(islice(glob.iglob(pattern), MAX_NAMES)))
+    names = "\0".join(sorted(islice(match_files(pattern), MAX_NAMES)))
     return f"names:{hashlib.sha256(os.fsencode(names)).hexdigest()}"
 
 
@@ -98,7 +115,7 @@ def _large_digest(fd: int, size: int) -> str:
 def _has_stat_id(path: str, recorded: str) -> bool:
     """Return whether a large file was not written since it was recorded, without reading it."""
     try:
-        current = _stat_id(os.stat(path))
+        current = _stat_id(files.stat(path))
     except (OSError, ValueError):
         return False
     return recorded == current or recorded.startswith(f"{current}:")
@@ -111,9 +128,9 @@ def _is_same_large_file(current: str, recorded: str) -> bool:
 
 
 def _id_of_unreadable(path: str) -> str | None:
-    """A program that may be run but not read."""
+    """Return the id of a program that may be run but not read, or that is too large."""
     try:
-        info = os.stat(path)
+        info = files.stat(path)
     except (OSError, ValueError):
         return None
     return _stat_id(info) if stat.S_ISREG(info.st_mode) else None

@@ -6,7 +6,7 @@ names, and raise the same errors. Imports little: the fast path of `turngate fir
 
 import os
 import stat as modes
-from collections.abc import Callable, Mapping
+from _collections_abc import Callable, Mapping  # `collections.abc` loads all of `collections`
 from contextvars import ContextVar
 
 

@@ -1,14 +1,19 @@
-"""Paths without links. Imports little: the fast path of `turngate fire` needs it."""
+"""Paths without links, of a project or of this machine. Imports little: the fast path of `turngate fire` needs it."""
 
 import errno
 import os
+from _collections_abc import Callable  # `collections.abc` loads all of `collections`
+
+from turngate.filesystem import files
 
 MAX_LINKS = 40  # as many as Linux follows
 _NOT_A_LINK = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR)
 
 
-def resolve(path: str) -> str:
+def resolve(path: str, readlink: Callable[[str], str] = files.readlink) -> str:
     """Return the absolute path without links; its end need not exist. Raises only OSError.
+
+    The path is one of the project's machine; with `os.readlink`, of this one.
 
     Unlike `os.path.realpath`, it neither calls itself for each link nor follows more links than the system. It raises
     an error for a link that cannot be read, such as /proc/1/exe, and for a path that no file can have.
@@ -22,7 +27,7 @@ def resolve(path: str) -> str:
         if name == "..":
             resolved = resolved.rpartition("/")[0]
         elif name not in ("", "."):
-            target = _link_target(f"{resolved}/{name}")
+            target = _link_target(f"{resolved}/{name}", readlink)
             if target is None:
                 resolved = f"{resolved}/{name}"
                 continue
@@ -34,10 +39,10 @@ def resolve(path: str) -> str:
     return resolved or "/"
 
 
-def _link_target(path: str) -> str | None:
+def _link_target(path: str, readlink: Callable[[str], str]) -> str | None:
     """Return what a link holds, or None if the path is not a link."""
     try:
-        return os.readlink(path)
+        return readlink(path)
     except UnicodeEncodeError:
         raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ), path) from None
     except OSError as error:
@@ -54,10 +59,18 @@ def real_path(path: str) -> str:
         return path
 
 
+def real_local_path(path: str) -> str:
+    """Return the same for a path of this machine, also where the project is on another one."""
+    try:
+        return resolve(path, os.readlink)
+    except OSError:
+        return path
+
+
 def locate(path: str) -> str:
     """Return the absolute path without links, with a slash at the end if it is a folder; `~/` is the home folder."""
-    real = real_path(os.path.expanduser(path))
-    return f"{real.rstrip('/')}/" if os.path.isdir(real) else real
+    real = real_path(files.expand_home(path))
+    return f"{real.rstrip('/')}/" if files.isdir(real) else real
 
 
 def is_inside(path: str, folder: str) -> bool:

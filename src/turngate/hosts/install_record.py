@@ -10,7 +10,7 @@ from typing import Any
 from turngate.core.frozen import frozen
 from turngate.filesystem.real_path import real_path
 from turngate.hosts.settings_text import Path
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 from turngate.state.files import make_private_dir, open_regular_file, write_and_rename
 
 MAX_RECORD_BYTES = 32 * 1024 * 1024  # a text as JSON, whose characters may be escaped
@@ -45,7 +45,7 @@ def record_path(state: str, path: str) -> str:
 def read_record(path: str) -> InstallRecord | None:
     """Return a record, or None if there is none that can be read."""
     try:
-        value = json.loads(read_bytes(path, MAX_RECORD_BYTES))
+        value = json.loads(read_local_bytes(path, MAX_RECORD_BYTES))
         return InstallRecord(
             before=value["before"],
             after=tuple(value["after"]),

@@ -8,6 +8,8 @@ from turngate.core.events import Event, copy_event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
 from turngate.core.reports import HookFailed, Report, Returned, Skipped
 from turngate.core.settings import Rule, Settings
+from turngate.filesystem.files import MachineUnreachable
+from turngate.filesystem.snapshot import snapshot_of
 from turngate.ports import HookRunContext, World
 from turngate.runners.agent import run_agent
 from turngate.runners.callback import run_callback
@@ -57,7 +59,8 @@ async def run_hook(
 async def _run_command(
     rule: Rule, hook: CommandHook, event: Event, settings: Settings, world: World, live: HookRunContext
 ) -> Report:
-    hook = with_own_bytecode(hook, rule.files, {**world.environ, **settings.env})
+    home = world.files.home if world.files else None
+    hook = with_own_bytecode(hook, rule.files, {**world.environ, **settings.env}, home)
     return await run_command(hook, event, settings, world, live, pass_env=settings.passed_variables(rule))
 
 
@@ -66,9 +69,21 @@ async def _run_reviewed(rule: Rule, world: World, run: Callable[[], Awaitable[Re
 
     They are compared once more when it has ended: a file may be replaced between the comparison and the start.
     """
-    if why := describe_change(rule.files, world.project):
-        return Skipped(f"{why} in this session")
-    report = await run()
-    if why := describe_change(rule.files, world.project):
-        return HookFailed(f"{why} while it ran, so its answer does not count")
+    try:
+        if why := await _describe_change(rule, world):
+            return Skipped(f"{why} in this session")
+        report = await run()
+        if why := await _describe_change(rule, world):
+            return HookFailed(f"{why} while it ran, so its answer does not count")
+    except MachineUnreachable as error:
+        return HookFailed(f"its files could not be compared with those that were approved: {error.strerror}")
     return report
+
+
+async def _describe_change(rule: Rule, world: World) -> str | None:
+    return await world.with_files(_compare, rule, world.project) if rule.files else None
+
+
+def _compare(rule: Rule, project: str) -> str | None:
+    with snapshot_of(rule.files):
+        return describe_change(rule.files, project)

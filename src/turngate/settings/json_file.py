@@ -2,11 +2,11 @@
 
 import errno
 import json
-import os
 from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS
 from turngate.core.json_syntax import COMMENT, describe_syntax_error
+from turngate.filesystem import files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -57,7 +57,7 @@ def _read(path: str) -> str:
     except UnicodeDecodeError as error:
         raise UnreadableFile(f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from None
     except (FileNotFoundError, NotADirectoryError):
-        if os.path.islink(path):
+        if files.islink(path):
             raise UnreadableFile("is a link to a file that does not exist") from None
         raise FileNotFoundError from None
     except OSError as error:

@@ -8,6 +8,8 @@ from turngate.core.constants import COMMAND_LINE, EVENTS
 from turngate.core.dialect import ALL_DIALECTS, DIALECTS, Dialect
 from turngate.core.settings import Layer, Problem, Settings, merge
 from turngate.errors import UsageError
+from turngate.filesystem import files
+from turngate.filesystem.snapshot import this_machine
 from turngate.settings import keys
 from turngate.settings.json_file import UnreadableFile, parse_json, read_json
 from turngate.settings.near_misses import near_misses
@@ -20,9 +22,9 @@ from turngate.settings.script_hooks import script_layers
 
 def project_path(project: str) -> str:
     """Return the absolute path of a project's folder. Raises UsageError if it is not a folder."""
-    if os.path.isdir(project):
+    if files.isdir(project):
         return os.path.abspath(project)
-    wrong = f"{project} is not a folder" if os.path.lexists(project) else f"there is no folder {project}"
+    wrong = f"{project} is not a folder" if files.lexists(project) else f"there is no folder {project}"
     raise UsageError(f"{wrong}; expected the project's folder, which holds .turngate, .mux or .claude")
 
 
@@ -42,20 +44,40 @@ def read_settings(
     """
     if dialect not in ALL_DIALECTS:
         raise UsageError(f"unknown dialect {dialect!r}, expected one of {', '.join(DIALECTS)}")
-    project, home = os.path.abspath(project), home or os.path.expanduser("~")
-    files = settings_files(project, dialect, home)
-    layers = [layer for file in files if (layer := _load_file(file, ALL_DIALECTS[dialect]))]
+    project, home = os.path.abspath(project), home or files.home_folder()
+    layers = _load_files(project, dialect, home)
     if extra is not None:
-        layers.append(_load_extra(extra, ALL_DIALECTS[dialect]))
+        with this_machine():
+            layers.append(_load_extra(extra, ALL_DIALECTS[dialect]))
     plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins)
     layers += [*script_layers(project, dialect), *plugin_layers(plugins, ALL_DIALECTS[dialect])]
     if review:
         layers = list(review(layers))
-    settings = merge(layers, keys.MERGE_RULES, ALL_DIALECTS[dialect])
+    is_remote = files.current_files.get() is not None
+    settings = (_merge_remote if is_remote else _merge)(layers, dialect)
     roots = tuple(plugin.root for plugin in plugins)
-    misses = near_misses(project, dialect, home, layers, {*roots, *([extra] if extra else [])})
+    misses = near_misses(
+        project, dialect, home, layers, {*roots, *([extra] if extra and not is_remote else [])}
+    )
     problems = (*settings.problems, *excess_problems(layers), *misses)
     return replace(settings, plugin_dirs=roots, problems=problems)
+
+
+def _merge(layers: Sequence[Layer], dialect: str) -> Settings:
+    return merge(layers, keys.MERGE_RULES, ALL_DIALECTS[dialect])
+
+
+def _merge_remote(layers: Sequence[Layer], dialect: str) -> Settings:
+    from turngate.settings.own_machine import merge_with_own  # noqa: PLC0415  # lazy: most projects are on this machine
+
+    with this_machine():
+        own = _load_files(None, dialect)
+    return merge_with_own(layers, own, ALL_DIALECTS[dialect])
+
+
+def _load_files(project: str | None, dialect: str, home: str | None = None) -> list[Layer]:
+    found = settings_files(project, dialect, home)
+    return [layer for file in found if (layer := _load_file(file, ALL_DIALECTS[dialect]))]
 
 
 def _load_extra(extra: str, dialect: Dialect) -> Layer:

@@ -3,6 +3,7 @@
 import os
 
 from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
+from turngate.filesystem import files
 
 _READ = ("settings.json", "settings.local.json")
 _SUFFIXES = ("json", "jsonc", "json5", "yaml", "yml", "toml")
@@ -59,20 +60,20 @@ def misplaced_files(project: str, dialect: str, home: str) -> list[MisplacedFile
         found += [file for name in names for file in _in_misspelt_folder(project, name, family)]
     for name, meant in _TOP_FILES.items():
         path = os.path.join(project, name)
-        if (meant is None or meant in FAMILIES[dialect]) and os.path.isfile(path):
+        if (meant is None or meant in FAMILIES[dialect]) and files.isfile(path):
             expected = _expected(f".{meant or FAMILIES[dialect][-1]}", name)
             found.append(MisplacedFile("top", path, name, expected))
     plugins = _names(os.path.join(project, "plugins"))[:_MAX_PLUGINS] if "plugins" in names else []
     for name in (*PLUGIN_FILES, *(f"plugins/{plugin}/{PLUGIN_FILES[0]}" for plugin in plugins)):
         path = os.path.join(project, name)
-        if os.path.isfile(path):
+        if files.isfile(path):
             found.append(MisplacedFile("plugin", path, name))
     return found
 
 
 def _names(folder: str) -> list[str]:
     try:
-        return sorted(os.listdir(folder))
+        return sorted(files.listdir(folder))
     except OSError:
         return []
 
@@ -84,7 +85,7 @@ def _in_misspelt_folder(project: str, name: str, family: str) -> list[MisplacedF
     return [
         MisplacedFile("settings", path, f"{name}/{file}", f".{family}/{file}")
         for file, path in paths
-        if os.path.isfile(path) and not _is_same_folder(project, name, family)
+        if files.isfile(path) and not _is_same_folder(project, name, family)
     ]
 
 
@@ -104,7 +105,8 @@ def _is_misspelt(word: str, family: str) -> bool:
 def _is_same_folder(project: str, name: str, family: str) -> bool:
     """Return whether the file system ignores case, or one folder is a link to the other."""
     try:
-        return os.path.samefile(os.path.join(project, name), os.path.join(project, f".{family}"))
+        paths = (os.path.join(project, name), os.path.join(project, f".{family}"))
+        return os.path.samestat(*map(files.stat, paths))
     except OSError:
         return False
 
@@ -112,11 +114,11 @@ def _is_same_folder(project: str, name: str, family: str) -> bool:
 def _in_family(base: str, folder: str, family: str) -> list[MisplacedFile]:
     path = os.path.join(base, f".{family}")
     try:
-        names = sorted(os.listdir(path))
+        names = sorted(files.listdir(path))
     except NotADirectoryError:
         return [MisplacedFile("settings", path, folder, f"{folder}/settings.json")]
     except FileNotFoundError:
-        return [MisplacedFile("link", path, folder)] if os.path.islink(path) else []
+        return [MisplacedFile("link", path, folder)] if files.islink(path) else []
     except OSError:
         return []
     found = []
@@ -143,7 +145,7 @@ def _looks_like_settings(name: str, path: str, folder: str) -> bool:
         is_close = suffix in _MISSPELT_SUFFIXES and stem.startswith("setting")
     # A folder is not a mistake, and most projects have no hooks/hooks.json.
     needs_file = suffix not in _SUFFIXES or "/" in name
-    return is_close and (not needs_file or os.path.isfile(os.path.join(path, name)))
+    return is_close and (not needs_file or files.isfile(os.path.join(path, name)))
 
 
 def _expected(folder: str, name: str) -> str:

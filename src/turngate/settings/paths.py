@@ -4,12 +4,15 @@ import errno
 import os
 import stat
 import sys
+from _collections_abc import Callable  # `collections.abc` loads all of `collections`
 
 from turngate.core.constants import DIALECT_NAMES, FAMILIES, MANAGED, SCRIPT_FAMILIES, SCRIPTS
+from turngate.filesystem import files
 from turngate.filesystem.real_path import real_path
 
 # Where an administrator configures Claude Code. No environment variable changes it: a project could set that too.
-MANAGED_FOLDER = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
+_MANAGED_FOLDERS = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
+MANAGED_FOLDER = _MANAGED_FOLDERS[sys.platform == "darwin"]
 
 
 class SettingsFile:
@@ -19,39 +22,43 @@ class SettingsFile:
         self.path, self.display_name, self.level, self.family = path, display_name, level, family
 
 
-def settings_files(project: str, dialect: str, home: str | None = None) -> list[SettingsFile]:
+def settings_files(project: str | None, dialect: str, home: str | None = None) -> list[SettingsFile]:
     """Return every file that may hold settings, weakest first. A file that is reached twice counts as the first.
 
-    Managed settings stay managed settings, also where a project links to them.
+    Managed settings stay managed settings, also where a project links to them. None: only the files of no project.
     """
-    home = home or os.path.expanduser("~")
+    home = home or files.home_folder()
     managed = _managed_files() if "claude" in FAMILIES[dialect] else {}
-    files: dict[str, SettingsFile] = {}
+    found: dict[str, SettingsFile] = {}
     for level, folder, name in (
         ("user", home, "settings.json"),
         ("project", project, "settings.json"),
         ("local", project, "settings.local.json"),
     ):
+        if folder is None:
+            continue
         for family in FAMILIES[dialect]:
             path = os.path.join(folder, f".{family}", name)
             display_name = f"{'~/' if level == 'user' else ''}.{family}/{name}"
             target = real_path(path)
             if target not in managed:
-                files.setdefault(target, SettingsFile(path, display_name, level, family))
-    return [*files.values(), *managed.values()]
+                found.setdefault(target, SettingsFile(path, display_name, level, family))
+    return [*found.values(), *managed.values()]
 
 
 def _managed_files() -> dict[str, SettingsFile]:
     """Return `managed-settings.json` and the files of `managed-settings.d` by their real paths, weakest first."""
-    if not os.path.isdir(MANAGED_FOLDER):
+    tops = _MANAGED_FOLDERS if files.current_files.get() else (MANAGED_FOLDER,)  # of either system
+    top = next(filter(files.isdir, tops), None)
+    if top is None:
         return {}
-    folder = os.path.join(MANAGED_FOLDER, "managed-settings.d")
+    folder = os.path.join(top, "managed-settings.d")
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".json") and name[0] != ".")
+        names = sorted(name for name in files.listdir(folder) if name.endswith(".json") and name[0] != ".")
     except OSError:
         names = []
     paths = [
-        os.path.join(MANAGED_FOLDER, "managed-settings.json"),
+        os.path.join(top, "managed-settings.json"),
         *(os.path.join(folder, name) for name in names),
     ]
     return {real_path(path): SettingsFile(path, path, MANAGED, "claude") for path in paths}
@@ -61,7 +68,7 @@ def unread_files(project: str, dialect: str) -> str | None:
     """Return a sentence about the settings of a project that only other dialects read, or None if there are none."""
     for family in sorted({*FAMILIES["turngate"]} - {*FAMILIES[dialect]}, reverse=True):
         for name in ("settings.json", "settings.local.json"):
-            if os.path.isfile(os.path.join(project, f".{family}", name)):
+            if files.isfile(os.path.join(project, f".{family}", name)):
                 readers = [reader for reader in DIALECT_NAMES if family in FAMILIES[reader]]
                 verb = "dialect reads" if len(readers) == 1 else "dialects read"
                 return f"there is .{family}/{name}, which the {' and '.join(readers)} {verb}"
@@ -94,15 +101,26 @@ class FileTooLarge(Exception):
 
 
 def read_bytes(path: str, max_bytes: int) -> bytes:
-    """Return the content of a regular file without ever blocking, even for files such as /proc/kmsg.
+    """Return the content of a regular file of a project, on the machine where the project is.
 
     Raises OSError, NotARegularFile or FileTooLarge.
     """
-    try:
-        info = os.stat(path)
-    except ValueError:  # it holds a null character or a lone surrogate
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path) from None
-    _check(info, max_bytes)
+    there = files.current_files.get()
+    if there is None:
+        return read_local_bytes(path, max_bytes)
+    _check(_stat(path, there.stat), max_bytes)
+    data = there.read(path, max_bytes + 1)
+    if len(data) > max_bytes:
+        raise FileTooLarge
+    return data
+
+
+def read_local_bytes(path: str, max_bytes: int) -> bytes:
+    """Return the content of a regular file of this machine without ever blocking, even for files such as /proc/kmsg.
+
+    Raises OSError, NotARegularFile or FileTooLarge. Files of the state folder are read with it.
+    """
+    _check(_stat(path, os.stat), max_bytes)
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _check(os.fstat(fd), max_bytes)
@@ -114,6 +132,13 @@ def read_bytes(path: str, max_bytes: int) -> bytes:
         return bytes(data)
     finally:
         os.close(fd)
+
+
+def _stat(path: str, function: Callable[[str], os.stat_result]) -> os.stat_result:
+    try:
+        return function(path)
+    except ValueError:  # it holds a null character or a lone surrogate
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path) from None
 
 
 def _check(info: os.stat_result, max_bytes: int) -> None:

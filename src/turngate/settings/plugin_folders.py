@@ -11,6 +11,7 @@ from turngate.core.hooks import CommandHook, GateHook
 from turngate.core.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
 from turngate.core.settings import Layer, Problem, Rule, Severity
 from turngate.core.text import describe_json, truncate
+from turngate.filesystem import files
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.parse import parse_layer
@@ -110,8 +111,8 @@ class _PluginLoader:
 
     def _folder_problem(self) -> Problem | None:
         root, _, written, _, named_in = self.folder
-        if not os.path.isdir(root):
-            wrong = "is not a folder" if os.path.lexists(root) else "does not exist"
+        if not files.isdir(root):
+            wrong = "is not a folder" if files.lexists(root) else "does not exist"
             message = f"{wrong}, expected the folder of a plugin"
             if named_in is None:
                 return Problem(file=_describe_path(written), message=message)
@@ -141,7 +142,7 @@ class _PluginLoader:
 
     def _names(self) -> list[str]:
         try:
-            return sorted(os.listdir(self.folder.root))
+            return sorted(files.listdir(self.folder.root))
         except OSError:  # it may not be listed
             return []
 
@@ -168,7 +169,7 @@ class _PluginLoader:
         path = real_path(os.path.join(root, item))
         if self._is_outside(item):
             return self._lost_file(item, "leads outside of the plugin")
-        if not os.path.lexists(path):
+        if not files.lexists(path):
             return self._lost_file(item, "does not exist")
         name = os.path.relpath(path, root)
         is_loaded = path == real_path(os.path.join(root, HOOKS_FILE))
@@ -215,13 +216,13 @@ class _PluginLoader:
         root = self.folder.root
         plugin_name = manifest.get("name")
         title = plugin_name if isinstance(plugin_name, str) else os.path.basename(root)
-        data = plugin_data_folder(state_folder(), title, root)
+        data = plugin_data_folder(state_folder(files.environ(), files.home_folder()), title, root)
         is_given = self.folder.named_in is None and self.folder.level == "user"
         level = COMMAND_LINE if is_given else self.folder.level
         return replace(layer, rules=tuple(_bind(rule, root, data, level) for rule in layer.rules))
 
     def _exists(self, name: str) -> bool:
-        return os.path.lexists(os.path.join(self.folder.root, name))
+        return files.lexists(os.path.join(self.folder.root, name))
 
     def _display_name(self, name: str) -> str:
         folder = self.folder.display_name

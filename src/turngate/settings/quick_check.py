@@ -10,6 +10,7 @@ from turngate.settings.paths import (
     NotARegularFile,
     SettingsFile,
     read_bytes,
+    read_local_bytes,
     script_files,
     settings_files,
 )
@@ -48,7 +49,7 @@ def _was_approved(project: str, event: str) -> bool:
     from turngate.state.paths import approvals_path  # noqa: PLC0415 # lazy: it loads hashlib and re
 
     try:
-        content = read_bytes(approvals_path(state, real_path(project)), MAX_QUICK_BYTES)
+        content = read_local_bytes(approvals_path(state, real_path(project)), MAX_QUICK_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except (OSError, NotARegularFile, FileTooLarge):

@@ -1,10 +1,10 @@
 """Script hooks: an executable `.mux/stop` is a Stop hook without a settings entry."""
 
-import os
 from dataclasses import replace
 
 from turngate.core.hooks import CommandHook
 from turngate.core.settings import Layer, Problem, Rule
+from turngate.filesystem import files
 from turngate.settings.paths import SettingsFile, script_files
 
 
@@ -12,17 +12,17 @@ def script_layers(project: str, dialect: str) -> list[Layer]:
     return [
         _layer(event, script)
         for event, script in script_files(project, dialect)
-        if os.path.lexists(script.path)
+        if files.lexists(script.path)
     ]
 
 
 def _layer(event: str, script: SettingsFile) -> Layer:
     name = script.display_name
     layer = Layer(file=name, level=script.level, family=script.family)
-    if not os.path.isfile(script.path):
+    if not files.isfile(script.path):
         message = f"{name} is not an executable file, so it never runs"
         return _with_problem(layer, event, message, "make it an executable file, or remove it")
-    if not os.access(script.path, os.X_OK):
+    if not files.is_executable(script.path):
         return _with_problem(layer, event, f"{name} is not executable, so it never runs", f"chmod +x {name}")
     hook = CommandHook(script.path, args=(), id=name)
     rule = Rule(event, hook, source="script", file=name, family=script.family, level=script.level)

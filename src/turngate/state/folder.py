@@ -6,13 +6,13 @@ from _collections_abc import Mapping  # `collections.abc` loads all of `collecti
 from turngate.errors import UsageError
 
 
-def state_folder(environ: Mapping[str, str] = os.environ) -> str:
-    """Return `$TURNGATE_STATE`, or else `turngate` in the XDG state folder."""
+def state_folder(environ: Mapping[str, str] = os.environ, home: str | None = None) -> str:
+    """Return `$TURNGATE_STATE`, or else `turngate` in the XDG state folder of this machine, or of the one with `home`."""
     if given := environ.get("TURNGATE_STATE"):
         return _absolute(given)
     base = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):  # the XDG rule: a relative path is ignored
-        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+        base = os.path.join(home or os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "turngate")
 
 

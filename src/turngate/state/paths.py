@@ -13,6 +13,7 @@ __all__ = [
     "plugin_data_folder",
     "session_folder",
     "state_folder",
+    "user_approvals_path",
 ]
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
@@ -33,9 +34,15 @@ def plugin_data_folder(state: str, name: str, root: str) -> str:
 
 
 def approvals_path(state: str, project: str) -> str:
-    """Return the file of the approved hooks of a project, whose path has no links."""
+    """Return the file of the approved hooks of a project: its path has no links, or it is a URL of another machine."""
     digest = hashlib.sha256(project.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return os.path.join(state, "trust", "projects", f"{digest}.json")
+
+
+def user_approvals_path(state: str, machine: str) -> str:
+    """Return the file of the approved hooks of the user on a machine; "" is this one."""
+    digest = hashlib.sha256(machine.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return os.path.join(state, "trust", f"users/{digest}.json" if machine else "user.json")
 
 
 TRANSCRIPT_FILE = "chat.jsonl"

@@ -11,6 +11,9 @@ from turngate.core.checkpoints import CheckpointError, Stage, split_stages
 from turngate.core.frozen import frozen
 from turngate.core.text import truncate
 from turngate.core.tools import tool_names
+from turngate.filesystem import files
+from turngate.filesystem.listing import match_files
+from turngate.filesystem.snapshot import snapshot
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.subagents.front_matter import (
     as_names,
@@ -87,15 +90,17 @@ def load_agent_types(
     """Return the agent types by name, and the problems of their files. Files closer to the project win."""
     agent_types = {agent_type.name: agent_type for agent_type in BUILT_IN}
     problems: list[str] = []
-    places, unread = agent_files(project, plugin_dirs, home if home is not None else os.path.expanduser("~"))
-    if unread:
-        problems.append(f"{unread[0]} {describe_unread(len(unread))}")
-    for level, family, path in places:
-        agent_type, problem = read_agent_file(path, known_tools)
-        if problem:
-            problems.append(problem)
-        if agent_type:
-            agent_types[agent_type.name] = replace(agent_type, level=level, family=family)
+    home = home if home is not None else files.home_folder()
+    with snapshot(project):
+        places, unread = agent_files(project, plugin_dirs, home)
+        if unread:
+            problems.append(f"{unread[0]} {describe_unread(len(unread))}")
+        for level, family, path in places:
+            agent_type, problem = read_agent_file(path, known_tools)
+            if problem:
+                problems.append(problem)
+            if agent_type:
+                agent_types[agent_type.name] = replace(agent_type, level=level, family=family)
     return agent_types, problems
 
 
@@ -139,7 +144,7 @@ def describe_unread(count: int) -> str:
 def _size(path: str) -> int:
     """Return how much of a file is read: nothing of one that is too large."""
     try:
-        size = os.stat(path).st_size
+        size = files.stat(path).st_size
     except (OSError, ValueError):
         return 0
     return size if size <= MAX_FILE_BYTES else 0
@@ -147,7 +152,7 @@ def _size(path: str) -> int:
 
 def _agent_files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[Place]:
     for folder in plugin_dirs:
-        for path in _files_of(os.path.join(project, os.path.expanduser(folder), "agents")):
+        for path in _files_of(os.path.join(project, files.expand_home(folder), "agents")):
             yield "plugin", "claude", path
     for level, root in (("user", home), ("project", project)):
         for family in ("claude", "turngate"):
@@ -157,7 +162,7 @@ def _agent_files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterato
 
 def _files_of(folder: str) -> Iterator[str]:
     for pattern in (("*", "AGENT.md"), ("*.md",)):
-        yield from sorted(glob.glob(os.path.join(glob.escape(folder), *pattern)))
+        yield from sorted(match_files(os.path.join(glob.escape(folder), *pattern)))
 
 
 def read_agent_file(path: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:

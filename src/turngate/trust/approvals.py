@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turngate.errors import UsageError
+from turngate.filesystem import files
 from turngate.filesystem.content import MAX_HASHED_BYTES
-from turngate.filesystem.real_path import is_inside, real_path
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.filesystem.real_path import is_inside, real_local_path, real_path
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, read_local_bytes
 from turngate.state.files import make_private_dir, write_and_rename
-from turngate.state.paths import approvals_path
+from turngate.state.paths import approvals_path, user_approvals_path
 from turngate.trust.changes import ChangedFiles
 from turngate.trust.fingerprint import Fingerprint, text_digest
 
@@ -40,16 +41,21 @@ class Approval(NamedTuple):
 
 
 class Approvals:
-    """The approvals of one folder: a project, or the user's home folder."""
+    """The approvals of one folder: a project, or the user's home folder.
 
-    def __init__(self, folder: str, state: str, *, name: str | None = None) -> None:
-        self.folder = real_path(folder)
+    The folder may be on another machine. The file of the approvals, and the texts that were approved, are on this one.
+    """
+
+    def __init__(self, folder: str, state: str, *, of_user: bool = False, machine: str = "") -> None:
+        """`machine` is empty for this one, or a URL such as `ssh://me@build`."""
+        if bool(machine) != (files.current_files.get() is not None):
+            raise ValueError("the files of another machine are approved under its name, and only those")
+        self._path_of_folder = real_path(folder)
+        self.folder = machine + self._path_of_folder
         self._trust = os.path.join(state, "trust")
-        self.path = os.path.join(self._trust, name) if name else approvals_path(state, self.folder)
+        self.path = user_approvals_path(state, machine) if of_user else approvals_path(state, self.folder)
         self.problem: str | None = None  # why the file does not count
-        # A repository could contain a file there; the home folder, where the state folder is by default, is not one.
-        has_home = is_inside(real_path(os.path.expanduser("~")), self.folder)
-        self._is_inside = is_inside(real_path(self.path), self.folder) and not has_home
+        self._is_inside = not machine and _is_in_repository(self.path, self.folder)
         self._data = self._load()
 
     def find(self, digest: str) -> Approval | None:
@@ -163,7 +169,7 @@ class Approvals:
     def _header(self) -> dict[str, Any]:
         """Return what binds the file to this folder and this user: a copy of the file, or of the folder, has another."""
         try:
-            inode = os.stat(self.folder).st_ino
+            inode = files.stat(self._path_of_folder).st_ino
         except OSError:
             inode = 0
         return {"version": VERSION, "folder": self.folder, "inode": inode, "user": os.geteuid()}
@@ -176,7 +182,7 @@ class Approvals:
             if why := _why_not_private(self.path):
                 self.problem = f"{self.path} {why}"
                 return self._empty()
-            data: dict[str, Any] = json.loads(read_bytes(self.path, MAX_FILE_BYTES))
+            data: dict[str, Any] = json.loads(read_local_bytes(self.path, MAX_FILE_BYTES))
         except (FileNotFoundError, NotADirectoryError):
             return self._empty()
         except (ValueError, RecursionError):
@@ -252,11 +258,16 @@ def _texts_of(key: str, found: Fingerprint) -> dict[str, bytes]:
 
 def _read_text(folder: str, digest: str) -> str | None:
     try:
-        return read_bytes(os.path.join(folder, os.path.basename(digest)), MAX_HASHED_BYTES + 1).decode(
-            "utf-8", "replace"
-        )
+        path = os.path.join(folder, os.path.basename(digest))
+        return read_local_bytes(path, MAX_HASHED_BYTES + 1).decode("utf-8", "replace")
     except (OSError, NotARegularFile, FileTooLarge):
         return None
+
+
+def _is_in_repository(path: str, folder: str) -> bool:
+    """A repository could contain the file; the home folder, where the state folder is by default, is not one."""
+    has_home = is_inside(real_local_path(os.path.expanduser("~")), folder)
+    return is_inside(real_local_path(path), folder) and not has_home
 
 
 def _why_not_private(path: str) -> str | None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 
 from turngate.filesystem.content import content_id, has_id
+from turngate.filesystem.files import exists, listdir
 from turngate.filesystem.real_path import is_inside, real_path
 
 Files = Mapping[str, str | None]  # path: id of its content; None: there is no such file
@@ -41,7 +42,7 @@ class ChangedFiles:
         """Return the names in a folder, or None if it cannot be listed: its files can be opened nevertheless."""
         if folder not in self._names:
             try:
-                self._names[folder] = frozenset(name.lower() for name in os.listdir(folder))
+                self._names[folder] = frozenset(name.lower() for name in listdir(folder))
             except (FileNotFoundError, NotADirectoryError):
                 self._names[folder] = frozenset()
             except (OSError, ValueError):
@@ -60,4 +61,4 @@ def describe_change(files: Files, project: str, changed: ChangedFiles | None = N
         return f"the list of files {name} was changed"
     if files[path] is None:
         return f"{name}, which it would run or include, was added"
-    return f"{name} was {'changed' if os.path.exists(path) else 'removed'}"
+    return f"{name} was {'changed' if exists(path) else 'removed'}"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from turngate.core.settings import Rule, Settings
+from turngate.filesystem.snapshot import snapshot
 from turngate.settings.load import project_path, read_settings
 from turngate.trust.review import Reviewer
 
@@ -16,17 +17,25 @@ def load_settings(
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
     trust: bool = False,
+    machine: str = "",
 ) -> Settings:
     """Return the merged settings of a project. An invalid file does not affect the others; see `problems`.
 
     `plugin_dirs` are folders of Claude Code plugins, in addition to `pluginDirs` of the settings. `extra` is JSON, or
     the path of a file, and is stronger than the files of the project and the user. A hook of the project runs only if
-    it is approved; `trust` accepts all hooks as they are now.
+    it is approved; `trust` accepts all hooks as they are now. For a project on another machine, `machine` is
+    `World.machine`, and `World.with_files` calls this function.
     """
-    project = project_path(project)
-    return load_reviewed(
-        project, dialect=dialect, home=home, plugin_dirs=plugin_dirs, extra=extra, trust=trust
-    )
+    with snapshot(project):
+        return load_reviewed(
+            project_path(project),
+            dialect=dialect,
+            home=home,
+            plugin_dirs=plugin_dirs,
+            extra=extra,
+            trust=trust,
+            machine=machine,
+        )
 
 
 def load_reviewed(
@@ -38,21 +47,23 @@ def load_reviewed(
     extra: str | None = None,
     trust: bool = False,
     recorded_plugins: Sequence[str] = (),
+    machine: str = "",
 ) -> Settings:
     """Return the reviewed settings of a project whose folder may not exist.
 
     `recorded_plugins` are the folders of plugins of a session that has ended.
     """
-    reviewer = Reviewer(project, home=home, accept=trust, reports_gone=dialect)
-    settings = read_settings(
-        project,
-        dialect=dialect,
-        home=home,
-        plugin_dirs=plugin_dirs,
-        extra=extra,
-        review=reviewer.review_layers,
-        recorded_plugins=recorded_plugins,
-    )
+    with snapshot(project):
+        reviewer = Reviewer(project, home=home, accept=trust, reports_gone=dialect, machine=machine)
+        settings = read_settings(
+            project,
+            dialect=dialect,
+            home=home,
+            plugin_dirs=plugin_dirs,
+            extra=extra,
+            review=reviewer.review_layers,
+            recorded_plugins=recorded_plugins,
+        )
     return (
         replace(settings, problems=(*settings.problems, *reviewer.problems))
         if reviewer.problems
@@ -61,10 +72,12 @@ def load_reviewed(
 
 
 def review_agent_hooks(
-    rules: Iterable[Rule], project: str, dialect: str, *, trust: bool = False
+    rules: Iterable[Rule], project: str, dialect: str, *, trust: bool = False, machine: str = ""
 ) -> tuple[Rule, ...]:
     """Return the hooks of agent files, reviewed under the `env` of the project's settings."""
-    rules, reviewer = tuple(rules), Reviewer(project, accept=trust, reports_gone=dialect)
-    if rules:
-        read_settings(project, dialect=dialect, review=reviewer.review_layers)
-    return reviewer.review_rules(rules)
+    rules = tuple(rules)
+    with snapshot(project):
+        reviewer = Reviewer(project, accept=trust, reports_gone=dialect, machine=machine)
+        if rules:
+            read_settings(project, dialect=dialect, review=reviewer.review_layers)
+        return reviewer.review_rules(rules)

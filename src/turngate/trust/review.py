@@ -4,14 +4,17 @@ import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 from turngate.core.constants import FAMILIES
 from turngate.core.hooks import command_of
 from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.errors import UsageError
+from turngate.filesystem import files
 from turngate.filesystem.content import is_list_of_names
 from turngate.filesystem.real_path import is_inside, real_path
+from turngate.filesystem.snapshot import snapshot
 from turngate.settings.load import read_settings
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
@@ -58,18 +61,25 @@ class Reviewer:
         accept: bool = False,
         complete: bool = False,
         reports_gone: str | None = None,
+        machine: str = "",
     ) -> None:
         """With `complete`, hooks that do not run have a fingerprint too, so that they can be approved.
 
         With `reports_gone`, a dialect, hooks that were approved and are no longer configured are pending rules.
+        `environ` is that of this machine; `machine` is another one, if the project is there: `ssh://me@build`.
         """
-        self.project, self.home = os.path.abspath(project), home or os.path.expanduser("~")
+        self.project, self.home, self._machine = (
+            os.path.abspath(project),
+            home or files.home_folder(),
+            machine,
+        )
         self._complete, self._reports_gone = complete, reports_gone
         self.accept = accept or environ.get(TRUST_VARIABLE) == "1"
         self._state = state or state_folder(environ)
+        inherited = files.environ() if machine else environ  # by hooks
         self._around = {
-            "project": Surroundings(self.project, self.home, environ),
-            "user": Surroundings(self.project, self.home, environ, of_user=True),
+            owner: Surroundings(self.project, self.home, inherited, of_user=owner == "user")
+            for owner in ("project", "user")
         }
         self._changed = ChangedFiles()
         self._files: dict[str, Approvals] = {}
@@ -176,8 +186,9 @@ class Reviewer:
 
     def approvals(self, owner: str) -> Approvals:
         if owner not in self._files:
-            folder, name = (self.project, None) if owner == "project" else (self.home, "user.json")
-            self._files[owner] = Approvals(folder, self._state, name=name)
+            folder = self.project if owner == "project" else self.home
+            of_user = owner == "user"
+            self._files[owner] = Approvals(folder, self._state, of_user=of_user, machine=self._machine)
         return self._files[owner]
 
     def env_of(self, owner: str) -> Mapping[str, str]:
@@ -368,20 +379,16 @@ def review_project(
     home: str | None = None,
     state: str | None = None,
     agent_hooks: Iterable[Rule] = (),
+    machine: str = "",
 ) -> Review:
     """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
     environ = {name: value for name, value in os.environ.items() if name != TRUST_VARIABLE}
-    reviewer = Reviewer(project, home=home, state=state, environ=environ, complete=True)
-    settings = read_settings(
-        project,
-        dialect=dialect,
-        home=home,
-        plugin_dirs=plugin_dirs,
-        extra=extra,
-        review=reviewer.review_layers,
-    )
-    settings = settings.with_rules(*reviewer.review_rules(agent_hooks), problems=reviewer.problems)
-    hooks = with_unique_keys([reviewer.review(rule) for rule in settings.rules])
+    with snapshot(project):
+        reviewer = Reviewer(project, home=home, state=state, environ=environ, complete=True, machine=machine)
+        read = partial(read_settings, project, dialect=dialect, home=home, review=reviewer.review_layers)
+        settings = read(plugin_dirs=plugin_dirs, extra=extra)
+        settings = settings.with_rules(*reviewer.review_rules(agent_hooks), problems=reviewer.problems)
+        hooks = with_unique_keys([reviewer.review(rule) for rule in settings.rules])
     return Review(settings, hooks, reviewer.vanished(dialect), reviewer)
 
 

@@ -1,7 +1,6 @@
 """Finds the files that a command runs: its scripts, what they include, and what could be run instead of them."""
 
 import ast
-import glob
 import os
 import re
 import shlex
@@ -10,7 +9,9 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from turngate.core.plugin_variables import PLUGIN_ROOT
+from turngate.filesystem import files
 from turngate.filesystem.content import SYSTEM_FOLDERS, is_system_file
+from turngate.filesystem.listing import match_files
 from turngate.filesystem.real_path import is_inside
 from turngate.settings.invocation import SHELL_BUILTINS, is_interpreter, read_invocation
 from turngate.settings.script_file import Script, read_script
@@ -222,7 +223,7 @@ class ScriptFiles:
         folders = (*self._folders, *place.folders)
         if word.startswith("/") and not unknown:
             self._add(word, language)
-            rest = "" if os.path.lexists(word) else rest
+            rest = "" if files.lexists(word) else rest
         if rest := rest.lstrip("/") if unknown or word.startswith("/") else rest:
             if _GLOB.search(rest):
                 self._add_patterns(rest, place)
@@ -233,7 +234,7 @@ class ScriptFiles:
         """Add the first path that exists, and those before it: a file there would be taken."""
         for path in paths:
             self._add(path, language)
-            if os.path.isfile(path):
+            if files.isfile(path):
                 break
 
     def _add(self, path: str, language: str | None) -> None:
@@ -266,10 +267,10 @@ class ScriptFiles:
         is_of_hooks = self._names_hooks(word)
         for folder in place.folders if is_of_hooks or anywhere else ():
             path = os.path.join(folder, word)
-            if _GLOB.search(word) or os.path.isdir(path):
+            if _GLOB.search(word) or files.isdir(path):
                 if is_of_hooks:
                     self._add_pattern(path if _GLOB.search(word) else os.path.join(path, "*"))
-            elif os.path.isfile(path) and (word.endswith(_SCRIPT_SUFFIXES) or os.access(path, os.X_OK)):
+            elif files.isfile(path) and (word.endswith(_SCRIPT_SUFFIXES) or files.is_executable(path)):
                 self._add(path, None)
 
     def _names_hooks(self, word: str) -> bool:
@@ -289,8 +290,8 @@ class ScriptFiles:
     def _add_pattern(self, pattern: str) -> None:
         """Add the files that a pattern matches, and the pattern itself: it may match another file later."""
         self.patterns[os.path.normpath(pattern)] = None
-        for path in islice(glob.iglob(pattern), MAX_FILES):
-            if os.path.isfile(path):
+        for path in islice(match_files(pattern), MAX_FILES):
+            if files.isfile(path):
                 self._add(path, None)
 
 
@@ -302,7 +303,7 @@ def _python_imports(text: str, folder: str) -> Iterator[str]:
         return
     for name in dict.fromkeys(_imported_names(ast.walk(tree))):
         path = os.path.join(folder, name.replace(".", "/"))
-        if os.path.isdir(os.path.dirname(path)):
+        if files.isdir(os.path.dirname(path)):
             yield f"{path}.py"
             yield f"{path}/__init__.py"
 

@@ -1,0 +1,71 @@
+"""Another machine whose files are below a folder of this one: the port `Files` without a connection."""
+
+import errno
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from turngate.filesystem.files import Files, MachineUnreachable
+from turngate.filesystem.real_path import resolve
+
+MACHINE = "ssh://me@build"
+T = TypeVar("T")
+
+
+class PrefixedFiles(Files):
+    """Links are followed as that machine would: an absolute one begins at `root`."""
+
+    def __init__(self, root: Path | str, home: str, environ: Mapping[str, str] | None = None) -> None:
+        self.root, self.home = str(root), home
+        self.environ = environ if environ is not None else {"HOME": home, "PATH": "/usr/bin:/bin"}
+        self.questions: list[tuple[str, str]] = []
+        self.limit: int | None = None  # after so many questions the connection is lost
+
+    def on_this_machine(self, path: Path | str) -> Path:
+        return Path(f"{self.root}{path}")
+
+    def stat(self, path: str) -> os.stat_result:
+        return self._ask(os.stat, self._follow(path), path)
+
+    def lstat(self, path: str) -> os.stat_result:
+        return self._ask(os.lstat, self._follow_folder(path), path)
+
+    def readlink(self, path: str) -> str:
+        return self._ask(os.readlink, self._follow_folder(path), path)
+
+    def listdir(self, path: str) -> list[str]:
+        return self._ask(os.listdir, self._follow(path), path)
+
+    def is_executable(self, path: str) -> bool:
+        return self._ask(lambda real: os.access(real, os.X_OK), self._follow(path), path, "is_executable")
+
+    def read(self, path: str, max_bytes: int) -> bytes:
+        def read_part(real: str) -> bytes:
+            with open(real, "rb") as file:
+                return file.read(max_bytes)
+
+        return self._ask(read_part, self._follow(path), path, "read")
+
+    def snapshot(self, project: str) -> Files:  # noqa: ARG002
+        return self
+
+    def snapshot_of(self, *paths: str) -> Files:  # noqa: ARG002
+        return self
+
+    def _ask(self, function: Callable[[str], T], real: str, path: str, name: str | None = None) -> T:
+        assert path.startswith("/"), f"{path} is not a path of any machine"
+        if self.limit is not None and len(self.questions) >= self.limit:
+            raise MachineUnreachable(errno.EHOSTUNREACH, "the connection to build was lost")
+        self.questions.append((name or function.__name__, path))
+        return function(real)
+
+    def _follow(self, path: str) -> str:
+        return self.root + resolve(path, self._read_link)
+
+    def _follow_folder(self, path: str) -> str:
+        folder, name = os.path.split(path.rstrip("/"))
+        return os.path.join(self._follow(folder or "/"), name)
+
+    def _read_link(self, path: str) -> str:
+        return os.readlink(self.root + path)
