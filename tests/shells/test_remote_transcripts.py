@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import filecmp
 import json
 import os
 import shutil
@@ -30,7 +31,7 @@ from turngate.core.reports import Exited
 from turngate.core.verdict import Stop, Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import ConnectionLost, World
-from turngate.shells.remote_transcripts import CHUNK_BYTES, CopyFailed, RemoteTranscripts
+from turngate.shells.remote_transcripts import CHUNK_BYTES, QUICK_BYTES, CopyFailed, RemoteTranscripts
 from turngate.shells.ssh import SshShell
 
 T = TypeVar("T")
@@ -187,6 +188,34 @@ def test_no_clock_decides_what_is_sent(seconds: int, server: SshServer, transcri
     assert with_copies(scenario) == ("one\ntwo\nthree\n", True)
 
 
+CONTENTS = [
+    b"",
+    b"\n",
+    b"\n\n",
+    b"no newline",
+    b"'$HOME' \\n `id` %s\r\n",
+    b"\xff\xfe",
+    b"\0",
+    b"-n",
+    bytes(range(256)) * 40,
+]
+
+
+@pytest.mark.parametrize("content", CONTENTS, ids=range(len(CONTENTS)))
+def test_a_copy_has_the_same_bytes(content: bytes, server: SshServer, transcript: Path) -> None:
+    transcript.write_bytes(content)
+
+    async def scenario(copies: RemoteTranscripts) -> tuple[bool, bool]:
+        copy = await copies.copy(str(transcript))
+        whole = filecmp.cmp(copy, transcript, shallow=False)
+        with transcript.open("ab") as file:
+            file.write(content)
+        await copies.copy(str(transcript))
+        return whole, filecmp.cmp(copy, transcript, shallow=False)
+
+    assert with_copies(scenario) == (True, True)
+
+
 @pytest.mark.parametrize("name", ["a b.jsonl", "it's\n$HOME.jsonl", "-rf", "é.jsonl", "x" * 255])
 def test_a_transcript_may_have_any_name(name: str, server: SshServer, tmp_path: Path) -> None:
     path = tmp_path / name
@@ -228,13 +257,13 @@ def test_what_is_not_a_file_is_named_as_the_reason(server: SshServer, tmp_path: 
 
 @pytest.mark.req("X-32")
 def test_hooks_of_one_stop_share_one_transfer(own_server: SshServer, transcript: Path) -> None:
-    """Each command there is counted by the login shell; making the folder is not a command."""
+    """Each command there is counted by the login shell. What is short needs no command."""
     with_counter(own_server)
 
     async def scenario(copies: RemoteTranscripts) -> tuple[int, int]:
         await copies.copy(str(transcript))
         before = counted(own_server)
-        append(transcript, "three\n")
+        append(transcript, "three\n" * QUICK_BYTES)
         paths = await asyncio.gather(*(copies.copy(str(transcript)) for _ in range(10)))
         return len(set(paths)), counted(own_server) - before
 
@@ -576,23 +605,24 @@ def test_a_temporary_folder_without_write_access_fails_the_hook(
 
 @needs_sshd
 @pytest.mark.req("X-32")
-def test_a_server_with_one_channel_has_copies_too(tmp_path: Path, home: Path, transcript: Path) -> None:
+def test_a_server_with_one_channel_has_copies_too(
+    tmp_path: Path, home: Path, transcript: Path, project: Path
+) -> None:
     """It has no guardian, so the folder outlives a lost connection; it is used again, and removed at the end."""
+    command = 'cat "$MUX_TRANSCRIPT_PATH"; echo "$MUX_TRANSCRIPT_PATH"'
 
-    async def scenario(copies: RemoteTranscripts) -> tuple[str, bool]:
-        first = Path(await copies.copy(str(transcript)))
+    async def scenario(copies: RemoteTranscripts) -> tuple[list[str], list[str], bool]:
+        first = stdout(await ask(copies, project, command, transcript_path=str(transcript))).splitlines()
         server.cut_connections()
         append(transcript, "three\n")
-        with contextlib.suppress(
-            ConnectionLost
-        ):  # whether the loss is noticed before the command starts or not
+        with contextlib.suppress(ConnectionLost):  # it may be noticed only when the first command is sent
             await copies.copy(str(transcript))
-        second = Path(await copies.copy(str(transcript)))
-        return read(second), first.parent.parent == second.parent.parent
+        second = stdout(await ask(copies, project, command, transcript_path=str(transcript))).splitlines()
+        return first[:-1], second[:-1], first[-1] == second[-1]
 
     with ssh_server(tmp_path / "sshd", MaxSessions="1") as server:
         server.configure_client(home)
-        assert with_copies(scenario) == ("one\ntwo\nthree\n", True)
+        assert with_copies(scenario) == (["one", "two"], ["one", "two", "three"], True)
         assert left(server) == []
 
 

@@ -113,8 +113,8 @@ make_folder() { case $TMPDIR in /*) d=$TMPDIR ;; *) d=/tmp ;; esac; d=$d/turngat
 e=$(umask 077; mkdir "$d" 2>&1) && e=$d; };"""
 
 # It prints its environment, then reads `+ PID MARKER` (a run starts, with PID 0 before it is known), `- PID MARKER`
-# (it has ended), `! PID MARKER` (end it) and `/ 0 NAME` (make a folder). At the end of its stdin the connection is gone:
-# it ends what still runs, and removes the folder.
+# (it has ended), `! PID MARKER` (end it), `/ 0 NAME` (make a folder), and `= 0 MARKER` with a short script on the next
+# line. At the end of its stdin the connection is gone: it ends what still runs, and removes the folder.
 _GUARDIAN = """\
 trap '' HUP INT PIPE TERM; exec 2>/dev/null;
 printf '%s\\n' {token};
@@ -126,6 +126,7 @@ while read -r what pid marker; do start_of "$pid"; case $what in
 -) remove "$marker" ;;
 !) remove "$marker"; {{ end_run "$pid" "$t" "$marker"; echo "{token} $marker"; }} </dev/null & ;;
 /) make_folder "$marker" && folder=$d; printf '%s %s %s\\n' {token} "$marker" "$e" ;;
+=) IFS= read -r line; o=$(eval "$line" </dev/null 2>&1); printf '%s %s %s %s\\n' {token} "$marker" $? "$o" ;;
 esac; done;
 for run in $runs; do pid=${{run%%:*}}; t=${{run#*:}};
 end_run "$pid" "${{t%:*}}" "${{run##*:}}" </dev/null >/dev/null & done; wait;

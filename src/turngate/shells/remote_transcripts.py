@@ -15,6 +15,7 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Sequence
 from dataclasses import replace
 
 from turngate.aio.cancellation import finish_despite_cancel
@@ -22,26 +23,27 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.frozen import frozen
 from turngate.core.hooks import CommandHook
 from turngate.core.posix_checksum import Checksum
-from turngate.core.reports import Exited
+from turngate.core.remote_command import as_line, quote
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.ssh import SshShell
 
 CHUNK_BYTES = 8 * 1024 * 1024  # sent by one command, and held in memory
-READ_BYTES = 1024 * 1024
+QUICK_BYTES = 8 * 1024  # sent to the guardian: many shells read a line byte by byte
+READ_BYTES = 1024 * 1024  # read at once; more is read in a thread
 MAX_ATTEMPTS = 3  # while the folder is removed, or the transcript is replaced
 
-# `FILE CHECKSUM NAME`: append stdin to FILE if it has this checksum; `new`: to an empty file; nothing: in any case. The
-# complete file is moved to NAME. What cannot be written is removed.
-_APPEND = """\
-umask 077; f=$1 n=$3
-case $2 in
-new) rm -f "$f"; : >"$f" || exit 1 ;;
-?*) [ -f "$f" ] || exit 9; set -- $2 $(cksum <"$f"); [ "$1 $2" = "$3 $4" ] || exit 9 ;;
-esac
-cat >>"$f" || { rm -f "$f"; exit 1; }
-[ -z "$n" ] || { mkdir "${n%/*}" 2>/dev/null; mv -f "$f" "$n"; } || { rm -f "$f"; exit 1; }"""
+# `FILE CHECKSUM NAME`: append what `data` prints to FILE if it has this checksum; `new`: to an empty file; nothing: in any
+# case. The complete file is moved to NAME. What cannot be written is removed. One line, for the guardian.
+_APPEND = (
+    "umask 077; f=$1 n=$3; case $2 in "
+    'new) rm -f "$f"; : >"$f" || exit 1 ;; '
+    '?*) [ -f "$f" ] || exit 9; set -- $2 $(cksum <"$f"); [ "$1 $2" = "$3 $4" ] || exit 9 ;; '
+    'esac; data >>"$f" || { rm -f "$f"; exit 1; }; '
+    '[ -z "$n" ] || { mkdir "${n%/*}" 2>/dev/null; mv -f "$f" "$n"; } || { rm -f "$f"; exit 1; }'
+)
 _CHANGED = 9
+_NO_FOLDER = 8
 _REMOVE = 'rm -rf -- "$@"'
 
 
@@ -93,7 +95,7 @@ class RemoteTranscripts:
         names = [copy.subfolder for copy in copies.values() if copy.folder == self.shell.folder]
         if names and self.shell.folder:
             with contextlib.suppress(NotStarted, ConnectionLost):  # the guardian removes them
-                await self._run(_REMOVE, *names, cwd=self.shell.folder)
+                await self._run(_REMOVE, names, self.shell.folder)
 
     async def _copy_after(self, earlier: "_Transfer | None", path: str) -> str:
         if earlier is not None:
@@ -128,12 +130,11 @@ class RemoteTranscripts:
 
     async def _update(self, copy: "_Copy", path: str) -> "_Copy":
         """Make the copy equal to the transcript, and return it with its checksum."""
-        transcript = await run_in_thread(_Transcript.find, path)
+        transcript = _Transcript.find(path)
         if transcript is None:
             await self._send_command(_REMOVE, copy.file, copy=copy)
             return copy.with_unknown_content()
-        is_known: bool = await run_in_thread(transcript.begins_with, copy.checksum)
-        if is_known:
+        if await transcript.begins_with(copy.checksum):
             with contextlib.suppress(_CopyChanged):
                 return await self._append(copy, transcript)
         return await self._append(copy.with_unknown_content(), transcript)
@@ -143,7 +144,7 @@ class RemoteTranscripts:
         checksum, expected = copy.checksum or Checksum(), str(copy.checksum or "new")
         file, name = (copy.file, "") if copy.checksum else (f"{copy.subfolder}.new", copy.file)
         while True:
-            data = await run_in_thread(transcript.read, checksum.size, CHUNK_BYTES)
+            data = await transcript.read(checksum.size, CHUNK_BYTES)
             checksum = checksum.after(data)
             is_last = not data or checksum.size >= transcript.size
             await self._send_command(_APPEND, file, expected, name if is_last else "", copy=copy, stdin=data)
@@ -153,30 +154,50 @@ class RemoteTranscripts:
 
     async def _send_command(self, script: str, *args: str, copy: "_Copy", stdin: bytes = b"") -> None:
         try:
-            ended = await self._run(script, *args, cwd=copy.folder, stdin=stdin)
-        except NotStarted as error:
-            if error.filename == copy.folder:
-                raise _FolderGone from None
-            raise
+            is_short = copy.checksum is None or copy.checksum.size <= READ_BYTES  # it is read there
+            code, message = await self._run(script, args, copy.folder, stdin, is_short=is_short)
         except ConnectionLost:
             host = self.shell.host
             raise ConnectionLost(
                 f"the connection to {host} was lost while the transcript was copied"
             ) from None
-        if ended.code == _CHANGED:
+        if code == _NO_FOLDER:
+            raise _FolderGone
+        if code == _CHANGED:
             raise _CopyChanged
-        if ended.code:
-            raise CopyFailed(self.shell.host, describe_failure(ended))
+        if code:
+            message = keep_ends(one_line(message), 200, 100, " … ")
+            raise CopyFailed(self.shell.host, message or f"exit code {code}")
 
-    async def _run(self, script: str, *args: str, cwd: str, stdin: bytes = b"") -> Exited:
-        hook = CommandHook("/bin/sh", args=("-c", script, "turngate-copy", *args))
+    async def _run(
+        self, script: str, args: Sequence[str], folder: str, stdin: bytes = b"", *, is_short: bool = True
+    ) -> tuple[int, str]:
+        """Run a script in a folder there. Return its exit code, and what it says."""
+        if is_short and len(stdin) <= QUICK_BYTES and b"\0" not in stdin:
+            ended = await self.shell.evaluate(_for_guardian(script, args, folder, stdin))
+            if ended is not None:
+                return ended
+        hook = CommandHook("/bin/sh", args=("-c", f"data() {{ cat; }}; {script}", "turngate-copy", *args))
         env = await self.shell.environment()
-        return await self.shell.run(hook, cwd=cwd, env=env, stdin=stdin, live=HookRunContext())
+        try:
+            exited = await self.shell.run(hook, cwd=folder, env=env, stdin=stdin, live=HookRunContext())
+        except NotStarted as error:
+            if error.filename == folder:
+                return _NO_FOLDER, ""
+            raise
+        return exited.code, exited.stderr
 
 
-def describe_failure(ended: Exited) -> str:
-    """Return why a command failed there, on one line."""
-    return keep_ends(one_line(ended.stderr), 200, 100, " … ") or f"exit code {ended.code}"
+def _for_guardian(script: str, args: Sequence[str], folder: str, stdin: bytes) -> str:
+    """Return one line that does the same as a command with this stdin."""
+    data, words = quote(stdin.decode("utf-8", "surrogateescape")), " ".join(map(quote, args))
+    steps = (
+        f"cd -- {quote(folder)} 2>/dev/null || exit {_NO_FOLDER}",
+        f"data() {{ printf %s {data}; }}",
+        f"set -- {words}",
+        script,
+    )
+    return as_line("; ".join(steps))
 
 
 class _FolderGone(Exception):
@@ -257,16 +278,26 @@ class _Transcript:
             raise OSError(errno.EINVAL, "not a regular file", path)
         return cls(path, info.st_ino, info.st_size)
 
-    def begins_with(self, sent: Checksum | None) -> bool:
+    async def begins_with(self, sent: Checksum | None) -> bool:
         if sent is None:
             return False
+        if sent.size <= READ_BYTES:
+            return self._begins_with(sent)
+        return await run_in_thread(self._begins_with, sent)
+
+    async def read(self, offset: int, limit: int) -> bytes:
+        """Return at most `limit` bytes. Raises _Replaced if the path is that of another file by now."""
+        if self.size - offset <= READ_BYTES:
+            return self._read(offset, limit)
+        return await run_in_thread(self._read, offset, limit)
+
+    def _begins_with(self, sent: Checksum) -> bool:
         checksum = Checksum()
-        while data := self.read(checksum.size, min(READ_BYTES, sent.size - checksum.size)):
+        while data := self._read(checksum.size, min(READ_BYTES, sent.size - checksum.size)):
             checksum = checksum.after(data)
         return checksum == sent
 
-    def read(self, offset: int, limit: int) -> bytes:
-        """Return at most `limit` bytes. Raises _Replaced if the path is that of another file by now."""
+    def _read(self, offset: int, limit: int) -> bytes:
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -34,7 +34,7 @@ from turngate.shells.process import KILL_GRACE_S, OUTPUT_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
 from turngate.shells.remote_process import RemoteProcess
 from turngate.shells.ssh_connection import CannotConnect, connect
-from turngate.shells.ssh_guardian import Guardian
+from turngate.shells.ssh_guardian import Guardian, Link
 
 CONNECT_TIMEOUT_S = 10.0
 MAX_COMMANDS = 8  # at once on one connection; OpenSSH allows ten channels, one is the guardian's
@@ -57,10 +57,11 @@ class SshShell:
         """`host` may be a name of `~/.ssh/config`. `connect_timeout` limits all attempts to connect for one command."""
         self.host = host
         self._user, self._port, self._connect_timeout = user, port, connect_timeout
-        self._link: _Link | None = None
-        self._connecting: asyncio.Task[_Link] | None = None
+        self._link: Link | None = None
+        self._connecting: asyncio.Task[Link] | None = None
         self._was_connected = False
         self._is_guarded = True  # the server has a channel for a guardian
+        self._has_two_channels = False  # for the guardian and a command
         self._making_folder = asyncio.Lock()
         self._unguarded_folder = ""  # of a server without one; it outlives a connection
         self._channels = ChannelLimit(MAX_COMMANDS)
@@ -94,23 +95,41 @@ class SshShell:
         async with self._making_folder:
             link = await self._connected()
             if self.folder in ("", instead_of):
-                await self._make_folder(link, secrets.token_hex(16))
+                if link.live_guardian and not self._has_two_channels:
+                    await self._run_script(link, ":")  # now the guardian gives up its channel, if it has to
+                await self._make_folder(await self._connected(), secrets.token_hex(16))
             return self.folder
 
-    async def _make_folder(self, link: "_Link", name: str) -> None:
-        printed = await link.guardian.make_folder(name) if link.guardian else None
-        if link.guardian is None:  # or there is none any more
-            printed = (await self._run_script(link, folder_script(name))).stdout.rstrip("\n")
+    async def evaluate(self, script: str) -> tuple[int, str] | None:
+        """Let the guardian run a short script of one line, which takes one round trip instead of three.
+
+        Return its exit code and the first line of its output, or None without a guardian. Raises NotStarted or
+        ConnectionLost. It is not ended when the caller is cancelled.
+        """
+        guardian = (await self._connected()).live_guardian
+        if guardian is None:
+            return None
+        ended = await guardian.evaluate(script)
+        if ended is None:
+            raise ConnectionLost(f"the connection to {self.host} was lost while it ran")
+        return ended
+
+    async def _make_folder(self, link: Link, name: str) -> None:
+        guardian = link.live_guardian
+        if guardian is None:
+            printed: str | None = (await self._run_script(link, folder_script(name))).stdout.rstrip("\n")
+        else:
+            printed = await guardian.make_folder(name)
         if printed is None:
             raise ConnectionLost(f"the connection to {self.host} was lost while a folder was made")
         if not (printed.startswith("/") and printed.endswith(name)):
             raise OSError(errno.EACCES, one_line(printed))
-        if link.guardian is None:
+        if guardian is None:
             self._unguarded_folder = printed
         else:
             link.folder = printed
 
-    async def _run_script(self, link: "_Link", script: str) -> Exited:
+    async def _run_script(self, link: Link, script: str) -> Exited:
         live = HookRunContext()
         return await self.run(CommandHook(script), cwd="/", env=link.environment, stdin=b"", live=live)
 
@@ -119,8 +138,8 @@ class SshShell:
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.wait({self._connecting})
-        if self._unguarded_folder:
-            await self._remove_unguarded_folder()
+        if self.folder and not (self._link and self._link.live_guardian):
+            await self._remove_folder(self.folder)
         link, self._link = self._link, None
         if link is not None and link.guardian and link.folder:
             await link.guardian.close()  # it removes the folder
@@ -128,8 +147,8 @@ class SshShell:
             link.connection.close()
             await link.connection.wait_closed()
 
-    async def _remove_unguarded_folder(self) -> None:
-        folder, self._unguarded_folder = self._unguarded_folder, ""
+    async def _remove_folder(self, folder: str) -> None:
+        self._unguarded_folder = ""
         with contextlib.suppress(NotStarted, ConnectionLost):
             await self._run_script(await self._connected(), as_line(f"rm -rf -- {quote(folder)}"))
 
@@ -143,12 +162,13 @@ class SshShell:
             self._channels.release()
             raise
         process.gone.add_done_callback(lambda _: self._channels.release())
+        self._has_two_channels = link.guardian is not None
         return await self._run(process, link, hook, cwd=cwd, env=env, stdin=stdin, live=live)
 
     async def _run(
         self,
         process: RemoteProcess,
-        link: "_Link",
+        link: Link,
         hook: CommandHook,
         *,
         cwd: str,
@@ -185,7 +205,7 @@ class SshShell:
             link.forget(marker)
             process.close()
 
-    async def _open_channel(self, live: HookRunContext) -> tuple[RemoteProcess, "_Link"]:
+    async def _open_channel(self, live: HookRunContext) -> tuple[RemoteProcess, Link]:
         """Open a channel for one command. Nothing has started yet, so it may be tried again on a new connection."""
         for delay in (*OPEN_DELAYS_S, None):
             link = await self._connected()
@@ -236,7 +256,7 @@ class SshShell:
             live.on_left_running(process.exited())
             await asyncio.shield(process.closed)
 
-    async def _end(self, link: "_Link", process: RemoteProcess, marker: str) -> None:
+    async def _end(self, link: Link, process: RemoteProcess, marker: str) -> None:
         """End all processes of a run. Reading goes on: one that prints while it cleans up would die otherwise."""
         await asyncio.wait({process.started}, timeout=KILL_GRACE_S)
         pid = process.started.result() if process.started.done() else ""
@@ -259,7 +279,7 @@ class SshShell:
                     ended.send(line, b"")
                     await asyncio.shield(ended.exit)
 
-    async def _make_room(self, link: "_Link") -> bool:
+    async def _make_room(self, link: Link) -> bool:
         """The server opened no channel: wait until another command ends. Without another one, end the guardian.
 
         Return False if there is neither: a command that was ended may still count.
@@ -287,7 +307,7 @@ class SshShell:
 
     # The connection
 
-    async def _connected(self) -> "_Link":
+    async def _connected(self) -> Link:
         """Return the connection, opened if it is not there; all commands wait for the same attempt."""
         if self._link is not None and self._link.is_open:
             return self._link
@@ -299,12 +319,12 @@ class SshShell:
         except CannotConnect as error:
             raise self._not_started(str(error)) from None
 
-    def _connect_ended(self, task: "asyncio.Task[_Link]") -> None:
+    def _connect_ended(self, task: "asyncio.Task[Link]") -> None:
         self._connecting = None
         if not task.cancelled():
             task.exception()  # a caller that was cancelled does not ask for it
 
-    async def _connect(self) -> "_Link":
+    async def _connect(self) -> Link:
         delays = iter(RETRY_DELAYS_S if self._was_connected else ())
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._connect_timeout
@@ -320,12 +340,12 @@ class SshShell:
                 self._was_connected = True
                 return self._link
 
-    async def _connect_once(self, limit: float) -> "_Link":
+    async def _connect_once(self, limit: float) -> Link:
         connection = await connect(self.host, self._user, self._port, limit)
         try:
             async with asyncio.timeout(limit):
                 guardian = await Guardian.start(connection)
-                link = _Link(connection, guardian, await guardian.environment())
+                link = Link(connection, guardian, await guardian.environment())
             if not self._is_guarded:
                 link.guardian = None
                 await guardian.close()
@@ -344,33 +364,6 @@ class SshShell:
 
     def _not_started(self, why: str) -> NotStarted:
         return NotStarted(errno.EHOSTUNREACH, why, f"ssh {self.host}")
-
-
-class _Link:
-    """An open connection."""
-
-    def __init__(
-        self,
-        connection: asyncssh.SSHClientConnection,
-        guardian: Guardian | None,
-        environment: Mapping[str, str],
-    ) -> None:
-        self.connection = connection
-        self.guardian = guardian
-        self.environment = environment
-        self.folder = ""  # for temporary files; the guardian removes it
-
-    def watch(self, pid: str, marker: str) -> None:
-        if self.guardian:
-            self.guardian.watch(pid, marker)
-
-    def forget(self, marker: str) -> None:
-        if self.guardian:
-            self.guardian.forget(marker)
-
-    @property
-    def is_open(self) -> bool:
-        return not self.connection.is_closed()
 
 
 def command_words(hook: CommandHook) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ and removes the folder for temporary files.
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Mapping
 
 import asyncssh
 
@@ -55,6 +56,13 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
     async def make_folder(self, name: str) -> str | None:
         """Return the path of a new private folder, or why there is none. None: the guardian did not answer."""
         return await self._ask(f"/ 0 {name}", name)
+
+    async def evaluate(self, script: str) -> tuple[int, str] | None:
+        """Run a short script of one line. Return its exit code and the first line of its output; None: no answer."""
+        marker = secrets.token_hex(8)
+        reply = await self._ask(f"= 0 {marker}\n{script}", marker)
+        code, _, output = (reply or "").partition(" ")
+        return (int(code), output) if code.isdigit() else None
 
     async def _ask(self, line: str, marker: str) -> str | None:
         reply = self._replies[marker] = asyncio.get_running_loop().create_future()
@@ -131,3 +139,34 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         pairs = (entry[:-1].decode("utf-8", "surrogateescape").partition("=") for entry in entries if entry)
         self._environment.set_result({name: value for name, _, value in pairs})
         del self._received[: end + 1 + 2 * len(line)]
+
+
+class Link:
+    """An open connection, and its guardian unless it gave its channel up."""
+
+    def __init__(
+        self,
+        connection: asyncssh.SSHClientConnection,
+        guardian: Guardian | None,
+        environment: Mapping[str, str],
+    ) -> None:
+        self.connection = connection
+        self.guardian = guardian
+        self.environment = environment
+        self.folder = ""  # for temporary files; the guardian removes it
+
+    def watch(self, pid: str, marker: str) -> None:
+        if self.guardian:
+            self.guardian.watch(pid, marker)
+
+    def forget(self, marker: str) -> None:
+        if self.guardian:
+            self.guardian.forget(marker)
+
+    @property
+    def live_guardian(self) -> Guardian | None:
+        return self.guardian if self.guardian and self.guardian.is_alive else None
+
+    @property
+    def is_open(self) -> bool:
+        return not self.connection.is_closed()
