@@ -66,8 +66,13 @@ def with_copies(scenario: Callable[[RemoteTranscripts], Awaitable[T]]) -> T:
 
 
 def left(server: SshServer) -> list[str]:
-    """Return what is in the temporary folder there."""
-    return sorted(str(path.relative_to(server.temporary)) for path in server.temporary.rglob("*"))
+    """Return what is in the temporary folder there, which may be removed meanwhile."""
+    found = [
+        os.path.join(path, name)
+        for path, folders, files in os.walk(server.temporary)
+        for name in (*folders, *files)
+    ]
+    return sorted(os.path.relpath(path, server.temporary) for path in found)
 
 
 # A copy
