@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.support.remote_files import remote_context, run_where, wait_for_slow_machine
 from tests.support.timeouts import HANG_TIMEOUT_S, TIMEOUT_SCALES
 from turngate.agent.tools import (
     TOOLS,
@@ -29,19 +30,27 @@ from turngate.shells import process
 
 
 @pytest.fixture
-def place(project: Path) -> ToolContext:
-    return ToolContext(str(project), dict(os.environ))
+def place(request: pytest.FixtureRequest, project: Path, monkeypatch: pytest.MonkeyPatch) -> ToolContext:
+    """The project, on this machine unless the test is for both."""
+    if getattr(request, "param", "local") == "local":
+        return ToolContext(str(project), dict(os.environ))
+    wait_for_slow_machine(monkeypatch)
+    return remote_context(request.getfixturevalue("ssh_machine"), project)
+
+
+on_both_machines = pytest.mark.parametrize("place", ["local", "ssh"], indirect=True)
 
 
 def use(place: ToolContext, name: str, **given: Any) -> str:
     """The tool's answer, or what it says when it fails."""
-    return asyncio.run(using(place, name, **given))
+    return run_where(place, using(place, name, **given))
 
 
 async def using(place: ToolContext, name: str, **given: Any) -> str:
     tool = TOOLS[name]
     try:
-        return (await tool.run(check_arguments(tool, given, place), place)).text
+        args = await place.with_files(check_arguments, tool, given, place)
+        return (await tool.run(args, place)).text
     except ToolFailed as failed:
         return f"FAILED: {failed}"
 
@@ -184,6 +193,7 @@ def test_a_path_in_the_project_becomes_absolute(path: str, full: str, place: Too
         ("~/x", "{home}/x"),
     ],
 )
+@on_both_machines
 def test_a_path_that_leads_out_of_the_project_is_rejected(
     name: str, path: str, full: str, place: ToolContext, tmp_path: Path, home: Path
 ) -> None:
@@ -191,7 +201,7 @@ def test_a_path_that_leads_out_of_the_project_is_rejected(
     links(Path(place.project), tmp_path)
     texts = {"content": "x"} if name == "Write" else {"old_string": "secret", "new_string": "x"}
     said = use(place, name, file_path=path, **({} if name == "Read" else texts))
-    where = full.format(outside=tmp_path, home=home)
+    where = full.format(outside=tmp_path, home=home if place.world is None else place.environ["HOME"])
     assert said == f"FAILED: {where} is not allowed: it is outside of the project {place.project}"
     assert (tmp_path / "secret").read_text() == "secret"
 
@@ -205,6 +215,7 @@ def links(project: Path, outside: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Glob", "Grep"])
 @pytest.mark.parametrize("path", ["..", "/", "folder-link"])
+@on_both_machines
 def test_a_search_that_leads_out_of_the_project_is_rejected(
     name: str, path: str, place: ToolContext, tmp_path: Path
 ) -> None:
@@ -231,6 +242,7 @@ async def awaited(work: Awaitable[object]) -> object:
 
 
 @pytest.mark.parametrize("links", [50, 1200])
+@on_both_machines
 def test_a_chain_of_more_links_than_the_system_follows_is_rejected(
     place: ToolContext, project: Path, links: int
 ) -> None:
@@ -426,6 +438,7 @@ async def cancelled(work: Awaitable[str], begun: Callable[[], bool]) -> None:
         (b"\x7fELF\0\0", {}, "FAILED: PATH is a binary file"),
     ],
 )
+@on_both_machines
 def test_read_gives_numbered_lines(
     text: str | bytes, given: dict[str, int], said: str, place: ToolContext, project: Path
 ) -> None:
@@ -433,6 +446,7 @@ def test_read_gives_numbered_lines(
     assert use(place, "Read", file_path="a", **given) == said.replace("PATH", str(path))
 
 
+@on_both_machines
 def test_read_returns_two_thousand_lines_by_default(place: ToolContext, project: Path) -> None:
     file(project / "a", "x\n" * 3000)
     said = use(place, "Read", file_path="a").split("\n")
@@ -440,12 +454,14 @@ def test_read_returns_two_thousand_lines_by_default(place: ToolContext, project:
     assert len(use(place, "Read", file_path="a", limit=5000).split("\n")) == 3000
 
 
+@on_both_machines
 def test_read_gives_no_more_than_a_model_can_take(place: ToolContext, project: Path) -> None:
     file(project / "a", ("x" * 1993 + "\n") * 100)  # 2,000 characters with the number
     said = use(place, "Read", file_path="a").split("\n")
     assert (len(said), said[-1]) == (51, "… [more lines follow: read on with offset 51]")
 
 
+@on_both_machines
 def test_read_does_not_take_a_huge_file_into_memory(place: ToolContext, project: Path) -> None:
     huge(project / "huge")
     said = use(place, "Read", file_path="huge", limit=1)
@@ -488,6 +504,7 @@ def huge(path: Path) -> None:
         ("x" * 300, "cannot be used: File name too long"),
     ],
 )
+@on_both_machines
 def test_read_says_why_it_cannot(path: str, why: str, place: ToolContext, project: Path) -> None:
     oddities(project)
     full = os.path.normpath(project / path)
@@ -503,6 +520,7 @@ def oddities(project: Path) -> None:
 # Write
 
 
+@on_both_machines
 def test_write_creates_a_file_and_the_folders_above_it(place: ToolContext, project: Path) -> None:
     path = project / "new" / "deep" / "a.txt"
     assert use(place, "Write", file_path="new/deep/a.txt", content="häh\n\0") == f"Created {path}"
@@ -518,6 +536,7 @@ def test_a_new_file_has_the_mode_that_the_user_wants_for_new_files(place: ToolCo
     assert (project / "a").stat().st_mode & 0o7777 == 0o640
 
 
+@on_both_machines
 def test_write_replaces_a_file_that_was_read_and_keeps_its_mode(place: ToolContext, project: Path) -> None:
     path = file(project / "run.sh", "old")
     path.chmod(0o751)
@@ -528,6 +547,7 @@ def test_write_replaces_a_file_that_was_read_and_keeps_its_mode(place: ToolConte
     assert (path.read_text(), os.listdir(project)) == ("newer", ["run.sh"])
 
 
+@on_both_machines
 def test_write_through_a_link_changes_the_file_and_keeps_the_link(place: ToolContext, project: Path) -> None:
     path = read_file(place, project / "a", "old")
     (project / "link").symlink_to("a")
@@ -536,6 +556,7 @@ def test_write_through_a_link_changes_the_file_and_keeps_the_link(place: ToolCon
 
 
 @pytest.mark.parametrize("name", ["Write", "Edit"])
+@on_both_machines
 def test_a_file_that_the_agent_does_not_know_as_it_is_stays_so(
     name: str, place: ToolContext, project: Path
 ) -> None:
@@ -563,6 +584,7 @@ def test_a_file_that_the_agent_does_not_know_as_it_is_stays_so(
         ("x" * 300, "cannot be used: File name too long"),
     ],
 )
+@on_both_machines
 def test_write_says_why_it_cannot(path: str, why: str, place: ToolContext, project: Path) -> None:
     oddities(project)
     full = os.path.normpath(project / path)
@@ -570,6 +592,7 @@ def test_write_says_why_it_cannot(path: str, why: str, place: ToolContext, proje
     assert sorted(os.listdir(project)) == ["folder", "loop", "pipe"]
 
 
+@on_both_machines
 def test_what_is_protected_stays_as_it_is(place: ToolContext, project: Path) -> None:
     path = read_file(place, project / "folder" / "a", "old")
     path.chmod(0o444)
@@ -644,6 +667,7 @@ def test_an_interrupted_write_is_whole_when_the_interrupt_is_through(
         ),
     ],
 )
+@on_both_machines
 def test_edit_replaces_a_text_that_is_there(
     text: str | bytes,
     old: str,
@@ -660,6 +684,7 @@ def test_edit_replaces_a_text_that_is_there(
     assert path.read_bytes() == (after if isinstance(after, bytes) else after.encode())
 
 
+@on_both_machines
 def test_one_edit_may_follow_another_without_reading_again(place: ToolContext, project: Path) -> None:
     path = read_file(place, project / "a", "one two")
     path.chmod(0o700)
@@ -668,12 +693,12 @@ def test_one_edit_may_follow_another_without_reading_again(place: ToolContext, p
     assert (path.read_text(), path.stat().st_mode & 0o7777) == ("1 2", 0o700)
 
 
+@on_both_machines
 def test_edit_says_why_it_cannot(place: ToolContext, project: Path) -> None:
     oddities(project)
-    file(project / "binary", b"a\0")
-    file(project / "large", "a" * 10_000_001)
-    use(place, "Read", file_path="large")
-    place.read_files[str(project / "binary")] = (project / "binary").stat().st_mtime
+    read_file(place, project / "large", "a" * 10_000_001)
+    read_file(place, project / "binary", "ab")
+    file(project / "binary", b"a\0")  # of the same size and time
     said = {
         path: use(place, "Edit", file_path=path, old_string="a", new_string="b")
         for path in ("gone", "folder", "pipe", "binary", "large")
@@ -709,6 +734,7 @@ def test_edit_says_why_it_cannot(place: ToolContext, project: Path) -> None:
         ("*.PY", []),
     ],
 )
+@on_both_machines
 def test_glob_finds_files_the_newest_first(
     pattern: str, found: list[str], place: ToolContext, project: Path
 ) -> None:
@@ -732,6 +758,7 @@ def tree(project: Path) -> None:
         file(project / name, f"the needle in {name}\n", age=age)
 
 
+@on_both_machines
 def test_glob_looks_in_a_folder(place: ToolContext, project: Path) -> None:
     tree(project)
     assert use(place, "Glob", pattern="*.py", path="src") == f"{project}/src/b.py"
@@ -740,12 +767,14 @@ def test_glob_looks_in_a_folder(place: ToolContext, project: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["../*", "src/../../*", "/etc/*"])
+@on_both_machines
 def test_a_pattern_does_not_lead_out_of_its_folder(pattern: str, place: ToolContext, project: Path) -> None:
     assert use(place, "Glob", pattern=pattern) == (
         f"FAILED: `pattern` must stay below {project}: give another folder as `path`"
     )
 
 
+@on_both_machines
 def test_glob_and_grep_follow_no_link_out_of_the_project(
     place: ToolContext, project: Path, tmp_path: Path
 ) -> None:
@@ -756,6 +785,7 @@ def test_glob_and_grep_follow_no_link_out_of_the_project(
     assert use(place, "Grep", pattern="needle", output_mode="content") == "No matches found"
 
 
+@on_both_machines
 def test_glob_and_grep_search_two_hundred_levels_and_say_what_is_left_out(
     place: ToolContext, project: Path
 ) -> None:
@@ -771,6 +801,7 @@ def test_glob_and_grep_search_two_hundred_levels_and_say_what_is_left_out(
     assert use(place, "Grep", pattern="needle") == f"{found}\n{left_out}"
 
 
+@on_both_machines
 def test_glob_gives_the_hundred_newest(place: ToolContext, project: Path) -> None:
     for number in range(120):
         file(project / f"{number}.txt", age=number)
@@ -778,6 +809,7 @@ def test_glob_gives_the_hundred_newest(place: ToolContext, project: Path) -> Non
     assert said == [*(f"{project}/{n}.txt" for n in range(100)), "… [the 100 newest of 120 files]"]
 
 
+@on_both_machines
 def test_a_name_that_is_no_text_is_shown_as_well_as_can_be(place: ToolContext, project: Path) -> None:
     Path(os.fsdecode(os.fsencode(project) + b"/caf\xe9.txt")).write_text("needle")
     assert use(place, "Glob", pattern="*.txt") == f"{project}/caf?.txt"
@@ -809,6 +841,7 @@ def test_a_name_that_is_no_text_is_shown_as_well_as_can_be(place: ToolContext, p
         ({"pattern": "haystack"}, []),
     ],
 )
+@on_both_machines
 def test_grep_finds_lines(given: dict[str, Any], found: list[str], place: ToolContext, project: Path) -> None:
     file(project / "a.txt", "a needle\r\nhay\r\nneedles")
     file(project / "b.py", "needle = 1\n")
@@ -821,6 +854,7 @@ def test_grep_finds_lines(given: dict[str, Any], found: list[str], place: ToolCo
     assert said == ("\n".join(f"{project}/{line}" for line in found) or "No matches found")
 
 
+@on_both_machines
 def test_grep_gives_as_many_lines_as_asked_for(place: ToolContext, project: Path) -> None:
     file(project / "a", "x\n" * 300)
 
@@ -833,6 +867,7 @@ def test_grep_gives_as_many_lines_as_asked_for(place: ToolContext, project: Path
     assert len(lines(head_limit=0)) == len(lines(head_limit=10**30)) == 300
 
 
+@on_both_machines
 def test_grep_cuts_long_lines_and_long_answers(place: ToolContext, project: Path) -> None:
     file(project / "a", ("x" * 600 + "\n") * 100)
     line = "x" * 500 + " … [line truncated]"
@@ -854,6 +889,7 @@ def test_grep_cuts_long_lines_and_long_answers(place: ToolContext, project: Path
         ({"pattern": "x", "path": "gone"}, "{project}/gone does not exist"),
     ],
 )
+@on_both_machines
 def test_grep_says_why_it_cannot(given: dict[str, Any], why: str, place: ToolContext, project: Path) -> None:
     assert use(place, "Grep", **given) == "FAILED: " + why.replace("{project}", str(project))
 

@@ -15,6 +15,7 @@ import pytest
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.system_prompt import INSTRUCTIONS, system_prompt
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_process
+from turngate.agent.tools.file_access import LocalFile
 from turngate.filesystem.descent import PathChanged, open_folder, open_parent, open_regular
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and renameat2")
@@ -81,12 +82,13 @@ def fails() -> Iterator[None]:
 def test_read_write_and_edit_never_use_a_link_that_appeared_after_the_check(
     project: Path, outside: Path
 ) -> None:
-    path, seen = f"{project}/link/a", (outside / "a").stat().st_mtime
+    path, context = f"{project}/link/a", ToolContext(str(project), {})
+    context.read_files[path] = (outside / "a").stat().st_mtime
     uses: tuple[Callable[[], object], ...] = (
-        lambda: files._read(path, 1, 10),
-        lambda: files._write(path, b"x", seen),
-        lambda: files._write(f"{project}/link/new", b"x", None),
-        lambda: files._edit(path, "secret", "x", False, seen),
+        lambda: files._read(path, context, 1, 10),
+        lambda: files._write(path, context, b"x"),
+        lambda: files._write(f"{project}/link/new", context, b"x"),
+        lambda: files._edit(path, context, "secret", "x", False),
     )
     for run in uses:
         with pytest.raises(PathChanged):
@@ -98,10 +100,11 @@ def test_write_and_edit_never_replace_a_link_that_appeared_after_the_check(
     project: Path, outside: Path
 ) -> None:
     (project / "file").symlink_to(outside / "a")
-    seen = (outside / "a").stat().st_mtime
+    path, context = f"{project}/file", ToolContext(str(project), {})
+    context.read_files[path] = (outside / "a").stat().st_mtime
     uses: tuple[Callable[[], object], ...] = (
-        lambda: files._write(f"{project}/file", b"x", seen),
-        lambda: files._edit(f"{project}/file", "secret", "x", False, seen),
+        lambda: files._write(path, context, b"x"),
+        lambda: files._edit(path, context, "secret", "x", False),
     )
     for run in uses:
         with pytest.raises(PathChanged):
@@ -199,7 +202,7 @@ def test_a_folder_that_is_removed_while_it_is_open_takes_no_file(project: Path) 
     with open_parent(f"{project}/gone/a") as (folder, name):
         (project / "gone").rmdir()
         with pytest.raises(FileNotFoundError):
-            files._replace(name, folder, b"x", None)
+            LocalFile(folder, name).replace(b"x")
 
 
 def test_folders_are_opened_relative_to_a_folder(project: Path) -> None:

@@ -159,7 +159,7 @@ def test_any_name_is_only_a_name(files: RemoteFiles, place: Path, name: str) -> 
         compare(files, made)
     assert files.replace(f"{path}/new {name}", name.encode("utf-8", "surrogateescape"))
     assert Path(f"{path}/new {name}").read_bytes() == name.encode("utf-8", "surrogateescape")
-    assert sorted(file.path for file in files.tree(path, (".git",))) == sorted(
+    assert sorted(file.path for file in files.tree(path, (".git",), (), 9)[0]) == sorted(
         f"{path}/{found}" for found in os.listdir(path)
     )
     assert not os.path.exists("/hacked")
@@ -385,24 +385,44 @@ def test_a_folder_without_write_access_keeps_its_files(files: RemoteFiles, place
 
 def test_a_tree_has_all_files_but_those_below_skipped_folders(files: RemoteFiles, place: Path) -> None:
     (place / "folder" / ".git" / "objects").mkdir(parents=True)
+    (place / "folder" / ".git" / "config").touch()
     (place / "folder" / "inner" / "deep").write_text("deep")
-    found = {file.path.removeprefix(f"{place}/"): file for file in files.tree(str(place), (".git", "other"))}
-    everything = {*os.listdir(place), "folder/inner", "folder/inner/deep"}
-    assert found.keys() == everything
-    sizes = {name: file.stat.st_size for name, file in found.items() if file.stat and file.kind != "d"}
-    assert sizes == {
-        name: os.stat(place / name).st_size
-        for name in everything
-        if os.path.exists(place / name) and not (os.path.isdir(place / name) and name != "to folder")
-    }
+    skipped = (".git", "other")
+    tree, is_deeper = files.tree(str(place), skipped, (), 2)
+    found = {file.path.removeprefix(f"{place}/"): file for file in tree}
+    expected = {*os.listdir(place), "folder/inner/deep"} - {"folder", "sticky"}
+    assert (set(found), is_deeper) == (expected, False)
     times = {name: file.stat.st_mtime_ns for name, file in found.items() if file.stat}
-    assert times == {name: os.stat(place / name).st_mtime_ns for name in times}
-    assert {name for name, file in found.items() if file.kind == "l"} == {
-        name for name in everything if os.path.islink(place / name)
+    assert times == {
+        name: os.stat(place / name).st_mtime_ns for name in expected if os.path.exists(place / name)
     }
-    for folder, error in ((place / "missing", FileNotFoundError), (place / "to folder", PathChanged)):
+    kinds = {name: file.kind for name, file in found.items() if file.kind != "f"}
+    links = {name: "l" for name in expected if os.path.islink(place / name)}
+    assert kinds == {**links, "pipe": "o", "socket": "o"}
+    named, is_deeper = files.tree(str(place), skipped, ("*ee*", "file"), 1)
+    assert ([file.path for file in named], is_deeper) == (
+        [path for path in (file.path for file in tree) if path.endswith(("/file", "/deep"))],
+        True,
+    )
+
+
+def test_a_tree_begins_at_a_folder(files: RemoteFiles, place: Path) -> None:
+    for name, error in (
+        ("missing", FileNotFoundError),
+        ("to folder", PathChanged),
+        ("file", NotADirectoryError),
+        ("pipe", NotADirectoryError),
+    ):
         with pytest.raises(error):
-            files.tree(str(folder), (".git",))
+            files.tree(f"{place}/{name}", (".git",), (), 9)
+
+
+def test_files_with_a_text_are_found_there(files: RemoteFiles, place: Path) -> None:
+    (place / "folder" / ".git").mkdir()
+    for name in ("folder/.git/config", "folder/inner/-e", "binary"):
+        (place / name).write_bytes(b"\0-n text \xff")
+    found = files.search(str(place), (".git",), "-n text")
+    assert sorted(found) == [f"{place}/binary", f"{place}/folder/inner/-e"]
 
 
 def test_files_that_cannot_be_read_are_not_fetched(files: RemoteFiles, place: Path) -> None:
@@ -479,6 +499,17 @@ def test_a_path_is_resolved_there_with_one_command(files: RemoteFiles, place: Pa
         with pytest.raises(OSError, match="Invalid argument"):
             found.readlink("/".join(parts[:n]))
     assert files.calls == calls
+
+
+def test_a_path_with_many_folders_costs_few_commands(files: RemoteFiles, place: Path) -> None:
+    found = files.snapshot_of(f"{place}/{'n/' * 1500}file")
+    calls = files.calls
+    for name in ("n", "n/n", "n/" * 1500 + "file"):
+        with pytest.raises(FileNotFoundError):
+            found.readlink(f"{place}/{name}")
+    assert files.calls == calls
+    with pytest.raises(OSError, match="File name too long"):
+        files.snapshot_of(f"{place}/{'n/' * 3000}file")
 
 
 # A connection that is dead

@@ -2,16 +2,23 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
+from tests.support.machines import Machine
 from tests.support.servers.ssh import HOST
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.agent.tools import ToolContext
+from turngate.ports import World
 from turngate.shells import remote_files
 from turngate.shells.remote_files import RemoteFiles
 from turngate.shells.ssh import SshShell
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -53,7 +60,28 @@ async def _connect(environ: dict[str, str]) -> tuple[RemoteFiles, SshShell]:
     return RemoteFiles(shell, asyncio.get_running_loop(), home=login["HOME"], environ=login), shell
 
 
+def remote_context(machine: Machine, project: Path | str, **fields: Any) -> ToolContext:
+    """Return what the tools get for a project on the machine of the test server."""
+    environ, loop = machine.environ, machine.run(_running_loop())
+    files = RemoteFiles(machine.shell, loop, home=environ["HOME"], environ=environ)
+    world = World(machine.shell, str(project), environ=environ, files=files, machine=f"ssh://{HOST}")
+    context = ToolContext(str(project), dict(environ), world=world, **fields)
+    machine.run(context.prepare())
+    return context
+
+
+async def _running_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+def run_where(context: ToolContext, scenario: Coroutine[Any, Any, T]) -> T:
+    """Run a scenario in the event loop of the machine where the project of these tools is."""
+    if context.world is None or not isinstance(context.world.files, RemoteFiles):
+        return asyncio.run(scenario)
+    return context.world.files._loop.run_until_complete(scenario)
+
+
 def wait_for_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits are for connections that are dead; a test machine may only be slow."""
-    for name in ("EXISTENCE_TIMEOUT_S", "READ_TIMEOUT_S", "WRITE_TIMEOUT_S"):
+    for name in ("EXISTENCE_TIMEOUT_S", "READ_TIMEOUT_S", "SEARCH_TIMEOUT_S", "WRITE_TIMEOUT_S"):
         monkeypatch.setattr(remote_files, name, HANG_TIMEOUT_S)

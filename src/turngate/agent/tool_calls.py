@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -153,7 +153,7 @@ async def _attempt(context: LoopContext, use: ToolUse) -> tuple[ToolOutput, Turn
 
 async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple[dict[str, Any], str]:
     """Return the arguments to run with, and what PreToolUse hooks add. Raises ToolFailed if it may not run."""
-    args = check_arguments(tool, use.input, context.tool_context)
+    args = await _checked(context, tool, use.input)
     event = PreToolUse(**context.event_fields(), tool_name=use.name, tool_input=args, tool_use_id=use.id)
     verdict = await _fire(context, event)
     answer = permission_before_tool(verdict.runs)
@@ -165,12 +165,16 @@ async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple
         _report_denial(context, use, " in plan mode; start without --permission-mode plan")
         raise ToolFailed(f"{use.name} is not allowed in plan mode: read only, and describe the change")
     if answer.updated_input is not None:
-        args = check_arguments(tool, answer.updated_input, context.tool_context)
+        args = await _checked(context, tool, answer.updated_input)
     if answer.behavior in ("ask", "defer") or (
         answer.behavior != "allow" and context.permissions.is_needed_for(tool)
     ):
         args = await _permitted_args(context, tool, use, args, asked=answer)
     return args, answer.context
+
+
+async def _checked(context: LoopContext, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+    return await context.tool_context.with_files(check_arguments, tool, args, context.tool_context)
 
 
 def _defer(context: LoopContext, use: ToolUse, reason: str) -> None:
@@ -201,7 +205,7 @@ async def _permitted_args(
         raise ToolFailed(f"a hook blocked this: {verdict.prompt}")
     if answer.behavior == "allow" and not asked.user_only:
         changed = answer.updated_input
-        return args if changed is None else check_arguments(tool, changed, context.tool_context)
+        return args if changed is None else await _checked(context, tool, changed)
     if context.permissions.permit is None:
         why = _advice_without_user(use, asked)
         _report_denial(context, use, why)

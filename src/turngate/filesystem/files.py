@@ -10,7 +10,7 @@ from _collections_abc import Callable, Mapping  # `collections.abc` loads all of
 from contextvars import ContextVar
 
 
-class MachineUnreachable(OSError):
+class MachineUnreachable(ConnectionError):
     """The machine where the files are does not answer. The error says nothing about a file."""
 
 
@@ -43,8 +43,8 @@ class Files:
         """Return the same files with a copy of the usual places of settings, for one load of them."""
         raise NotImplementedError
 
-    def snapshot_of(self, *paths: str) -> "Files":
-        """Return the same files with what is known of some paths and all folders above them."""
+    def snapshot_of(self, path: str) -> "Files":
+        """Return the same files with what is known of a path and all folders above it."""
         raise NotImplementedError
 
 

@@ -62,27 +62,33 @@ version() {{ case $dialect in
 *) cksum <"$1" ;;
 esac; }}
 """
-BLOCK_BYTES = 65536
-# `READ PATH DIALECT FIRST COUNT`: blocks. The version is on stderr.
-READ = f"""{_C}{_VERSION}{_CHECK_REGULAR}
-dialect=$2 v=$(version "$1") && echo {_VERSION_PREFIX}$v >&2
-exec dd if="$1" bs={BLOCK_BYTES} skip="$3" count="$4" """
-
 # `enter FOLDER`: it has no links, unless one has been put there meanwhile.
 _ENTER = f"""\
-enter() {{ cd -P "$1" && here=$(pwd -P && printf x) && [ "$here" = "$1$(printf '\\nx')" ] || {{ echo '{_PREFIX}link' >&2; exit 1; }}; }}
+enter() {{ [ -d "$1" ] || {{ ls -dL -- "$1" >/dev/null && echo 'Not a directory' >&2; exit 1; }}
+cd -P "$1" 2>/dev/null || {{ echo 'Permission denied' >&2; exit 1; }}
+here=$(pwd -P && printf x) && [ "$here" = "$1$(printf '\\nx')" ] || fail link; }}
+fail() {{ echo "{_PREFIX}$1" >&2; exit 1; }}
 """
-# `INSPECT DIALECT PATH`: the line of `stat` for the file itself, its version, and whether it may be written.
-INSPECT = f"""{_C}{_DESCRIBE}{_VERSION}
-dialect=$1; describe '' "$2" || exit 1
-printf '\\0'; [ -h "$2" ] || [ ! -f "$2" ] || echo $(version "$2"); printf '\\0'; [ ! -w "$2" ] || echo w"""
+# `READ PATH DIALECT FIRST COUNT`: blocks. The version is on stderr.
+BLOCK_BYTES = 65536
+_READ = f"""\
+dialect=$2 v=$(version "$1") && echo {_VERSION_PREFIX}$v >&2
+exec dd if="$1" bs={BLOCK_BYTES} skip="$3" count="$4" """
+READ = f"{_C}{_VERSION}{_CHECK_REGULAR}{_READ}"
+# The same for a path without links: `READ_RESOLVED ./NAME DIALECT FIRST COUNT FOLDER`
+READ_RESOLVED = f"""{_C}{_VERSION}{_ENTER}
+enter "$5"; [ ! -h "$1" ] || fail link
+{_CHECK_REGULAR}{_READ}"""
+
+# `INSPECT DIALECT FOLDER ./NAME`: the line of `stat` for the file itself, its version, and whether it may be written.
+INSPECT = f"""{_C}{_DESCRIBE}{_VERSION}{_ENTER}
+enter "$2"; dialect=$1; describe '' "$3" || exit 1
+printf '\\0'; [ -h "$3" ] || [ ! -f "$3" ] || echo $(version "$3"); printf '\\0'; [ ! -w "$3" ] || echo w"""
 # `REPLACE DIALECT FOLDER NAME TEMPORARY SIZE CREATE VERSION OWNER MODE` replaces a file by stdin in one step, if it still has this
 # version; an empty one means that there is no such file. Prints the new version.
 REPLACE = f"""{_C}{_VERSION}{_ENTER}
-fail() {{ echo "{_PREFIX}$1" >&2; exit 1; }}
 [ -z "$6" ] || mkdir -p -- "$2" || exit 1
-[ -d "$2" ] || {{ ls -dL -- "$2" >/dev/null && echo 'Not a directory' >&2; exit 1; }}
-enter "$2"; dialect=$1 name=./$3 temporary=./$4
+enter "$2"; dialect=$1 name=$3 temporary=./$4
 [ ! -h "$name" ] || fail link
 [ ! -e "$name" ] || current=$(version "$name") || exit 1
 [ "$(echo $current)" = "$7" ] || fail changed
@@ -229,12 +235,21 @@ printf '%s\\0' "$@" ''; [ $# -eq 0 ] || describe L "$@"; printf '\\0'
 [ $# -eq 0 ] || cat -- "$@"; printf '%s\\0' "$token"
 exit 0"""
 
-# `TREE DESCRIBE_ALL DIALECT FOLDER -name A -o -name B`: all files below a folder without links, but not below folders of these names.
+# `TREE DESCRIBE_ALL DIALECT FOLDER DEPTH NAMES PRUNE…` describes what is below a folder and not a folder itself. PRUNE is the
+# beginning of the expression of `find`, NAMES another part of it with one word on each line. It prints `e` first if folders are
+# deeper than DEPTH.
 TREE = f"""{_C}{_ENTER}
-[ -d "$3" ] || {{ ls -dL -- "$3" >/dev/null && echo 'Not a directory' >&2; exit 1; }}
-enter "$3"
-describe=$1 dialect=$2 folder=$3; shift 3
-find . -type d ! -name . \\( "$@" \\) -prune -o -exec sh -c "$describe" sh "$dialect" '' "$folder" {{}} +
+describe=$1 dialect=$2 folder=$3 depth=$4 names=$5; shift 5; enter "$folder"
+find . "$@" -type d -print | awk -F/ -v "depth=$depth" 'NF > depth + 1 {{ printf "e"; exit }}'
+set -f; IFS='
+'
+find . "$@" ! -type d $names -exec sh -c "$describe" sh "$dialect" '' "$folder" {{}} +
+exit 0"""
+
+# `SEARCH TEXT FOLDER PRUNE…`: the names of the files that have a text, one on each line.
+SEARCH = f"""{_C}{_ENTER}
+enter "$2"; text=$1; shift 2
+find . "$@" -type f -exec grep -lF -e "$text" {{}} +
 exit 0"""
 
 # `SNAPSHOT DESCRIBE_ALL FETCH_ALL DIALECT TOKEN PATH…` describes all paths, and everything down to three levels below each path

@@ -96,8 +96,8 @@ class FilesSnapshot(Files):
     def snapshot(self, project: str) -> Files:
         return self.files.snapshot(project)
 
-    def snapshot_of(self, *paths: str) -> Files:
-        return self.files.snapshot_of(*paths)
+    def snapshot_of(self, path: str) -> Files:
+        return self.files.snapshot_of(path)
 
     def _known(self, path: str) -> Described | None:
         """Return what is known of a path, None if that is nothing. Raises FileNotFoundError."""
@@ -109,18 +109,25 @@ class FilesSnapshot(Files):
         return None
 
     def _is_missing(self, path: str) -> bool:
-        """Return whether there is certainly no such file."""
-        known = self._described.get(path)
-        parent, _, name = path.rpartition("/")
-        if known is None:
-            is_listed = parent in self._names and name not in ("", ".", "..")
-            return (is_listed and name not in self._names[parent]) or (
-                parent != "" and self._is_missing(parent)
-            )
-        if known.kind != "-":
+        """Return whether there is certainly no such file: it, or a folder above it, is missing."""
+        while path:
+            known = self._described.get(path)
+            parent, _, name = path.rpartition("/")
+            if known is None:
+                if self._is_not_listed(parent, name):
+                    return True
+            elif known.kind != "-":
+                return False
+            elif not parent or ((above := self._described.get(parent)) and _is_folder(above)):
+                return True
+            path = parent
+        return False
+
+    def _is_not_listed(self, folder: str, name: str) -> bool:
+        """The file system may ignore the case, and compose characters."""
+        if folder not in self._names or name in ("", ".", "..") or not name.isascii():
             return False
-        above = self._described.get(parent)
-        return parent == "" or self._is_missing(parent) or (above is not None and _is_folder(above))
+        return not any(each.lower() == name.lower() for each in self._names[folder])
 
 
 def _is_folder(file: Described) -> bool:

@@ -10,7 +10,8 @@ import errno
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from turngate.core.hooks import CommandHook
@@ -23,11 +24,13 @@ from turngate.shells.files_snapshot import FilesSnapshot, settings_paths, with_p
 
 EXISTENCE_TIMEOUT_S = 2.0
 READ_TIMEOUT_S = 10.0  # in which something must arrive
+SEARCH_TIMEOUT_S = 20.0
 WRITE_TIMEOUT_S = 10.0  # and one second more for each WRITE_BYTES_PER_S
 WRITE_BYTES_PER_S = 1_000_000
 PAUSE_S = 5.0  # after the machine did not answer, in which nothing is asked
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_LIST_BYTES = 16 * 1024 * 1024
+MAX_PATH_BYTES = 4096  # no system takes longer ones
 MAX_ARGUMENT_BYTES = 64 * 1024  # of a path, and of all names of one command; systems allow 128 KiB or more
 
 
@@ -96,15 +99,22 @@ class RemoteFiles(Files):
         return True
 
     def read(self, path: str, max_bytes: int) -> bytes:
-        return self.read_blocks(path, 0, -(-max_bytes // scripts.BLOCK_BYTES))[0][:max_bytes]
+        count = -(-max_bytes // scripts.BLOCK_BYTES)
+        return self._read(scripts.READ, path, path, 0, count)[0][:max_bytes]
 
-    # For tools
+    # For tools: a path has no links, unless one has been put there meanwhile, which raises PathChanged
 
     def read_blocks(self, path: str, first: int, count: int) -> tuple[bytes, str]:
         """Return some blocks of a regular file, and its version."""
+        folder, name = _split(path)
+        return self._read(scripts.READ_RESOLVED, path, name, first, count, folder)
+
+    def _read(
+        self, script: str, path: str, name: str, first: int, count: int, *folder: str
+    ) -> tuple[bytes, str]:
         answer = self._answer(
-            scripts.READ,
-            (path, self.dialect(), str(first), str(count)),
+            script,
+            (name, self.dialect(), str(first), str(count), *folder),
             path=path,
             max_bytes=count * scripts.BLOCK_BYTES,
             limit=_Limit(READ_TIMEOUT_S, while_silent=True),
@@ -113,8 +123,8 @@ class RemoteFiles(Files):
 
     def inspect(self, path: str) -> Inspected:
         dialect = self.dialect()
-        output = self._run(scripts.INSPECT, dialect, path, path=path).decode("utf-8", "surrogateescape")
-        line, version, writable = output.split("\0")
+        output = self._run(scripts.INSPECT, dialect, *_split(path), path=path)
+        line, version, writable = output.decode("utf-8", "surrogateescape").split("\0")
         return Inspected(self._parse(line, dialect, path), version.strip(), bool(writable))
 
     def replace(
@@ -122,16 +132,16 @@ class RemoteFiles(Files):
     ) -> str:
         """Replace a file in one step, or make it if `before` is None. Return its version.
 
-        `path` has no links. The mode stays, and the owner where the user may set it. Raises FileChanged if there is
+        The mode stays, and the owner where the user may set it. Raises FileChanged if there is
         another file now.
         """
-        folder, _, name = path.rpartition("/")
+        folder, name = _split(path)
         owner, mode = ("", "") if before is None else _owner_and_mode(before.stat)
         return (
             self._run(
                 scripts.REPLACE,
                 self.dialect(),
-                folder or "/",
+                folder,
                 name,
                 f".turngate-{secrets.token_hex(6)}",
                 str(len(data)),
@@ -147,25 +157,43 @@ class RemoteFiles(Files):
             .strip()
         )
 
-    def tree(self, folder: str, skipped: Sequence[str]) -> list[Described]:
-        """Return everything below a folder without links, but not below folders of the skipped names.
+    def tree(
+        self, folder: str, skipped: Sequence[str], names: Sequence[str], max_depth: int
+    ) -> tuple[list[Described], bool]:
+        """Return what is below a folder and not a folder itself, and whether there are folders below `max_depth`.
 
-        A `stat` is that of what a link leads to. Raises OSError with EFBIG if there is too much.
+        `skipped` are the names of folders that are left out, `names` patterns that the names of files match; [] for
+        all files. A `stat` is that of what a link leads to. Raises OSError with EFBIG if there is too much.
         """
-        names = [word for name in skipped for word in ("-o", "-name", name)][1:]
         dialect = self.dialect()
         output = self._run(
             scripts.TREE,
             scripts.DESCRIBE_ALL,
             dialect,
             folder,
-            *names,
+            str(max_depth),
+            "\n".join(_any_name(names)),
+            *_prune(skipped),
             path=folder,
             max_bytes=MAX_LIST_BYTES,
-            limit=_Limit(READ_TIMEOUT_S, while_silent=True),
+            limit=_Limit(SEARCH_TIMEOUT_S),
         )
-        found = parse_files(output, dialect, "")
-        return [file for file in found if isinstance(file, Described) and not file.path.endswith("/.")]
+        found = parse_files(output.removeprefix(b"e"), dialect, "")
+        return [file for file in found if isinstance(file, Described)], output.startswith(b"e")
+
+    def search(self, folder: str, skipped: Sequence[str], text: str) -> list[str]:
+        """Return the files of such a tree that have a text. A name with a newline is more than one."""
+        output = self._run(
+            scripts.SEARCH,
+            text,
+            folder,
+            *_prune(skipped),
+            path=folder,
+            max_bytes=MAX_LIST_BYTES,
+            limit=_Limit(SEARCH_TIMEOUT_S),
+        )
+        names = output.decode("utf-8", "surrogateescape").split("\n")[:-1]
+        return [f"{folder.rstrip('/')}/{name.removeprefix('./')}" for name in names]
 
     def fetch(self, paths: Sequence[str], max_bytes: int) -> list[Content]:
         """Return the contents of files with one command. Those that cannot be read or have just been changed are left out."""
@@ -186,13 +214,6 @@ class RemoteFiles(Files):
 
     def snapshot(self, project: str) -> FilesSnapshot:
         """Read the usual places of settings with one command, for one load of them."""
-        return self._snapshot(settings_paths(project, self.home))
-
-    def snapshot_of(self, *paths: str) -> FilesSnapshot:
-        """Describe some paths and all folders above them with one command."""
-        return self._snapshot(with_parents(paths))
-
-    def _snapshot(self, paths: Iterable[str]) -> FilesSnapshot:
         dialect, token = self.dialect(), _new_token()
         try:
             output = self._run(
@@ -201,8 +222,8 @@ class RemoteFiles(Files):
                 scripts.FETCH_ALL,
                 dialect,
                 token,
-                *paths,
-                path="/",
+                *settings_paths(project, self.home),
+                path=project,
                 max_bytes=MAX_LIST_BYTES,
                 limit=_Limit(READ_TIMEOUT_S, while_silent=True),
             )
@@ -211,6 +232,18 @@ class RemoteFiles(Files):
             raise
         except (OSError, ValueError):  # too much, or not what the scripts print: each file is asked for
             return FilesSnapshot(self, ())
+
+    def snapshot_of(self, path: str) -> FilesSnapshot:
+        """Describe a path and the folders above it with one command."""
+        if len(os.fsencode(path)) > MAX_PATH_BYTES:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
+        dialect, paths = self.dialect(), with_parents([path])
+        sizes = accumulate(map(len, paths))
+        first = [path for path, size in zip(paths, sizes, strict=True) if size <= MAX_ARGUMENT_BYTES]
+        output = self._run(
+            scripts.DESCRIBE_ALL, dialect, "links", "", *first, path=path, max_bytes=MAX_LIST_BYTES
+        )
+        return FilesSnapshot(self, list(parse_files(output, dialect, "")))
 
     def dialect(self) -> str:
         """Return which `stat` there is."""
@@ -335,6 +368,22 @@ class RemoteFiles(Files):
 
 def _owner_and_mode(info: os.stat_result) -> tuple[str, str]:
     return f"{info.st_uid}:{info.st_gid}", f"{info.st_mode & 0o7777:04o}"
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Return the folder of an absolute path, and its name as a path below it."""
+    folder, _, name = path.rpartition("/")
+    return folder or "/", f"./{name}"
+
+
+def _prune(names: Sequence[str]) -> list[str]:
+    """Return the beginning of an expression for `find`: without folders of these names. The first folder is named `.`."""
+    return ["-type", "d", "!", "-name", ".", *_any_name(names), "-prune", "-o"]
+
+
+def _any_name(names: Sequence[str]) -> list[str]:
+    words = [word for name in names for word in ("-o", "-name", name)]
+    return ["(", *words[1:], ")"] if names else []
 
 
 def _new_token() -> str:

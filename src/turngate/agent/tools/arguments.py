@@ -7,13 +7,18 @@ from typing import Any
 from turngate.agent.tools.base import Tool, ToolContext
 from turngate.core.text import describe_json, truncate
 from turngate.core.tools import ToolFailed
+from turngate.filesystem.files import current_files, expand_home
 from turngate.filesystem.real_path import is_inside, resolve
+from turngate.ports import call_with_files
 
 MAX_PATH_CHARS = 4096  # of a path in a message; Linux takes no longer ones
 
 
 def check_arguments(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
-    """Return the arguments as hooks and the tool get them. Raises ToolFailed with a sentence for the model."""
+    """Return the arguments as hooks and the tool get them. Raises ToolFailed with a sentence for the model.
+
+    Paths are those of the current machine: see `ToolContext.with_files`.
+    """
     checked: dict[str, Any] = _check("input", args, tool.spec.schema)
     for name in tool.paths:
         if name in checked:
@@ -25,7 +30,7 @@ def check_arguments(tool: Tool, args: Mapping[str, Any], context: ToolContext) -
 def resolve_path(path: str, context: ToolContext) -> str:
     """Return the path with all links resolved. Raises ToolFailed if it is outside of the allowed folders."""
     try:
-        resolved = resolve(path)
+        resolved = _resolve(path)
     except OSError as error:
         raise ToolFailed(f"{truncate(path, MAX_PATH_CHARS)} cannot be used: {error.strerror}") from None
     if any(is_inside(resolved, folder) for folder in context.allowed_folders):
@@ -33,10 +38,15 @@ def resolve_path(path: str, context: ToolContext) -> str:
     raise ToolFailed(f"{path} is not allowed: it is outside of the project {context.project}")
 
 
+def _resolve(path: str) -> str:
+    there = current_files.get()
+    return resolve(path) if there is None else call_with_files(there.snapshot_of(path), resolve, path)
+
+
 def _absolute(path: str, context: ToolContext) -> str:
     if "\0" in path:
         raise ToolFailed(f"{truncate(path, MAX_PATH_CHARS)!r} is not a path: it has a NUL character")
-    absolute = os.path.normpath(os.path.join(context.project, os.path.expanduser(path)))
+    absolute = os.path.normpath(os.path.join(context.project, expand_home(path)))
     return "/" + absolute.lstrip("/")  # normpath keeps a second slash
 
 

@@ -6,10 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.agent.background_commands import BackgroundCommands
+from turngate.aio.threads import T
 from turngate.core.frozen import frozen
 from turngate.core.messages import ToolSpec
 from turngate.core.tools import ToolOutput
+from turngate.filesystem.files import expand_home
 from turngate.filesystem.real_path import real_path
+from turngate.ports import World
+
+# What differs after a file was written: its modification time, or what another machine reports.
+FileVersion = float | str
 
 
 @dataclass
@@ -22,13 +28,31 @@ class ToolContext:
     background: BackgroundCommands | None = None  # None: Bash cannot run commands in the background
     start_subagent: Callable[[Mapping[str, Any]], Awaitable[ToolOutput]] | None = None
     todos: list[dict[str, Any]] = field(default_factory=list)
-    read_files: dict[str, float] = field(default_factory=dict)  # path and modification time when it was read
+    read_files: dict[str, FileVersion] = field(default_factory=dict)  # path and version when it was read
+    world: World | None = None  # None: everything is on this machine
     # The project and the extra paths, resolved once: a command of the agent could replace them by links.
-    allowed_folders: tuple[str, ...] = field(init=False)
+    allowed_folders: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.is_local:
+            self._resolve_folders()
+
+    @property
+    def is_local(self) -> bool:
+        return self.world is None or self.world.files is None
+
+    async def prepare(self) -> None:
+        """Resolve the folders of a project on another machine, before the first command of the agent."""
+        if not self.is_local and not self.allowed_folders:
+            await self.with_files(self._resolve_folders)
+
+    async def with_files(self, function: Callable[..., T], *args: object) -> T:
+        """Call a function that reads files of the project, on the machine where they are."""
+        return function(*args) if self.world is None else await self.world.with_files(function, *args)
+
+    def _resolve_folders(self) -> None:
         self.allowed_folders = tuple(
-            real_path(os.path.normpath(os.path.join(self.project, os.path.expanduser(folder))))
+            real_path(os.path.normpath(os.path.join(self.project, expand_home(folder))))
             for folder in ("", *self.extra_paths)
         )
 

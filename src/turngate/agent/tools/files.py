@@ -2,20 +2,21 @@
 
 import asyncio
 import contextlib
-import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
+from io import BufferedReader
 from typing import Any, TypeVar
 
 from turngate.agent.tools.arguments import resolve_path
-from turngate.agent.tools.base import ToolContext
+from turngate.agent.tools.base import FileVersion, ToolContext
+from turngate.agent.tools.file_access import FileAccess, access_file
 from turngate.agent.tools.search_process import is_binary, lines
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.text import truncate
 from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
-from turngate.filesystem.descent import PathChanged, open_parent, open_regular
+from turngate.filesystem.descent import PathChanged
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000
@@ -59,10 +60,11 @@ EDIT = tool_spec(
 
 
 async def read(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    path, first = resolve_path(args["file_path"], context), args.get("offset", 1)
+    path, first = await context.with_files(resolve_path, args["file_path"], context), args.get("offset", 1)
     with _os_errors_as_failures(path):
-        text, content, mtime = await _in_thread(_read, path, first, args.get("limit", MAX_LINES))
-    context.read_files[path] = mtime
+        work = _in_thread(_read, path, context, first, args.get("limit", MAX_LINES))
+        text, content, version = await work
+    context.read_files[path] = version
     file = {"filePath": args["file_path"], "content": "\n".join(content)}
     return ToolOutput(
         text, {"type": "text", "file": {**file, "numLines": len(content), "startLine": max(1, first)}}
@@ -70,11 +72,11 @@ async def read(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
 
 
 async def write(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    path = resolve_path(args["file_path"], context)
+    path = await context.with_files(resolve_path, args["file_path"], context)
     with _os_errors_as_failures(path):
-        seen, data = context.read_files.get(path), args["content"].encode()
-        created, mtime = await finish_despite_cancel(_in_thread(_write, path, data, seen))
-    context.read_files[path] = mtime
+        work = _in_thread(_write, path, context, args["content"].encode())
+        created, version = await finish_despite_cancel(work)
+    context.read_files[path] = version
     return ToolOutput(f"{'Created' if created else 'Wrote'} {path}", _write_response(args, created=created))
 
 
@@ -85,13 +87,12 @@ def _write_response(args: Mapping[str, Any], *, created: bool) -> dict[str, Any]
 
 
 async def edit(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    path = resolve_path(args["file_path"], context)
-    seen, replace_all = context.read_files.get(path), args.get("replace_all", False)
-    old, new = args["old_string"], args["new_string"]
+    path = await context.with_files(resolve_path, args["file_path"], context)
+    old, new, replace_all = args["old_string"], args["new_string"], args.get("replace_all", False)
     with _os_errors_as_failures(path):
-        work = _in_thread(_edit, path, old, new, replace_all, seen)
-        count, mtime = await finish_despite_cancel(work)
-    context.read_files[path] = mtime
+        work = _in_thread(_edit, path, context, old, new, replace_all)
+        count, version = await finish_despite_cancel(work)
+    context.read_files[path] = version
     response = {"filePath": args["file_path"], "oldString": old, "newString": new}
     return ToolOutput(
         f"Changed {path} in {count} place{'s' if count > 1 else ''}",
@@ -118,12 +119,9 @@ async def _in_thread(function: Callable[..., T], *arguments: object) -> T:
         return await run_in_thread(function, *arguments)
 
 
-def _read(path: str, first: int, count: int) -> tuple[str, list[str], float]:
-    """Return the numbered lines for the model, the lines themselves, and the modification time."""
-    with open_parent(path) as (folder, name), open_regular(name, folder) as file:
-        mtime = os.fstat(file.fileno()).st_mtime
-        if is_binary(file):
-            raise ToolFailed(f"{path} is a binary file")
+def _read(path: str, context: ToolContext, first: int, count: int) -> tuple[str, list[str], FileVersion]:
+    """Return the numbered lines for the model, the lines themselves, and the version."""
+    with access_file(path, context) as access, _open_text(path, access) as (file, version):
         number, room, output, content = 0, MAX_READ_CHARS, list[str](), list[str]()
         until = time.monotonic() + TIMEOUT_S  # the caller has given up by then
         max_bytes = 4 * (MAX_LINE_CHARS + 1)  # UTF-8 has at most four bytes per character
@@ -140,51 +138,59 @@ def _read(path: str, first: int, count: int) -> tuple[str, list[str], float]:
             content.append(shown)
     if not output and number:
         raise ToolFailed(f"{path} has only {number} lines")
-    return "\n".join(output) or "(the file is empty)", content, mtime
+    return "\n".join(output) or "(the file is empty)", content, version
 
 
-def _write(path: str, data: bytes, seen: float | None) -> tuple[bool, float]:
-    """Return whether the file is new, and its modification time."""
-    with open_parent(path, create=True) as (folder, name):
-        before = _stat_if_current(path, name, folder, seen)
-        mtime = _replace(name, folder, data, before)
-    return before is None, mtime
+@contextlib.contextmanager
+def _open_text(path: str, access: FileAccess) -> Iterator[tuple[BufferedReader, FileVersion]]:
+    file, version = access.open()
+    with file:
+        if is_binary(file):
+            raise ToolFailed(f"{path} is a binary file")
+        yield file, version
 
 
-def _edit(path: str, old: str, new: str, replace_all: bool, seen: float | None) -> tuple[int, float]:
-    """Return in how many places the file changed, and its modification time."""
-    with open_parent(path) as (folder, name):
-        before = _stat_if_current(path, name, folder, seen)
-        with open_regular(name, folder) as file:
-            if is_binary(file):
-                raise ToolFailed(f"{path} is a binary file")
+def _write(path: str, context: ToolContext, data: bytes) -> tuple[bool, FileVersion]:
+    """Return whether the file is new, and its version."""
+    with access_file(path, context, create=True) as access:
+        exists = _check_current(path, access, context)
+        version = access.replace(data)
+    return not exists, version
+
+
+def _edit(path: str, context: ToolContext, old: str, new: str, replace_all: bool) -> tuple[int, FileVersion]:
+    """Return in how many places the file changed, and its version."""
+    with access_file(path, context) as access:
+        _check_current(path, access, context)
+        with _open_text(path, access) as (file, _):
             data = file.read(MAX_EDIT_BYTES + 1)
         if len(data) > MAX_EDIT_BYTES:
             raise ToolFailed(f"{path} is too large to be edited: use Bash")
         text, count = _replace_text(path, data.decode("utf-8", "surrogateescape"), old, new, replace_all)
-        mtime = _replace(name, folder, text.encode("utf-8", "surrogateescape"), before)
-    return count, mtime
+        version = access.replace(text.encode("utf-8", "surrogateescape"))
+    return count, version
 
 
-def _stat_if_current(path: str, name: str, folder: int, seen: float | None) -> os.stat_result | None:
-    """Return the file's stat, or None if there is no file. Raises ToolFailed unless the agent has read it as it is."""
+def _check_current(path: str, access: FileAccess, context: ToolContext) -> bool:
+    """Return whether there is a file. Raises ToolFailed unless the agent has read it as it is."""
     try:
-        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        state = access.inspect()
     except FileNotFoundError:
-        return None
-    if stat.S_ISLNK(info.st_mode):
+        return False
+    seen = context.read_files.get(path)
+    if stat.S_ISLNK(state.mode):
         raise PathChanged(path)
-    if stat.S_ISDIR(info.st_mode):
+    if stat.S_ISDIR(state.mode):
         raise ToolFailed(f"{path} is a folder")
-    if not stat.S_ISREG(info.st_mode):
+    if not stat.S_ISREG(state.mode):
         raise ToolFailed(f"{path} is not a regular file")
     if seen is None:
         raise ToolFailed(f"{path} exists and was not read yet: read it first")
-    if seen != info.st_mtime:
+    if seen != state.version:
         raise ToolFailed(f"{path} has changed since it was read: read it again")
-    if not os.access(name, os.W_OK, dir_fd=folder):  # os.replace does not check
+    if not state.is_writable:
         raise ToolFailed(f"{path} is write-protected")
-    return info
+    return True
 
 
 def _replace_text(path: str, text: str, old: str, new: str, replace_all: bool) -> tuple[str, int]:
@@ -204,25 +210,3 @@ def _replace_text(path: str, text: str, old: str, new: str, replace_all: bool) -
     if len(text) + count * max(0, len(new) - len(old)) > MAX_EDIT_BYTES:
         raise ToolFailed(f"{path} would be too large to be edited again: use Bash")
     return text.replace(old, new), count
-
-
-def _replace(name: str, folder: int, data: bytes, before: os.stat_result | None) -> float:
-    """Replace the file atomically. The mode stays, and the owner where the process may set it."""
-    temporary = f".turngate-{os.urandom(6).hex()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    fd = os.open(temporary, flags, 0o666, dir_fd=folder)
-    try:
-        with open(fd, "wb") as file:
-            file.write(data)
-            if before is not None:
-                with contextlib.suppress(PermissionError):
-                    os.fchown(fd, before.st_uid, before.st_gid)
-                os.fchmod(fd, stat.S_IMODE(before.st_mode))
-            file.flush()
-            mtime = os.fstat(fd).st_mtime
-        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary, dir_fd=folder)
-        raise
-    return mtime

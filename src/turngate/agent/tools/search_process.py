@@ -81,7 +81,17 @@ def _grep(query: Mapping[str, Any]) -> Iterator[str]:
         yield f"… [more than {limit:,} lines: raise `head_limit`, or make the search narrower]"
 
 
-_TOOLS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {"Glob": _glob, "Grep": _grep}
+def _select(query: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the numbers of the paths below a folder that a pattern matches."""
+    matches = _pattern(query["pattern"])
+    yield from (str(number) for number, parts in enumerate(query["files"]) if matches(tuple(parts)))
+
+
+_TOOLS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
+    "Glob": _glob,
+    "Grep": _grep,
+    "Select": _select,
+}
 
 
 def _grep_output(query: Mapping[str, Any]) -> Iterator[str]:
@@ -120,7 +130,7 @@ def _searched_files(query: Mapping[str, Any], too_deep: list[str]) -> Iterator[_
         if root is None:
             yield _File(folder, name, (), path)
             return
-        matches = _pattern(glob if "/" in glob else f"**/{glob}") if glob else lambda _: True
+        matches = _pattern(any_folder(glob)) if glob else lambda _: True
         found = _files(path, root, NOT_SEARCHED, too_deep, links=False)
         yield from (file for file in found if matches(file.parts))
 
@@ -233,7 +243,18 @@ def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
 
 
-# Read and Edit use these as well
+# Other modules use these as well
+
+
+def any_folder(glob: str) -> str:
+    """Return the pattern that the `glob` of Grep stands for."""
+    return glob if "/" in glob else f"**/{glob}"
+
+
+def last_names(glob: str, limit: int) -> list[str]:
+    """Return the patterns that the names of matching files match, one for each choice; [] if there are more of them."""
+    choices = list(islice(_expand_braces(glob), limit + 1)) if glob.count("{") <= limit else []
+    return [("", *_split(choice))[-1] for choice in choices] if len(choices) <= limit else []
 
 
 def is_binary(file: BufferedReader) -> bool:

@@ -10,11 +10,15 @@ from typing import Any
 from turngate.agent.tools import search_process
 from turngate.agent.tools.arguments import resolve_path
 from turngate.agent.tools.base import ToolContext
+from turngate.agent.tools.file_access import remote_files
+from turngate.agent.tools.search_copy import SearchCopy
+from turngate.aio.threads import run_in_thread
 from turngate.core.text import truncate_middle
 from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.ports import HookRunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
+from turngate.shells.remote_files import RemoteFiles
 
 TIMEOUT_S = 30.0
 MAX_OUTPUT_CHARS = 30_000
@@ -80,19 +84,40 @@ def _files(found: str) -> dict[str, Any]:
 
 async def _search(args: Mapping[str, Any], context: ToolContext) -> str:
     query = {"path": context.project, **args}
-    query["resolved"] = resolve_path(query["path"], context)
-    argv = (sys.executable, "-I", "-S", "-W", "ignore", "-X", "utf8", search_process.__file__)
-    env = sanitize_env(dict(context.environ))
+    query["resolved"] = await context.with_files(resolve_path, query["path"], context)
+    env = sanitize_env(dict(context.environ if context.is_local else os.environ))
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            exited = await run_process(
-                argv, cwd="/", env=env, stdin=json.dumps(query).encode(), live=HookRunContext()
-            )
+            if context.is_local:
+                output = await _run(query, env)
+            else:
+                output = await _search_there(query, remote_files(context), env)
     except TimeoutError:
         raise ToolFailed(f"the search was killed after {TIMEOUT_S:g} s: make it narrower") from None
+    return truncate_middle(output, MAX_OUTPUT_CHARS, None) if len(output) > MAX_OUTPUT_CHARS else output
+
+
+async def _search_there(query: Mapping[str, Any], files: RemoteFiles, env: Mapping[str, str]) -> str:
+    """Search a copy of the files of another machine, with the same program."""
+    copy = SearchCopy(files, query)
+    try:
+        await run_in_thread(copy.list_files)
+        if copy.pattern and copy.names:
+            numbers = await _run({"tool": "Select", "pattern": copy.pattern, "files": copy.names}, env)
+            copy.select(map(int, numbers.split()))
+        await run_in_thread(copy.fill)
+        return await _run({**query, "resolved": copy.root}, env)
+    finally:
+        copy.close()
+
+
+async def _run(query: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    argv = (sys.executable, "-I", "-S", "-W", "ignore", "-X", "utf8", search_process.__file__)
+    stdin = json.dumps(query).encode()
+    try:
+        exited = await run_process(argv, cwd="/", env=env, stdin=stdin, live=HookRunContext())
     except OSError as error:
         raise ToolFailed(f"the search could not be started: {error.strerror or error}") from None
     if exited.code != 0:
         raise ToolFailed(exited.stderr.rstrip("\n").rpartition("\n")[2] or f"exit code {exited.code}")
-    output = exited.stdout
-    return truncate_middle(output, MAX_OUTPUT_CHARS, None) if len(output) > MAX_OUTPUT_CHARS else output
+    return exited.stdout

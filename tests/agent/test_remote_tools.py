@@ -1,0 +1,292 @@
+"""The tools on a project of another machine: what tests/agent/test_tools.py cannot compare with this machine."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Coroutine, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.support.machines import Machine
+from tests.support.remote_files import remote_context, run_where, wait_for_slow_machine
+from tests.support.servers.ssh import SSHD, SshServer
+from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_copy
+from turngate.agent.tools.file_access import remote_files
+from turngate.agent.tools.search_copy import SearchCopy
+from turngate.aio.threads import run_in_thread
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited
+from turngate.core.tools import ToolOutput
+from turngate.filesystem.descent import PathChanged
+from turngate.ports import HookRunContext, Shell
+from turngate.shells.local import LocalShell
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def place(ssh_machine: Machine, project: Path, monkeypatch: pytest.MonkeyPatch) -> ToolContext:
+    wait_for_slow_machine(monkeypatch)
+    return remote_context(ssh_machine, project)
+
+
+def use(place: ToolContext, name: str, **given: Any) -> str:
+    return output(place, name, **given).text
+
+
+def output(place: ToolContext, name: str, **given: Any) -> ToolOutput:
+    async def scenario() -> ToolOutput:
+        tool = TOOLS[name]
+        try:
+            return await tool.run(await place.with_files(check_arguments, tool, given, place), place)
+        except ToolFailed as failed:
+            return ToolOutput(str(failed), is_error=True)
+
+    return run_where(place, scenario())
+
+
+# A machine whose files are not here
+
+
+class OtherRoot:
+    """A machine with another /mnt."""
+
+    def __init__(self, folder: Path) -> None:
+        self.shell: Shell = _ShellInNamespace(str(folder))
+        self.environ: Mapping[str, str] = {"PATH": os.environ["PATH"], "HOME": "/mnt/home"}
+        self._runner = asyncio.Runner()
+
+    def run(self, scenario: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(scenario)
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+class _ShellInNamespace(LocalShell):
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    async def run(
+        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
+    ) -> Exited:
+        script = 'mount --bind "$1" /mnt && shift && exec "$@"'
+        args = ("-rm", "sh", "-c", script, "sh", self._folder, hook.command, *(hook.args or ()))
+        return await super().run(CommandHook("unshare", args=args), cwd=cwd, env=env, stdin=stdin, live=live)
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ToolContext, Path]]:
+    """The tools of /mnt/app on a machine of which this one sees the files in a folder."""
+    folder = tmp_path / "mnt"
+    (folder / "app").mkdir(parents=True)
+    command = ["unshare", "-rm", "sh", "-c", 'mount --bind "$1" /mnt', "sh", str(folder)]
+    if not shutil.which("unshare") or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("this system lets no user make a mount namespace")
+    wait_for_slow_machine(monkeypatch)
+    machine = OtherRoot(folder)
+    yield remote_context(machine, "/mnt/app"), folder / "app"
+    machine.close()
+
+
+@pytest.mark.req("S0-105")
+def test_a_project_that_is_not_on_this_machine_is_read_written_and_searched(
+    there: tuple[ToolContext, Path],
+) -> None:
+    place, folder = there
+    said = [
+        use(place, "Write", file_path="src/a.py", content="one = 1\n"),
+        use(place, "Read", file_path="/mnt/app/src/a.py"),
+        use(place, "Edit", file_path="src/a.py", old_string="1", new_string="2"),
+        use(place, "Grep", pattern="one", output_mode="content"),
+        use(place, "Grep", pattern="on. = [0-9]", path="src/a.py", output_mode="count"),
+        use(place, "Glob", pattern="**/*.py"),
+        use(place, "Glob", pattern="*.py", path="/mnt/app/src"),
+        use(place, "Read", file_path="~/secret"),
+        use(place, "Read", file_path="../secret"),
+    ]
+    assert not os.path.exists("/mnt/app")
+    assert (folder / "src" / "a.py").read_text() == "one = 2\n"
+    assert said == [
+        "Created /mnt/app/src/a.py",
+        "     1\tone = 1",
+        "Changed /mnt/app/src/a.py in 1 place",
+        "/mnt/app/src/a.py:1:one = 2",
+        "/mnt/app/src/a.py:1",
+        "/mnt/app/src/a.py",
+        "/mnt/app/src/a.py",
+        "/mnt/home/secret is not allowed: it is outside of the project /mnt/app",
+        "/mnt/secret is not allowed: it is outside of the project /mnt/app",
+    ]
+
+
+# The same as here
+
+
+def test_whole_outputs_are_those_of_this_machine(place: ToolContext, project: Path) -> None:
+    """Also what hooks get, and for hostile names."""
+    here = ToolContext(str(project), dict(os.environ))
+    for number, name in enumerate(("a b", "-e", "two\nlines", "*", "$(x)", "ü", "deep/er/x.py", "empty.py")):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("" if name == "empty.py" else f"needle {number}\nNEEDLE\n")
+        os.utime(project / name, ns=(0, 1_700_000_000_000_000_000 + number))
+    (project / "link.py").symlink_to("a b")
+    (project / "broken.py").symlink_to("gone")
+    uses: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("Read", {"file_path": "two\nlines"}),
+        ("Read", {"file_path": "gone"}),
+        ("Glob", {"pattern": "**"}),
+        ("Glob", {"pattern": "*"}),
+        ("Glob", {"pattern": "**/*.{py,txt}"}),
+        ("Glob", {"pattern": "**/?.py"}),
+        ("Glob", {"pattern": "{" * 40 + "x"}),
+        ("Glob", {"pattern": "**/{a,b}{c,d}{e,f}{g,h}{i,j}"}),
+        ("Glob", {"pattern": "ü"}),
+        ("Grep", {"pattern": "needle"}),
+        ("Grep", {"pattern": "needle", "-i": True, "output_mode": "count"}),
+        ("Grep", {"pattern": r"\bneedle\b", "output_mode": "content"}),
+        ("Grep", {"pattern": "[0-9]$", "output_mode": "content", "glob": "*.py"}),
+        ("Grep", {"pattern": "e 1", "path": "-e", "output_mode": "content"}),
+        ("Grep", {"pattern": "-e"}),
+        ("Grep", {"pattern": "needle", "glob": "[a-z]*"}),
+    )
+    for name, given in uses:
+        assert (given, output(place, name, **given)) == (given, output(here, name, **given))
+
+
+def test_a_link_that_appeared_after_the_check_is_never_used(place: ToolContext, project: Path) -> None:
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (outside / "a").write_text("secret")
+    (project / "link").symlink_to(outside)
+    (project / "file").symlink_to(outside / "a")
+    there = remote_files(place)
+    for path in (f"{project}/link/a", f"{project}/file"):
+        place.read_files[path] = run_where(place, run_in_thread(there.inspect, f"{outside}/a")).version
+        for call in (
+            run_in_thread(files._read, path, place, 1, 10),
+            run_in_thread(files._write, path, place, b"x"),
+            run_in_thread(files._edit, path, place, "secret", "x", False),
+        ):
+            with pytest.raises(PathChanged):
+                run_where(place, call)
+    with pytest.raises(PathChanged):
+        run_where(place, run_in_thread(files._write, f"{project}/link/new", place, b"x"))
+    query = {"tool": "Grep", "path": "link", "resolved": f"{project}/link", "pattern": "secret"}
+    with pytest.raises(ToolFailed, match="has just been replaced by a link"):
+        run_where(place, run_in_thread(SearchCopy(there, query).list_files))
+    assert (os.listdir(outside), (outside / "a").read_text()) == (["a"], "secret")
+
+
+def test_a_file_is_read_on_where_the_first_command_ended(place: ToolContext, project: Path) -> None:
+    lines = [f"{number:06} " + "x" * 93 for number in range(30_000)]
+    (project / "large").write_text("\n".join(lines))
+    said = use(place, "Read", file_path="large", offset=29_990, limit=100)
+    assert said == "\n".join(f"{n + 1:>6}\t{lines[n]}" for n in range(29_989, 30_000))
+
+
+# Searches
+
+
+def test_a_search_leaves_nothing_here(
+    place: ToolContext, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    (project / "a").write_text("needle")
+    assert use(place, "Grep", pattern="needle") == f"{project}/a"
+    assert use(place, "Grep", pattern="(") != ""
+    assert use(place, "Glob", pattern="*", path="gone") == f"{project}/gone does not exist"
+    assert os.listdir(temporary) == []
+
+
+def test_a_file_that_changes_during_the_search_is_searched_as_it_is(
+    place: ToolContext, project: Path
+) -> None:
+    for name in ("a", "b", "c", "d"):
+        (project / name).write_text(f"old {name}")
+    query = {"tool": "Grep", "path": str(project), "resolved": str(project), "pattern": "(old|new)"}
+
+    def copy_while_it_changes() -> dict[str, str]:
+        copy = SearchCopy(remote_files(place), query)
+        try:
+            copy.list_files()
+            (project / "b").write_text("new" * 100_000)
+            (project / "c").unlink()
+            copy.fill()
+            return {name: Path(copy.root, name).read_text()[:5] for name in sorted(os.listdir(copy.root))}
+        finally:
+            copy.close()
+
+    found = run_where(place, run_in_thread(copy_while_it_changes))
+    assert found == {"a": "old a", "b": "newne", "d": "old d"}
+
+
+def test_many_files_are_fetched_in_batches(
+    place: ToolContext, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_copy, "BATCH_BYTES", 1000)
+    for number in range(20):
+        (project / f"{number:02}").write_text(f"{number % 2}" * (100 * number))
+    found = use(place, "Grep", pattern="[1]{3}")
+    assert found == "\n".join(f"{project}/{number:02}" for number in range(1, 20, 2))
+
+
+def test_too_much_to_search_names_the_programs_there(
+    place: ToolContext, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.py", "b.py", "c.txt"):
+        (project / name).write_text("needle" * 1000)
+    monkeypatch.setattr(search_copy, "MAX_FILES", 2)
+    monkeypatch.setattr(search_copy, "MAX_BYTES", 10_000)
+    in_folder = "make it narrower with `path`, or use `find` in Bash"
+    narrower = "make it narrower with `path` or `glob`, or use `grep` in Bash"
+    assert [
+        use(place, "Glob", pattern="*"),
+        use(place, "Grep", pattern="[n]eedle"),
+        use(place, "Grep", pattern="[n]eedle", glob="*.py"),
+        use(place, "Grep", pattern="no such text", glob="*.py"),
+        use(place, "Glob", pattern="*.py").split("\n")[0][:-4],
+    ] == [
+        f"{project} has 3 files, which is too much for Glob on another machine: {in_folder}",
+        f"{project} has 3 files, which is too much for Grep on another machine: {narrower}",
+        f"{project} has 0 MiB to search, which is too much for Grep on another machine: {narrower}",
+        "No matches found",
+        f"{project}/",
+    ]
+    (project / "large").write_text("needle" * 2000)
+    assert use(place, "Grep", pattern="needle", path="large") == (
+        f"{project}/large has more than 0 MiB, which is too much for Grep on another machine: {narrower}"
+    )
+
+
+# A machine that does not answer
+
+
+@pytest.mark.skipif(SSHD is None, reason="the processes of asyncssh's server cannot be stopped one by one")
+@pytest.mark.req("X-32")
+def test_tools_on_a_dead_link_fail_with_a_sentence(
+    ssh_machine: Machine, server: SshServer, project: Path
+) -> None:
+    place = remote_context(ssh_machine, project)
+    run_where(place, run_in_thread(remote_files(place).dialect))
+    stopped = server.connections()
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        said = [
+            use(place, "Read", file_path="a"),
+            use(place, "Write", file_path="a", content="x"),
+            use(place, "Grep", pattern="x"),
+        ]
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    assert said[0] == f"{project}/a cannot be used: the machine did not answer within 2 s"
+    assert said[1:] == [said[0], f"{project} cannot be used: the machine did not answer within 2 s"]
