@@ -45,12 +45,12 @@ class Machine:
         return call_with_files(self.files, partial(function, *args, **options))
 
     def load(self, **options: Any) -> Settings:
-        loaded = self.call(load_settings, self.project_path, machine=MACHINE, **options)
+        loaded = self.call(load_settings, self.project_path, **options)
         assert isinstance(loaded, Settings)
         return loaded
 
-    def review(self, machine: str = MACHINE, **options: Any) -> Review:
-        review = self.call(review_project, self.project_path, machine=machine, **options)
+    def review(self) -> Review:
+        review = self.call(review_project, self.project_path)
         assert isinstance(review, Review)
         return review
 
@@ -236,8 +236,10 @@ def test_approvals_of_the_same_path_on_another_machine_do_not_count(there: Machi
     here.approve(here.hooks)
     assert (pending(load_settings(str(project))), pending(there.load())) == ([None], ["it is not approved"])
     there.approve_all()
-    other = there.call(load_settings, there.project_path, machine="ssh://me@other")
-    assert (pending(there.load()), pending(other)) == ([None], ["it is not approved"])
+    there.files.machine = "ssh://me@other"
+    assert pending(there.load()) == ["it is not approved"]
+    there.files.machine = MACHINE
+    assert pending(there.load()) == [None]
     here.forget(approval for _, approval in here.reviewer.approvals("project").all())
     assert (pending(load_settings(str(project))), pending(there.load())) == (["it is not approved"], [None])
 
@@ -287,7 +289,7 @@ def test_a_link_there_does_not_lead_the_approvals_astray(there: Machine, project
     there.approve_all()
     link = there.project.with_name("link")
     link.symlink_to(project)
-    other = there.call(load_settings, f"{there.project_path[: -len(project.name)]}link", machine=MACHINE)
+    other = there.call(load_settings, f"{there.project_path[: -len(project.name)]}link")
     assert pending(other) == [None]
 
 
@@ -320,21 +322,17 @@ def test_the_other_machine_can_neither_trust_its_hooks_nor_move_the_state(
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize("machine", ["", MACHINE])
-def test_files_are_approved_only_under_the_name_of_their_machine(there: Machine, machine: str) -> None:
-    write_settings(there.project, "turngate", stop_hooks("check"))
-    files = None if machine else there.files
+def test_files_of_a_machine_without_a_name_are_not_approved(there: Machine) -> None:
+    there.files.machine = ""
     with pytest.raises(ValueError, match="approved under its name"):
-        call_with_files(files, partial(Approvals, there.project_path, "/state", machine=machine))
+        there.call(Approvals, there.project_path, "/state")
 
 
 def test_a_plugin_that_is_given_is_found_there(there: Machine) -> None:
     hooks = there.project / "plugin" / "hooks"
     hooks.mkdir(parents=True)
     (hooks / "hooks.json").write_text(json.dumps(stop_hooks("check")))
-    settings = there.call(
-        load_reviewed, there.project_path, dialect="turngate", plugin_dirs=["plugin"], machine=MACHINE
-    )
+    settings = there.call(load_reviewed, there.project_path, dialect="turngate", plugin_dirs=["plugin"])
     assert (commands_of(settings), pending(settings)) == (["check"], [None])
 
 
@@ -473,9 +471,9 @@ def test_hooks_of_agent_types_there_are_reviewed(there: Machine) -> None:
     write_settings(there.project, "turngate", stop_hooks("check"))
     [rule] = there.load().rules
     args = ([rule], there.project_path, "turngate")
-    before = there.call(review_agent_hooks, *args, machine=MACHINE)
+    before = there.call(review_agent_hooks, *args)
     there.approve_all()
-    after = there.call(review_agent_hooks, *args, machine=MACHINE)
+    after = there.call(review_agent_hooks, *args)
     assert ([each.pending for each in before], after[0].pending) == (["it is not approved"], None)
 
 

@@ -17,7 +17,7 @@ class PrefixedFiles(Files):
     """Links are followed as that machine would: an absolute one begins at `root`."""
 
     def __init__(self, root: Path | str, home: str, environ: Mapping[str, str] | None = None) -> None:
-        self.root, self.home = str(root), home
+        self.machine, self.root, self.home = MACHINE, str(root), home
         self.environ = environ if environ is not None else {"HOME": home, "PATH": "/usr/bin:/bin"}
         self.questions: list[tuple[str, str]] = []
         self.limit: int | None = None  # after so many questions the connection is lost

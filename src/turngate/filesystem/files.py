@@ -17,6 +17,7 @@ class MachineUnreachable(ConnectionError):
 class Files:
     """The files of another machine. The methods block, and raise OSError; a path is absolute and has no NUL."""
 
+    machine: str  # its name: `ssh://me@build`
     home: str  # the home folder there
     environ: Mapping[str, str]  # of a login there
 
@@ -50,6 +51,12 @@ class Files:
 
 # Whose files are read now; None: those of this machine.
 current_files: ContextVar[Files | None] = ContextVar("current_files", default=None)
+
+
+def machine() -> str:
+    """Return the name of the machine, or "" for this one."""
+    files = current_files.get()
+    return "" if files is None else files.machine
 
 
 def home_folder() -> str:

@@ -60,7 +60,7 @@ class Snapshot(Files):
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self.home: str = files.home
+        self.machine, self.home = files.machine, files.home
         self.environ: Mapping[str, str] = files.environ
         self._answers: dict[tuple[Any, ...], Any] = {}
         self._first: dict[str, str] = {}  # by folder: the first name that was asked for

@@ -38,6 +38,7 @@ class FilesSnapshot(Files):
 
     def __init__(self, files: Files, found: Iterable[Described | Content]) -> None:
         self.home, self.environ, self.files = files.home, files.environ, files
+        self.machine = files.machine
         self._described: dict[str, Described] = {}
         self._contents: dict[str, bytes] = {}
         for file in found:

@@ -51,9 +51,15 @@ class RemoteFiles(Files):
     """After the machine did not answer, all calls fail at once for PAUSE_S."""
 
     def __init__(
-        self, shell: Shell, loop: asyncio.AbstractEventLoop, *, home: str, environ: Mapping[str, str]
+        self,
+        shell: Shell,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        home: str,
+        environ: Mapping[str, str],
+        machine: str = "",
     ) -> None:
-        self.home, self.environ = home, environ
+        self.home, self.environ, self.machine = home, environ, machine
         self.unreachable: MachineUnreachable | None = None  # why, if the machine did not answer the last call
         self.calls = 0  # commands so far
         self._shell, self._loop = shell, loop

@@ -46,10 +46,10 @@ class Approvals:
     The folder may be on another machine. The file of the approvals, and the texts that were approved, are on this one.
     """
 
-    def __init__(self, folder: str, state: str, *, of_user: bool = False, machine: str = "") -> None:
-        """`machine` is empty for this one, or a URL such as `ssh://me@build`."""
-        if bool(machine) != (files.current_files.get() is not None):
-            raise ValueError("the files of another machine are approved under its name, and only those")
+    def __init__(self, folder: str, state: str, *, of_user: bool = False) -> None:
+        machine = files.machine()
+        if not machine and files.current_files.get() is not None:
+            raise ValueError("the files of another machine are approved under its name, and it has none")
         self._path_of_folder = real_path(folder)
         self.folder = machine + self._path_of_folder
         self._trust = os.path.join(state, "trust")

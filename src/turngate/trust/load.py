@@ -17,14 +17,13 @@ def load_settings(
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
     trust: bool = False,
-    machine: str = "",
 ) -> Settings:
     """Return the merged settings of a project. An invalid file does not affect the others; see `problems`.
 
     `plugin_dirs` are folders of Claude Code plugins, in addition to `pluginDirs` of the settings. `extra` is JSON, or
     the path of a file, and is stronger than the files of the project and the user. A hook of the project runs only if
-    it is approved; `trust` accepts all hooks as they are now. For a project on another machine, `machine` is
-    `World.machine`, and `World.with_files` calls this function.
+    it is approved; `trust` accepts all hooks as they are now. For a project on another machine, call it
+    with `World.with_files`.
     """
     with snapshot(project):
         return load_reviewed(
@@ -34,7 +33,6 @@ def load_settings(
             plugin_dirs=plugin_dirs,
             extra=extra,
             trust=trust,
-            machine=machine,
         )
 
 
@@ -47,14 +45,13 @@ def load_reviewed(
     extra: str | None = None,
     trust: bool = False,
     recorded_plugins: Sequence[str] = (),
-    machine: str = "",
 ) -> Settings:
     """Return the reviewed settings of a project whose folder may not exist.
 
     `recorded_plugins` are the folders of plugins of a session that has ended.
     """
     with snapshot(project):
-        reviewer = Reviewer(project, home=home, accept=trust, reports_gone=dialect, machine=machine)
+        reviewer = Reviewer(project, home=home, accept=trust, reports_gone=dialect)
         settings = read_settings(
             project,
             dialect=dialect,
@@ -72,12 +69,12 @@ def load_reviewed(
 
 
 def review_agent_hooks(
-    rules: Iterable[Rule], project: str, dialect: str, *, trust: bool = False, machine: str = ""
+    rules: Iterable[Rule], project: str, dialect: str, *, trust: bool = False
 ) -> tuple[Rule, ...]:
     """Return the hooks of agent files, reviewed under the `env` of the project's settings."""
     rules = tuple(rules)
     with snapshot(project):
-        reviewer = Reviewer(project, accept=trust, reports_gone=dialect, machine=machine)
+        reviewer = Reviewer(project, accept=trust, reports_gone=dialect)
         if rules:
             read_settings(project, dialect=dialect, review=reviewer.review_layers)
         return reviewer.review_rules(rules)

@@ -61,22 +61,17 @@ class Reviewer:
         accept: bool = False,
         complete: bool = False,
         reports_gone: str | None = None,
-        machine: str = "",
     ) -> None:
         """With `complete`, hooks that do not run have a fingerprint too, so that they can be approved.
 
         With `reports_gone`, a dialect, hooks that were approved and are no longer configured are pending rules.
-        `environ` is that of this machine; `machine` is another one, if the project is there: `ssh://me@build`.
+        `environ` is that of this machine, wherever the project is.
         """
-        self.project, self.home, self._machine = (
-            os.path.abspath(project),
-            home or files.home_folder(),
-            machine,
-        )
+        self.project, self.home = os.path.abspath(project), home or files.home_folder()
         self._complete, self._reports_gone = complete, reports_gone
         self.accept = accept or environ.get(TRUST_VARIABLE) == "1"
         self._state = state or state_folder(environ)
-        inherited = files.environ() if machine else environ  # by hooks
+        inherited = files.environ() if files.machine() else environ  # by hooks
         self._around = {
             owner: Surroundings(self.project, self.home, inherited, of_user=owner == "user")
             for owner in ("project", "user")
@@ -187,8 +182,7 @@ class Reviewer:
     def approvals(self, owner: str) -> Approvals:
         if owner not in self._files:
             folder = self.project if owner == "project" else self.home
-            of_user = owner == "user"
-            self._files[owner] = Approvals(folder, self._state, of_user=of_user, machine=self._machine)
+            self._files[owner] = Approvals(folder, self._state, of_user=owner == "user")
         return self._files[owner]
 
     def env_of(self, owner: str) -> Mapping[str, str]:
@@ -379,12 +373,11 @@ def review_project(
     home: str | None = None,
     state: str | None = None,
     agent_hooks: Iterable[Rule] = (),
-    machine: str = "",
 ) -> Review:
     """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
     environ = {name: value for name, value in os.environ.items() if name != TRUST_VARIABLE}
     with snapshot(project):
-        reviewer = Reviewer(project, home=home, state=state, environ=environ, complete=True, machine=machine)
+        reviewer = Reviewer(project, home=home, state=state, environ=environ, complete=True)
         read = partial(read_settings, project, dialect=dialect, home=home, review=reviewer.review_layers)
         settings = read(plugin_dirs=plugin_dirs, extra=extra)
         settings = settings.with_rules(*reviewer.review_rules(agent_hooks), problems=reviewer.problems)

@@ -1,0 +1,156 @@
+"""Settings, script hooks and approvals of a project behind a real SSH server."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.support.builders import script, stop_event, stop_hooks, write_settings
+from tests.support.remote_files import connected_files, wait_for_slow_machine
+from tests.support.servers.ssh import HOST, SshServer, ssh_server
+from tests.trust.support import command, said, stop_settings
+from turngate.core.hooks import hook_text
+from turngate.core.settings import Settings
+from turngate.core.verdict import Continue, Verdict
+from turngate.engine import ask_hooks
+from turngate.ports import World, call_with_files
+from turngate.shells.remote_files import RemoteFiles
+from turngate.shells.ssh import SshShell
+from turngate.trust.load import load_settings
+from turngate.trust.review import review_project
+
+MACHINE = "ssh://me@box"
+
+
+@pytest.fixture
+def files(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteFiles]:
+    wait_for_slow_machine(monkeypatch)
+    monkeypatch.delenv("TURNGATE_TRUST")
+    with connected_files() as made:
+        made.machine = MACHINE
+        yield made
+
+
+def load(files: RemoteFiles, project: Path) -> Settings:
+    return call_with_files(files, partial(load_settings, str(project)))
+
+
+def approve_all(files: RemoteFiles, project: Path) -> None:
+    review = call_with_files(files, partial(review_project, str(project)))
+    call_with_files(files, review.approve, review.hooks)
+
+
+def pending(settings: Settings) -> dict[str, str | None]:
+    return {hook_text(rule.hook): rule.pending for rule in settings.rules}
+
+
+@pytest.mark.req("S0-105")
+def test_script_hooks_and_their_approvals_work_on_remote_files(files: RemoteFiles, project: Path) -> None:
+    path = script(project / ".mux" / "stop", "#!/bin/sh\n. ./check.sh\n")
+    before = pending(load(files, project))
+    approve_all(files, project)
+    approved = pending(load(files, project))
+    (project / "check.sh").write_text("exit 2\n")
+    added = pending(load(files, project))
+    (project / "check.sh").unlink()
+    path.write_text("#!/bin/sh\nexit 2\n")
+    changed = pending(load(files, project))
+    assert [before, approved, added, changed] == [
+        {str(path): "it is not approved"},
+        {str(path): None},
+        {str(path): "check.sh, which it would run or include, was added after it was approved"},
+        {str(path): ".mux/stop was changed after it was approved"},
+    ]
+    assert load_settings(str(project)).rules[0].pending == "it is not approved"  # on this machine
+
+
+@pytest.mark.req("S0-105")
+def test_settings_are_discovered_on_the_other_machine(
+    files: RemoteFiles, server: SshServer, project: Path, home: Path
+) -> None:
+    secret = {"ANTHROPIC_API_KEY": "secret"}
+    write_settings(home, "claude", {"env": secret, **stop_hooks("here")})
+    settings_there = write_settings(server.home, "claude", {"env": {"OWN": "1"}, **stop_hooks("there")})
+    plugin = project / "plugin" / "hooks" / "hooks.json"
+    write_settings(project, "turngate", {"turngate": {"pluginDirs": ["plugin"]}, **stop_hooks("project")})
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text('{"Stop": [{"hooks": [{"type": "command", "command": "plugin"}]}]}')
+    write_settings(project, "mux", stop_hooks("lost"), "setings.json")
+    try:
+        settings = load(files, project)
+    finally:
+        settings_there.unlink()
+    new = "it is not approved"
+    assert (pending(settings), settings.env, settings.user_env) == (
+        {"there": None, "project": new, "plugin": new},
+        {"OWN": "1"},
+        secret,
+    )
+    assert [problem.file for problem in settings.problems] == [".mux/setings.json"]
+
+
+def test_a_load_needs_few_commands(files: RemoteFiles, project: Path) -> None:
+    write_settings(project, "turngate", stop_settings(command("./check.sh")))
+    script(project / "check.sh", "#!/bin/sh\n")
+    script(project / ".mux" / "stop", "#!/bin/sh\n")
+    approve_all(files, project)
+    before = files.calls
+    load(files, project)
+    assert files.calls - before < 20
+
+
+def ask(project: Path, settings: Settings, before: Callable[[], None] = lambda: None) -> Verdict:
+    """Run the Stop hooks over SSH, after something has happened to the connection."""
+
+    async def scenario() -> Verdict:
+        shell = SshShell(HOST)
+        try:
+            environ = await shell.environment()
+            files = RemoteFiles(
+                shell, asyncio.get_running_loop(), home=environ["HOME"], environ=environ, machine=MACHINE
+            )
+            world = World(shell, str(project), environ=environ, files=files, machine=MACHINE)
+            before()
+            return await ask_hooks(stop_event(cwd=str(project)), settings, world)
+        finally:
+            await shell.close()
+
+    return asyncio.run(scenario())
+
+
+@pytest.mark.req("S0-105")
+def test_a_script_that_was_changed_in_the_session_does_not_run_there(
+    files: RemoteFiles, project: Path
+) -> None:
+    path = script(project / ".mux" / "stop", "#!/bin/sh\necho not yet >&2; exit 2\n")
+    approve_all(files, project)
+    settings = load(files, project)
+    assert isinstance(ask(project, settings), Continue)
+    path.write_text("#!/bin/sh\ntouch evil\n")
+    assert said(ask(project, settings)) == [".mux/stop was changed in this session"]
+    assert not (project / "evil").exists()
+
+
+def test_the_answer_of_a_script_that_changes_while_it_runs_does_not_count(
+    files: RemoteFiles, project: Path
+) -> None:
+    script(project / ".mux" / "stop", '#!/bin/sh\necho "# more" >> "$0"\nexit 2\n')
+    approve_all(files, project)
+    why = ".mux/stop was changed while it ran, so its answer does not count"
+    assert said(ask(project, load(files, project))) == [why]
+
+
+def test_a_hook_whose_files_cannot_be_compared_is_a_failed_hook(
+    files: RemoteFiles, project: Path, home: Path, tmp_path: Path
+) -> None:
+    script(project / ".mux" / "stop", "#!/bin/sh\ntouch ran\nexit 2\n")
+    approve_all(files, project)
+    settings = load(files, project)
+    with ssh_server(tmp_path / "sshd") as own:
+        own.configure_client(home)
+        [why] = said(ask(project, settings, before=own.kill))
+    assert why is not None
+    assert why.startswith("its files could not be compared with those that were approved: ")
+    assert not (project / "ran").exists()
