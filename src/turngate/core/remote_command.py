@@ -94,16 +94,21 @@ def _fail(token: str, why: str) -> str:
 # The guardian: one shell for each connection
 
 # `end_run PID START MARKER`: TERM to all processes of a run, KILL to those that are left half a second later. They are the
-# process group PID, and all processes with MARKER in their initial environment, if there is a /proc. The group is left
-# alone if PID is 0, or if another process has this number by now: one that did not start at START.
+# process group PID, and if there is a /proc all descendants of PID, and all processes with MARKER in their initial
+# environment. PID counts only if it is not 0, and not the number of another process by now: one that did not start at START.
 _END_FUNCTIONS = """\
 start_of() { t=; read -r t <"/proc/$1/stat" && { t=${t##*)}; set -- $t; t=${20}; }; };
 marked() { grep -l -e "$m" /proc/[0-9]*/environ; };
 is_ours() { [ "$p" -gt 1 ] && { start_of "$p"; [ -z "$t" ] || [ "$t" = "$s" ]; }; };
-signal() { is_ours && kill -s "$1" -- "-$p"; for f in $(marked); do f=${f#/proc/}; kill -s "$1" "${f%/environ}"; done; };
-alive() { { is_ours && kill -s 0 -- "-$p"; } || [ -n "$(marked)" ]; };
+descendants() { r=$d; is_ours && r="$p $d"; [ -z "$r" ] || cat /proc/[0-9]*/stat | awk -v "roots=$r" '
+{ pid = $1; sub(/^.*[)] /, ""); parent[pid] = $2 }
+END { split(roots, list); for (i in list) ours[list[i]];
+for (pid in parent) { n = 0; for (q = pid; q > 1 && n++ < 9999; q = parent[q]) if (q in ours) { print pid; break } } }'; };
+signal() { is_ours && kill -s "$1" -- "-$p"; for f in $d; do kill -s "$1" "$f"; done;
+for f in $(marked); do f=${f#/proc/}; kill -s "$1" "${f%/environ}"; done; };
+alive() { d=$(descendants); { is_ours && kill -s 0 -- "-$p"; } || [ -n "$d$(marked)" ]; };
 nap() { sleep 0.1 || sleep 1; };
-end_run() { p=$1 s=$2 m=$3; signal TERM; i=0;
+end_run() { p=$1 s=$2 m=$3 d=; d=$(descendants); signal TERM; i=0;
 while alive && [ $i -lt 5 ]; do nap; i=$((i + 1)); done; i=0;
 while alive && [ $i -lt 20 ]; do signal STOP; signal KILL; nap; i=$((i + 1)); done; };"""
 

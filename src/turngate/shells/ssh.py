@@ -155,6 +155,8 @@ class SshShell:
     async def run(
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
     ) -> Exited:
+        if any("\0" in word for word in (*command_words(hook), cwd)):  # a shell there would leave it out
+            raise ValueError("embedded null byte")
         await self._channels.acquire()
         try:
             process, link = await self._open_channel(live)
