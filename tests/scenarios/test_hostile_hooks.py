@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import randbelow
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.support.builders import ask, script, stop_hooks, write_settings
+from tests.support.machines import Machine, SshMachine, ask_on
 from tests.support.sessions import wait_for_file
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
@@ -31,8 +32,7 @@ from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, Stop, Verdict
 from turngate.ports import MAX_STDERR_BYTES, BoundedOutput
-from turngate.shells import process
-from turngate.shells.local import LocalShell
+from turngate.shells import process, ssh
 from turngate.single_stop import StopHooksResult, run_stop_hooks
 
 T = TypeVar("T")
@@ -62,6 +62,7 @@ class Hostile:
     dialect: Dialect = TURNGATE
     crowd: int = 0  # so many of its processes were seen, or there was nothing to end
     stays: int = 0  # so many live on afterwards, as they may: it ended by itself
+    over_ssh: dict[str, Any] = field(default_factory=dict)  # the fields that are different there
 
 
 def hangs(name: str, command: str, *, timeout: float = 0.5, crowd: int = 1, **fields: Any) -> Hostile:
@@ -255,6 +256,7 @@ TABLE = (
         "exit code 127: /bin/sh: 1: ./hook: not found",
         script="#!/no/such/interpreter\n",
         warnings=("its first line names the interpreter /no/such/interpreter, which does not exist",),
+        over_ssh={"warnings": ()},
     ),
     blocks("names no interpreter", "./hook", "go on", script="echo 'go on' >&2\nexit 2\n"),
     fails("a NUL in its command", "echo \0", "ValueError: embedded null byte"),
@@ -262,6 +264,7 @@ TABLE = (
         "a command longer than the kernel takes",
         ": " + "x" * 200_000,
         "could not be started: /bin/sh: Argument list too long",
+        over_ssh={"said": "exit code 126: /bin/sh: 1: exec: /bin/sh: Argument list too long"},
     ),
     blocks(
         "leaves without a word to its interpreter",
@@ -282,18 +285,20 @@ def scaled(row: Hostile, scale: int) -> Hostile:
     return replace(row, timeout=timeout, said=f"timed out after {timeout:g} s")
 
 
-@pytest.mark.req("S0-104", "X-11", "X-12")
+@pytest.mark.req("S0-104", "S0-105", "X-11", "X-12")
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
 def test_a_hostile_hook_gets_the_right_verdict_and_leaves_nothing_behind(
-    row: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    row: Hostile, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "OUTPUT_GRACE_S", row.output_grace)
+    read_on_for(row.output_grace, monkeypatch)
+    if isinstance(machine, SshMachine):
+        row = replace(row, **row.over_ssh)
     for scale in SCALES:
         case = scaled(row, scale)
         project = tmp_path / f"project{scale}"
         project.mkdir()
         with token() as mark:
-            verdict, crowd, left = asyncio.run(asked(case, project, mark))
+            verdict, crowd, left = machine.run(asked(case, machine, project, mark))
         (run,) = verdict.runs
         assert (outcome(run), type(verdict), run_message(run), run.decision.warnings, left) == (
             case.outcome,
@@ -307,14 +312,14 @@ def test_a_hostile_hook_gets_the_right_verdict_and_leaves_nothing_behind(
     pytest.fail(f"only {crowd} of {row.crowd} processes were seen")
 
 
-async def asked(row: Hostile, project: Path, mark: str) -> tuple[Verdict, int, int]:
+async def asked(row: Hostile, machine: Machine, project: Path, mark: str) -> tuple[Verdict, int, int]:
     """The verdict, how many of the hook's processes were seen at most, and how many were left."""
     if row.script is not None:
         script(project / "hook", filled(row.script, mark), row.mode)
     hook = CommandHook(filled(row.command, mark), timeout=row.timeout, env={"HOSTILE": mark})
-    with no_file_left_open(await warmed_up(project)):
+    with no_file_left_open(await warmed_up(machine, project)):
         asking = asyncio.ensure_future(
-            ask(project, hook, dialect=row.dialect, last_assistant_message=row.message)
+            ask_on(machine, project, hook, dialect=row.dialect, last_assistant_message=row.message)
         )
         crowd = 0
         while not asking.done():
@@ -328,13 +333,15 @@ EARLY_AND_LATE = Exited(0, "early\nlate\n", held=True)
 
 
 def reports_at_scales(
-    project: Path, monkeypatch: pytest.MonkeyPatch, command: str, timeout: float
+    machine: Machine, project: Path, monkeypatch: pytest.MonkeyPatch, command: str, timeout: float
 ) -> Iterator[tuple[Verdict, int]]:
     """Ask with longer and longer limits; yield the verdict and how many of its processes are left."""
     for scale in SCALES:
-        monkeypatch.setattr(process, "OUTPUT_GRACE_S", 0.5 * scale)
+        read_on_for(0.5 * scale, monkeypatch)
         with token() as mark:
-            verdict = asyncio.run(ask(project, CommandHook(filled(command, mark), timeout=timeout * scale)))
+            verdict = machine.run(
+                ask_on(machine, project, CommandHook(filled(command, mark), timeout=timeout * scale))
+            )
             yield verdict, len(processes(mark))
 
 
@@ -343,52 +350,57 @@ def reports_at_scales(
     "timeout", [HANG_TIMEOUT_S, 0.45], ids=["in time", "its time runs out while we read on"]
 )
 def test_everything_printed_until_we_stop_reading_counts(
-    project: Path, monkeypatch: pytest.MonkeyPatch, timeout: float
+    project: Path, monkeypatch: pytest.MonkeyPatch, timeout: float, machine: Machine
 ) -> None:
-    answers = reports_at_scales(project, monkeypatch, LATE, timeout)
+    answers = reports_at_scales(machine, project, monkeypatch, LATE, timeout)
     assert any([run.report for run in verdict.runs] == [EARLY_AND_LATE] for verdict, _ in answers)
 
 
 @pytest.mark.req("X-11")
 def test_a_normal_exit_kills_nothing_although_its_time_runs_out_while_we_read_on(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
-    answers = reports_at_scales(project, monkeypatch, f"{NAP} & echo 'go on' >&2; exit 2", 0.3)
+    answers = reports_at_scales(machine, project, monkeypatch, f"{NAP} & echo 'go on' >&2; exit 2", 0.3)
     assert any(([outcome(run) for run in verdict.runs], left) == (["block"], 1) for verdict, left in answers)
 
 
 @pytest.mark.req("S0-104")
-def test_a_project_that_is_gone_fails_its_hooks_and_stops_the_agent(tmp_path: Path) -> None:
+def test_a_project_that_is_gone_fails_its_hooks_and_stops_the_agent(tmp_path: Path, machine: Machine) -> None:
     gone = tmp_path / "gone"
-    verdict = asyncio.run(ask(gone, CommandHook("/bin/true"), CommandHook("exit 0")))
-    why = f"could not be started: {gone}: No such file or directory"
+    verdict = machine.run(ask_on(machine, gone, CommandHook("/bin/true"), CommandHook("exit 0")))
+    cause = (
+        "no such folder, or no access to it"
+        if isinstance(machine, SshMachine)
+        else "No such file or directory"
+    )
+    why = f"could not be started: {gone}: {cause}"
     assert (type(verdict), [run_message(run) for run in verdict.runs]) == (Stop, [why, why])
 
 
 @pytest.mark.req("S0-104")
-def test_a_hostile_hook_does_not_hold_up_the_verdict_of_its_sibling(project: Path) -> None:
+def test_a_hostile_hook_does_not_hold_up_the_verdict_of_its_sibling(project: Path, machine: Machine) -> None:
     with token() as mark:
         hostile = CommandHook(filled(STUBBORN, mark), timeout=0.5)
-        verdict = asyncio.run(ask(project, hostile, "echo 'go on' >&2; exit 2"))
+        verdict = machine.run(ask_on(machine, project, hostile, "echo 'go on' >&2; exit 2"))
         assert [outcome(run) for run in verdict.runs] == ["timeout", "block"]
         assert (type(verdict), processes(mark)) == (Continue, set())
 
 
 @pytest.mark.req("S0-104", "X-11")
-def test_a_timeout_is_kept_although_every_thread_of_the_loop_is_busy(project: Path) -> None:
+def test_a_timeout_is_kept_although_every_thread_of_the_loop_is_busy(project: Path, machine: Machine) -> None:
     release = threading.Event()
 
     async def scenario(mark: str) -> Verdict:
         loop = asyncio.get_running_loop()
         busy = [loop.run_in_executor(None, release.wait) for _ in range((os.cpu_count() or 1) + 4)]
         try:
-            return await ask(project, CommandHook(filled(NAP, mark), timeout=0.5))
+            return await ask_on(machine, project, CommandHook(filled(NAP, mark), timeout=0.5))
         finally:
             release.set()
             await asyncio.gather(*busy)
 
     with token() as mark:
-        verdict = asyncio.run(asyncio.wait_for(scenario(mark), HANG_TIMEOUT_S))
+        verdict = machine.run(asyncio.wait_for(scenario(mark), HANG_TIMEOUT_S))
     assert [outcome(run) for run in verdict.runs] == ["timeout"]
 
 
@@ -411,25 +423,31 @@ each_cancelled = pytest.mark.parametrize(
 @pytest.mark.req("X-11")
 @each_cancelled
 def test_cancelled_it_leaves_nothing_behind_and_the_cancellation_passes(
-    command: str, crowd: int, project: Path
+    command: str, crowd: int, project: Path, machine: Machine
 ) -> None:
     async def scenario(mark: str) -> None:
-        with no_file_left_open(await warmed_up(project)):
-            asking = asyncio.ensure_future(ask(project, CommandHook(filled(command, mark), timeout=NEVER_S)))
+        with no_file_left_open(await warmed_up(machine, project)):
+            asking = asyncio.ensure_future(
+                ask_on(machine, project, CommandHook(filled(command, mark), timeout=NEVER_S))
+            )
             await up(mark, crowd)
             await cancelled(asking)
             assert await settled(mark, 0) == set()
 
     with token() as mark:
-        asyncio.run(scenario(mark))
+        machine.run(scenario(mark))
 
 
 @pytest.mark.req("X-11")
 @pytest.mark.parametrize("times", [2, 5])
-def test_cancelled_again_while_it_cleans_up_it_leaves_nothing_behind(times: int, project: Path) -> None:
+def test_cancelled_again_while_it_cleans_up_it_leaves_nothing_behind(
+    times: int, project: Path, machine: Machine
+) -> None:
     async def scenario(mark: str) -> None:
-        with no_file_left_open(await warmed_up(project)):
-            asking = asyncio.ensure_future(ask(project, CommandHook(filled(STUBBORN, mark), timeout=NEVER_S)))
+        with no_file_left_open(await warmed_up(machine, project)):
+            asking = asyncio.ensure_future(
+                ask_on(machine, project, CommandHook(filled(STUBBORN, mark), timeout=NEVER_S))
+            )
             await up(mark, 2)
             for _ in range(times - 1):
                 asking.cancel()
@@ -438,20 +456,22 @@ def test_cancelled_again_while_it_cleans_up_it_leaves_nothing_behind(times: int,
             assert await settled(mark, 0) == set()
 
     with token() as mark:
-        asyncio.run(scenario(mark))
+        machine.run(scenario(mark))
 
 
 @pytest.mark.req("X-11")
 def test_cancelled_while_it_cleans_up_after_a_timeout_the_cancellation_passes(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     monkeypatch.setattr(process, "KILL_GRACE_S", HANG_TIMEOUT_S)
     command = "trap 'echo yes > termed' TERM; echo yes > started; while [ ! -e released ]; do sleep 0.02; done; : TOKEN"
 
     async def scenario(mark: str, limit: float) -> bool:
         """Return False if the time limit came before the hook had started."""
-        with no_file_left_open(await warmed_up(project)):
-            asking = asyncio.ensure_future(ask(project, CommandHook(filled(command, mark), timeout=limit)))
+        with no_file_left_open(await warmed_up(machine, project)):
+            asking = asyncio.ensure_future(
+                ask_on(machine, project, CommandHook(filled(command, mark), timeout=limit))
+            )
             termed = asyncio.ensure_future(wait_for_file(project / "termed"))
             await asyncio.wait({asking, termed}, return_when=asyncio.FIRST_COMPLETED)
             if not termed.done():
@@ -464,31 +484,33 @@ def test_cancelled_while_it_cleans_up_after_a_timeout_the_cancellation_passes(
         return True
 
     with token() as mark:
-        assert any(asyncio.run(scenario(mark, 0.5 * scale)) for scale in SCALES)
+        assert any(machine.run(scenario(mark, 0.5 * scale)) for scale in SCALES)
 
 
 @pytest.mark.req("X-11")
-def test_cancelled_two_hooks_side_by_side_leave_nothing_behind(project: Path) -> None:
+def test_cancelled_two_hooks_side_by_side_leave_nothing_behind(project: Path, machine: Machine) -> None:
     async def scenario(mark: str) -> None:
         hooks = (CommandHook(filled(STUBBORN, mark)), CommandHook(filled(f"setsid {NAP}", mark)))
-        with no_file_left_open(await warmed_up(project)):
-            asking = asyncio.ensure_future(ask(project, *hooks))
+        with no_file_left_open(await warmed_up(machine, project)):
+            asking = asyncio.ensure_future(ask_on(machine, project, *hooks))
             await up(mark, 4)
             await cancelled(asking)
             assert processes(mark) == set()
 
     with token() as mark:
-        asyncio.run(scenario(mark))
+        machine.run(scenario(mark))
 
 
 @pytest.mark.req("S0-64", "X-11")
 @each_cancelled
-def test_aborted_the_agent_stops_and_nothing_is_left_behind(command: str, crowd: int, project: Path) -> None:
+def test_aborted_the_agent_stops_and_nothing_is_left_behind(
+    command: str, crowd: int, project: Path, machine: Machine
+) -> None:
     async def scenario(mark: str) -> None:
         write_settings(project, "turngate", stop_hooks(filled(command, mark)))
         abort = asyncio.Event()
-        with no_file_left_open(await warmed_up(project)):
-            asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told(), abort=abort))
+        with no_file_left_open(await warmed_up(machine, project)):
+            asking = asyncio.ensure_future(run_stop_hooks(machine.shell, str(project), told(), abort=abort))
             await up(mark, crowd)
             abort.set()
             result = await asking
@@ -496,15 +518,15 @@ def test_aborted_the_agent_stops_and_nothing_is_left_behind(command: str, crowd:
             assert await settled(mark, 0) == set()
 
     with token() as mark:
-        asyncio.run(scenario(mark))
+        machine.run(scenario(mark))
 
 
 @pytest.mark.req("S0-64", "X-11")
-def test_cancelled_twice_run_stop_hooks_leaves_nothing_behind(project: Path) -> None:
+def test_cancelled_twice_run_stop_hooks_leaves_nothing_behind(project: Path, machine: Machine) -> None:
     async def scenario(mark: str) -> None:
         write_settings(project, "turngate", stop_hooks(filled(STUBBORN, mark)))
-        with no_file_left_open(await warmed_up(project)):
-            asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told()))
+        with no_file_left_open(await warmed_up(machine, project)):
+            asking = asyncio.ensure_future(run_stop_hooks(machine.shell, str(project), told()))
             await up(mark, 2)
             asking.cancel()
             await asyncio.sleep(0.1)
@@ -512,29 +534,29 @@ def test_cancelled_twice_run_stop_hooks_leaves_nothing_behind(project: Path) -> 
             assert processes(mark) == set()
 
     with token() as mark:
-        asyncio.run(scenario(mark))
+        machine.run(scenario(mark))
 
 
 @pytest.mark.req("S0-64", "X-11")
-def test_aborted_a_hook_in_the_background_ends_as_well(project: Path) -> None:
+def test_aborted_a_hook_in_the_background_ends_as_well(project: Path, machine: Machine) -> None:
     async def scenario(mark: str) -> None:
         write_settings(project, "turngate", stop_hooks(filled(NAP, mark), **IN_BACKGROUND))
         abort = asyncio.Event()
-        asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told(), abort=abort))
+        asking = asyncio.ensure_future(run_stop_hooks(machine.shell, str(project), told(), abort=abort))
         await up(mark, 2)
         abort.set()
         await asyncio.wait({asking}, timeout=HANG_TIMEOUT_S)
         assert (asking.done(), await settled(mark, 0)) == (True, set())
 
     with token() as mark:
-        asyncio.run(scenario(mark))
+        machine.run(scenario(mark))
 
 
 @pytest.mark.req("X-11")
-def test_cancelled_twice_a_hook_in_the_background_ends_as_well(project: Path) -> None:
+def test_cancelled_twice_a_hook_in_the_background_ends_as_well(project: Path, machine: Machine) -> None:
     async def scenario(mark: str) -> None:
         write_settings(project, "turngate", stop_hooks(filled(NAP, mark), **IN_BACKGROUND))
-        asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told()))
+        asking = asyncio.ensure_future(run_stop_hooks(machine.shell, str(project), told()))
         await up(mark, 2)
         asking.cancel()
         await asyncio.sleep(0.1)
@@ -542,7 +564,7 @@ def test_cancelled_twice_a_hook_in_the_background_ends_as_well(project: Path) ->
         assert await settled(mark, 0) == set()
 
     with token() as mark:
-        asyncio.run(scenario(mark))
+        machine.run(scenario(mark))
 
 
 @pytest.mark.req("S0-104")
@@ -576,6 +598,12 @@ def told() -> StopHookInput:
     )
 
 
+def read_on_for(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set how long the output is read after the exit."""
+    for shell in (process, ssh):
+        monkeypatch.setattr(shell, "OUTPUT_GRACE_S", seconds)
+
+
 def filled(text: str, mark: str) -> str:
     return text.replace("TOKEN", mark).replace("PYTHON", shlex.quote(sys.executable))
 
@@ -592,10 +620,10 @@ def token() -> Iterator[str]:
                 os.kill(pid, signal.SIGKILL)
 
 
-async def warmed_up(project: Path) -> dict[str, str]:
+async def warmed_up(machine: Machine, project: Path) -> dict[str, str]:
     """The open files once the loop and its threads have what they keep."""
     await asyncio.to_thread(int)
-    await ask(project, "true")
+    await ask_on(machine, project, "true")
     return open_files()
 
 
