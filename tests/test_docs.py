@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.servers.ssh import SshServer
 from tests.support.sessions import message_text
 from turngate import (
     AgentHook,
@@ -88,8 +89,12 @@ def session(body: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_a_page_shows_is_what_happens(page: Path, project: Path) -> None:
+def test_what_a_page_shows_is_what_happens(page: Path, project: Path, request: pytest.FixtureRequest) -> None:
     """A Python snippet prints the `text` block that follows it, or nothing."""
+    if page.name == "ssh.md":
+        server: SshServer = request.getfixturevalue("server")
+        (server.home / "src").mkdir()
+        (server.home / "src" / "app").symlink_to(project)
     for block, after in itertools.pairwise([*fences(page), Fence("", None, "")]):
         if block.file:
             path = project / block.file

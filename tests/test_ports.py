@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from tests.support.builders import settings, stop_event
+from tests.support.prefixed_files import PrefixedFiles
 from tests.support.servers.anthropic import serve_script
 from tests.support.servers.http import serve_answers
 from turngate.agent.session import Session
@@ -164,7 +165,8 @@ def test_every_shell_has_the_methods_of_the_port(shell: type[Shell]) -> None:
 def elsewhere(project: Path, **environ: str) -> World:
     """Return the World of a project on a machine with this environment."""
     there = {"PATH": os.defpath, **environ}
-    return World(LocalShell(), str(project), environ=there, machine="ssh://me@build")
+    files = PrefixedFiles("/", str(project), there)
+    return World(LocalShell(), str(project), environ=there, files=files)
 
 
 @pytest.mark.req("S0-105")

@@ -80,15 +80,15 @@ MEMBERS = {
     "ScriptedModel": ("from_file",),
     "Session": (
         *("allow", "answer_background", "checkpoint", "close", "commands", "compact"),
-        *("has_background_results", "hooks_enabled", "id"),
-        *("interrupt", "is_running", "last_result"),
+        *("has_background_results", "hooks_enabled", "id", "in_workspace"),
+        *("interrupt", "is_running", "last_result", "location"),
         *("messages", "model", "open", "project", "question", "queue", "queued", "refresh_hooks"),
         *("reset", "run_command", "send", "settings", "stream", "take_queued", "transcript_path"),
     ),
     "Stop": ("hook_outputs",),
     "StopHookInput": ("event",),
     "TurnResult": ("blocked_subagents",),
-    "World": ("close",),
+    "World": ("close", "disconnect", "location", "ssh", "with_files"),
 }
 
 INTRODUCTION = """\

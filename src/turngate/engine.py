@@ -43,7 +43,7 @@ IN_HOOK_REASON = "turngate was started from a hook, so no hooks run"
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
     """Run every hook that is configured for this event once, and return the verdict."""
-    planned = _plan(event, settings)
+    planned = await world.with_files(_plan, event, settings)
     if not planned.ask and not planned.skip:
         return Stop()
     if world.in_hook:

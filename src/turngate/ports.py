@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import T, run_in_thread
@@ -197,7 +197,8 @@ class World:
     held: list[Rule] = field(default_factory=list)
     files: Files | None = None  # of the machine where the project is; None: this one
     transcripts: TranscriptCopies | None = None  # None: hooks can read the transcripts themselves
-    machine: str = ""  # where the project is, such as `ssh://me@build`; "" for this machine
+    background_shell: Shell | None = None  # for commands that the agent leaves running; None: `shell`
+    on_disconnect: Callable[[], Awaitable[None]] | None = None
 
     def __post_init__(self) -> None:
         if self.files is None:
@@ -205,6 +206,41 @@ class World:
         self._made_in_callback = in_callback.get() is not None
         self.killed: list[str] = []  # the names of the hooks that `close` has cancelled
         self._redactors: dict[frozenset[str], Redactor | None] = {}  # by further secrets
+
+    @classmethod
+    async def ssh(
+        cls,
+        host: str,
+        path: str,
+        *,
+        user: str | None = None,
+        port: int | None = None,
+        connect_timeout: float = 10.0,
+    ) -> "World":
+        """Connect to another machine as `ssh` would, and return the workspace of a folder there.
+
+        `host` may be a name of `~/.ssh/config`; `path` is absolute, or relative to the home folder there. Close the
+        workspace with `disconnect`, or use it in `async with`. Raises UsageError.
+        """
+        from turngate.ssh_workspace import open_ssh_workspace  # noqa: PLC0415  # lazy: few projects need it
+
+        return await open_ssh_workspace(host, path, user=user, port=port, connect_timeout=connect_timeout)
+
+    async def disconnect(self) -> None:
+        """Remove what was copied to the other machine, and close its connections; on this machine, do nothing."""
+        if self.on_disconnect is not None:
+            await self.on_disconnect()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await finish_despite_cancel(self.disconnect())
+
+    @property
+    def machine(self) -> str:
+        """The machine where the project is, such as `ssh://me@build`; "" for this one."""
+        return self.files.machine if self.files else ""
 
     @property
     def location(self) -> str:

@@ -108,5 +108,5 @@ def make_world(
         # lazy: most projects have no agent hook, and the agent is slow to import
         from turngate.agent.hook_agent import HookAgentRunner  # noqa: PLC0415
 
-        world.inspect = HookAgentRunner(project, settings, state_folder(), judges, world.environ, journal)
+        world.inspect = HookAgentRunner(world, settings, state_folder(), judges, world.environ)
     return world

@@ -33,7 +33,8 @@ from turngate.core.reports import HookFailed, JudgeReplied, Report
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import Rule, Settings
 from turngate.models.scripted import ScriptedModel
-from turngate.ports import HookRunContext
+from turngate.ports import HookRunContext, World
+from turngate.shells.local import LocalShell
 
 DONE = {"tool": "StructuredOutput", "input": {"ok": True, "reason": "all there"}}
 NOT_DONE = {"tool": "StructuredOutput", "input": {"ok": False, "reason": "TODO is still open"}}
@@ -51,9 +52,8 @@ def looked(
     model = ScriptedModel({"judge": list(replies)})
     settings = Settings(rules=(rule(hook),), dialect=dialect)
     state = os.environ["TURNGATE_STATE"]
-    inspect = HookAgentRunner(
-        str(project), settings, state, lambda _: model, dict(os.environ), retries=(0.01,)
-    )
+    world = World(LocalShell(), str(project))
+    inspect = HookAgentRunner(world, settings, state, lambda _: model, world.environ, retries=(0.01,))
     return asyncio.run(inspect(hook, event or stop_event(cwd=str(project)), HookRunContext())), model
 
 

@@ -639,8 +639,9 @@ def test_an_interrupt_leaves_no_stubborn_model_behind_however_often_it_comes(
         session._main.resources.judges = JudgeModels("test:stubborn", own, lambda _: stubborn)
         session._main.resources.world.judge = session._main.resources.judges
         if kind == "agent":
-            session._main.resources.world.inspect = HookAgentRunner(
-                str(project), session.settings, session._main.state, lambda _: stubborn, dict(os.environ)
+            world = session._main.resources.world
+            world.inspect = HookAgentRunner(
+                world, session.settings, session._main.state, lambda _: stubborn, world.environ
             )
         turn = asyncio.create_task(session.send("go"))
         while not stubborn.asked:

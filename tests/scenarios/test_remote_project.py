@@ -328,6 +328,13 @@ def test_files_of_a_machine_without_a_name_are_not_approved(there: Machine) -> N
         there.call(Approvals, there.project_path, "/state")
 
 
+def test_hooks_are_approved_only_with_the_files_of_their_machine(there: Machine) -> None:
+    write_settings(there.project, "turngate", stop_hooks("check"))
+    review = there.review()
+    with pytest.raises(ValueError, match="hooks of ssh://me@build are approved with its files"):
+        review.approve(review.hooks)
+
+
 def test_a_plugin_that_is_given_is_found_there(there: Machine) -> None:
     hooks = there.project / "plugin" / "hooks"
     hooks.mkdir(parents=True)

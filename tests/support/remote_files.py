@@ -64,7 +64,7 @@ def remote_context(machine: Machine, project: Path | str, **fields: Any) -> Tool
     """Return what the tools get for a project on the machine of the test server."""
     environ, loop = machine.environ, machine.run(_running_loop())
     files = RemoteFiles(machine.shell, loop, home=environ["HOME"], environ=environ)
-    world = World(machine.shell, str(project), environ=environ, files=files, machine=f"ssh://{HOST}")
+    world = World(machine.shell, str(project), environ=environ, files=files)
     context = ToolContext(str(project), dict(environ), world=world, **fields)
     machine.run(context.prepare())
     return context

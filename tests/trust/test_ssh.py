@@ -111,7 +111,7 @@ def ask(project: Path, settings: Settings, before: Callable[[], None] = lambda: 
             files = RemoteFiles(
                 shell, asyncio.get_running_loop(), home=environ["HOME"], environ=environ, machine=MACHINE
             )
-            world = World(shell, str(project), environ=environ, files=files, machine=MACHINE)
+            world = World(shell, str(project), environ=environ, files=files)
             before()
             return await ask_hooks(stop_event(cwd=str(project)), settings, world)
         finally:

@@ -57,7 +57,9 @@ class SessionParts:
     ) -> Self:
         fields = config.role.record_fields if config.role else None
         path = resources.transcript_path(session_id, config.role)
-        conversation = Conversation(path, session_id, resources.project, subagent=fields)
+        conversation = Conversation(
+            path, session_id, resources.project, subagent=fields, machine=resources.world.machine
+        )
         hooks = SessionHooks(resources, config, conversation, events)
         return cls(session_id, resources, config, events, conversation, hooks)
 
@@ -91,7 +93,9 @@ class AgentSession:
         )
         self.task_tool = self._create_task_tool()
         environ = {**config.environ, **self.settings.env}
-        self.tool_context = ToolContext(self.project, environ, tuple(config.extra_paths))
+        self.tool_context = ToolContext(
+            self.project, environ, tuple(config.extra_paths), world=resources.world
+        )
         self.background = BackgroundCommands(self._on_command_end)
         self.tool_context.background = self.background
         self.tool_context.start_subagent = self.task_tool.start
@@ -125,6 +129,7 @@ class AgentSession:
 
     async def _open(self, source: Source | None) -> None:
         try:
+            await self.tool_context.prepare()
             if not self.conversation.is_open:
                 await self._read_conversation(source)
             if self._start_source is not None:

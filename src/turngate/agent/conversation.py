@@ -34,6 +34,7 @@ class Conversation:
         project: str,
         *,
         subagent: Mapping[str, str] | None = None,
+        machine: str = "",
     ) -> None:
         self.path = path
         self.messages: list[Message] = []
@@ -43,6 +44,7 @@ class Conversation:
         self.waiting: list[WaitingAgent] = []  # the subagents whose checkpoint is open
         self.compact_again_at = 0  # messages; below this length no further automatic compaction is tried
         self.session_id, self._project, self._subagent = session_id, project, subagent
+        self._machine = machine
         self.on_result_delivered: Callable[[str], None] = lambda _: None
         self._transcript: Transcript | None = None
         self._delivered: set[str] = set()
@@ -64,7 +66,12 @@ class Conversation:
     def create(self, *, parent: str | None = None) -> None:
         """Open the transcript without reading it; `parent` is the id of its last message."""
         self._transcript = Transcript(
-            self.path, self.session_id, self._project, subagent=self._subagent, parent=parent
+            self.path,
+            self.session_id,
+            self._project,
+            subagent=self._subagent,
+            parent=parent,
+            machine=self._machine,
         )
 
     @property

@@ -29,7 +29,7 @@ from turngate.core.settings import Settings
 from turngate.core.tools import ToolFailed, tool_spec
 from turngate.core.verdict_json import evaluation_json, hook_json
 from turngate.errors import ModelError, UsageError
-from turngate.ports import HookRunContext, Model, Store
+from turngate.ports import HookRunContext, Model, World
 from turngate.state.paths import session_folder
 from turngate.subagents.agent_types import READ_ONLY
 
@@ -73,20 +73,22 @@ ANSWER = tool_spec(
 class HookAgentRunner:
     """Runs agent hooks for a session (`World.inspect`): a new agent for each run of a hook."""
 
-    project: str
+    world: World
     settings: Settings
     state: str
     models: Callable[[str | None], Model]
     environ: Mapping[str, str]
-    store: Store | None = None
     retries: Sequence[float] = RETRIES
 
     async def __call__(self, hook: AgentHook, event: Event, live: HookRunContext) -> Report:
         try:
             model = await run_in_thread(self.models, hook.model)
-            run = HookAgentRun(self, model, hook, event)
+            run = HookAgentRun(self, model, hook, event, await self._readable_transcript(event))
+            await run.tools.prepare()
         except UsageError as error:
             return HookFailed(f"it is unavailable: {error}")
+        except OSError as error:  # on the machine of the project
+            return HookFailed(f"it cannot read the transcript: {error.strerror or error}")
         try:
             return await run.report()
         except ModelError as error:
@@ -97,21 +99,35 @@ class HookAgentRunner:
         finally:
             live.evaluation = run.close()
 
+    async def _readable_transcript(self, event: Event) -> str:
+        """Return the path of the transcript on the machine of the project, or "" if there is none to read."""
+        path = event.stopping_transcript
+        if not path or not os.path.isfile(path):  # noqa: ASYNC240 - on this machine
+            return ""
+        return path if self.world.transcripts is None else await self.world.transcripts.copy(path)
+
 
 class HookAgentRun:
     """One run of an agent hook. It has no hooks, subagents or user of its own (X-16)."""
 
-    def __init__(self, hook_agent: HookAgentRunner, model: Model, hook: AgentHook, event: Event) -> None:
+    def __init__(
+        self, hook_agent: HookAgentRunner, model: Model, hook: AgentHook, event: Event, transcript: str
+    ) -> None:
         self._hook, self._event = hook, event
-        self._settings, self._store = hook_agent.settings, hook_agent.store
+        self._settings, self._store = hook_agent.settings, hook_agent.world.store
+        project = hook_agent.world.project
         self._reply: Mapping[str, Any] | None = None  # the arguments of StructuredOutput
         self._asked_for_reason = False
         self.interrupted = False
-        path = event.stopping_transcript
-        readable = path if path and os.path.isfile(path) else ""
         self._conversation = self._create_conversation(hook_agent)
         self._turn = Turn(new_guard(hook_agent.settings, hook_agent.environ))
         self._evaluation = Evaluation(model.name)
+        self.tools = ToolContext(
+            project,
+            {**hook_agent.environ, **hook_agent.settings.env},
+            (transcript,) if transcript else (),
+            world=hook_agent.world,
+        )
         self._context = LoopContext(
             model=model,
             agent="judge",
@@ -119,13 +135,9 @@ class HookAgentRun:
             conversation=self._conversation,
             turn=self._turn,
             tools={**{name: TOOLS[name] for name in READ_ONLY}, ANSWER.name: Tool(ANSWER, self._answer)},
-            tool_context=ToolContext(
-                hook_agent.project,
-                {**hook_agent.environ, **hook_agent.settings.env},
-                (readable,) if readable else (),
-            ),
+            tool_context=self.tools,
             permissions=Permissions("plan"),
-            system_prompt=lambda: _instructions(hook_agent.project, readable, event.name),
+            system_prompt=lambda: _instructions(project, transcript, event.name),
             event_fields=lambda: {"session_id": event.session_id},
             hooks=NO_HOOKS,
             max_requests=MAX_REQUESTS,
@@ -141,7 +153,8 @@ class HookAgentRun:
         folder = os.path.join(session_folder(hook_agent.state, session_id), "hooks")
         path = os.path.join(folder, f"hook-{uuid.uuid4().hex[:12]}.jsonl")
         subagent = {"agentType": "hook"}
-        conversation = Conversation(path, session_id, hook_agent.project, subagent=subagent)
+        world = hook_agent.world
+        conversation = Conversation(path, session_id, world.project, subagent=subagent, machine=world.machine)
         conversation.create()
         return conversation
 

@@ -239,8 +239,12 @@ class MainSession(AgentSession):
         if runs := self.announcements.running_in_background():
             count = "1 subagent has" if len(runs) == 1 else f"{len(runs)} subagents have"
             self.events.notice(
-                f"{count} not finished: {names_of(runs)}; continue with `turngate run --resume --session {self.id}`"
+                f"{count} not finished: {names_of(runs)}; continue with `turngate run {self._where()}--resume --session {self.id}`"
             )
+
+    def _where(self) -> str:
+        world = self.resources.world
+        return f"--ssh {world.location} " if world.machine else ""
 
     def _release(self) -> None:
         super()._release()

@@ -60,17 +60,17 @@ def end_at_checkpoint(conversation: Conversation) -> EndTurn:
 async def _next_reply(context: LoopContext) -> Reply:
     """Ask the model; a conversation that does not fit is compacted once and sent again."""
     try:
-        return await ask_model(context, _request(context), lambda text: context.emit(TextDelta(text)))
+        return await ask_model(context, await _request(context), lambda text: context.emit(TextDelta(text)))
     except ModelError as error:
         if error.kind != "context" or not await compact_if_full(context, overflow=True):
             raise
-    return await ask_model(context, _request(context), lambda text: context.emit(TextDelta(text)))
+    return await ask_model(context, await _request(context), lambda text: context.emit(TextDelta(text)))
 
 
-def _request(context: LoopContext) -> ModelRequest:
+async def _request(context: LoopContext) -> ModelRequest:
     return ModelRequest(
         messages=tuple(context.conversation.messages),
-        system=context.system_prompt(),
+        system=await context.tool_context.with_files(context.system_prompt),
         tools=tuple(tool.spec for tool in context.tools.values()),
         agent=context.agent,
     )

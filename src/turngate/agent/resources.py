@@ -16,7 +16,7 @@ from turngate.core.events import Event, StopEvent
 from turngate.core.hook_run import HookRun
 from turngate.core.settings import Settings
 from turngate.models.resolve import JudgeModels
-from turngate.ports import Model, Shell, World
+from turngate.ports import Model, World
 from turngate.state.journal import Journal
 from turngate.state.paths import main_transcript_path
 from turngate.subagents.host import SubagentRole
@@ -67,32 +67,35 @@ class SessionResources:
     @classmethod
     def create(
         cls,
-        project: str,
+        workspace: World,
         settings: Settings,
         state: str,
         *,
         session_id: str,
         model: Model,
         models: Callable[[str], Model] | None,
-        shell: Shell,
         watch: Callable[..., None],
         notice: Callable[[str], None],
     ) -> Self:
-        environ, journal = dict(os.environ), Journal(state, project)
-        judges = JudgeModels(settings.judge, model, models, settings.environ_of_models(environ))
+        """`workspace` is where the project is; the rest of the session's world is made here."""
+        journal = Journal(state, workspace.location)
+        judges = JudgeModels(settings.judge, model, models, settings.environ_of_models(os.environ))
         file = env_file(state, session_id)
         late = LateContext(settings, notice)
         world = World(
-            shell,
-            project,
+            workspace.shell,
+            workspace.project,
             journal,
-            {**environ, "CLAUDE_ENV_FILE": file, "TURNGATE_ENV_FILE": file},
+            {**workspace.environ, "CLAUDE_ENV_FILE": file, "TURNGATE_ENV_FILE": file},
             watch=watch,
             judge=judges,
-            inspect=HookAgentRunner(project, settings, state, judges, environ, journal),
             on_background_end=late.add,
+            files=workspace.files,
+            transcripts=workspace.transcripts,
+            background_shell=workspace.background_shell,
         )
-        return cls(project, settings, state, journal, judges, world, models, late)
+        world.inspect = HookAgentRunner(world, settings, state, judges, workspace.environ)
+        return cls(world.project, settings, state, journal, judges, world, models, late)
 
     def transcript_path(self, session_id: str, role: SubagentRole | None) -> str:
         if role is not None:

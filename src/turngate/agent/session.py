@@ -4,7 +4,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 from turngate.agent.agent_config import AgentConfig
 from turngate.agent.agent_session import SessionParts
@@ -22,9 +22,10 @@ from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.settings import Settings
 from turngate.core.tools import TOOL_ALIASES
 from turngate.errors import UsageError
+from turngate.filesystem.files import current_files
 from turngate.models.resolve import open_model
 from turngate.plugins.handlers import Plugins
-from turngate.ports import Model, Shell
+from turngate.ports import Model, Shell, World
 from turngate.settings.load import project_path
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
@@ -44,7 +45,7 @@ class Session:
 
     def __init__(
         self,
-        project: str,
+        project: str | World,
         model: Model | str,
         settings: Settings | None = None,
         *,
@@ -71,7 +72,8 @@ class Session:
         _check_settings(settings)
         session_id = session_id or str(uuid.uuid4())
         events, plugins = EventSink(on_event), plugins or Plugins()
-        project = project_path(project)
+        workspace = _workspace(project, shell)
+        project = workspace.project
         settings = settings or load_settings(project, dialect=dialect, trust=trust)
         if isinstance(model, str):
             model = open_model(model, settings.environ_of_models(os.environ))
@@ -82,13 +84,12 @@ class Session:
             reviewed = review_agent_hooks(rules, project, settings.dialect.name, trust=trust)
             settings = settings.with_rules(*reviewed, problems=not_loaded)
         resources = SessionResources.create(
-            project,
+            workspace,
             settings,
             state or state_folder(),
             session_id=session_id,
             model=model,
             models=models,
-            shell=shell or LocalShell(),
             watch=partial(events.watch_hook, settings),
             notice=events.notice,
         )
@@ -96,7 +97,7 @@ class Session:
         config = AgentConfig(
             model=model,
             permissions=Permissions(permission_mode, set(allow), permit),
-            environ=os.environ,
+            environ=workspace.environ,
             extra_paths=extra_paths,
             hooks_enabled=hooks,
             max_requests=MAX_REQUESTS if max_turns is None else max_turns,
@@ -111,6 +112,15 @@ class Session:
         parts = SessionParts.create(session_id, resources, config, events)
         self._main = MainSession(parts, plugins, children, agent_types, notices)
         self._commands: SlashCommands | None = None
+        if workspace.files is not None:
+            self._commands = load_commands(project, settings.plugin_dirs)
+
+    @classmethod
+    async def in_workspace(
+        cls, workspace: World, model: Model | str, settings: Settings | None = None, **options: Any
+    ) -> Self:
+        """Return a session whose project is in a workspace, also on another machine; `options` are those of `Session`."""
+        return await workspace.with_files(partial(cls, workspace, model, settings, **options))
 
     # What it is
 
@@ -123,6 +133,11 @@ class Session:
     def project(self) -> str:
         """The absolute path of the project's folder."""
         return self._main.project
+
+    @property
+    def location(self) -> str:
+        """Where the project is: its path, or a URL such as `ssh://me@build/srv/app`."""
+        return self._main.resources.world.location
 
     @property
     def settings(self) -> Settings:
@@ -204,7 +219,7 @@ class Session:
 
     @property
     def commands(self) -> SlashCommands:
-        """The slash commands of files, read when they are first needed."""
+        """The slash commands of files, read when they are first needed; of another machine, at the start."""
         if self._commands is None:
             self._commands = load_commands(self.project, self.settings.plugin_dirs)
         return self._commands
@@ -262,6 +277,19 @@ class Session:
     async def reset(self) -> None:
         """Forget the conversation; the next message starts a new one."""
         await self._main.reset()
+
+
+def _workspace(project: str | World, shell: Shell | None) -> World:
+    """Return the workspace of a session. Raises UsageError if its files cannot be read from here."""
+    if isinstance(project, str):
+        return World(shell or LocalShell(), project_path(project))
+    if shell is not None:
+        raise UsageError("a session in a workspace uses the shell of the workspace; leave `shell` out")
+    if project.files is not None and current_files.get() is not project.files:
+        raise UsageError(
+            f"{project.location} is on another machine; use `await Session.in_workspace(workspace, model)`"
+        )
+    return project
 
 
 def _check_settings(settings: object) -> None:

@@ -95,7 +95,7 @@ class SessionHost:
     def _keep_output(self, printed: Sequence[Mapping[str, str]], path: str, session_id: str) -> None:
         """Write hook output to the transcript of a subagent, whose session another process may have opened."""
         try:
-            transcript = Transcript(path, session_id, self.project)
+            transcript = Transcript(path, session_id, self.project, machine=self.world.machine)
         except UsageError as error:
             names = ", ".join(quote_name(record["hook"]) for record in printed)
             self.notice(f"the output of hook {names} could not be written to the transcript: {error}")

@@ -90,12 +90,20 @@ def _folders(state: str) -> Iterator[str]:
             yield from (path for name in names if os.path.isdir(path := os.path.join(folder, name)))
 
 
+def location_of(path: str) -> str:
+    """Return where the project of a session is, or "" if the transcript does not say it."""
+    try:
+        return _title_and_project(path)[1]
+    except OSError:
+        return ""
+
+
 def _title_and_project(path: str) -> tuple[str, str]:
     """Return the start of the user's first message, and the project."""
     project = ""
     for number, record in enumerate(read_records(path, MAX_TITLE_BYTES)):
         message = message_of(record)
-        project = project or str(record.get("cwd", ""))
+        project = project or f"{record.get('machine', '')}{record.get('cwd', '')}"
         if isinstance(message, UserMessage) and message.origin == "user":
             return one_line(message.text, MAX_TITLE_CHARS), project
         if number > MAX_TITLE_RECORDS:

@@ -85,6 +85,15 @@ def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
     )
 
 
+def add_ssh_option(parser: Parser, *, of_action: bool = False) -> None:
+    parser.add_argument(
+        "--ssh",
+        metavar="[USER@]HOST:PATH",
+        default=argparse.SUPPRESS if of_action else None,
+        help="the project is this folder on another machine; needs the extra `ssh`",
+    )
+
+
 def event_name(text: str) -> str:
     """Return the event of this name in any case; argparse rejects a name that is not an event."""
     return next((name for name in EVENTS if name.lower() == text.lower()), text)

@@ -8,6 +8,7 @@ from turngate.cli.command_parser import (
     Parser,
     add_command,
     add_project_options,
+    add_ssh_option,
 )
 from turngate.cli.hooks_test_parser import add_test
 
@@ -82,6 +83,7 @@ def _add_diff(actions: "argparse._SubParsersAction[Parser]") -> None:
     )
     parser.add_argument("keys", nargs="*", metavar="KEY", help="the hooks (default: all that are pending)")
     add_project_options(parser, of_action=True)
+    add_ssh_option(parser, of_action=True)
 
 
 def _add_approve(actions: "argparse._SubParsersAction[Parser]") -> None:
@@ -103,6 +105,7 @@ def _add_approve(actions: "argparse._SubParsersAction[Parser]") -> None:
     parser.add_argument("--all", action="store_true", dest="every", help="all hooks that are pending")
     parser.add_argument("--yes", action="store_true", help="do not ask; necessary without a terminal")
     add_project_options(parser, of_action=True)
+    add_ssh_option(parser, of_action=True)
 
 
 def _add_reject(actions: "argparse._SubParsersAction[Parser]") -> None:
@@ -116,9 +119,11 @@ def _add_reject(actions: "argparse._SubParsersAction[Parser]") -> None:
     )
     parser.add_argument("keys", nargs="+", metavar="KEY", help="the hooks")
     add_project_options(parser, of_action=True)
+    add_ssh_option(parser, of_action=True)
 
 
 def _add_list_options(parser: Parser, *, of_action: bool) -> None:
     add_project_options(parser, of_action=of_action)
+    add_ssh_option(parser, of_action=of_action)
     default = argparse.SUPPRESS if of_action else False
     parser.add_argument("--json", action="store_true", default=default, help="print one JSON object")

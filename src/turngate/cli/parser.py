@@ -79,6 +79,7 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
             "turngate run -p 'fix it' --allow Write          let the agent write files; with -p there is no one to ask",
             "turngate run -p - --output-format json          the prompt from stdin, one JSON object",
             "turngate run --resume                           continue the newest conversation of this project",
+            "turngate run --ssh me@build:src/app             the project, its tools and its hooks are on another machine",
             "turngate run -p hello --model scripted:s.json   a model that replays a script",
         ),
         exit_codes=(
@@ -96,6 +97,9 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     _add_task_options(parser)
     add_project_options(parser)
+    parser.add_argument(
+        "--ssh", metavar="[USER@]HOST:PATH", help="the project is this folder on another machine"
+    )
     _add_session_options(parser)
     _add_limit_options(parser)
     _add_hook_options(parser)

@@ -81,10 +81,14 @@ def _load_files(project: str | None, dialect: str, home: str | None = None) -> l
 
 
 def _load_extra(extra: str, dialect: Dialect) -> Layer:
-    """Return the layer of `--settings`. What the command line names must be usable. Raises UsageError."""
+    """Return the layer of `--settings`, a file on this machine. What the command line names must be usable.
+
+    Raises UsageError.
+    """
     name = "--settings" if extra.lstrip().startswith("{") else extra
     try:
-        value, duplicates = parse_json(extra) if name == "--settings" else read_json(extra)
+        with this_machine():
+            value, duplicates = parse_json(extra) if name == "--settings" else read_json(extra)
     except FileNotFoundError:
         raise UsageError(
             f"--settings {extra}: there is no such file; give a file, or JSON in braces"

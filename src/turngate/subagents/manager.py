@@ -204,7 +204,7 @@ class SubagentManager:
     def _owners(self) -> list[str]:
         if not self._has_registry():
             return []
-        return owners_with_open_runs(self.state, self._host.project, self.left)
+        return owners_with_open_runs(self.state, self._host.world.location, self.left)
 
 
 def limits_from(settings: Settings) -> SubagentLimits:

@@ -117,7 +117,7 @@ class Supervisor:
             max_steers=new_guard(self.host.settings, self.host.world.own_environ, child=True).limit,
             launch={
                 **(launch or {}),
-                "project": self.host.project,
+                "project": self.host.world.location,
                 "announce": self.host.settings.announce_children,
                 "gates": gates_of(self.host, agent_type).as_json(),
             },
@@ -241,7 +241,7 @@ class Supervisor:
 
         async with self._worker.lock:
             adopted = await self._worker.call(
-                self.registry.adopt, owner, self.id, self.host.project, may_adopt
+                self.registry.adopt, owner, self.id, self.host.world.location, may_adopt
             )
         for run in left:
             self._report_left(run)

@@ -48,11 +48,13 @@ class Transcript:
         *,
         subagent: Mapping[str, str] | None = None,
         parent: str | None = None,
+        machine: str = "",
     ) -> None:
         self.path = path
         self._common = {
             "sessionId": session,
             "cwd": cwd,
+            **({"machine": machine} if machine else {}),
             "isSidechain": subagent is not None,
             **(subagent or {}),
         }

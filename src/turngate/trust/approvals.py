@@ -47,7 +47,7 @@ class Approvals:
     """
 
     def __init__(self, folder: str, state: str, *, of_user: bool = False) -> None:
-        machine = files.machine()
+        self._machine = machine = files.machine()
         if not machine and files.current_files.get() is not None:
             raise ValueError("the files of another machine are approved under its name, and it has none")
         self._path_of_folder = real_path(folder)
@@ -100,6 +100,8 @@ class Approvals:
         `env` replaces what was approved of the settings' `env`. `present` are the definitions that there are now: an
         approval of another one at the same place is replaced.
         """
+        if files.machine() != self._machine:
+            raise ValueError(f"hooks of {self._machine or 'this machine'} are approved with its files")
         hooks = tuple(hooks)
         texts: dict[str, bytes] = {}
         for _, key, found in hooks:

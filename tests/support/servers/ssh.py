@@ -94,7 +94,7 @@ class SshServer:
         ssh = home / ".ssh"
         ssh.mkdir(mode=0o700, exist_ok=True)
         lines = (
-            f"Host {HOST}",
+            f"Host {HOST} build",  # as in the docs
             "HostName 127.0.0.1",
             f"Port {self.port}",
             f"User {getpass.getuser()}",

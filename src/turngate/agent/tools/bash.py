@@ -9,6 +9,7 @@ from typing import Any
 from turngate.agent.background_commands import BackgroundCommand
 from turngate.agent.tools.base import ToolContext
 from turngate.core.constants import IN_TOOL
+from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
 from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
@@ -128,12 +129,22 @@ def _background_command(identity: str, context: ToolContext) -> BackgroundComman
 _HELD = "[a background process still has the output open; later output is lost]"
 
 
+# The agent expects bash; some machines have only sh.
+_BASH_OR_SH = 'command -v bash >/dev/null && exec bash -c -- "$1"; exec /bin/sh -c -- "$1"'
+
+
 async def _run(command: str, context: ToolContext, live: HookRunContext, *, watched: bool = False) -> Exited:
-    shell = shutil.which("bash") or "/bin/sh"
+    env = sanitize_env({**context.environ, "PWD": context.project, IN_TOOL: "1"})
+    if context.world is not None and context.world.files is not None:
+        hook = CommandHook("/bin/sh", args=("-c", _BASH_OR_SH, "sh", command))
+        shell = context.world.background_shell if watched else context.world.shell
+        return await (shell or context.world.shell).run(
+            hook, cwd=context.project, env=env, stdin=b"", live=live
+        )
     return await run_process(
-        (shell, "-c", "--", command),
+        (shutil.which("bash") or "/bin/sh", "-c", "--", command),
         cwd=context.project,
-        env=sanitize_env({**context.environ, "PWD": context.project, IN_TOOL: "1"}),
+        env=env,
         stdin=b"",
         live=live,
         watched=watched,

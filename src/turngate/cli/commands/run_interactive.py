@@ -3,30 +3,24 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from contextlib import AsyncExitStack
 
-from turngate.agent.session import Session
+from turngate.cli.commands.run_session import OpenedSession, OpenSession
 from turngate.cli.main import EXIT_IO_ERROR
-from turngate.cli.signals import run_loop
+from turngate.cli.signals import SIGNALS, run_loop
 from turngate.cli.streams import report_stdout_error, stdout_error
 from turngate.cli.terminal.chat import Chat
 from turngate.cli.terminal.plain_ui import PlainUI
 from turngate.cli.terminal.ui import TerminalUI
 from turngate.errors import UsageError
 from turngate.state.paths import state_folder
-from turngate.trust.review import Review
 
 
-def run_interactive(
-    start_session: Callable[..., Session],
-    review: Callable[[], Review],
-    first: str | None,
-    output_format: str,
-) -> int:
+def run_interactive(open_session: OpenSession, first: str | None, output_format: str) -> int:
     if output_format != "text":
         raise UsageError(f"--output-format {output_format} needs -p; a conversation prints only text")
     # The handlers of the chat replace this one before it can be called.
-    code = run_loop(_run_chat(start_session, review, first), lambda _: None)
+    code = run_loop(_run_chat(open_session, first), lambda _: None)
     error = stdout_error()
     if error is None:
         return code
@@ -34,25 +28,42 @@ def run_interactive(
     return code or EXIT_IO_ERROR
 
 
-async def _run_chat(
-    start_session: Callable[..., Session], review: Callable[[], Review], first: str | None
-) -> int:
+async def _run_chat(open_session: OpenSession, first: str | None) -> int:
     ui = _open_ui(os.path.join(state_folder(), "history"))
-    chat = Chat(ui, start_session, review)
+    chat: Chat
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, chat.on_ctrl_c)
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        loop.add_signal_handler(number, chat.quit, 128 + number)
-    listener = asyncio.create_task(ui.listen(chat))
-    listener.add_done_callback(chat.on_listener_exit)
-    try:
-        code = await chat.run(first)
-    finally:
-        listener.cancel()
-        await asyncio.wait({listener})
-    if not listener.cancelled():
-        listener.result()  # raises what the terminal raised
-    return code
+    async with AsyncExitStack() as stack:
+        handlers = {
+            "permit": lambda *call: chat.permit(*call),  # noqa: PLW0108 - the chat is made later
+            "on_event": lambda event: chat.on_event(event),  # noqa: PLW0108
+        }
+        opening = asyncio.create_task(stack.enter_async_context(open_session(**handlers)))
+        caught: list[int] = []
+        for number in SIGNALS:
+            loop.add_signal_handler(number, _cancel, opening, number, caught)
+        await asyncio.wait({opening})
+        if caught:
+            return 128 + caught[0]
+        opened = opening.result()
+        chat = Chat(ui, opened.session, opened.review, opened.world)
+        loop.add_signal_handler(signal.SIGINT, chat.on_ctrl_c)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            loop.add_signal_handler(number, chat.quit, 128 + number)
+        listener = asyncio.create_task(ui.listen(chat))
+        listener.add_done_callback(chat.on_listener_exit)
+        try:
+            code = await chat.run(first)
+        finally:
+            listener.cancel()
+            await asyncio.wait({listener})
+        if not listener.cancelled():
+            listener.result()  # raises what the terminal raised
+        return code
+
+
+def _cancel(opening: "asyncio.Task[OpenedSession]", number: int, caught: list[int]) -> None:
+    caught.append(number)
+    opening.cancel()
 
 
 def _open_ui(history_path: str) -> TerminalUI:

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 from turngate.agent.session import Session
 from turngate.agent.slash_commands import parse_call
+from turngate.cli.commands.run_session import OpenedSession, OpenSession
 from turngate.cli.main import (
     EXIT_ALLOWED,
     EXIT_BLOCKED,
@@ -56,11 +57,12 @@ EXIT_CODES = {
 }
 
 
-def run_print(start_session: Callable[..., Session], prompt: str, output_format: str) -> int:
+def run_print(open_session: OpenSession, prompt: str, output_format: str) -> int:
     printer = _Printer(output_format)
-    session = start_session(on_event=printer.on_event)
-    turn = _SingleTurn(session, printer)
-    result = run_loop(turn.run(prompt), turn.on_signal)
+    turn = _SingleTurn(open_session, printer)
+    session, result = run_loop(turn.run(prompt), turn.on_signal)
+    if session is None or result is None:  # a signal came before it was opened
+        return 128 + turn.signal
     result = session.last_result or result  # with what SessionEnd hooks added to it
     printer.print_result(result, session)
     code = 128 + turn.signal if turn.signal else _exit_code(result)
@@ -81,25 +83,38 @@ def _exit_code(result: TurnResult) -> int:
 class _SingleTurn:
     """Run one turn and close the session. A signal interrupts the turn, or the hooks that run at the close."""
 
-    def __init__(self, session: Session, printer: "_Printer") -> None:
-        self._session = session
+    def __init__(self, open_session: OpenSession, printer: "_Printer") -> None:
+        self._open_session = open_session
         self._printer = printer
+        self._opening: asyncio.Task[OpenedSession] | None = None
+        self._session: Session | None = None
         self._closing: asyncio.Task[None] | None = None
         self.signal = 0  # the first one
 
-    async def run(self, prompt: str) -> TurnResult:
+    async def run(self, prompt: str) -> tuple[Session | None, TurnResult | None]:
+        async with AsyncExitStack() as stack:
+            opened = self._open_session(on_event=self._printer.on_event)
+            self._opening = asyncio.create_task(stack.enter_async_context(opened))
+            async with self._progress("opening the session"):
+                await asyncio.wait({self._opening})
+            if self._opening.cancelled():
+                return None, None
+            self._session = self._opening.result().session
+            return self._session, await self._run(self._session, prompt)
+
+    async def _run(self, session: Session, prompt: str) -> TurnResult:
         try:
             async with self._progress("the agent is working"):
-                result = await self._run_turn(prompt)
+                result = await self._run_turn(session, prompt)
             self._printer.print_answer(result)
         finally:
             async with self._progress():
-                await self._close()
+                await self._close(session)
         return result
 
-    async def _run_turn(self, prompt: str) -> TurnResult:
+    async def _run_turn(self, session: Session, prompt: str) -> TurnResult:
         is_command = parse_call(prompt) is not None  # a blank in front makes it a message
-        return await (self._session.run_command if is_command else self._session.send)(prompt)
+        return await (session.run_command if is_command else session.send)(prompt)
 
     @asynccontextmanager
     async def _progress(self, idle: str = "") -> AsyncIterator[None]:
@@ -112,13 +127,16 @@ class _SingleTurn:
 
     def on_signal(self, number: int) -> None:
         self.signal = self.signal or number
-        if self._closing is None:
+        if self._session is None:
+            if self._opening is not None:
+                self._opening.cancel()
+        elif self._closing is None:
             self._session.interrupt()
         elif not self._closing.cancelling():  # a second cancellation would interrupt the clean-up
             self._closing.cancel()
 
-    async def _close(self) -> None:
-        self._closing = asyncio.create_task(self._session.close())
+    async def _close(self, session: Session) -> None:
+        self._closing = asyncio.create_task(session.close())
         await asyncio.wait({self._closing})
         if not self._closing.cancelled():
             self._closing.result()  # raises what went wrong
@@ -211,7 +229,7 @@ def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
         "stop_reason": result.stop_reason,
         "result": result.result,
         "session_id": result.session_id,
-        "project": session.project,
+        "project": session.location,
         "transcript_path": result.transcript_path,
         "continuations": result.continuations,
         "model_requests": result.model_requests,

@@ -11,7 +11,11 @@ from turngate.trust.review import Review, review_project
 
 
 def review_hooks(
-    project: str, *, dialect: str, plugin_dirs: Sequence[str] = (), extra: str | None = None
+    project: str,
+    *,
+    dialect: str,
+    plugin_dirs: Sequence[str] = (),
+    extra: str | None = None,
 ) -> Review:
     """Review the hooks of a project and of the user, as they are now."""
     project = project_path(project)

@@ -36,6 +36,7 @@ from turngate.core.session_events import (
 )
 from turngate.core.text import one_line, strip_controls
 from turngate.errors import ModelError, UsageError
+from turngate.ports import World
 from turngate.trust.review import Review
 
 BACKGROUND_JOB = "background"  # compared by identity: answer commands that have ended in the background
@@ -46,12 +47,10 @@ LATE_CTRL_C_S = 0.5  # a Ctrl-C this soon after a turn was meant for the turn
 class Chat:
     """Run the jobs of the user, messages and commands, in order; implements `InputHandler`."""
 
-    def __init__(
-        self, ui: TerminalUI, start_session: Callable[..., Session], review: Callable[[], Review]
-    ) -> None:
-        self.ui = ui
-        self.session = start_session(permit=self.permit, on_event=self.on_event)
-        self._hooks = HooksMenu(ui, review, self.session)
+    def __init__(self, ui: TerminalUI, session: Session, review: Callable[[], Review], world: World) -> None:
+        self.ui, self.session = ui, session
+        self._hooks = HooksMenu(ui, review, session, world)
+        self._listing: asyncio.Task[None] | None = None  # of all hooks, while the agent works
         self._jobs: deque[str] = deque()
         self._wake = asyncio.Event()  # a job came, or the conversation ends
         self._task: asyncio.Task[None] | None = None  # the running job
@@ -78,8 +77,15 @@ class Chat:
         finally:
             await self._run_task(self.session.close("prompt_input_exit" if self._exit_code == 0 else "other"))
         if self.ui.is_interactive and self.session.messages:
-            self.ui.print(f"to continue this conversation: turngate run --session {self.session.id}", "dim")
+            self.ui.print(
+                f"to continue this conversation: turngate run {self._where()}--session {self.session.id}",
+                "dim",
+            )
         return self._exit_code or 0
+
+    def _where(self) -> str:
+        is_local = self.session.location == self.session.project
+        return "" if is_local else f"--ssh {self.session.location} "
 
     def _greet(self) -> None:
         settings = self.session.settings
@@ -89,7 +95,7 @@ class Chat:
                 self.ui.print(*fmt.format_notice(str(problem), problem.hint))
         if self.ui.is_interactive:
             count = f", {len(self.session.messages)} messages so far" if self.session.messages else ""
-            self.ui.print(f"{self.session.model.name} in {self.session.project}{count}", "dim")
+            self.ui.print(f"{self.session.model.name} in {self.session.location}{count}", "dim")
             self.ui.print("/help shows the commands and keys", "dim")
             if pending := self._hooks.pending_notice():
                 self.ui.print(pending, "alert")
@@ -212,7 +218,7 @@ class Chat:
                 listed = fmt.format_commands(self.session.commands)
                 self.ui.print(f"{fmt.HELP}\n\n{listed}" if listed else fmt.HELP)
             case "/hooks":
-                self._hooks.print_list()
+                self._listing = asyncio.create_task(self._hooks.print_list())
             case "/exit" | "/quit":
                 self.quit()
             case _:

@@ -27,6 +27,7 @@ from turngate.cli.terminal.ui import Menu, MenuKey, TerminalUI
 from turngate.core.plan import switched_off_by
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
+from turngate.ports import World, call_with_files
 from turngate.settings.lint import lint
 from turngate.state.paths import state_folder
 from turngate.trust.review import Review, ReviewedHook
@@ -42,8 +43,9 @@ _WORD_KEYS: dict[str, MenuKey] = {"": "enter", "y": "y", "n": "n"}
 class HooksMenu:
     """One menu at a time. A decision counts in the session from its next event on."""
 
-    def __init__(self, ui: TerminalUI, review: Callable[[], Review], session: Session) -> None:
-        self._ui, self._review_again, self._session = ui, review, session
+    def __init__(self, ui: TerminalUI, review: Callable[[], Review], session: Session, world: World) -> None:
+        """`review` is called in a thread; `world` is where the project is."""
+        self._ui, self._review_again, self._session, self._world = ui, review, session, world
         self._project, self._state = session.project, state_folder()
         # While the menu is open: what was typed, and the row that it names.
         self._keys: asyncio.Queue[tuple[MenuKey, int | None]] | None = None
@@ -75,7 +77,7 @@ class HooksMenu:
     async def run(self) -> None:
         """Show the menu until the user leaves it; without a person at a terminal, print a list."""
         if not self._ui.is_interactive:
-            self.print_list()
+            await self.print_list()
             return
         self._print_problems()
         self._keys, self._is_left = asyncio.Queue(), False
@@ -95,21 +97,23 @@ class HooksMenu:
             self.close()
             self._keys = None
 
-    def print_list(self) -> None:
+    async def print_list(self) -> None:
         """Print all hooks, also while the agent works."""
         try:
-            review = self._review_again()
+            review = await run_in_thread(self._review_again)
         except (UsageError, OSError) as error:
             self._ui.print(f"! {error}", "notice")
             return
-        self._print(format_entries(read_entries(review, self._project, self._state), review))
+        entries = await run_in_thread(read_entries, review, self._session.location, self._state)
+        self._print(format_entries(entries, review))
         self._print_problems()
 
     def _print_problems(self) -> None:
         settings = self._session.settings
         if not self._session.hooks_enabled:
             self._ui.print("no hooks run: this conversation was started with --no-hooks", "alert")
-        for problem in (*settings.problems, *lint(settings, self._project)):
+        found = lint(settings, self._project) if self._world.files is None else ()
+        for problem in (*settings.problems, *found):
             hint = f" → {problem.hint}" if problem.hint else ""
             self._ui.print(f"! {problem}{hint}", "alert" if problem.severity == "error" else "notice")
 
@@ -149,7 +153,7 @@ class HooksMenu:
 
     async def _read(self) -> None:
         self._review = await run_in_thread(self._review_again)
-        self._entries = await run_in_thread(read_entries, self._review, self._project, self._state)
+        self._entries = await run_in_thread(read_entries, self._review, self._session.location, self._state)
         self._selected = min(self._selected, max(0, len(self._entries) - 1))
 
     def _print_notes(self) -> None:
@@ -184,17 +188,17 @@ class HooksMenu:
                 case "n":
                     await self._reject(entry.hook)
                 case _:
-                    self._show(entry)
+                    await self._show(entry)
         except UsageError as error:
             self._ui.print(f"! {error}", "notice")
             await self._read()
 
     # One hook
 
-    def _show(self, entry: HookEntry) -> None:
+    async def _show(self, entry: HookEntry) -> None:
         """Print what has changed if it is pending, otherwise all that is known of it."""
         if entry.is_pending or entry.hook.status == "rejected":
-            self._print(list(format_changes(entry.hook, self._project)))
+            self._print(await self._world.with_files(_changes, entry.hook, self._project))
             self._shown[entry.key] = entry.hook
             while self._keys and not self._keys.empty():
                 self._keys.get_nowait()  # what was typed before it was shown is not an answer to it
@@ -209,10 +213,10 @@ class HooksMenu:
         check_person(os.environ)
         seen = self._shown.get(hook.key)
         if seen is None or not is_same(seen, hook):
-            self._show(self._entries[self._selected])
+            await self._show(self._entries[self._selected])
             self._ui.print(f"y again approves hook {name} as it is shown above", "notice")
             return
-        await run_in_thread(approve_shown, [hook], self._review_again)
+        await run_in_thread(call_with_files, self._world.files, approve_shown, [hook], self._review_again)
         await self._changed()
         self._ui.print(f"hook {name} is approved and runs from its next event on", "good")
 
@@ -220,7 +224,7 @@ class HooksMenu:
         check_person(os.environ)
         check_can_reject([hook])
         if self._review:
-            await run_in_thread(self._review.reject, [hook])
+            await run_in_thread(call_with_files, self._world.files, self._review.reject, [hook])
         await self._changed()
         self._ui.print(f"hook {quote_name(shown_key(hook.key))} is rejected and does not run", "notice")
 
@@ -232,3 +236,7 @@ class HooksMenu:
     def _print(self, lines: Iterable[Line]) -> None:
         for text, style in lines:
             self._ui.print(text, style)
+
+
+def _changes(hook: ReviewedHook, project: str) -> list[Line]:
+    return list(format_changes(hook, project))

@@ -30,6 +30,8 @@ from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.streams import paint
 from turngate.errors import UsageError
+from turngate.ports import World, call_with_files
+from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval
 from turngate.trust.review import Review, ReviewedHook
@@ -38,30 +40,51 @@ NOTHING_PENDING = "nothing is pending"
 
 
 def run(options: argparse.Namespace) -> int:
-    project = project_folder(options.project, options.dialect)
-    if not getattr(options, "json", False) and (note := search_note(project, options.project)):
-        print(note)
+    if options.ssh is None:
+        project = project_folder(options.project, options.dialect)
+        if not getattr(options, "json", False) and (note := search_note(project, options.project)):
+            print(note)
+        return _run(options, World(LocalShell(), project))
+    if options.project is not None:
+        raise UsageError(
+            "--project is a folder here, and --ssh names one on another machine; give one of them"
+        )
+    if options.action == "test":
+        raise UsageError("`turngate hooks test` runs hooks on this machine; leave --ssh out")
+    # lazy: most projects are on this machine
+    from turngate.cli.ssh_connection import connected  # noqa: PLC0415
+
+    with connected(options.ssh) as world:
+        return call_with_files(world.files, _run, options, world)
+
+
+def _run(options: argparse.Namespace, world: World) -> int:
     match options.action:
         case "show":
-            return _show(options, project)
+            return _show(options, world)
         case "diff":
-            return _diff(options, project)
+            return _diff(options, world)
         case "approve":
-            return _approve(options, project)
+            return _approve(options, world)
         case "reject":
-            return _reject(options, project)
+            return _reject(options, world)
         case "test":
             # lazy: the other actions do not need the engine
             from turngate.cli.commands.hooks.try_hooks import try_hooks  # noqa: PLC0415
 
-            return try_hooks(options, project)
+            return try_hooks(options, world.project)
         case _:
-            return _list(options, project)
+            return _list(options, world)
 
 
-def _review(options: argparse.Namespace, project: str) -> Review:
-    plugins = plugin_folders(options.plugin_dir)
-    return review_hooks(project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings)
+def _review(options: argparse.Namespace, world: World) -> Review:
+    plugins = options.plugin_dir if world.machine else plugin_folders(options.plugin_dir)
+    return review_hooks(
+        world.project,
+        dialect=options.dialect,
+        plugin_dirs=plugins,
+        extra=options.settings,
+    )
 
 
 def _print_lines(lines: Iterable[Line]) -> None:
@@ -72,33 +95,35 @@ def _print_lines(lines: Iterable[Line]) -> None:
 # List, show and compare
 
 
-def _list(options: argparse.Namespace, project: str) -> int:
+def _list(options: argparse.Namespace, world: World) -> int:
     with show_if_slow("reading the journals"):
-        review = _review(options, project)
-        entries = read_entries(review, project, state_folder())
+        review = _review(options, world)
+        entries = read_entries(review, world.location, state_folder())
     if options.json:
-        print(json.dumps(entries_json(entries, review, project), indent=2))
+        print(json.dumps(entries_json(entries, review, world.project), indent=2))
     else:
         _print_lines(format_entries(entries, review))
     return 0
 
 
-def _show(options: argparse.Namespace, project: str) -> int:
+def _show(options: argparse.Namespace, world: World) -> int:
     with show_if_slow("reading the journals"):
-        review = _review(options, project)
+        review = _review(options, world)
         [hook] = find_hooks(review, [options.key])
-        [entry] = [entry for entry in read_entries(review, project, state_folder()) if entry.hook is hook]
+        [entry] = [
+            entry for entry in read_entries(review, world.location, state_folder()) if entry.hook is hook
+        ]
     if options.json:
-        print(json.dumps(details_json(entry, review.settings, project), indent=2))
+        print(json.dumps(details_json(entry, review.settings, world.project), indent=2))
     else:
-        _print_lines(format_details(entry, review.settings, project))
+        _print_lines(format_details(entry, review.settings, world.project))
     return 0
 
 
-def _diff(options: argparse.Namespace, project: str) -> int:
-    review = _review(options, project)
+def _diff(options: argparse.Namespace, world: World) -> int:
+    review = _review(options, world)
     hooks = find_hooks(review, options.keys) if options.keys else pending_hooks(review)
-    _print_changes(hooks, project)
+    _print_changes(hooks, world.project)
     if not hooks:
         print(NOTHING_PENDING)
     return 0
@@ -117,13 +142,13 @@ def _print_changes(hooks: Iterable[ReviewedHook], project: str) -> None:
 # Approve and reject
 
 
-def _approve(options: argparse.Namespace, project: str) -> int:
+def _approve(options: argparse.Namespace, world: World) -> int:
     check_person(os.environ)
     if bool(options.keys) == options.every:
         raise UsageError(
             "which hooks? give their KEYs, or --all for all that are pending; `turngate hooks` lists them"
         )
-    review = _review(options, project)
+    review = _review(options, world)
     named = find_hooks(review, options.keys) if options.keys else pending_hooks(review)
     hooks = [hook for hook in named if hook.status not in _RUNS_ALREADY]
     for hook in named:
@@ -134,12 +159,12 @@ def _approve(options: argparse.Namespace, project: str) -> int:
         if options.every:
             print(NOTHING_PENDING)
         return 0
-    _print_changes(hooks, project)
+    _print_changes(hooks, world.project)
     _print_lines(next(format_vanished(approval)) for approval in gone)
-    if not options.yes and not _confirm(_question(hooks, gone)):
+    if not options.yes and not _confirm(_question(hooks, gone, world.machine)):
         print("nothing was approved")
         return EXIT_PROBLEMS
-    approve_shown(hooks, lambda: _review(options, project))
+    approve_shown(hooks, lambda: _review(options, world))
     _forget(review, gone)
     for hook in hooks:
         print(f"approved  {shown_key(hook.key)}")
@@ -149,11 +174,11 @@ def _approve(options: argparse.Namespace, project: str) -> int:
 _RUNS_ALREADY = {"approved": "already approved", "exempt": "needs no approval"}
 
 
-def _question(hooks: Sequence[ReviewedHook], gone: Sequence[Approval]) -> str:
+def _question(hooks: Sequence[ReviewedHook], gone: Sequence[Approval], where: str) -> str:
     if not hooks:
         return "forget that what is gone was approved?"
     what = "this hook" if len(hooks) == 1 else f"these {len(hooks)} hooks"
-    return f"let {what} run on this machine{', and forget what is gone' if gone else ''}?"
+    return f"let {what} run on {where or 'this machine'}{', and forget what is gone' if gone else ''}?"
 
 
 def _confirm(question: str) -> bool:
@@ -164,9 +189,9 @@ def _confirm(question: str) -> bool:
     return confirm(question)
 
 
-def _reject(options: argparse.Namespace, project: str) -> int:
+def _reject(options: argparse.Namespace, world: World) -> int:
     check_person(os.environ)
-    review = _review(options, project)
+    review = _review(options, world)
     keys = {hook.key for hook in review.hooks}
     gone = [approval for approval in review.vanished if approval.key in {*options.keys} - keys]
     hooks = find_hooks(review, [key for key in options.keys if key not in {each.key for each in gone}])

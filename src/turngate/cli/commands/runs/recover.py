@@ -13,7 +13,7 @@ from turngate.agent.main_session import MainSession
 from turngate.agent.session import Session
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
-from turngate.cli.commands.run import find_model
+from turngate.cli.commands.run_session import find_model
 from turngate.cli.commands.runs.registry_access import open_registry
 from turngate.cli.commands.runs.subagent_summary import SubagentSummary, summarize
 from turngate.cli.progress import ProgressLine
@@ -197,7 +197,13 @@ def _print_results(ours: Sequence[SubagentSummary]) -> int:
 
 def _print_other_projects(summaries: Sequence[SubagentSummary]) -> None:
     for project, count in Counter(summary.project for summary in summaries).items():
-        print(f"{_count(count, 'subagent')} of another project: turngate runs recover --project {project}")
+        is_remote = project.startswith("ssh://")
+        how = (
+            f"turngate run --resume --ssh {project}"
+            if is_remote
+            else f"turngate runs recover --project {project}"
+        )
+        print(f"{_count(count, 'subagent')} of another project: {how}")
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,0 +1,113 @@
+"""The workspace of a project on another machine: `Workspace.ssh`, and the places that `--ssh` names."""
+
+import asyncio
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.core.constants import AGENT_MARKERS
+from turngate.core.hooks import CommandHook
+from turngate.errors import UsageError
+from turngate.extras import install_command
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell, World
+from turngate.shells.remote_files import RemoteFiles
+from turngate.shells.remote_transcripts import RemoteTranscripts
+
+_LOCATION = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^\]]+\]|[^@/:\[\]]+):(?P<path>.+)", re.DOTALL)
+_URL = re.compile(
+    r"ssh://(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^\]]+\]|[^@/:\[\]]+)(?::(?P<port>\d+))?(?P<path>/.+)",
+    re.DOTALL,
+)
+_FIND_FOLDER = 'cd -- "$1" && pwd'
+FIND_TIMEOUT_S = 10.0
+
+
+class SshLocation(NamedTuple):
+    """A folder on another machine. `host` may be a name of `~/.ssh/config`."""
+
+    host: str
+    path: str
+    user: str | None = None
+    port: int | None = None
+
+    @property
+    def machine(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"ssh://{user}{host}" + (f":{self.port}" if self.port else "")
+
+
+def parse_ssh_location(text: str) -> SshLocation:
+    """Parse `[user@]host:path` or `ssh://[user@]host[:port]/path`. Raises UsageError."""
+    match = _URL.fullmatch(text) or (None if text.startswith("ssh://") else _LOCATION.fullmatch(text))
+    if match is None or "\0" in text or match["host"].startswith("-"):
+        raise UsageError(
+            f"--ssh {text}: expected [user@]host:path, or ssh://[user@]host[:port]/path, with the project's folder"
+        )
+    found = match.groupdict()
+    port = int(found.get("port") or 0)
+    if port > 65535:
+        raise UsageError(f"--ssh {text}: there is no port {port}; ports end at 65535")
+    return SshLocation(found["host"].strip("[]"), found["path"], found["user"], port or None)
+
+
+async def open_ssh_workspace(
+    host: str, path: str, *, user: str | None, port: int | None, connect_timeout: float
+) -> World:
+    """Connect, and return the workspace of a folder there. Raises UsageError."""
+    try:
+        from turngate.shells.ssh import SshShell  # noqa: PLC0415  # lazy: asyncssh is an extra, and slow to import
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("asyncssh", "cryptography"):
+            raise
+        raise UsageError(
+            f"SSH needs asyncssh, which is not installed; to install it: {install_command('ssh')}"
+        ) from None
+    shell, background = (
+        SshShell(host, user=user, port=port, connect_timeout=connect_timeout) for _ in range(2)
+    )
+    try:
+        login = await shell.environment()
+        project = await _find_folder(shell, host, path, login)
+    except (NotStarted, ConnectionLost) as error:
+        await shell.close()
+        raise UsageError(str(error.strerror or error)) from None
+    except BaseException:
+        await finish_despite_cancel(shell.close())
+        raise
+    environ = {**login, **{name: os.environ[name] for name in AGENT_MARKERS if name in os.environ}}
+    machine = SshLocation(host, path, user, port).machine
+    loop, transcripts = asyncio.get_running_loop(), RemoteTranscripts(shell)
+
+    async def disconnect() -> None:
+        for part in (transcripts, background, shell):
+            await part.close()
+
+    return World(
+        shell,
+        project,
+        environ=environ,
+        files=RemoteFiles(shell, loop, home=login.get("HOME", "/"), environ=environ, machine=machine),
+        transcripts=transcripts,
+        background_shell=background,
+        on_disconnect=disconnect,
+    )
+
+
+async def _find_folder(shell: Shell, host: str, path: str, environ: Mapping[str, str]) -> str:
+    """Return the absolute path of a folder there; a relative one begins at the home folder."""
+    home = environ.get("HOME", "/")
+    path = home + path[1:] if path == "~" or path.startswith("~/") else path
+    hook = CommandHook("/bin/sh", args=("-c", _FIND_FOLDER, "sh", path))
+    try:
+        async with asyncio.timeout(FIND_TIMEOUT_S):
+            found = await shell.run(hook, cwd=home, env=environ, stdin=b"", live=HookRunContext())
+    except TimeoutError:
+        raise UsageError(f"{host} did not answer within {FIND_TIMEOUT_S:g} s; try again") from None
+    if found.code != 0 or not found.stdout.startswith("/"):
+        raise UsageError(
+            f"there is no folder {path} on {host}, or no access to it; expected the project's folder"
+        )
+    return found.stdout.removesuffix("\n")

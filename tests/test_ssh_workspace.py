@@ -1,0 +1,229 @@
+"""A project on another machine: where it is, the connection, and the session there."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.builders import stop_hooks, write_settings
+from tests.support.cli import turngate
+from tests.support.servers.ssh import HOST, SshServer
+from tests.support.sessions import block_first
+from turngate import ScriptedModel, Session, UsageError, Workspace
+from turngate.ssh_workspace import SshLocation, parse_ssh_location
+
+# Where it is
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("build:src/app", SshLocation("build", "src/app")),
+        ("me@build:/srv/app", SshLocation("build", "/srv/app", "me")),
+        ("me@build:~/a b:c", SshLocation("build", "~/a b:c", "me")),
+        ("[::1]:/srv", SshLocation("::1", "/srv")),
+        ("ssh://build/srv", SshLocation("build", "/srv")),
+        ("ssh://me@[::1]:2222/srv", SshLocation("::1", "/srv", "me", 2222)),
+    ],
+)
+def test_a_place_on_another_machine_is_parsed(text: str, expected: SshLocation) -> None:
+    assert parse_ssh_location(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "build", "build:", ":src", "-oProxyCommand=x:src", "ssh://build", "ssh://build:x/srv", "a\0:b"],
+)
+def test_what_is_not_such_a_place_is_named_with_what_was_expected(text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_ssh_location(text)
+    assert str(raised.value) == (
+        f"--ssh {text}: expected [user@]host:path, or ssh://[user@]host[:port]/path, with the project's folder"
+    )
+
+
+def test_a_port_that_there_cannot_be_is_named() -> None:
+    with pytest.raises(UsageError, match="there is no port 65536; ports end at 65535"):
+        parse_ssh_location("ssh://build:65536/srv")
+
+
+names = st.text("abcdefghij.-0123456789", min_size=1).filter(lambda name: not name.startswith("-"))
+
+
+@given(
+    names,
+    st.none() | names,
+    st.none() | st.integers(1, 65535),
+    st.text(min_size=1).filter(lambda t: "\0" not in t),
+)
+def test_the_location_of_a_workspace_can_be_given_to_ssh_again(
+    host: str, user: str | None, port: int | None, name: str
+) -> None:
+    place = SshLocation(host, f"/{name}", user, port)
+    assert parse_ssh_location(place.machine + place.path) == place
+
+
+# The workspace
+
+
+@pytest.fixture
+def there(server: SshServer) -> Iterator[Path]:
+    """A project in the home folder on the other machine."""
+    folder = server.home / "work" / "app"
+    folder.mkdir(parents=True)
+    yield folder
+    shutil.rmtree(folder.parent)
+
+
+@pytest.mark.req("S0-105")
+@pytest.mark.parametrize("path", ["work/app", "~/work/app", "{home}/work/app", "work/../work/./app/"])
+def test_a_workspace_knows_its_folder_there(path: str, server: SshServer, there: Path) -> None:
+    async def scenario() -> tuple[str, str, str]:
+        async with await Workspace.ssh(HOST, path.format(home=server.home)) as workspace:
+            return workspace.project, workspace.location, workspace.environ["HOME"]
+
+    folder = str(there)
+    assert asyncio.run(scenario()) == (folder, f"ssh://{HOST}{folder}", str(server.home))
+
+
+def test_a_folder_that_is_not_there_is_named(server: SshServer) -> None:
+    with pytest.raises(UsageError) as raised:
+        asyncio.run(Workspace.ssh(HOST, "/no/such"))
+    assert str(raised.value) == (
+        f"there is no folder /no/such on {HOST}, or no access to it; expected the project's folder"
+    )
+
+
+def test_a_session_there_is_not_made_on_the_event_loop(server: SshServer, there: Path) -> None:
+    async def scenario() -> None:
+        async with await Workspace.ssh(HOST, str(there)) as workspace:
+            Session(workspace, ScriptedModel({"main": []}))
+
+    with pytest.raises(
+        UsageError, match=r"is on another machine; use `await Session.in_workspace\(workspace, model\)`"
+    ):
+        asyncio.run(scenario())
+
+
+# A session there
+
+
+async def answers(there: Path, *replies: Any, **options: Any) -> tuple[Any, list[str]]:
+    model = ScriptedModel({"main": list(replies)})
+    async with (
+        await Workspace.ssh(HOST, str(there)) as workspace,
+        await Session.in_workspace(workspace, model, trust=True, **options) as session,
+    ):
+        result = await session.send("go")
+    return result, [getattr(message, "text", "") for message in model.requests[-1].messages]
+
+
+@pytest.mark.req("S0-105")
+def test_a_hook_of_the_settings_there_blocks_there(there: Path) -> None:
+    write_settings(there, "turngate", stop_hooks(block_first(1)))
+    result, _ = asyncio.run(answers(there, "answer {n}"))
+    assert (result.result, result.continuations, result.ended_by) == ("answer 2", 1, "allowed")
+
+
+@pytest.mark.req("S0-105")
+def test_the_commands_of_the_agent_run_there(server: SshServer, there: Path) -> None:
+    call = {"tools": [{"name": "Bash", "input": {"command": 'echo "$HOME $PWD" > seen'}}]}
+    asyncio.run(answers(there, call, "done", allow={"Bash"}))
+    assert (there / "seen").read_text() == f"{server.home} {there}\n"
+
+
+def test_a_command_in_the_background_runs_there_and_is_ended_with_the_session(there: Path) -> None:
+    call = {
+        "tools": [
+            {"name": "Bash", "input": {"command": "echo $$ > pid; sleep 600", "run_in_background": True}}
+        ]
+    }
+    asyncio.run(
+        answers(
+            there, call, {"tools": [{"name": "Bash", "input": {"command": WAIT}}]}, "done", allow={"Bash"}
+        )
+    )
+    assert not Path(f"/proc/{(there / 'pid').read_text().strip()}").exists()
+
+
+WAIT = "until [ -s pid ]; do sleep 0.1; done"
+
+
+# The command
+
+
+def run_there(there: Path, *words: str, replies: tuple[Any, ...] = ("answer {n}",)) -> tuple[int, str, str]:
+    script = there.parent / "script.json"
+    script.write_text(json.dumps({"main": list(replies)}))
+    return turngate("run", "--ssh", f"{HOST}:work/app", "--model", f"scripted:{script}", *words)
+
+
+@pytest.mark.req("S0-105")
+def test_a_hook_there_is_approved_from_here_and_blocks(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST", raising=False)
+    write_settings(there, "turngate", stop_hooks(block_first(1), id="tests"))
+    before = run_there(there, "-p", "go", "--strict")
+    approved = turngate("hooks", "approve", "tests", "--yes", "--ssh", f"{HOST}:work/app")
+    assert (before[0], before[1]) == (13, "answer 1\n")
+    assert (approved[0], approved[1].splitlines()[-1]) == (0, "approved  tests")
+    assert run_there(there, "-p", "go", "--strict") == (0, "answer 2\n", "")
+
+
+def test_the_json_result_names_the_machine(there: Path) -> None:
+    code, out, _ = run_there(there, "-p", "go", "--output-format", "json")
+    assert (code, json.loads(out)["project"]) == (0, f"ssh://{HOST}{there}")
+
+
+def test_a_session_there_is_continued_there_and_not_here(there: Path, project: Path) -> None:
+    assert run_there(there, "-p", "go", "--session", "one")[0] == 0
+    assert run_there(there, "-p", "go on", "--resume")[:2] == (0, "answer 1\n")
+    script = f"scripted:{there.parent / 'script.json'}"
+    code, _, err = turngate(
+        "run", "-p", "go", "--session", "one", "--project", str(project), "--model", script
+    )
+    assert (code, err) == (
+        64,
+        f"turngate: session one belongs to ssh://{HOST}{there}; continue it with --ssh ssh://{HOST}{there}\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            ("--ssh", "build"),
+            "--ssh build: expected [user@]host:path, or ssh://[user@]host[:port]/path, with the project's folder",
+        ),
+        (
+            ("--ssh", "build:x", "--project", "."),
+            "--project is a folder here, and --ssh names one on another machine; give one of them",
+        ),
+        (
+            ("--ssh", f"{HOST}:no/such"),
+            f"there is no folder no/such on {HOST}, or no access to it; expected the project's folder",
+        ),
+        (
+            ("--ssh", "no.such.invalid:x"),
+            "the name no.such.invalid cannot be resolved: Name or service not known",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", [("run", "-p", "go"), ("hooks",)])
+def test_wrong_usage_is_one_sentence(
+    command: tuple[str, ...], words: tuple[str, ...], error: str, server: SshServer
+) -> None:
+    assert turngate(*command, *words) == (64, "", f"turngate: {error}\n")
+
+
+def test_hooks_are_not_tested_there(server: SshServer) -> None:
+    assert turngate("hooks", "--ssh", f"{HOST}:x", "test", "Stop") == (
+        64,
+        "",
+        "turngate: `turngate hooks test` runs hooks on this machine; leave --ssh out\n",
+    )
