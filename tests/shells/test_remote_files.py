@@ -489,10 +489,24 @@ def test_a_missing_place_costs_no_further_command(files: RemoteFiles, tmp_path: 
     assert files.calls == calls
 
 
+def test_some_files_are_read_with_one_command(files: RemoteFiles, place: Path) -> None:
+    files.dialect()
+    calls = files.calls
+    found = files.snapshot_of(f"{place}/file", f"{place}/missing", f"{place}/folder")
+    assert (found.read(f"{place}/file", 100), found.is_executable(f"{place}/missing")) == (b"text\n", False)
+    assert stat.S_ISDIR(found.stat(f"{place}/folder").st_mode)
+    assert files.calls == calls + 1
+    many = files.snapshot_of(*(f"{place}/{number:0200}" for number in range(1000)))
+    with pytest.raises(FileNotFoundError):
+        many.stat(f"{place}/{1:0200}")
+    assert files.calls == calls + 2
+    compare(many, f"{place}/{999:0200}")
+
+
 def test_a_path_is_resolved_there_with_one_command(files: RemoteFiles, place: Path) -> None:
     path = f"{place}/folder/inner"
     files.dialect()
-    found = files.snapshot_of(path)
+    found = files.look_up(path)
     calls = files.calls
     parts = path.split("/")
     for n in range(2, len(parts) + 1):
@@ -502,14 +516,14 @@ def test_a_path_is_resolved_there_with_one_command(files: RemoteFiles, place: Pa
 
 
 def test_a_path_with_many_folders_costs_few_commands(files: RemoteFiles, place: Path) -> None:
-    found = files.snapshot_of(f"{place}/{'n/' * 1500}file")
+    found = files.look_up(f"{place}/{'n/' * 1500}file")
     calls = files.calls
     for name in ("n", "n/n", "n/" * 1500 + "file"):
         with pytest.raises(FileNotFoundError):
             found.readlink(f"{place}/{name}")
     assert files.calls == calls
     with pytest.raises(OSError, match="File name too long"):
-        files.snapshot_of(f"{place}/{'n/' * 3000}file")
+        files.look_up(f"{place}/{'n/' * 3000}file")
 
 
 # A connection that is dead

@@ -44,8 +44,12 @@ class Files:
         """Return the same files with a copy of the usual places of settings, for one load of them."""
         raise NotImplementedError
 
-    def snapshot_of(self, path: str) -> "Files":
-        """Return the same files with what is known of a path and all folders above it."""
+    def snapshot_of(self, *paths: str) -> "Files":
+        """Return the same files with a copy of some of them, and of what is known of the folders above them."""
+        raise NotImplementedError
+
+    def look_up(self, path: str) -> "Files":
+        """Return the same files with what is known of a path and the folders above it."""
         raise NotImplementedError
 
 

@@ -97,8 +97,11 @@ class FilesSnapshot(Files):
     def snapshot(self, project: str) -> Files:
         return self.files.snapshot(project)
 
-    def snapshot_of(self, path: str) -> Files:
-        return self.files.snapshot_of(path)
+    def snapshot_of(self, *paths: str) -> Files:
+        return self.files.snapshot_of(*paths)
+
+    def look_up(self, path: str) -> Files:
+        return self.files.look_up(path)
 
     def _known(self, path: str) -> Described | None:
         """Return what is known of a path, None if that is nothing. Raises FileNotFoundError."""

@@ -220,6 +220,13 @@ class RemoteFiles(Files):
 
     def snapshot(self, project: str) -> FilesSnapshot:
         """Read the usual places of settings with one command, for one load of them."""
+        return self._snapshot(settings_paths(project, self.home))
+
+    def snapshot_of(self, *paths: str) -> FilesSnapshot:
+        """Describe some paths and the folders above them, and read the small files, with one command."""
+        return self._snapshot(_first(with_parents(paths)))
+
+    def _snapshot(self, paths: Sequence[str]) -> FilesSnapshot:
         dialect, token = self.dialect(), _new_token()
         try:
             output = self._run(
@@ -228,8 +235,8 @@ class RemoteFiles(Files):
                 scripts.FETCH_ALL,
                 dialect,
                 token,
-                *settings_paths(project, self.home),
-                path=project,
+                *paths,
+                path="/",
                 max_bytes=MAX_LIST_BYTES,
                 limit=_Limit(READ_TIMEOUT_S, while_silent=True),
             )
@@ -239,15 +246,13 @@ class RemoteFiles(Files):
         except (OSError, ValueError):  # too much, or not what the scripts print: each file is asked for
             return FilesSnapshot(self, ())
 
-    def snapshot_of(self, path: str) -> FilesSnapshot:
+    def look_up(self, path: str) -> FilesSnapshot:
         """Describe a path and the folders above it with one command."""
         if len(os.fsencode(path)) > MAX_PATH_BYTES:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
-        dialect, paths = self.dialect(), with_parents([path])
-        sizes = accumulate(map(len, paths))
-        first = [path for path, size in zip(paths, sizes, strict=True) if size <= MAX_ARGUMENT_BYTES]
+        dialect, paths = self.dialect(), _first(with_parents([path]))
         output = self._run(
-            scripts.DESCRIBE_ALL, dialect, "links", "", *first, path=path, max_bytes=MAX_LIST_BYTES
+            scripts.DESCRIBE_ALL, dialect, "links", "", *paths, path=path, max_bytes=MAX_LIST_BYTES
         )
         return FilesSnapshot(self, list(parse_files(output, dialect, "")))
 
@@ -390,6 +395,12 @@ def _prune(names: Sequence[str]) -> list[str]:
 def _any_name(names: Sequence[str]) -> list[str]:
     words = [word for name in names for word in ("-o", "-name", name)]
     return ["(", *words[1:], ")"] if names else []
+
+
+def _first(paths: Sequence[str]) -> list[str]:
+    """Return as many paths as fit into one command."""
+    sizes = accumulate(len(path.encode("utf-8", "surrogateescape")) for path in paths)
+    return [path for path, size in zip(paths, sizes, strict=True) if size <= MAX_ARGUMENT_BYTES]
 
 
 def _new_token() -> str:

@@ -40,7 +40,7 @@ def resolve_path(path: str, context: ToolContext) -> str:
 
 def _resolve(path: str) -> str:
     there = current_files.get()
-    return resolve(path) if there is None else call_with_files(there.snapshot_of(path), resolve, path)
+    return resolve(path) if there is None else call_with_files(there.look_up(path), resolve, path)
 
 
 def _absolute(path: str, context: ToolContext) -> str:
