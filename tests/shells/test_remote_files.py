@@ -21,7 +21,7 @@ from turngate.filesystem import files as current
 from turngate.filesystem.descent import PathChanged
 from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import call_with_files
-from turngate.shells import remote_files
+from turngate.shells import remote_files, script_runner
 from turngate.shells.file_scripts import NO_STAT, FileChanged, parse_stat
 from turngate.shells.local import LocalShell
 from turngate.shells.remote_files import RemoteFiles
@@ -542,7 +542,7 @@ def test_a_dead_link_is_waited_for_once(
     with connected_files() as files:
         stopped = server.connections()
         assert stopped
-        monkeypatch.setattr(remote_files, "PAUSE_S", 1000.0)
+        monkeypatch.setattr(script_runner, "PAUSE_S", 1000.0)
         files.is_executable("/bin/sh")
         _stop(stopped, signal.SIGSTOP)
         try:
@@ -557,13 +557,13 @@ def test_a_dead_link_is_waited_for_once(
             with pytest.raises(MachineUnreachable):
                 call_with_files(files, current.isfile, "/etc/passwd")
             assert files.calls == 2  # one that was answered, and one that was waited for
-            assert files.unreachable is not None
+            assert files.scripts.unreachable is not None
         finally:
             _stop(stopped, signal.SIGCONT)
         monkeypatch.setattr(remote_files, "EXISTENCE_TIMEOUT_S", 100.0)
-        files._paused_until = 0.0
+        files.scripts.paused_until = 0.0
         assert stat.S_ISDIR(files.stat("/").st_mode)
-        assert files.unreachable is None
+        assert files.scripts.unreachable is None
 
 
 @pytest.mark.skipif(SSHD is None, reason="the processes of asyncssh's server cannot be killed one by one")

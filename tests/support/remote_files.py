@@ -78,7 +78,7 @@ def run_where(context: ToolContext, scenario: Coroutine[Any, Any, T]) -> T:
     """Run a scenario in the event loop of the machine where the project of these tools is."""
     if context.world is None or not isinstance(context.world.files, RemoteFiles):
         return asyncio.run(scenario)
-    return context.world.files._loop.run_until_complete(scenario)
+    return context.world.files.scripts.loop.run_until_complete(scenario)
 
 
 def wait_for_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:

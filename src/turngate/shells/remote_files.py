@@ -1,42 +1,31 @@
 """RemoteFiles: the files of the machine of a shell. Each method runs one short script there.
 
-The methods block and are called in threads; the commands run on the event loop of the session. A command that does not
-answer is ended in the background, and so is never waited for.
+The methods block and are called in threads.
 """
 
 import asyncio
-import concurrent.futures
 import errno
 import os
 import secrets
-import time
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
 from turngate.filesystem.files import Files, MachineUnreachable
-from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, Shell
+from turngate.ports import Shell
 from turngate.shells import file_scripts as scripts
-from turngate.shells.file_scripts import Content, Described, error_of, parse_files, parse_stat
+from turngate.shells.file_scripts import Content, Described, parse_files, parse_stat
 from turngate.shells.files_snapshot import FilesSnapshot, settings_paths, with_parents
+from turngate.shells.script_runner import MAX_ARGUMENT_BYTES, Limit, ScriptRunner
 
 EXISTENCE_TIMEOUT_S = 2.0
 READ_TIMEOUT_S = 10.0  # in which something must arrive
 SEARCH_TIMEOUT_S = 20.0
 WRITE_TIMEOUT_S = 10.0  # and one second more for each WRITE_BYTES_PER_S
 WRITE_BYTES_PER_S = 1_000_000
-PAUSE_S = 5.0  # after the machine did not answer, in which nothing is asked
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_LIST_BYTES = 16 * 1024 * 1024
 MAX_PATH_BYTES = 4096  # no system takes longer ones
-MAX_ARGUMENT_BYTES = 64 * 1024  # of a path, and of all names of one command; systems allow 128 KiB or more
-
-
-class _Limit(NamedTuple):
-    seconds: float
-    while_silent: bool = False  # it counts from the last output
 
 
 class Inspected(NamedTuple):
@@ -48,7 +37,7 @@ class Inspected(NamedTuple):
 
 
 class RemoteFiles(Files):
-    """After the machine did not answer, all calls fail at once for PAUSE_S."""
+    """After the machine did not answer, all calls fail at once for some seconds."""
 
     def __init__(
         self,
@@ -60,12 +49,13 @@ class RemoteFiles(Files):
         machine: str = "",
     ) -> None:
         self.home, self.environ, self.machine = home, environ, machine
-        self.unreachable: MachineUnreachable | None = None  # why, if the machine did not answer the last call
-        self.calls = 0  # commands so far
-        self._shell, self._loop = shell, loop
+        self.scripts = ScriptRunner(shell, loop, environ)
         self._dialect = ""  # of `stat` there
-        self._paused_until = 0.0
-        self._ending: set[asyncio.Task[Exited]] = set()
+
+    @property
+    def calls(self) -> int:
+        """How many commands were run so far."""
+        return self.scripts.calls
 
     # As in `os`
 
@@ -118,12 +108,12 @@ class RemoteFiles(Files):
     def _read(
         self, script: str, path: str, name: str, first: int, count: int, *folder: str
     ) -> tuple[bytes, str]:
-        answer = self._answer(
+        answer = self.scripts.run(
             script,
             (name, self.dialect(), str(first), str(count), *folder),
             path=path,
             max_bytes=count * scripts.BLOCK_BYTES,
-            limit=_Limit(READ_TIMEOUT_S, while_silent=True),
+            limit=Limit(READ_TIMEOUT_S, while_silent=True),
         )
         return answer.stdout.data(), scripts.version_in(answer.stderr.text())
 
@@ -157,7 +147,7 @@ class RemoteFiles(Files):
                 mode,
                 path=path,
                 stdin=data,
-                limit=_Limit(WRITE_TIMEOUT_S + len(data) / WRITE_BYTES_PER_S),
+                limit=Limit(WRITE_TIMEOUT_S + len(data) / WRITE_BYTES_PER_S),
             )
             .decode()
             .strip()
@@ -182,7 +172,7 @@ class RemoteFiles(Files):
             *_prune(skipped),
             path=folder,
             max_bytes=MAX_LIST_BYTES,
-            limit=_Limit(SEARCH_TIMEOUT_S),
+            limit=Limit(SEARCH_TIMEOUT_S),
         )
         found = parse_files(output.removeprefix(b"e"), dialect, "")
         return [file for file in found if isinstance(file, Described)], output.startswith(b"e")
@@ -196,7 +186,7 @@ class RemoteFiles(Files):
             *_prune(skipped),
             path=folder,
             max_bytes=MAX_LIST_BYTES,
-            limit=_Limit(SEARCH_TIMEOUT_S),
+            limit=Limit(SEARCH_TIMEOUT_S),
         )
         names = output.decode("utf-8", "surrogateescape").split("\n")[:-1]
         return [f"{folder.rstrip('/')}/{name.removeprefix('./')}" for name in names]
@@ -212,7 +202,7 @@ class RemoteFiles(Files):
             *paths,
             path=paths[0],
             max_bytes=max_bytes,
-            limit=_Limit(READ_TIMEOUT_S, while_silent=True),
+            limit=Limit(READ_TIMEOUT_S, while_silent=True),
         )
         return [file for file in parse_files(output, dialect, token) if isinstance(file, Content)]
 
@@ -238,7 +228,7 @@ class RemoteFiles(Files):
                 *paths,
                 path="/",
                 max_bytes=MAX_LIST_BYTES,
-                limit=_Limit(READ_TIMEOUT_S, while_silent=True),
+                limit=Limit(READ_TIMEOUT_S, while_silent=True),
             )
             return FilesSnapshot(self, list(parse_files(output, dialect, token)))
         except MachineUnreachable:
@@ -262,8 +252,6 @@ class RemoteFiles(Files):
             self._dialect = self._run(scripts.DIALECT, path="/").decode().strip()
         return self._dialect
 
-    # Commands
-
     def _run(
         self,
         script: str,
@@ -271,110 +259,12 @@ class RemoteFiles(Files):
         path: str,
         stdin: bytes = b"",
         max_bytes: int = MAX_ANSWER_BYTES,
-        limit: _Limit | None = None,
+        limit: Limit | None = None,
     ) -> bytes:
-        answer = self._answer(script, args, path=path, stdin=stdin, max_bytes=max_bytes, limit=limit)
+        """Return what a script prints; without a limit it is only a question."""
+        limit = limit or Limit(EXISTENCE_TIMEOUT_S)
+        answer = self.scripts.run(script, args, path=path, stdin=stdin, max_bytes=max_bytes, limit=limit)
         return answer.stdout.data()
-
-    def _answer(
-        self,
-        script: str,
-        args: Sequence[str],
-        *,
-        path: str,
-        stdin: bytes = b"",
-        max_bytes: int,
-        limit: _Limit | None,
-    ) -> HookRunContext:
-        """Return the output of a script. Raises OSError for one that failed; `path` is for its message."""
-        self._check_call(path)
-        answer = HookRunContext()
-        answer.stdout, answer.stderr = BoundedOutput(max_bytes), BoundedOutput(MAX_ANSWER_BYTES)
-        hook = CommandHook("/bin/sh", args=("-c", script, "sh", *args))
-        exited = self._on_loop(hook, stdin, answer, limit or _Limit(EXISTENCE_TIMEOUT_S))
-        if exited.code != 0:
-            raise error_of(answer.stderr.data().decode("utf-8", "surrogateescape"), path)
-        if answer.stdout.truncated:
-            raise OSError(errno.EFBIG, f"there is more than {max_bytes:,} bytes of it", path)
-        return answer
-
-    def _check_call(self, path: str) -> None:
-        try:
-            is_here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            is_here = False
-        if is_here:
-            raise RuntimeError("the files of another machine cannot be read on the event loop: use a thread")
-        if "\0" in path:
-            raise ValueError("embedded null byte")
-        if len(path.encode("utf-8", "surrogateescape")) > MAX_ARGUMENT_BYTES:
-            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path[:100])
-        if self.unreachable is not None and time.monotonic() < self._paused_until:
-            raise MachineUnreachable(*self.unreachable.args)
-
-    def _on_loop(self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: _Limit) -> Exited:
-        """Run a command on the event loop, while this thread waits."""
-        self.calls += 1
-        call = self._ask(hook, stdin, answer, limit)
-        try:
-            exited = asyncio.run_coroutine_threadsafe(call, self._loop).result()
-        except (concurrent.futures.CancelledError, RuntimeError):
-            call.close()
-            raise MachineUnreachable(errno.ESHUTDOWN, "the session has ended") from None
-        except TimeoutError:
-            raise self._pause(
-                errno.ETIMEDOUT, f"the machine did not answer within {limit.seconds:.3g} s"
-            ) from None
-        except OSError as error:
-            raise self._pause(errno.EHOSTUNREACH, error.strerror or str(error)) from None
-        self.unreachable = None
-        return exited
-
-    def _pause(self, number: int, why: str) -> MachineUnreachable:
-        self._paused_until = time.monotonic() + PAUSE_S
-        self.unreachable = MachineUnreachable(number, why)
-        return self.unreachable
-
-    async def _ask(self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: _Limit) -> Exited:
-        """Run a command, which may be tried again if it only reads. Raises TimeoutError."""
-        start = self._loop.time()
-        try:
-            return await self._ask_once(hook, stdin, answer, limit)
-        except ConnectionLost:
-            if stdin:
-                raise
-        answer.stdout, answer.stderr = BoundedOutput(answer.stdout.limit), BoundedOutput(answer.stderr.limit)
-        rest = max(0.0, start + limit.seconds - self._loop.time())
-        return await self._ask_once(hook, stdin, answer, limit._replace(seconds=rest))
-
-    async def _ask_once(
-        self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: _Limit
-    ) -> Exited:
-        running = self._shell.run(hook, cwd="/", env=self.environ, stdin=stdin, live=answer)
-        task = asyncio.create_task(running, name="files")
-        try:
-            await asyncio.wait({task}, timeout=limit.seconds)
-            received = 0
-            while limit.while_silent and not task.done() and answer.stdout.size > received:
-                received = answer.stdout.size
-                await asyncio.wait({task}, timeout=limit.seconds)
-            if not task.done():
-                raise TimeoutError
-            return task.result()
-        finally:
-            if not task.done():
-                self._end(task)
-
-    def _end(self, task: "asyncio.Task[Exited]") -> None:
-        """Cancel a command, which then ends its processes; on a dead connection that takes long."""
-        self._ending.add(task)
-        task.add_done_callback(self._ended)
-        task.cancel()
-
-    def _ended(self, task: "asyncio.Task[Exited]") -> None:
-        self._ending.discard(task)
-        if not task.cancelled():
-            task.exception()
 
 
 def _owner_and_mode(info: os.stat_result) -> tuple[str, str]:

@@ -15,7 +15,8 @@ from turngate.agent.tools import search_process
 from turngate.core.tools import ToolFailed
 from turngate.filesystem.files import MachineUnreachable
 from turngate.shells.file_scripts import BLOCK_BYTES, Described
-from turngate.shells.remote_files import MAX_ARGUMENT_BYTES, RemoteFiles
+from turngate.shells.remote_files import RemoteFiles
+from turngate.shells.script_runner import MAX_ARGUMENT_BYTES
 
 MAX_FILES = 20_000
 MAX_BYTES = 64 * 1024 * 1024

@@ -1,0 +1,140 @@
+"""ScriptRunner: run a short script on the machine of a shell, while a thread waits for its answer.
+
+The commands run on the event loop of the session. One that does not answer is ended in the background, and so is never
+waited for.
+"""
+
+import asyncio
+import concurrent.futures
+import errno
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited
+from turngate.filesystem.files import MachineUnreachable
+from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, Shell
+from turngate.shells.file_scripts import error_of
+
+PAUSE_S = 5.0  # after the machine did not answer, in which nothing is asked
+MAX_ERROR_BYTES = 64 * 1024
+MAX_ARGUMENT_BYTES = 64 * 1024  # of a path, and of all names of one command; systems allow 128 KiB or more
+
+
+class Limit(NamedTuple):
+    seconds: float
+    while_silent: bool = False  # it counts from the last output
+
+
+class ScriptRunner:
+    """After the machine did not answer, all calls fail at once for PAUSE_S."""
+
+    def __init__(self, shell: Shell, loop: asyncio.AbstractEventLoop, environ: Mapping[str, str]) -> None:
+        self.calls = 0  # commands so far
+        self.unreachable: MachineUnreachable | None = None  # why, if the machine did not answer the last call
+        self.paused_until = 0.0
+        self.loop = loop
+        self._shell, self._environ = shell, environ
+        self._ending: set[asyncio.Task[Exited]] = set()
+
+    def run(
+        self,
+        script: str,
+        args: Sequence[str],
+        *,
+        path: str,
+        stdin: bytes = b"",
+        max_bytes: int,
+        limit: Limit,
+    ) -> HookRunContext:
+        """Return the output of a script. Raises OSError for one that failed; `path` is the file that it is about."""
+        self._check_call(path)
+        answer = HookRunContext()
+        answer.stdout, answer.stderr = BoundedOutput(max_bytes), BoundedOutput(MAX_ERROR_BYTES)
+        hook = CommandHook("/bin/sh", args=("-c", script, "sh", *args))
+        exited = self._on_loop(hook, stdin, answer, limit)
+        if exited.code != 0:
+            raise error_of(answer.stderr.data().decode("utf-8", "surrogateescape"), path)
+        if answer.stdout.truncated:
+            raise OSError(errno.EFBIG, f"there is more than {max_bytes:,} bytes of it", path)
+        return answer
+
+    def _check_call(self, path: str) -> None:
+        try:
+            is_here = asyncio.get_running_loop() is self.loop
+        except RuntimeError:
+            is_here = False
+        if is_here:
+            raise RuntimeError("the files of another machine cannot be read on the event loop: use a thread")
+        if "\0" in path:
+            raise ValueError("embedded null byte")
+        if len(path.encode("utf-8", "surrogateescape")) > MAX_ARGUMENT_BYTES:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path[:100])
+        if self.unreachable is not None and time.monotonic() < self.paused_until:
+            raise MachineUnreachable(*self.unreachable.args)
+
+    def _on_loop(self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: Limit) -> Exited:
+        """Run a command on the event loop, while this thread waits."""
+        self.calls += 1
+        call = self._ask(hook, stdin, answer, limit)
+        try:
+            exited = asyncio.run_coroutine_threadsafe(call, self.loop).result()
+        except (concurrent.futures.CancelledError, RuntimeError):
+            call.close()
+            raise MachineUnreachable(errno.ESHUTDOWN, "the session has ended") from None
+        except TimeoutError:
+            raise self._pause(
+                errno.ETIMEDOUT, f"the machine did not answer within {limit.seconds:.3g} s"
+            ) from None
+        except OSError as error:
+            raise self._pause(errno.EHOSTUNREACH, error.strerror or str(error)) from None
+        self.unreachable = None
+        return exited
+
+    def _pause(self, number: int, why: str) -> MachineUnreachable:
+        self.paused_until = time.monotonic() + PAUSE_S
+        self.unreachable = MachineUnreachable(number, why)
+        return self.unreachable
+
+    async def _ask(self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: Limit) -> Exited:
+        """Run a command, which may be tried again if it only reads. Raises TimeoutError."""
+        start = self.loop.time()
+        try:
+            return await self._ask_once(hook, stdin, answer, limit)
+        except ConnectionLost:
+            if stdin:
+                raise
+        answer.stdout, answer.stderr = BoundedOutput(answer.stdout.limit), BoundedOutput(answer.stderr.limit)
+        rest = max(0.0, start + limit.seconds - self.loop.time())
+        return await self._ask_once(hook, stdin, answer, limit._replace(seconds=rest))
+
+    async def _ask_once(
+        self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: Limit
+    ) -> Exited:
+        running = self._shell.run(hook, cwd="/", env=self._environ, stdin=stdin, live=answer)
+        task = asyncio.create_task(running, name="files")
+        try:
+            await asyncio.wait({task}, timeout=limit.seconds)
+            received = 0
+            while limit.while_silent and not task.done() and answer.stdout.size > received:
+                received = answer.stdout.size
+                await asyncio.wait({task}, timeout=limit.seconds)
+            if not task.done():
+                raise TimeoutError
+            return task.result()
+        finally:
+            if not task.done():
+                self._end(task)
+
+    def _end(self, task: "asyncio.Task[Exited]") -> None:
+        """Cancel a command, which then ends its processes; on a dead connection that takes long."""
+        self._ending.add(task)
+        task.add_done_callback(self._ended)
+        task.cancel()
+
+    def _ended(self, task: "asyncio.Task[Exited]") -> None:
+        self._ending.discard(task)
+        if not task.cancelled():
+            task.exception()
