@@ -131,6 +131,17 @@ def test_a_hook_of_the_settings_there_blocks_there(there: Path) -> None:
     assert (result.result, result.continuations, result.ended_by) == ("answer 2", 1, "allowed")
 
 
+def test_the_data_of_a_plugin_is_in_a_private_folder_there(server: SshServer, there: Path) -> None:
+    write_settings(there, "turngate", {"turngate": {"pluginDirs": ["plugin"]}})
+    hooks = there / "plugin" / "hooks"
+    hooks.mkdir(parents=True)
+    command = 'echo "$CLAUDE_PLUGIN_ROOT" > "$CLAUDE_PLUGIN_DATA/root"'
+    (hooks / "hooks.json").write_text(json.dumps(stop_hooks(command)))
+    asyncio.run(answers(there, "answer {n}"))
+    [written] = server.home.glob(".local/state/turngate/plugins/*/root")
+    assert (written.read_text(), written.parent.stat().st_mode & 0o777) == (f"{there}/plugin\n", 0o700)
+
+
 @pytest.mark.req("S0-105")
 def test_the_commands_of_the_agent_run_there(server: SshServer, there: Path) -> None:
     call = {"tools": [{"name": "Bash", "input": {"command": 'echo "$HOME $PWD" > seen'}}]}

@@ -22,7 +22,7 @@ from turngate.core.plugin_variables import (
 )
 from turngate.core.reports import Exited, HookFailed, Report
 from turngate.core.settings import Settings
-from turngate.core.text import describe, describe_name, printable
+from turngate.core.text import describe, describe_name, one_line, printable
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, World
 from turngate.state.files import make_private_dir
 
@@ -104,7 +104,7 @@ async def prepare_command(
         )
     if found := used_user_config(hook):
         return HookFailed(f"it {describe_user_config(found[0])}; write the value itself")
-    await _make_data_folder(hook, live)
+    await _make_data_folder(hook, world, live)
     of_event = {
         "PWD": world.project,
         **environment(event, world.project, settings.dialect, pid=os.getpid()),
@@ -121,14 +121,28 @@ async def prepare_command(
     return PreparedCommand(expanded, env)
 
 
-async def _make_data_folder(hook: CommandHook, live: HookRunContext) -> None:
+async def _make_data_folder(hook: CommandHook, world: World, live: HookRunContext) -> None:
     """Make the folder for the data of the hook's plugin unless it exists."""
     folder = hook.env.get(PLUGIN_DATA)
     if folder:
         try:
-            await run_in_thread(make_private_dir, folder)
+            if world.files is None:
+                await run_in_thread(make_private_dir, folder)
+            else:
+                await _make_dir_there(folder, world)
         except OSError as error:
             live.warnings.append(f"the folder for its data could not be made: {error}")
+
+
+_MAKE_DIR = 'umask 077 && mkdir -p -- "$1"'
+
+
+async def _make_dir_there(folder: str, world: World) -> None:
+    script = CommandHook("/bin/sh", args=("-c", _MAKE_DIR, "sh", folder))
+    live = HookRunContext()
+    made = await world.shell.run(script, cwd="/", env=world.environ, stdin=b"", live=live)
+    if made.code != 0:
+        raise OSError(f"{folder}: {one_line(made.stderr)}")
 
 
 _PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
