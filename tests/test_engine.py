@@ -23,6 +23,7 @@ from tests.support.builders import (
     world,
     write_settings,
 )
+from tests.support.machines import Machine, ask_on, world_on
 from tests.support.sessions import lines, survives
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.agent.session import Session
@@ -102,15 +103,17 @@ def test_a_relative_project_is_absolute_for_its_hooks(project: Path, monkeypatch
 
 
 @pytest.mark.req("S0-02", "S0-14", "S0-39", "S3-20")
-def test_a_command_that_exits_with_two_sends_the_agent_back(project: Path) -> None:
-    verdict = asyncio.run(ask(project, "echo 'run the tests' >&2; exit 2"))
+def test_a_command_that_exits_with_two_sends_the_agent_back(project: Path, machine: Machine) -> None:
+    verdict = machine.run(ask_on(machine, project, "echo 'run the tests' >&2; exit 2"))
     assert isinstance(verdict, Continue)
     assert verdict.prompt == "[Stop hook requested continuation]\nrun the tests"
 
 
 @pytest.mark.req("S3-19")
-def test_a_command_that_exits_with_zero_lets_it_go_and_its_words_are_kept(project: Path) -> None:
-    verdict = asyncio.run(ask(project, "echo all well"))
+def test_a_command_that_exits_with_zero_lets_it_go_and_its_words_are_kept(
+    project: Path, machine: Machine
+) -> None:
+    verdict = machine.run(ask_on(machine, project, "echo all well"))
     assert (type(verdict), verdict.runs[0].report, verdict.runs[0].decision) == (
         Stop,
         Exited(0, "all well\n"),
@@ -119,8 +122,8 @@ def test_a_command_that_exits_with_zero_lets_it_go_and_its_words_are_kept(projec
 
 
 @pytest.mark.req("S0-24", "S0-31", "S3-18")
-def test_a_hook_reads_the_event_to_its_end_in_the_projects_folder(project: Path) -> None:
-    asyncio.run(ask(project, "cat > seen.json; pwd > where", last_assistant_message="done"))
+def test_a_hook_reads_the_event_to_its_end_in_the_projects_folder(project: Path, machine: Machine) -> None:
+    machine.run(ask_on(machine, project, "cat > seen.json; pwd > where", last_assistant_message="done"))
     told = json.loads((project / "seen.json").read_text())
     assert (told["session_id"], told["cwd"], told["last_assistant_message"]) == ("s-1", str(project), "done")
     assert (project / "where").read_text().strip() == str(project.resolve())
@@ -137,37 +140,41 @@ def order_of_events(project: Path) -> list[str]:
 
 
 @pytest.mark.req("C-05")
-def test_in_parallel_all_start_together_and_results_keep_the_configured_order(project: Path) -> None:
+def test_in_parallel_all_start_together_and_results_keep_the_configured_order(
+    project: Path, machine: Machine
+) -> None:
     # The first ends only when the second has been collected.
     first = "until [ -s pid ]; do sleep 0.02; done; while kill -0 $(cat pid); do sleep 0.02; done 2>&-; echo no 0 >&2; exit 2"
     second = "echo $$ > pid; echo no 1 >&2; exit 2"
-    verdict = asyncio.run(ask_hooks(stop_event(), settings(first, second), world(project)))
+    verdict = machine.run(ask_hooks(stop_event(), settings(first, second), world_on(machine, project)))
     assert [run.decision for run in verdict.runs] == [Block("no 0"), Block("no 1")]
     assert [run.finished for run in verdict.runs] == [1, 0]
 
 
 @pytest.mark.req("C-05")
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
-def test_three_hooks_run_at_the_same_time(project: Path, dialect: Dialect) -> None:
+def test_three_hooks_run_at_the_same_time(project: Path, dialect: Dialect, machine: Machine) -> None:
     """Each passes only when the other two have started; one after another, the first gives up."""
     wait = "n=0; until [ -e 0 -a -e 1 -a -e 2 ]; do n=$((n+1)); [ $n -lt 400 ] || exit 9; sleep 0.05; done"
     hooks = [CommandHook(f"touch {number}; {wait}", timeout=HANG_TIMEOUT_S) for number in range(3)]
-    verdict = asyncio.run(ask_hooks(stop_event(), settings(*hooks, dialect=dialect), world(project)))
+    verdict = machine.run(
+        ask_hooks(stop_event(), settings(*hooks, dialect=dialect), world_on(machine, project))
+    )
     assert (type(verdict), outcomes(verdict)) == (Stop, ["allow"] * 3)
 
 
 @pytest.mark.req("C-05")
-def test_in_sequence_one_follows_the_other_and_every_output_is_kept(project: Path) -> None:
+def test_in_sequence_one_follows_the_other_and_every_output_is_kept(project: Path, machine: Machine) -> None:
     said = settings(*sleepers(0.2, 0.0), order={"Stop": "sequential"})
-    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
+    verdict = machine.run(ask_hooks(stop_event(), said, world_on(machine, project)))
     assert outcomes(verdict) == ["block", "block"]
     assert order_of_events(project) == ["0 starts", "0 ends", "1 starts", "1 ends"]
 
 
 @pytest.mark.req("C-05")
-def test_first_block_ends_the_asking(project: Path) -> None:
+def test_first_block_ends_the_asking(project: Path, machine: Machine) -> None:
     said = settings("true", *sleepers(0.0, 0.0), order={"*": "first_block"})
-    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
+    verdict = machine.run(ask_hooks(stop_event(), said, world_on(machine, project)))
     assert (outcomes(verdict), order_of_events(project)) == (
         ["allow", "block", "skipped"],
         ["0 starts", "0 ends"],
@@ -190,15 +197,17 @@ def test_first_block_continues_after_advice(project: Path) -> None:
     assert outcomes(verdict) == ["advise", "block"]
 
 
-def test_one_budget_for_all_hooks_of_a_stop(project: Path) -> None:
+def test_one_budget_for_all_hooks_of_a_stop(project: Path, machine: Machine) -> None:
     said = settings("sleep 20", "sleep 21", stop_budget=0.3)
-    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
+    verdict = machine.run(ask_hooks(stop_event(), said, world_on(machine, project)))
     assert outcomes(verdict) == ["timeout", "timeout"]
 
 
-def test_in_sequence_a_used_up_budget_leaves_the_rest_out_and_says_so(project: Path) -> None:
+def test_in_sequence_a_used_up_budget_leaves_the_rest_out_and_says_so(
+    project: Path, machine: Machine
+) -> None:
     said = settings("sleep 20", "true", stop_budget=0.3, order={"*": "sequential"})
-    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
+    verdict = machine.run(ask_hooks(stop_event(), said, world_on(machine, project)))
     assert (outcomes(verdict), verdict.runs[1].decision) == (
         ["timeout", "skipped"],
         Fault("the stop budget was used up by earlier hooks", "skipped"),
@@ -206,10 +215,10 @@ def test_in_sequence_a_used_up_budget_leaves_the_rest_out_and_says_so(project: P
 
 
 @pytest.mark.req("S0-16", "C-01", "U-16", "S0-104")
-def test_a_hook_that_hangs_is_ended_and_what_it_printed_is_kept(project: Path) -> None:
+def test_a_hook_that_hangs_is_ended_and_what_it_printed_is_kept(project: Path, machine: Machine) -> None:
     for limit in (0.5 * scale for scale in TIMEOUT_SCALES):
         hook = CommandHook("echo about to hang; echo why >&2; sleep 3600", timeout=limit)
-        verdict = asyncio.run(ask(project, hook))
+        verdict = machine.run(ask_on(machine, project, hook))
         [run] = verdict.runs
         assert (run.decision, type(verdict)) == (Fault(f"timed out after {limit:g} s", "timeout"), Stop)
         if run.report == TimedOut(limit, "about to hang\n", "why\n"):
@@ -218,19 +227,19 @@ def test_a_hook_that_hangs_is_ended_and_what_it_printed_is_kept(project: Path) -
 
 
 def test_a_hook_that_ends_in_time_counts_although_a_child_process_holds_the_pipes_past_the_limit(
-    project: Path,
+    project: Path, machine: Machine
 ) -> None:
     def decision(limit: float) -> Decision:
         hook = CommandHook("echo stay >&2; sleep 3600 & sleep 0.3; exit 2", timeout=limit)
-        return asyncio.run(ask(project, hook)).runs[0].decision
+        return machine.run(ask_on(machine, project, hook)).runs[0].decision
 
     assert any(decision(0.6 * scale) == Block("stay") for scale in TIMEOUT_SCALES)
 
 
 @pytest.mark.req("C-03")
-def test_a_gate_in_observe_mode_runs_and_blocks_nothing(project: Path) -> None:
+def test_a_gate_in_observe_mode_runs_and_blocks_nothing(project: Path, machine: Machine) -> None:
     verdicts = [
-        asyncio.run(ask_hooks(stop_event(), said, world(project)))
+        machine.run(ask_hooks(stop_event(), said, world_on(machine, project)))
         for said in (
             settings(CommandHook("echo no >&2; exit 2", mode="observe")),
             settings("echo no >&2; exit 2", mode={"Stop": "observe"}),
@@ -246,51 +255,57 @@ def test_a_hooks_own_mode_wins_over_the_settings(project: Path) -> None:
 
 
 @pytest.mark.req("C-10", "S3-28")
-def test_a_failure_blocks_where_the_hook_is_blocking(project: Path) -> None:
+def test_a_failure_blocks_where_the_hook_is_blocking(project: Path, machine: Machine) -> None:
     hooks = [CommandHook("exit 1"), CommandHook("exit 1", blocking=True)]
-    assert [type(asyncio.run(ask(project, hook))) for hook in hooks] == [Stop, Continue]
+    assert [type(machine.run(ask_on(machine, project, hook))) for hook in hooks] == [Stop, Continue]
 
 
 @pytest.mark.req("S0-19")
-def test_a_bare_path_runs_when_it_is_executable_and_fails_visibly_when_not(project: Path) -> None:
+def test_a_bare_path_runs_when_it_is_executable_and_fails_visibly_when_not(
+    project: Path, machine: Machine
+) -> None:
     path = project / "hook.py"
     path.write_text("#!/usr/bin/env python3\nimport sys\nsys.exit('no')\n")
     seen = []
     for mode in (0o755, 0o644):
         path.chmod(mode)
-        verdict = asyncio.run(ask(project, str(path)))
+        verdict = machine.run(ask_on(machine, project, str(path)))
         report = verdict.runs[0].report
         assert isinstance(report, Exited)
         seen.append((type(verdict), report.code, len(unenforced(verdict.runs, MUX))))
     assert seen == [(Stop, 1, 1), (Stop, 126, 1)]
 
 
-def test_hooks_in_the_background_are_not_waited_for_and_their_decision_is_ignored(project: Path) -> None:
+def test_hooks_in_the_background_are_not_waited_for_and_their_decision_is_ignored(
+    project: Path, machine: Machine
+) -> None:
     async def stop() -> tuple[Any, bool, int]:
-        outside = world(project)
+        outside = world_on(machine, project)
         hook = CommandHook("sleep 0.3; echo done > done; exit 2", detached=True)
         verdict = await ask_hooks(stop_event(), settings(hook), outside)
         return verdict, (project / "done").exists(), await outside.close(grace=5)
 
-    verdict, too_early, ended = asyncio.run(stop())
+    verdict, too_early, ended = machine.run(stop())
     assert (type(verdict), verdict.runs[0].report, too_early, ended) == (Stop, Detached(), False, 0)
     assert (project / "done").exists()
 
 
-def test_a_hook_in_the_background_that_does_not_end_is_ended(project: Path) -> None:
+def test_a_hook_in_the_background_that_does_not_end_is_ended(project: Path, machine: Machine) -> None:
     async def stop() -> int:
-        outside = world(project)
+        outside = world_on(machine, project)
         await ask_hooks(stop_event(), settings(CommandHook("sleep 60", detached=True)), outside)
         return await outside.close(grace=0.2)
 
-    assert asyncio.run(stop()) == 1
+    assert machine.run(stop()) == 1
 
 
 @pytest.mark.req("X-12")
-def test_a_long_reason_is_cut_in_the_middle_and_kept_whole_in_a_file(project: Path, state: Path) -> None:
+def test_a_long_reason_is_cut_in_the_middle_and_kept_whole_in_a_file(
+    project: Path, state: Path, machine: Machine
+) -> None:
     hook = CommandHook("printf 'begin%020000dend' 0 >&2; exit 2")
     journal = Journal(str(state))
-    verdict = asyncio.run(ask_hooks(stop_event(), settings(hook), world(project, journal)))
+    verdict = machine.run(ask_hooks(stop_event(), settings(hook), world_on(machine, project, journal)))
     [kept] = (state / "sessions" / "s-1" / "texts").iterdir()
     assert isinstance(verdict, Continue)
     reason = verdict.prompt.removeprefix("[Stop hook requested continuation]\n")
@@ -445,10 +460,12 @@ def journal_lines(state: Path, session: str = "s-1") -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_every_run_and_every_verdict_is_one_line_of_the_journal(project: Path, state: Path) -> None:
+def test_every_run_and_every_verdict_is_one_line_of_the_journal(
+    project: Path, state: Path, machine: Machine
+) -> None:
     journal = Journal(str(state))
     said = settings("true", "echo no >&2; exit 2")
-    asyncio.run(ask_hooks(stop_event(), said, world(project, journal)))
+    machine.run(ask_hooks(stop_event(), said, world_on(machine, project, journal)))
     journal.close()
     lines = journal_lines(state)
     shown = [
@@ -476,12 +493,12 @@ def test_every_run_and_every_verdict_is_one_line_of_the_journal(project: Path, s
 )
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
 def test_whatever_a_hook_says_before_or_after_its_timeout_it_does_not_block(
-    project: Path, state: Path, dialect: Dialect, body: str
+    project: Path, state: Path, dialect: Dialect, body: str, machine: Machine
 ) -> None:
     journal = Journal(str(state))
     hook = CommandHook(f"{body}; echo $$ > pid; while :; do sleep 0.05; done", timeout=0.5, id="slow")
     said = settings(hook, dialect=dialect)
-    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project, journal)))
+    verdict = machine.run(ask_hooks(stop_event(), said, world_on(machine, project, journal)))
     journal.close()
     assert (type(verdict), outcomes(verdict)) == (Stop, ["timeout"])
     assert warnings(verdict.runs, TURNGATE) == ('hook "slow" timed out after 0.5 s and was NOT enforced',)
@@ -519,10 +536,12 @@ def test_a_hook_without_a_timeout_of_its_own_is_ended_at_the_default(
 
 @pytest.mark.req("S0-48")
 @pytest.mark.parametrize("suppress", [False, True])
-def test_suppressed_output_is_in_the_journal(project: Path, state: Path, suppress: bool) -> None:
+def test_suppressed_output_is_in_the_journal(
+    project: Path, state: Path, suppress: bool, machine: Machine
+) -> None:
     said = json.dumps({"suppressOutput": suppress, "reason": "fine"})
     journal = Journal(str(state))
-    asyncio.run(ask_hooks(stop_event(), settings(f"echo '{said}'"), world(project, journal)))
+    machine.run(ask_hooks(stop_event(), settings(f"echo '{said}'"), world_on(machine, project, journal)))
     journal.close()
     kept = [(line["kind"], line.get("outcome"), line.get("stdout")) for line in journal_lines(state)]
     assert kept == [("hook", "allow", f"{said}\n"), ("verdict", None, None)]
@@ -553,9 +572,9 @@ GIVEN = StopHookInput(
 )
 
 
-def test_many_hooks_that_hang_end_together(project: Path) -> None:
+def test_many_hooks_that_hang_end_together(project: Path, machine: Machine) -> None:
     hooks = [CommandHook(f"sleep 60; : {number}", timeout=0.5) for number in range(40)]
-    verdict = asyncio.run(ask(project, *hooks))
+    verdict = machine.run(ask_on(machine, project, *hooks))
     assert outcomes(verdict) == ["timeout"] * 40
 
 

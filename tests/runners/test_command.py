@@ -1,11 +1,11 @@
 """What the runner of command hooks gives a shell: the environment, and the words of the command."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
-from tests.support.builders import ask, script
+from tests.support.builders import script
+from tests.support.machines import Machine, ask_on
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.runners.command import MAX_ENVIRONMENT_BYTES, MAX_VARIABLE_BYTES, sanitize_env
@@ -43,17 +43,17 @@ def test_where_the_room_is_short_the_later_variables_come_first() -> None:
 
 
 @pytest.mark.parametrize("family", ["CLAUDE", "MUX", "TURNGATE"])
-def test_args_name_the_projects_folder(family: str, project: Path) -> None:
+def test_args_name_the_projects_folder(family: str, project: Path, machine: Machine) -> None:
     variable = f"${{{family}_PROJECT_DIR}}"
     script(project / "each.sh", '#!/bin/sh\nfor word; do echo "$word"; done\n')
     hook = CommandHook(f"{variable}/each.sh", args=(f"{variable}/x", f"--in={variable}:{variable}"))
-    [run] = asyncio.run(ask(project, hook)).runs
+    [run] = machine.run(ask_on(machine, project, hook)).runs
     assert run.report == Exited(0, f"{project}/x\n--in={project}:{project}\n")
 
 
-def test_a_project_with_a_blank_and_a_backslash_stays_one_argument(tmp_path: Path) -> None:
+def test_a_project_with_a_blank_and_a_backslash_stays_one_argument(tmp_path: Path, machine: Machine) -> None:
     project = tmp_path / r"my \1 project"
     script(project / "count.sh", '#!/bin/sh\nprintf "%s %s" $# "$1"\n')
     hook = CommandHook("${CLAUDE_PROJECT_DIR}/count.sh", args=("${CLAUDE_PROJECT_DIR}",))
-    [run] = asyncio.run(ask(project, hook)).runs
+    [run] = machine.run(ask_on(machine, project, hook)).runs
     assert run.report == Exited(0, f"1 {project}")

@@ -212,45 +212,6 @@ def test_a_command_has_the_given_environment_and_no_other(make_shell: MakeShell)
     assert re.fullmatch("[0-9a-f]{16}", marker)
 
 
-@pytest.mark.req("S0-31", "S0-32", "S0-33", "S0-34", "S0-35")
-@pytest.mark.parametrize("active", [False, True])
-def test_a_hook_has_the_variables_of_its_event(make_shell: MakeShell, active: bool, project: Path) -> None:
-    names = "MUX_PROJECT_DIR CLAUDE_PROJECT_DIR MUX_STOP_HOOK_ACTIVE MUX_TRANSCRIPT_PATH PWD"
-    hook = CommandHook(f'for name in {names}; do eval echo "\\"\\${{$name}}\\""; done')
-    verdict = ask_with(make_shell, project, hook, stop_hook_active=active, transcript_path="/t/my chat.jsonl")
-    expected = [str(project), str(project), str(active).lower(), "/t/my chat.jsonl", str(project)]
-    assert verdict.runs[0].report == Exited(0, "".join(f"{value}\n" for value in expected))
-
-
-@pytest.mark.req("X-33")
-@pytest.mark.parametrize(
-    "env",
-    [
-        pytest.param({"A": "x" * 10_000_000}, id="a value of 10 MB"),
-        pytest.param({f"A{n}": "x" * 99_000 for n in range(40)}, id="4 MB in forty values"),
-        pytest.param({"A": "x\0y"}, id="NUL in a value"),
-        pytest.param({"A": "half \ud83d"}, id="half a surrogate pair in a value"),
-        pytest.param({"": "x"}, id="an empty name"),
-        pytest.param({"A=B": "x", "a.b": "1", "1": "2", "a b": "3"}, id="names that no shell can set"),
-        pytest.param({"UID": "x", "PPID": "x", "IFS": "o", "SHELLOPTS": "x"}, id="variables of the shell"),
-    ],
-)
-def test_a_variable_that_cannot_be_passed_does_not_break_the_hook(
-    make_shell: MakeShell, env: dict[str, str], project: Path
-) -> None:
-    verdict = ask_with(make_shell, project, CommandHook("echo 'go on' >&2; exit 2", env=env))
-    assert (type(verdict), [run_message(r) for r in verdict.runs]) == (Continue, ["go on"])
-
-
-@pytest.mark.req("X-33")
-def test_a_large_payload_comes_through_stdin_alone(make_shell: MakeShell, project: Path) -> None:
-    verdict = ask_with(make_shell, project, "wc -c; env | wc -c", last_assistant_message="x" * 2_000_000)
-    (only,) = verdict.runs
-    assert isinstance(only.report, Exited)
-    told, env = map(int, only.report.stdout.split())
-    assert (told > 2_000_000, env < 1_000_000) == (True, True)
-
-
 # The end of a command that is cancelled
 
 STRAYS = {
