@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.builders import stop_hooks, write_settings
+from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.servers.ssh import HOST, SshServer
 from tests.support.sessions import block_first
+from tests.support.terminal import CTRL_D, ENTER, Terminal
 from turngate import ScriptedModel, Session, UsageError, Workspace
 from turngate.ssh_workspace import SshLocation, parse_ssh_location
 
@@ -181,9 +182,44 @@ def test_a_hook_there_is_approved_from_here_and_blocks(there: Path, monkeypatch:
     write_settings(there, "turngate", stop_hooks(block_first(1), id="tests"))
     before = run_there(there, "-p", "go", "--strict")
     approved = turngate("hooks", "approve", "tests", "--yes", "--ssh", f"{HOST}:work/app")
-    assert (before[0], before[1]) == (13, "answer 1\n")
+    where = f"--ssh ssh://{HOST}{there}"
+    assert before == (
+        13,
+        "answer 1\n",
+        (
+            '! hook "tests" was skipped and NOT enforced: it is not approved\n  → read it with '
+            f"`turngate hooks diff {where}`, then approve it with `turngate hooks approve tests {where}`\n"
+        ),
+    )
     assert (approved[0], approved[1].splitlines()[-1]) == (0, "approved  tests")
     assert run_there(there, "-p", "go", "--strict") == (0, "answer 2\n", "")
+
+
+def test_the_hooks_there_are_reviewed_in_a_conversation(
+    there: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST", raising=False)
+    script(there / "gate.sh", "[ -e ran ] || { touch ran; echo 'not yet' >&2; exit 2; }\n")
+    write_settings(there, "turngate", stop_hooks("sh gate.sh", id="gate"))
+    file = tmp_path / "script.json"
+    file.write_text(json.dumps({"main": ["Done.", "Done again."]}))
+    words = ("run", "--ssh", f"{HOST}:work/app", "--model", f"scripted:{file}")
+    with Terminal(*words, cwd=tmp_path) as terminal:
+        terminal.expect(f"in ssh://{HOST}{there}")
+        terminal.expect("! 1 hook is pending and does not run; /hooks shows what they are and approves them")
+        terminal.say("/hooks")
+        terminal.expect("> gate  Stop  PENDING, so it does not run: it is not approved  command: sh gate.sh")
+        terminal.type(ENTER)
+        terminal.expect("+[ -e ran ] || { touch ran; echo 'not yet' >&2; exit 2; }")
+        terminal.type("y")
+        terminal.expect('hook "gate" is approved and runs from its next event on')
+        terminal.type("q")
+        terminal.say("go")
+        terminal.expect("hook blocked the stop (continuation 1 of 3): not yet")
+        terminal.expect("Done again.")
+        terminal.type(CTRL_D)
+        terminal.expect(f"to continue this conversation: turngate run --ssh ssh://{HOST}{there} --session")
+        assert terminal.end() == 0
 
 
 def test_the_json_result_names_the_machine(there: Path) -> None:

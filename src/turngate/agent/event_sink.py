@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 from turngate.agent.turn import Turn
+from turngate.core.hints import with_location
 from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import label
 from turngate.core.missed_gates import MissedGates, merge_missed
@@ -21,8 +22,9 @@ from turngate.core.settings import Rule, Settings
 class EventSink:
     """`on_missed` gets each gate that was missed; what is missed between two turns counts for the next one."""
 
-    def __init__(self, listener: Callable[[SessionEvent], None] | None) -> None:
-        self.listener = listener
+    def __init__(self, listener: Callable[[SessionEvent], None] | None, location: str = "") -> None:
+        """`location` is that of a project on another machine; what the user is told to do is about it."""
+        self.listener, self._location = listener, location
         self.on_missed: Callable[[MissedGates], None] = lambda _: None
         self.turn: Turn | None = None
         self._missed_before = MissedGates()  # the next turn
@@ -42,6 +44,8 @@ class EventSink:
     def notice(self, text: str, hint: str | None = None) -> None:
         if self.turn:
             self.turn.notices.append(text)
+        if hint and self._location:
+            hint = with_location(hint, self._location)
         self.emit(Notice(text, hint))
 
     def watch_hook(self, settings: Settings, rule: Rule, run: HookRun | None) -> None:

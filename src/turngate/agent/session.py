@@ -71,8 +71,9 @@ class Session:
     ) -> None:
         _check_settings(settings)
         session_id = session_id or str(uuid.uuid4())
-        events, plugins = EventSink(on_event), plugins or Plugins()
         workspace = _workspace(project, shell)
+        location = workspace.location if workspace.machine else ""
+        events, plugins = EventSink(on_event, location), plugins or Plugins()
         project = workspace.project
         settings = settings or load_settings(project, dialect=dialect, trust=trust)
         if isinstance(model, str):

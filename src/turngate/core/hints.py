@@ -1,6 +1,7 @@
 """Hints for the user: what to do about a gate that was not enforced."""
 
 import re
+import shlex
 
 from turngate.core.decisions import Fault
 from turngate.core.hook_run import HookRun
@@ -44,3 +45,11 @@ def run_hint(run: HookRun) -> str | None:
             return f"chmod +x {match[1]}"
         case _:
             return None
+
+
+_HOOKS_COMMAND = re.compile(r"`(turngate hooks [^`]*)`")
+
+
+def with_location(text: str, location: str) -> str:
+    """Return a text whose commands `turngate hooks …` are about a project on another machine: `ssh://build/srv/app`."""
+    return _HOOKS_COMMAND.sub(lambda command: f"`{command[1]} --ssh {shlex.quote(location)}`", text)

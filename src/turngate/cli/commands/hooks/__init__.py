@@ -29,6 +29,7 @@ from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.streams import paint
+from turngate.core.hints import with_location
 from turngate.errors import UsageError
 from turngate.ports import World, call_with_files
 from turngate.shells.local import LocalShell
@@ -87,9 +88,10 @@ def _review(options: argparse.Namespace, world: World) -> Review:
     )
 
 
-def _print_lines(lines: Iterable[Line]) -> None:
+def _print_lines(lines: Iterable[Line], world: World) -> None:
     for text, style in lines:
-        print(paint(text, "bold" if style == "user" else style))
+        shown = with_location(text, world.location) if world.machine else text
+        print(paint(shown, "bold" if style == "user" else style))
 
 
 # List, show and compare
@@ -102,7 +104,7 @@ def _list(options: argparse.Namespace, world: World) -> int:
     if options.json:
         print(json.dumps(entries_json(entries, review, world.project), indent=2))
     else:
-        _print_lines(format_entries(entries, review))
+        _print_lines(format_entries(entries, review), world)
     return 0
 
 
@@ -116,27 +118,27 @@ def _show(options: argparse.Namespace, world: World) -> int:
     if options.json:
         print(json.dumps(details_json(entry, review.settings, world.project), indent=2))
     else:
-        _print_lines(format_details(entry, review.settings, world.project))
+        _print_lines(format_details(entry, review.settings, world.project), world)
     return 0
 
 
 def _diff(options: argparse.Namespace, world: World) -> int:
     review = _review(options, world)
     hooks = find_hooks(review, options.keys) if options.keys else pending_hooks(review)
-    _print_changes(hooks, world.project)
+    _print_changes(hooks, world)
     if not hooks:
         print(NOTHING_PENDING)
     return 0
 
 
-def _print_changes(hooks: Iterable[ReviewedHook], project: str) -> None:
+def _print_changes(hooks: Iterable[ReviewedHook], world: World) -> None:
     for hook in hooks:
         if hook.status == "approved" and hook.approval:
             print(
                 f"{shown_key(hook.key)}: unchanged since it was approved on {format_time(hook.approval.time)}"
             )
         else:
-            _print_lines(format_changes(hook, project))
+            _print_lines(format_changes(hook, world.project), world)
 
 
 # Approve and reject
@@ -159,8 +161,8 @@ def _approve(options: argparse.Namespace, world: World) -> int:
         if options.every:
             print(NOTHING_PENDING)
         return 0
-    _print_changes(hooks, world.project)
-    _print_lines(next(format_vanished(approval)) for approval in gone)
+    _print_changes(hooks, world)
+    _print_lines((next(format_vanished(approval)) for approval in gone), world)
     if not options.yes and not _confirm(_question(hooks, gone, world.machine)):
         print("nothing was approved")
         return EXIT_PROBLEMS
