@@ -3,6 +3,10 @@
 import asyncio
 import json
 import shutil
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import script, stop_hooks, write_settings
-from tests.support.cli import turngate
+from tests.support.cli import start_turngate, turngate
 from tests.support.servers.ssh import HOST, SshServer
 from tests.support.sessions import block_first
 from tests.support.terminal import CTRL_D, ENTER, Terminal
@@ -274,3 +278,34 @@ def test_hooks_are_not_tested_there(server: SshServer) -> None:
         "",
         "turngate: `turngate hooks test` runs hooks on this machine; leave --ssh out\n",
     )
+
+
+@pytest.mark.parametrize("command", [("run", "-p", "go"), ("run",), ("hooks",)])
+def test_an_interrupt_ends_a_command_that_still_connects(command: tuple[str, ...], home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with start_turngate(*command, "--ssh", f"ssh://127.0.0.1:{port}/srv") as program:
+            connection, _ = silent.accept()
+            with connection:
+                program.send_signal(signal.SIGINT)
+                assert program.wait() == 130
+
+
+def test_the_extra_is_named_if_asyncssh_is_not_installed(project: Path) -> None:
+    code = (
+        "import sys; sys.modules['asyncssh'] = None; from turngate.cli.main import main; "
+        "sys.exit(main(['run', '-p', 'go', '--ssh', 'build:src']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=project
+    )
+    start = "turngate: SSH needs asyncssh, which is not installed; to install it: "
+    assert (done.returncode, done.stdout, done.stderr.startswith(start)) == (64, "", True)
+    assert "[ssh]" in done.stderr
+
+
+def test_asyncssh_is_not_loaded_for_a_project_on_this_machine() -> None:
+    code = (
+        "import sys, turngate.cli.commands.run, turngate.cli.commands.hooks; print('asyncssh' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"

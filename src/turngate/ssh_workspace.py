@@ -13,7 +13,6 @@ from turngate.errors import UsageError
 from turngate.extras import install_command
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell, World
 from turngate.shells.remote_files import RemoteFiles
-from turngate.shells.remote_transcripts import RemoteTranscripts
 
 _LOCATION = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^\]]+\]|[^@/:\[\]]+):(?P<path>.+)", re.DOTALL)
 _URL = re.compile(
@@ -58,7 +57,9 @@ async def open_ssh_workspace(
 ) -> World:
     """Connect, and return the workspace of a folder there. Raises UsageError."""
     try:
-        from turngate.shells.ssh import SshShell  # noqa: PLC0415  # lazy: asyncssh is an extra, and slow to import
+        # lazy: asyncssh is an extra, and slow to import
+        from turngate.shells.remote_transcripts import RemoteTranscripts  # noqa: PLC0415
+        from turngate.shells.ssh import SshShell  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("asyncssh", "cryptography"):
             raise
