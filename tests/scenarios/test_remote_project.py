@@ -507,6 +507,17 @@ def test_the_system_prompt_has_the_guide_of_the_other_machine(there: Machine, pr
     assert prompt.endswith("The project's AGENTS.md:\nthere")
 
 
+def test_a_machine_that_does_not_answer_ends_no_turn(there: Machine) -> None:
+    """What a turn reads by the way is left out; its tools and hooks report the lost connection."""
+    (there.project / "AGENTS.md").write_text("there")
+    (there.project / "link").symlink_to("/etc")
+    path = f"{there.project_path}/link"
+    there.files.limit = 0
+    prompt = there.call(system_prompt, there.project_path, ("context",))
+    assert prompt.endswith("to be done.\n\ncontext")
+    assert there.call(locate, path) == path
+
+
 # Files
 
 

@@ -154,3 +154,18 @@ def test_a_hook_whose_files_cannot_be_compared_is_a_failed_hook(
     assert why is not None
     assert why.startswith("its files could not be compared with those that were approved: ")
     assert not (project / "ran").exists()
+
+
+def test_bytecode_of_hooks_is_kept_in_the_home_folder_there(
+    files: RemoteFiles, server: SshServer, project: Path, state: Path
+) -> None:
+    script(project / ".claude" / "hooks" / "check.py", "import helper\n")
+    helper = "import sys\nopen('prefix', 'w').write(sys.pycache_prefix)\n"
+    (project / ".claude" / "hooks" / "helper.py").write_text(helper)
+    write_settings(project, "claude", stop_settings(command("python3 .claude/hooks/check.py")))
+    approve_all(files, project)
+    verdict = ask(project, load(files, project))
+    assert said(verdict) == []
+    folder = f"{server.home}/.local/state/turngate/trust/bytecode"
+    assert (project / "prefix").read_text() == folder
+    assert not (state / "trust" / "bytecode").exists()

@@ -33,9 +33,9 @@ def system_prompt(project: str, context: Sequence[str], role: str = "") -> str:
 def _guide(project: str, name: str) -> str:
     """Return a regular file of the project: a link could lead to a secret, and a pipe would block."""
     path = os.path.join(project, name)
-    if not files.lexists(path):
-        return ""
     try:
+        if not files.lexists(path):
+            return ""
         path = resolve(path)
         if not is_inside(path, resolve(project)):
             return ""

@@ -7,7 +7,7 @@ names, and raise the same errors. Imports little: the fast path of `turngate fir
 import os
 import stat as modes
 from _collections_abc import Callable, Mapping  # `collections.abc` loads all of `collections`
-from contextvars import ContextVar
+from _contextvars import ContextVar  # `contextvars` is one more file that only imports it
 
 
 class MachineUnreachable(ConnectionError):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from turngate.filesystem.content import content_id, has_id
-from turngate.filesystem.files import exists, listdir
+from turngate.filesystem.files import exists, listdir, machine
 from turngate.filesystem.real_path import is_inside, real_path
 
 Files = Mapping[str, str | None]  # path: id of its content; None: there is no such file
@@ -39,7 +39,12 @@ class ChangedFiles:
         return names is None or not name.isascii() or name.lower() in names
 
     def _listing(self, folder: str) -> frozenset[str] | None:
-        """Return the names in a folder, or None if it cannot be listed: its files can be opened nevertheless."""
+        """Return the names in a folder, or None if it cannot be listed: its files can be opened nevertheless.
+
+        A folder of another machine is not listed: that would take longer than it saves.
+        """
+        if machine():
+            return None
         if folder not in self._names:
             try:
                 self._names[folder] = frozenset(name.lower() for name in listdir(folder))
