@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shells.test_every_shell import needs_sshd
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import start_turngate, turngate
 from tests.support.servers.ssh import HOST, SshServer
@@ -147,11 +148,13 @@ def test_the_data_of_a_plugin_is_in_a_private_folder_there(server: SshServer, th
     assert (written.read_text(), written.parent.stat().st_mode & 0o777) == (f"{there}/plugin\n", 0o700)
 
 
+@needs_sshd
 @pytest.mark.req("S0-105")
 def test_the_commands_of_the_agent_run_there(server: SshServer, there: Path) -> None:
-    call = {"tools": [{"name": "Bash", "input": {"command": 'echo "$HOME $PWD" > seen'}}]}
+    command = 'read -r parent < /proc/$PPID/comm; echo "${parent%%-*} $HOME $PWD" > seen'
+    call = {"tools": [{"name": "Bash", "input": {"command": command}}]}
     asyncio.run(answers(there, call, "done", allow={"Bash"}))
-    assert (there / "seen").read_text() == f"{server.home} {there}\n"
+    assert (there / "seen").read_text() == f"sshd {server.home} {there}\n"
 
 
 def test_a_command_in_the_background_runs_there_and_is_ended_with_the_session(there: Path) -> None:
@@ -231,16 +234,26 @@ def test_the_json_result_names_the_machine(there: Path) -> None:
     assert (code, json.loads(out)["project"]) == (0, f"ssh://{HOST}{there}")
 
 
-def test_a_session_there_is_continued_there_and_not_here(there: Path, project: Path) -> None:
+def test_a_session_there_is_continued_there_and_not_here(
+    server: SshServer, there: Path, project: Path
+) -> None:
     assert run_there(there, "-p", "go", "--session", "one")[0] == 0
     assert run_there(there, "-p", "go on", "--resume")[:2] == (0, "answer 1\n")
-    script = f"scripted:{there.parent / 'script.json'}"
-    code, _, err = turngate(
-        "run", "-p", "go", "--session", "one", "--project", str(project), "--model", script
-    )
-    assert (code, err) == (
+    location = f"ssh://{HOST}{there}"
+    belongs = f"turngate: session one belongs to {location}; continue it with --ssh {location}\n"
+    model = ("--model", f"scripted:{there.parent / 'script.json'}")
+    for where in (("--project", str(project)), ("--ssh", "build:work/app")):
+        assert turngate("run", "-p", "go", "--session", "one", *where, *model) == (64, "", belongs)
+
+
+def test_a_session_of_this_machine_is_not_continued_there(there: Path, project: Path) -> None:
+    (there.parent / "script.json").write_text(json.dumps({"main": ["answer {n}"]}))
+    model = ("--model", f"scripted:{there.parent / 'script.json'}")
+    turngate("run", "-p", "go", "--session", "two", "--project", str(project), *model)
+    assert run_there(there, "-p", "go", "--session", "two") == (
         64,
-        f"turngate: session one belongs to ssh://{HOST}{there}; continue it with --ssh ssh://{HOST}{there}\n",
+        "",
+        f"turngate: session two belongs to {project} on this machine; continue it without --ssh\n",
     )
 
 

@@ -101,7 +101,7 @@ def _session_factory(
         world,
         model,
         settings,
-        session_id=_session_id(options, world.location),
+        session_id=_session_id(options, world),
         permission_mode=options.permission_mode,
         allow=options.allow,
         extra_paths=folders,
@@ -135,22 +135,23 @@ def find_model(name: str | None, settings: Settings) -> Model:
     return resolve.open_model(name or resolve.default_model(environ), environ)
 
 
-def _session_id(options: argparse.Namespace, location: str) -> str | None:
+def _session_id(options: argparse.Namespace, world: World) -> str | None:
     """Return the session to continue or the name of a new one; None lets the session choose its id."""
-    session_id = _chosen_session(options, location)
+    session_id = _chosen_session(options, world.location)
     if session_id is not None:
         path = main_transcript_path(state_folder(), session_id, options.dialect)
-        _check_machine(session_id, location_of(path), location)
+        _check_machine(session_id, location_of(path), world.machine)
     return session_id
 
 
-def _check_machine(session_id: str, known: str, location: str) -> None:
-    """Raise UsageError for a session whose project is on another machine than this one."""
-    if known.startswith("ssh://") and not known.startswith(location):
-        raise UsageError(f"session {session_id} belongs to {known}; continue it with --ssh {known}")
-    if known.startswith("/") and location.startswith("ssh://"):
+def _check_machine(session_id: str, location: str, machine: str) -> None:
+    """Raise UsageError for a session whose project is on another machine; `location` is empty if it is not known."""
+    is_remote = location.startswith("ssh://")
+    if is_remote and parse_ssh_location(location).machine != machine:
+        raise UsageError(f"session {session_id} belongs to {location}; continue it with --ssh {location}")
+    if location and not is_remote and machine:
         raise UsageError(
-            f"session {session_id} belongs to {known} on this machine; continue it without --ssh"
+            f"session {session_id} belongs to {location} on this machine; continue it without --ssh"
         )
 
 
