@@ -147,9 +147,10 @@ def _kept_connection(shared_server: SshServer) -> Iterator[SshMachine]:
 
 
 @pytest.fixture
-def ssh_machine(server: SshServer, _kept_connection: SshMachine) -> Machine:
+def ssh_machine(server: SshServer, _kept_connection: SshMachine) -> Iterator[Machine]:
     _kept_connection.connect()
-    return _kept_connection
+    yield _kept_connection
+    _kept_connection.disconnect()
 
 
 @pytest.fixture(params=["local", "ssh"])

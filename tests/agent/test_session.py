@@ -15,6 +15,7 @@ import pytest
 
 import turngate
 from tests.support.builders import rule, stop_hooks, write_settings
+from tests.support.machines import Machine
 from tests.support.paths import SEEDS
 from tests.support.sessions import (
     BLOCK_COMMAND,
@@ -22,6 +23,7 @@ from tests.support.sessions import (
     ScriptedSession,
     block_first,
     configured_session,
+    configured_session_on,
     hang,
     lines,
     message_text,
@@ -30,6 +32,7 @@ from tests.support.sessions import (
     saved_inputs,
     say,
     scripted_session,
+    scripted_session_on,
     survives,
     wait_for_file,
     wait_for_file_sync,
@@ -92,9 +95,9 @@ def test_a_session_without_hooks_stops_after_one_request(project: Path) -> None:
 
 
 @pytest.mark.req("S0-94", "S3-04")
-def test_a_session_stops_when_its_hook_exits_with_zero(project: Path) -> None:
+def test_a_session_stops_when_its_hook_exits_with_zero(project: Path, machine: Machine) -> None:
     write_settings(project, "mux", stop_hooks("true"))
-    agent = configured_session(project, "all done")
+    agent = configured_session_on(machine, project, "all done")
     result = agent.play("build it")
     assert (ended(result), [outcome(run) for run in result.hook_runs], len(agent.model.requests)) == (
         ("completed", "allowed", None),
@@ -103,10 +106,12 @@ def test_a_session_stops_when_its_hook_exits_with_zero(project: Path) -> None:
     )
 
 
-@pytest.mark.req("S0-01", "S0-02", "S0-68", "S0-95", "C-17")
-def test_a_session_continues_at_exit_two_and_the_model_gets_the_exact_message(project: Path) -> None:
+@pytest.mark.req("S0-01", "S0-02", "S0-68", "S0-95", "C-17", "S0-105")
+def test_a_session_continues_at_exit_two_and_the_model_gets_the_exact_message(
+    project: Path, machine: Machine
+) -> None:
     write_settings(project, "mux", stop_hooks(block_first(1)))
-    agent = configured_session(project, "answer {n}")
+    agent = configured_session_on(machine, project, "answer {n}")
     result = agent.play("build it")
     assert [type(m) for m in agent.model.requests[1].messages] == [UserMessage, Reply, UserMessage]
     assert agent.model.requests[1].messages[-1] == UserMessage(TOLD, "stop_hook")
@@ -119,19 +124,21 @@ def test_a_session_continues_at_exit_two_and_the_model_gets_the_exact_message(pr
 
 
 @pytest.mark.req("S0-96", "S0-45")
-def test_a_session_continues_at_a_json_block(project: Path) -> None:
+def test_a_session_continues_at_a_json_block(project: Path, machine: Machine) -> None:
     block = '[ -e asked ] || { touch asked; echo \'{"decision":"block","reason":"run the tests"}\'; }'
     write_settings(project, "mux", stop_hooks(block))
-    agent = configured_session(project, "answer {n}")
+    agent = configured_session_on(machine, project, "answer {n}")
     assert ended(agent.play("build it")) == ("completed", "allowed", None)
     assert agent.heard() == ["build it", "agent: answer 1", TOLD]
 
 
-@pytest.mark.req("S0-30", "S0-34", "S0-81", "S0-97", "X-06")
-def test_the_flag_and_the_count_are_passed_on_stdin_and_in_the_environment(project: Path) -> None:
+@pytest.mark.req("S0-30", "S0-34", "S0-81", "S0-97", "X-06", "S0-105")
+def test_the_flag_and_the_count_are_passed_on_stdin_and_in_the_environment(
+    project: Path, machine: Machine
+) -> None:
     spy = f"tee -a seen >/dev/null; echo $MUX_STOP_HOOK_ACTIVE $MUX_STOP_HOOK_COUNT >> env; {block_first(2)}"
     write_settings(project, "mux", stop_hooks(spy))
-    configured_session(project, "answer {n}").play("build it")
+    configured_session_on(machine, project, "answer {n}").play("build it")
     assert saved_inputs(project, "stop_hook_active", "continuation_count", "max_continuations") == [
         (False, 0, 3),
         (True, 1, 3),
@@ -140,10 +147,12 @@ def test_the_flag_and_the_count_are_passed_on_stdin_and_in_the_environment(proje
     assert lines(project / "env") == ["false 0", "true 1", "true 2"]
 
 
-@pytest.mark.req("S0-98", "S0-100", "S3-02", "C-18", "U-14", "X-10")
-def test_a_hook_that_always_blocks_gets_three_continuations_and_then_a_notice(project: Path) -> None:
+@pytest.mark.req("S0-98", "S0-100", "S3-02", "C-18", "U-14", "X-10", "S0-105")
+def test_a_hook_that_always_blocks_gets_three_continuations_and_then_a_notice(
+    project: Path, machine: Machine
+) -> None:
     write_settings(project, "mux", stop_hooks(BLOCK_COMMAND))
-    agent = configured_session(project, "answer {n}")
+    agent = configured_session_on(machine, project, "answer {n}")
     result = agent.play("build it")
     notice = f"Turn ended after 3 continuations (the limit). Still blocked by: {quote_name(BLOCK_COMMAND)}."
     assert (ended(result), result.continuations, result.model_requests, len(agent.model.requests)) == (
@@ -181,14 +190,14 @@ def test_a_hook_that_agrees_when_it_is_asked_at_the_limit_lets_the_turn_complete
     assert (ended(result), result.continuations, result.notices) == (("completed", "allowed", None), 3, ())
 
 
-def test_without_a_continuation_in_the_limit_the_first_block_caps(project: Path) -> None:
-    agent = scripted_session(project, "answer {n}", stop=BLOCK_COMMAND, limit=0)
+def test_without_a_continuation_in_the_limit_the_first_block_caps(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, "answer {n}", stop=BLOCK_COMMAND, limit=0)
     assert (agent.play().ended_by, len(agent.model.requests)) == ("capped", 1)
 
 
 @pytest.mark.req("X-08")
-def test_the_same_block_three_times_without_a_tool_call_is_a_stall(project: Path) -> None:
-    agent = scripted_session(project, "answer {n}", stop=BLOCK_COMMAND, limit=8)
+def test_the_same_block_three_times_without_a_tool_call_is_a_stall(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, "answer {n}", stop=BLOCK_COMMAND, limit=8)
     result = agent.play()
     said = f"Turn ended: nothing changed in 3 continuations. Still blocked by: {quote_name(BLOCK_COMMAND)}."
     assert (ended(result), result.continuations) == (("capped", "stalled", said), 3)
@@ -229,9 +238,9 @@ def test_stop_is_asked_once_after_the_answer_that_calls_no_tool(project: Path) -
 
 
 @pytest.mark.req("S0-23")
-def test_the_main_agent_never_asks_the_hooks_of_a_subagent(project: Path) -> None:
+def test_the_main_agent_never_asks_the_hooks_of_a_subagent(project: Path, machine: Machine) -> None:
     rules = [rule("echo Stop >> log"), rule("echo SubagentStop >> log", "SubagentStop")]
-    scripted_session(project, "done", rules=rules).play()
+    scripted_session_on(machine, project, "done", rules=rules).play()
     assert lines(project / "log") == ["Stop"]
 
 
@@ -757,13 +766,13 @@ BROKEN = [
 ]
 
 
-@pytest.mark.req("S0-104", "C-29", "X-09")
+@pytest.mark.req("S0-104", "C-29", "X-09", "S0-105")
 @pytest.mark.parametrize(("command", "kind"), BROKEN)
 def test_a_hook_that_fails_ends_in_a_stop_and_is_distinguished_from_a_block(
-    project: Path, command: str, kind: str
+    project: Path, command: str, kind: str, machine: Machine
 ) -> None:
     limit = 0.3 if kind == "timeout" else HANG_TIMEOUT_S
-    agent = scripted_session(project, "done", stop=CommandHook(command, timeout=limit, id="gate"))
+    agent = scripted_session_on(machine, project, "done", stop=CommandHook(command, timeout=limit, id="gate"))
     result = agent.play()
     [notice] = result.notices
     assert (ended(result), [outcome(run) for run in result.hook_runs]) == (
@@ -780,9 +789,9 @@ def test_a_hook_that_fails_ends_in_a_stop_and_is_distinguished_from_a_block(
     [("exit 1", False, True), ("exit 1", True, False), ("true", True, True)],
 )
 def test_in_a_strict_session_a_turn_with_a_gate_that_was_not_enforced_is_not_a_success(
-    project: Path, command: str, strict: bool, success: bool
+    project: Path, command: str, strict: bool, success: bool, machine: Machine
 ) -> None:
-    result = scripted_session(project, "done", stop=command, strict=strict).play()
+    result = scripted_session_on(machine, project, "done", stop=command, strict=strict).play()
     assert (ended(result), result.success, result.strict) == (
         ("completed", "allowed", None),
         success,
@@ -790,10 +799,10 @@ def test_in_a_strict_session_a_turn_with_a_gate_that_was_not_enforced_is_not_a_s
     )
 
 
-def test_in_a_strict_session_a_hook_that_could_not_be_loaded_counts(project: Path) -> None:
+def test_in_a_strict_session_a_hook_that_could_not_be_loaded_counts(project: Path, machine: Machine) -> None:
     write_settings(project, "turngate", {"hooks": {"Stop": {}}})
     results = [
-        configured_session(project, "done", dialect="turngate", strict=True, hooks=hooks).play()
+        configured_session_on(machine, project, "done", dialect="turngate", strict=True, hooks=hooks).play()
         for hooks in (True, False)
     ]
     assert [(result.outcome, result.not_loaded, result.success) for result in results] == [
@@ -819,8 +828,12 @@ def test_a_session_logs_a_gate_that_was_not_enforced_unless_a_listener_shows_it(
 
 
 @pytest.mark.req("C-29", "X-09")
-def test_a_broken_hook_that_must_work_is_named_as_broken_and_bounded_by_the_limit(project: Path) -> None:
-    agent = scripted_session(project, "answer {n}", stop=CommandHook("exit 1", blocking=True, id="gate"))
+def test_a_broken_hook_that_must_work_is_named_as_broken_and_bounded_by_the_limit(
+    project: Path, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine, project, "answer {n}", stop=CommandHook("exit 1", blocking=True, id="gate")
+    )
     result = agent.play()
     said = "this check failed and must pass before you may stop: exit code 1, nothing on stderr"
     assert agent.heard()[-1] == f"[Stop hook requested continuation]\n{said}"
@@ -831,9 +844,13 @@ def test_a_broken_hook_that_must_work_is_named_as_broken_and_bounded_by_the_limi
 
 
 @pytest.mark.parametrize("times", [0, 1])
-def test_continue_false_ends_the_turn_and_tells_the_user_why(project: Path, times: int) -> None:
+def test_continue_false_ends_the_turn_and_tells_the_user_why(
+    project: Path, times: int, machine: Machine
+) -> None:
     halt = say({"continue": False, "stopReason": "enough", "systemMessage": "see you"})
-    agent = scripted_session(project, "answer {n}", stop=f"({block_first(times)}) || exit 2; {halt}")
+    agent = scripted_session_on(
+        machine, project, "answer {n}", stop=f"({block_first(times)}) || exit 2; {halt}"
+    )
     result = agent.play()
     assert (ended(result), result.continuations, result.notices) == (
         ("halted", "halted", "enough"),
@@ -907,9 +924,11 @@ class Looking(ScriptedModel):
         return await super().ask(request, tell)
 
 
-@pytest.mark.req("X-19", "S0-68", "S0-80", "T-2")
-def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(project: Path) -> None:
-    agent = scripted_session(project, stop=block_first(1))
+@pytest.mark.req("X-19", "S0-68", "S0-80", "T-2", "S0-105")
+def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(
+    project: Path, machine: Machine
+) -> None:
+    agent = scripted_session_on(machine, project, stop=block_first(1))
     model = Looking(agent.session.transcript_path)
     agent.session._main.model = model
     agent.play("build it")
@@ -978,16 +997,17 @@ def test_a_gate_sends_the_agent_back_until_its_work_is_right(project: Path) -> N
 
 
 @pytest.mark.req("S3-43")
-def test_a_hook_may_use_the_home_folder_and_globs_of_the_project(project: Path, home: Path) -> None:
+def test_a_hook_may_use_the_home_folder_and_globs_of_the_project(project: Path, machine: Machine) -> None:
     write_settings(
         project, "mux", stop_hooks("sh ~/.claude/hooks/x.sh", "cat docs/plans/*/MEMORY.md > found; false")
     )
-    (home / ".claude" / "hooks").mkdir(parents=True)
-    (home / ".claude" / "hooks" / "x.sh").write_text(block_first(1, "from home"))
+    hooks = Path(machine.environ["HOME"]) / ".claude" / "hooks"
+    hooks.mkdir(parents=True)
+    (hooks / "x.sh").write_text(block_first(1, "from home"))
     for plan in ("a", "b"):
         (project / "docs" / "plans" / plan).mkdir(parents=True)
         (project / "docs" / "plans" / plan / "MEMORY.md").write_text(f"{plan}\n")
-    agent = configured_session(project, "answer {n}")
+    agent = configured_session_on(machine, project, "answer {n}")
     agent.play()
     assert (agent.heard()[-1], lines(project / "found")) == (
         "[Stop hook requested continuation]\nfrom home",
@@ -996,19 +1016,21 @@ def test_a_hook_may_use_the_home_folder_and_globs_of_the_project(project: Path, 
 
 
 @pytest.mark.req("S3-45")
-def test_document_000s_own_hook_blocks_with_exit_two(project: Path) -> None:
+def test_document_000s_own_hook_blocks_with_exit_two(project: Path, machine: Machine) -> None:
     hook = SEEDS / "000_exit_2.sh"
     write_settings(project, "mux", stop_hooks(f"[ -e once ] || {{ touch once; bash {hook}; }}"))
-    agent = configured_session(project, "answer {n}")
+    agent = configured_session_on(machine, project, "answer {n}")
     agent.play()
     said = "Error: Tests not run. Please run make test before stopping"
     assert agent.heard()[-1] == f"[Stop hook requested continuation]\n{said}"
 
 
 @pytest.mark.req("U-11")
-def test_a_sound_that_a_stop_hook_starts_plays_on_after_the_turn(project: Path) -> None:
+def test_a_sound_that_a_stop_hook_starts_plays_on_after_the_turn(project: Path, machine: Machine) -> None:
     stop = "(while [ ! -e go ]; do sleep 0.02; done; echo yes > played) >/dev/null 2>&1 & true"
-    result = scripted_session(project, "done", stop=stop, rules=[rule("touch child", "SubagentStop")]).play()
+    result = scripted_session_on(
+        machine, project, "done", stop=stop, rules=[rule("touch child", "SubagentStop")]
+    ).play()
     assert (result.outcome, (project / "played").exists()) == ("completed", False)
     (project / "go").touch()
     assert (wait_for_file_sync(project / "played"), (project / "child").exists()) == ("yes", False)
@@ -1070,9 +1092,9 @@ def test_an_interrupt_while_the_model_answers_asks_no_hook(project: Path, slow: 
 
 
 @pytest.mark.req("S0-102")
-def test_an_interrupt_while_a_tool_runs_ends_the_tool(project: Path) -> None:
-    agent = scripted_session(project, bash(hang()), "done", stop=SAVE_INPUT, allow=["Bash"])
-    result, later = asyncio.run(and_a_while(agent, lambda: wait_for_file(project / "pid")))
+def test_an_interrupt_while_a_tool_runs_ends_the_tool(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, bash(hang()), "done", stop=SAVE_INPUT, allow=["Bash"])
+    result, later = machine.run(and_a_while(agent, lambda: wait_for_file(project / "pid")))
     assert (ended(result), len(agent.model.requests), later, lines(project / "seen")) == (
         INTERRUPTED,
         1,
@@ -1082,11 +1104,13 @@ def test_an_interrupt_while_a_tool_runs_ends_the_tool(project: Path) -> None:
     assert not survives((project / "pid").read_text().strip())
 
 
-@pytest.mark.req("S0-102", "C-29")
+@pytest.mark.req("S0-102", "C-29", "S0-105")
 @pytest.mark.parametrize("blocking", [False, True])
-def test_an_interrupt_while_a_hook_runs_ends_the_hook_and_the_turn(project: Path, blocking: bool) -> None:
-    agent = scripted_session(project, "done", stop=CommandHook(hang(), blocking=blocking))
-    result, later = asyncio.run(and_a_while(agent, lambda: wait_for_file(project / "pid")))
+def test_an_interrupt_while_a_hook_runs_ends_the_hook_and_the_turn(
+    project: Path, blocking: bool, machine: Machine
+) -> None:
+    agent = scripted_session_on(machine, project, "done", stop=CommandHook(hang(), blocking=blocking))
+    result, later = machine.run(and_a_while(agent, lambda: wait_for_file(project / "pid")))
     assert (ended(result), result.result, len(agent.model.requests), later) == (INTERRUPTED, "done", 1, 0)
     assert not survives((project / "pid").read_text().strip())
 
@@ -1166,7 +1190,7 @@ def test_an_interrupt_between_two_tools_lets_the_second_one_do_nothing(project: 
 
 
 @pytest.mark.req("S0-102")
-def test_a_late_result_of_a_hook_revives_nothing(project: Path) -> None:
+def test_a_late_result_of_a_hook_revives_nothing(project: Path, machine: Machine) -> None:
     returned: list[str] = []
 
     def slow(_event: object) -> Block:
@@ -1174,7 +1198,7 @@ def test_a_late_result_of_a_hook_revives_nothing(project: Path) -> None:
         returned.append("late")
         return Block("go on")
 
-    agent = scripted_session(project, "answer {n}", stop=CallbackHook(slow))
+    agent = scripted_session_on(machine, project, "answer {n}", stop=CallbackHook(slow))
 
     async def hook_runs() -> None:
         while not agent.of(HookStarted):
@@ -1188,14 +1212,18 @@ def test_a_late_result_of_a_hook_revives_nothing(project: Path) -> None:
             await asyncio.sleep(0.1)
             return result
 
-    result = asyncio.run(all_of_it())
+    result = machine.run(all_of_it())
     assert (ended(result), len(agent.model.requests), agent.events[-1]) == (INTERRUPTED, 1, TurnEnd(result))
 
 
 @pytest.mark.req("S0-102")
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"])
-def test_an_interrupt_ends_the_turn_while_a_hook_of_another_event_runs(project: Path, event: str) -> None:
-    agent = scripted_session(project, bash("true"), "done", rules=[rule(hang(), event)], allow=["Bash"])
+def test_an_interrupt_ends_the_turn_while_a_hook_of_another_event_runs(
+    project: Path, event: str, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine, project, bash("true"), "done", rules=[rule(hang(), event)], allow=["Bash"]
+    )
 
     async def all_of_it() -> TurnResult:
         try:
@@ -1203,7 +1231,7 @@ def test_an_interrupt_ends_the_turn_while_a_hook_of_another_event_runs(project: 
         finally:
             await agent.session.close()
 
-    result = asyncio.run(asyncio.wait_for(all_of_it(), HANG_TIMEOUT_S))
+    result = machine.run(asyncio.wait_for(all_of_it(), HANG_TIMEOUT_S))
     assert (ended(result), len(agent.model.requests) <= 1) == (INTERRUPTED, True)
     assert not survives((project / "pid").read_text().strip())
 
@@ -1260,10 +1288,12 @@ def test_an_interrupt_outside_of_a_turn_does_nothing(project: Path) -> None:
 
 @pytest.mark.req("S0-102")
 @pytest.mark.parametrize("phase", ["model", "tool", "hook"])
-def test_cancelling_the_wait_ends_the_turn_and_the_cancellation_passes(project: Path, phase: str) -> None:
+def test_cancelling_the_wait_ends_the_turn_and_the_cancellation_passes(
+    project: Path, phase: str, machine: Machine
+) -> None:
     replies: dict[str, Any] = {"model": {"text": "x", "delay": 30}, "tool": bash(hang()), "hook": "done"}
     stop = hang() if phase == "hook" else "true"
-    agent = scripted_session(project, replies[phase], stop=stop, allow=["Bash"])
+    agent = scripted_session_on(machine, project, replies[phase], stop=stop, allow=["Bash"])
     when = asked(agent) if phase == "model" else lambda: wait_for_file(project / "pid")
 
     async def cancel() -> int:
@@ -1277,7 +1307,7 @@ def test_cancelling_the_wait_ends_the_turn_and_the_cancellation_passes(project: 
             await asyncio.sleep(0.2)
             return len(agent.events) - told
 
-    later = asyncio.run(cancel())
+    later = machine.run(cancel())
     [end] = agent.of(TurnEnd)
     assert (ended(end.result), len(agent.model.requests), later) == (INTERRUPTED, 1, 0)
     assert phase == "model" or not survives((project / "pid").read_text().strip())
@@ -1428,8 +1458,8 @@ def test_after_a_question_no_other_tool_of_the_same_answer_runs(project: Path) -
     assert (ended(agent.play())[0], (project / "ran").exists()) == ("waiting", False)
 
 
-def test_leaving_a_session_ends_its_turn(project: Path) -> None:
-    agent = scripted_session(project, {"text": "x", "delay": 30})
+def test_leaving_a_session_ends_its_turn(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, {"text": "x", "delay": 30})
 
     async def leave() -> str:
         async with agent.session:
@@ -1437,4 +1467,4 @@ def test_leaving_a_session_ends_its_turn(project: Path) -> None:
             await asked(agent)()
         return (await turn).ended_by
 
-    assert asyncio.run(leave()) == "interrupt"
+    assert machine.run(leave()) == "interrupt"

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, stop_hooks, write_settings
+from tests.support.machines import Machine
 from tests.support.sessions import (
     SAVE_INPUT,
     ScriptedSession,
     block_first,
     configured_session,
+    configured_session_on,
     hang,
     lines,
     on_first,
@@ -20,6 +22,7 @@ from tests.support.sessions import (
     saved_inputs,
     say,
     scripted_session,
+    scripted_session_on,
     specific,
     survives,
     wait_for_file,
@@ -61,20 +64,20 @@ def one_result(agent: ScriptedSession) -> tuple[bool, str]:
 @pytest.mark.req("T-7", "S3-54")
 @pytest.mark.parametrize("plans", [0, 1])
 def test_a_session_starts_with_the_memory_hook_of_document_003_also_where_there_is_no_plan(
-    project: Path, plans: int
+    project: Path, plans: int, machine: Machine
 ) -> None:
     if plans:
         (project / "docs" / "plans" / "a").mkdir(parents=True)
         (project / "docs" / "plans" / "a" / "MEMORY.md").write_text("chunk 2 is open\n")
     hook = "cat docs/plans/*/MEMORY.md 2>/dev/null | head -100"
-    agent = scripted_session(project, "done", rules=[rule(hook, "SessionStart")])
+    agent = scripted_session_on(machine, project, "done", rules=[rule(hook, "SessionStart")])
     result = agent.play()
     assert ("chunk 2 is open" in agent.model.requests[0].system) == bool(plans)
     assert (result.outcome, result.notices, agent.heard()) == ("completed", (), ["go"])
 
 
-@pytest.mark.req("S3-06")
-def test_a_session_says_how_it_starts(project: Path) -> None:
+@pytest.mark.req("S3-06", "S0-105")
+def test_a_session_says_how_it_starts(project: Path, machine: Machine) -> None:
     rules = [rule(SAVE_INPUT, "SessionStart")]
 
     async def start_reset_and_sum_up(agent: ScriptedSession) -> None:
@@ -84,8 +87,8 @@ def test_a_session_says_how_it_starts(project: Path) -> None:
             await agent.session.send("two")
             await agent.session.compact()
 
-    asyncio.run(start_reset_and_sum_up(scripted_session(project, rules=rules, session_id="s")))
-    scripted_session(project, rules=rules, session_id="s").play("three")
+    machine.run(start_reset_and_sum_up(scripted_session_on(machine, project, rules=rules, session_id="s")))
+    scripted_session_on(machine, project, rules=rules, session_id="s").play("three")
     assert saved_inputs(project, "hook_event_name", "source", "model") == [
         ("SessionStart", source, "scripted:script") for source in ("startup", "clear", "compact", "resume")
     ]
@@ -109,9 +112,9 @@ def test_a_matcher_chooses_the_kind_of_start(project: Path) -> None:
     ids=["stdout", "additionalContext"],
 )
 def test_what_a_start_hook_prints_is_known_to_the_model_before_the_first_prompt(
-    project: Path, hook: str
+    project: Path, hook: str, machine: Machine
 ) -> None:
-    agent = scripted_session(project, "done", rules=[rule(hook, "SessionStart")])
+    agent = scripted_session_on(machine, project, "done", rules=[rule(hook, "SessionStart")])
     agent.play("go", "on")
     assert [("we use tabs" in request.system) for request in agent.model.requests] == [True, True]
     assert agent.heard() == ["go", "agent: done", "on"]
@@ -133,11 +136,14 @@ def test_plan_memory_is_loaded_at_the_start_and_saved_at_the_stop(
     assert (known in agent.model.requests[0].system, lines(project / "state")) == (True, ["stopped"])
 
 
-@pytest.mark.req("S3-06")
+@pytest.mark.req("S3-06", "S0-105")
 @pytest.mark.parametrize("variable", ["CLAUDE_ENV_FILE", "TURNGATE_ENV_FILE"])
-def test_what_a_start_hook_exports_is_set_for_later_commands(project: Path, variable: str) -> None:
+def test_what_a_start_hook_exports_is_set_for_later_commands(
+    project: Path, variable: str, machine: Machine
+) -> None:
     exports = f"""printf 'export GREETING="good day"\\nexport PLAIN=1\\n' >> "${variable}" """
-    agent = scripted_session(
+    agent = scripted_session_on(
+        machine,
         project,
         bash('echo "$GREETING" $PLAIN'),
         "done",
@@ -148,11 +154,16 @@ def test_what_a_start_hook_exports_is_set_for_later_commands(project: Path, vari
     assert one_result(agent) == (False, "good day 1")
 
 
-def test_a_start_hook_may_put_a_folder_on_the_path(project: Path) -> None:
+def test_a_start_hook_may_put_a_folder_on_the_path(project: Path, machine: Machine) -> None:
     """Claude Code's own example: echo 'export PATH="$PATH:./node_modules/.bin"' >> "$CLAUDE_ENV_FILE"."""
     exports = """echo 'export PATH="$PATH:./node_modules/.bin"' >> "$CLAUDE_ENV_FILE" """
-    agent = scripted_session(
-        project, bash("cat here; echo $PATH"), "done", rules=[rule(exports, "SessionStart")], allow=["Bash"]
+    agent = scripted_session_on(
+        machine,
+        project,
+        bash("cat here; echo $PATH"),
+        "done",
+        rules=[rule(exports, "SessionStart")],
+        allow=["Bash"],
     )
     (project / "here").write_text("found\n")
     agent.play()
@@ -169,8 +180,12 @@ def test_a_start_hook_may_put_a_folder_on_the_path(project: Path) -> None:
     [say({"decision": "block", "reason": "no secrets please"}), "echo 'no secrets please' >&2; exit 2"],
     ids=["json", "exit 2"],
 )
-def test_a_prompt_that_is_blocked_reaches_the_user_and_not_the_model(project: Path, hook: str) -> None:
-    agent = scripted_session(project, "done", rules=[rule(hook, "UserPromptSubmit")], stop="touch stopped")
+def test_a_prompt_that_is_blocked_reaches_the_user_and_not_the_model(
+    project: Path, hook: str, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine, project, "done", rules=[rule(hook, "UserPromptSubmit")], stop="touch stopped"
+    )
     result = agent.play("my password is hunter2")
     assert (result.outcome, result.stop_reason, agent.model.requests, (project / "stopped").exists()) == (
         "halted",
@@ -227,10 +242,10 @@ def test_a_prompt_that_the_user_queues_is_asked_about_too(project: Path) -> None
 
 
 @pytest.mark.req("S3-08")
-def test_a_hook_before_a_tool_gets_what_will_run_with_absolute_paths(project: Path) -> None:
+def test_a_hook_before_a_tool_gets_what_will_run_with_absolute_paths(project: Path, machine: Machine) -> None:
     (project / "a.txt").write_text("x")
     read = {"tool": "Read", "input": {"file_path": "a.txt"}}
-    agent = scripted_session(project, read, "done", rules=[rule(SAVE_INPUT, "PreToolUse")])
+    agent = scripted_session_on(machine, project, read, "done", rules=[rule(SAVE_INPUT, "PreToolUse")])
     agent.play()
     [told] = saved_inputs(project)
     assert {key: told[key] for key in ("hook_event_name", "tool_name", "tool_input", "tool_use_id")} == {
@@ -250,8 +265,9 @@ DENIALS = [
 
 @pytest.mark.req("S3-08")
 @pytest.mark.parametrize("hook", DENIALS, ids=["deny", "block", "exit 2"])
-def test_a_tool_that_a_hook_denies_does_not_run(project: Path, hook: str) -> None:
-    agent = scripted_session(
+def test_a_tool_that_a_hook_denies_does_not_run(project: Path, hook: str, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine,
         project,
         bash("touch ran"),
         "done",
@@ -267,9 +283,11 @@ def test_a_tool_that_a_hook_denies_does_not_run(project: Path, hook: str) -> Non
 
 
 @pytest.mark.req("S3-08")
-def test_a_hook_may_change_the_input_of_a_tool(project: Path) -> None:
+def test_a_hook_may_change_the_input_of_a_tool(project: Path, machine: Machine) -> None:
     change = specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "echo changed"})
-    agent = scripted_session(project, bash("echo original"), "done", rules=[rule(change, "PreToolUse")])
+    agent = scripted_session_on(
+        machine, project, bash("echo original"), "done", rules=[rule(change, "PreToolUse")]
+    )
     agent.play()
     assert one_result(agent) == (False, "changed")
 
@@ -495,9 +513,9 @@ def test_a_tool_that_needs_no_permission_runs_without_a_question(project: Path) 
 
 
 @pytest.mark.req("S3-09")
-def test_a_hook_after_a_tool_gets_its_result(project: Path) -> None:
-    agent = scripted_session(
-        project, bash("echo ran"), "done", rules=[rule(SAVE_INPUT, "PostToolUse")], allow=["Bash"]
+def test_a_hook_after_a_tool_gets_its_result(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine, project, bash("echo ran"), "done", rules=[rule(SAVE_INPUT, "PostToolUse")], allow=["Bash"]
     )
     agent.play()
     fields = ("hook_event_name", "tool_name", "tool_input", "tool_use_id")
@@ -535,7 +553,7 @@ def test_a_tool_that_fails_has_no_hook_afterwards(project: Path, reply: dict[str
 
 
 @pytest.mark.req("S3-44")
-def test_a_formatter_after_each_edit_works_without_any_other_hook(project: Path) -> None:
+def test_a_formatter_after_each_edit_works_without_any_other_hook(project: Path, machine: Machine) -> None:
     shout = """f=$(sed 's/.*"file_path":"\\([^"]*\\)".*/\\1/'); tr a-z A-Z < "$f" > t && mv t "$f" """
     write = {"tool": "Write", "input": {"file_path": "a.txt", "content": "hello"}}
     write_settings(
@@ -543,7 +561,9 @@ def test_a_formatter_after_each_edit_works_without_any_other_hook(project: Path)
         "claude",
         {"hooks": {"PostToolUse": [{"matcher": "Write", "hooks": [{"type": "command", "command": shout}]}]}},
     )
-    configured_session(project, write, "done", dialect="claude", permission_mode="acceptEdits").play()
+    configured_session_on(
+        machine, project, write, "done", dialect="claude", permission_mode="acceptEdits"
+    ).play()
     assert (project / "a.txt").read_text() == "HELLO"
 
 
@@ -551,8 +571,8 @@ def test_a_formatter_after_each_edit_works_without_any_other_hook(project: Path)
 
 
 @pytest.mark.req("S3-14")
-def test_a_session_says_how_it_ends(project: Path) -> None:
-    agent = scripted_session(project, rules=[rule(SAVE_INPUT, "SessionEnd")])
+def test_a_session_says_how_it_ends(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, rules=[rule(SAVE_INPUT, "SessionEnd")])
 
     async def end() -> None:
         async with agent.session:
@@ -560,7 +580,7 @@ def test_a_session_says_how_it_ends(project: Path) -> None:
             await agent.session.reset()
             await agent.session.close("prompt_input_exit")
 
-    asyncio.run(end())
+    machine.run(end())
     assert saved_inputs(project, "hook_event_name", "reason") == [
         ("SessionEnd", "clear"),
         ("SessionEnd", "prompt_input_exit"),
@@ -597,8 +617,8 @@ def test_a_session_that_is_cancelled_says_so_too(project: Path) -> None:
     assert saved_inputs(project, "reason") == ["other"]
 
 
-def test_session_end_hooks_have_a_short_time_limit(project: Path) -> None:
-    agent = scripted_session(project, rules=[rule(hang(), "SessionEnd")])
+def test_session_end_hooks_have_a_short_time_limit(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, rules=[rule(hang(), "SessionEnd")])
     agent.play()
     [notice] = [event.text for event in agent.of(Notice)]
     assert notice.endswith("timed out after 1.5 s and was NOT enforced")
@@ -629,10 +649,12 @@ HALT = say({"continue": False, "stopReason": "enough"})
 )
 @pytest.mark.req("U-04")
 def test_continue_false_ends_the_turn_at_each_event(
-    project: Path, event: str, requests: int, ran: bool
+    project: Path, event: str, requests: int, ran: bool, machine: Machine
 ) -> None:
     options: dict[str, Any] = {} if event == "PermissionRequest" else {"allow": ["Bash"]}
-    agent = scripted_session(project, bash("touch ran"), "done", rules=[rule(HALT, event)], **options)
+    agent = scripted_session_on(
+        machine, project, bash("touch ran"), "done", rules=[rule(HALT, event)], **options
+    )
     result = agent.play()
     assert (result.outcome, result.stop_reason, len(agent.model.requests), (project / "ran").exists()) == (
         "halted",
@@ -675,17 +697,19 @@ def test_a_system_message_goes_to_the_user_and_never_to_the_model(project: Path,
     assert "psst" not in repr(agent.model.requests)
 
 
-@pytest.mark.req("C-23")
-def test_all_events_of_a_turn_come_in_their_order(project: Path) -> None:
+@pytest.mark.req("C-23", "S0-105")
+def test_all_events_of_a_turn_come_in_their_order(project: Path, machine: Machine) -> None:
     rules = [rule(f"echo {name} >> log", name) for name in ("Stop", *OTHER_EVENTS)]
-    agent = scripted_session(project, bash("true"), bash("exit 3"), "done", rules=rules, permit=yes)
+    agent = scripted_session_on(
+        machine, project, bash("true"), bash("exit 3"), "done", rules=rules, permit=yes
+    )
 
     async def turn_and_compaction() -> None:
         async with agent.session:
             await agent.session.send("go")
             await agent.session.compact()
 
-    asyncio.run(turn_and_compaction())
+    machine.run(turn_and_compaction())
     assert lines(project / "log") == [
         "SessionStart",
         "UserPromptSubmit",
@@ -854,8 +878,11 @@ def test_a_guide_that_cannot_be_read_is_left_out(project: Path) -> None:
     assert agent.model.requests[0].system.endswith("The project's CLAUDE.md:\ncaf�")
 
 
-def test_the_settings_environment_is_there_for_commands_and_for_hooks(project: Path) -> None:
-    agent = scripted_session(
+def test_the_settings_environment_is_there_for_commands_and_for_hooks(
+    project: Path, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine,
         project,
         bash("echo $COLOUR"),
         "done",
@@ -992,10 +1019,10 @@ async def wait_for_background(session: Session) -> None:
 
 @pytest.mark.parametrize("dialect", [TURNGATE, CLAUDE], ids=lambda dialect: dialect.name)
 def test_the_end_of_a_session_waits_for_a_background_hook_with_async_rewake(
-    project: Path, dialect: Dialect
+    project: Path, dialect: Dialect, machine: Machine
 ) -> None:
     hook = CommandHook("sleep 0.7; touch ended; exit 2", detached=True, rewake=True)
-    result = scripted_session(project, "done", stop=hook, dialect=dialect).play()
+    result = scripted_session_on(machine, project, "done", stop=hook, dialect=dialect).play()
     assert (result.ended_by, result.model_requests, (project / "ended").exists()) == ("allowed", 1, True)
 
 
@@ -1019,12 +1046,12 @@ async def answer_wakes(agent: ScriptedSession) -> list[TurnResult | None]:
 
 @pytest.mark.parametrize("dialect", [TURNGATE, CLAUDE], ids=lambda dialect: dialect.name)
 def test_exit_code_2_of_a_background_hook_with_async_rewake_starts_a_turn(
-    project: Path, dialect: Dialect
+    project: Path, dialect: Dialect, machine: Machine
 ) -> None:
     command = "mkdir once || exit 0; echo two tests fail >&2; exit 2"
     hook = CommandHook(command, id="tests", detached=True, rewake=True)
-    agent = scripted_session(project, "done", "fixed", stop=hook, dialect=dialect, **USER)
-    _, woken = asyncio.run(answer_wakes(agent))
+    agent = scripted_session_on(machine, project, "done", "fixed", stop=hook, dialect=dialect, **USER)
+    _, woken = machine.run(answer_wakes(agent))
     assert woken is not None
     assert (woken.result, agent.heard()) == (
         "fixed",

@@ -55,12 +55,25 @@ class SshMachine:
         self.shell: Shell = self._ssh
         self.environ: Mapping[str, str] = {}
         self._runner = asyncio.Runner()
+        self._workspaces: dict[str, World] = {}
 
     def connect(self) -> None:
         self.environ = self.environ or self.run(self._ssh.environment())
 
     def run(self, scenario: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(scenario)
+
+    def workspace(self, project: Path | str) -> World:
+        """Return the workspace of a project there, with its files; all sessions of a test share it."""
+        path = str(project)
+        if path not in self._workspaces:
+            self._workspaces[path] = self.run(World.ssh(HOST, path))
+        return self._workspaces[path]
+
+    def disconnect(self) -> None:
+        """Close the workspaces of a test."""
+        while self._workspaces:
+            self.run(self._workspaces.popitem()[1].disconnect())
 
     def close(self) -> None:
         self.run(self._ssh.close())

@@ -7,11 +7,12 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support.builders import rule
+from tests.support.machines import Machine, SshMachine, ThisMachine
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from turngate.agent.session import Session
 from turngate.core.dialect import TURNGATE, Dialect
@@ -54,10 +55,11 @@ class ScriptedSession:
     session: Session
     model: ScriptedModel
     events: list[SessionEvent]
+    machine: Machine = field(default_factory=ThisMachine)
 
     def play(self, *prompts: str) -> TurnResult:
         """Take one turn for each prompt and return the last result."""
-        return asyncio.run(self.turns(*prompts or ("go",)))
+        return self.machine.run(self.turns(*prompts or ("go",)))
 
     async def turns(self, *prompts: str) -> TurnResult:
         async with self.session:
@@ -72,7 +74,13 @@ class ScriptedSession:
         return [event for event in self.events if isinstance(event, kind)]
 
 
-def scripted_session(
+def scripted_session(project: Path, *replies: Any, **options: Any) -> ScriptedSession:
+    """Build a session on this machine with these hooks only; the project's settings are ignored."""
+    return scripted_session_on(ThisMachine(), project, *replies, **options)
+
+
+def scripted_session_on(
+    machine: Machine,
     project: Path,
     *replies: Any,
     stop: Hook | str | None = None,
@@ -83,18 +91,26 @@ def scripted_session(
     env: dict[str, str] | None = None,
     **options: Any,
 ) -> ScriptedSession:
-    """Build a session with these hooks only; the project's settings are ignored."""
+    """Build a session with these hooks only, for a project on a machine."""
     asked = (*((rule(stop),) if stop is not None else ()), *rules)
     settings = Settings(rules=asked, dialect=dialect, env=env or {})
-    return _acting(project, replies, settings, listen=listen, context=context, **options)
+    return _acting(machine, project, replies, settings, listen=listen, context=context, **options)
 
 
-def configured_session(project: Path, *replies: Any, dialect: str = "mux", **options: Any) -> ScriptedSession:
-    """Build a session with the hooks of the project's settings."""
-    return _acting(project, replies, None, dialect=dialect, **options)
+def configured_session(project: Path, *replies: Any, **options: Any) -> ScriptedSession:
+    """Build a session on this machine with the hooks of the project's settings."""
+    return configured_session_on(ThisMachine(), project, *replies, **options)
+
+
+def configured_session_on(
+    machine: Machine, project: Path, *replies: Any, dialect: str = "mux", **options: Any
+) -> ScriptedSession:
+    """Build a session with the hooks of the project's settings, which are on a machine."""
+    return _acting(machine, project, replies, None, dialect=dialect, **options)
 
 
 def _acting(
+    machine: Machine,
     project: Path,
     replies: Iterable[Any],
     settings: Settings | None,
@@ -114,8 +130,12 @@ def _acting(
         if listen:
             listen(event, session)
 
-    session = Session(str(project), model, settings, on_event=on_event, **options)
-    return ScriptedSession(session, model, events)
+    if not isinstance(machine, SshMachine):
+        session = Session(str(project), model, settings, on_event=on_event, **options)
+    else:
+        workspace = machine.workspace(project)
+        session = machine.run(Session.in_workspace(workspace, model, settings, on_event=on_event, **options))
+    return ScriptedSession(session, model, events, machine)
 
 
 def on_first(kind: type, act: Callable[[Session], None]) -> Callable[[SessionEvent, Session], None]:
