@@ -529,6 +529,18 @@ def test_paths_are_resolved_where_the_files_are(there: Machine, project: Path) -
     assert found == ("/etc", "/etc/", f"{there.files.home}/", path)
 
 
+class OddLink(PrefixedFiles):
+    """A machine whose every link leads to a path that no system has."""
+
+    def readlink(self, path: str) -> str:  # noqa: ARG002
+        return "a\0b"
+
+
+def test_a_link_to_a_null_character_is_a_path_that_cannot_be_resolved(tmp_path: Path) -> None:
+    files = OddLink(tmp_path, "/home/me")
+    assert call_with_files(files, real_path, "/a/b") == "/a/b"
+
+
 def test_patterns_and_folders_are_read_as_on_this_machine(there: Machine) -> None:
     for name in ("a/x.py", "a/.y.py", "b/x.py", "b/c/z.py", ".d/x.py", "[e]/x.py"):
         path = there.project / name

@@ -1,6 +1,7 @@
 """Settings, script hooks and approvals of a project behind a real SSH server."""
 
 import asyncio
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -28,9 +29,12 @@ MACHINE = "ssh://me@box"
 def files(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteFiles]:
     wait_for_slow_machine(monkeypatch)
     monkeypatch.delenv("TURNGATE_TRUST")
+    before = set(server.home.iterdir())
     with connected_files() as made:
         made.machine = MACHINE
         yield made
+    for path in set(server.home.iterdir()) - before:  # the server is shared
+        shutil.rmtree(path)
 
 
 def load(files: RemoteFiles, project: Path) -> Settings:
@@ -72,16 +76,13 @@ def test_settings_are_discovered_on_the_other_machine(
 ) -> None:
     secret = {"ANTHROPIC_API_KEY": "secret"}
     write_settings(home, "claude", {"env": secret, **stop_hooks("here")})
-    settings_there = write_settings(server.home, "claude", {"env": {"OWN": "1"}, **stop_hooks("there")})
+    write_settings(server.home, "claude", {"env": {"OWN": "1"}, **stop_hooks("there")})
     plugin = project / "plugin" / "hooks" / "hooks.json"
     write_settings(project, "turngate", {"turngate": {"pluginDirs": ["plugin"]}, **stop_hooks("project")})
     plugin.parent.mkdir(parents=True)
     plugin.write_text('{"Stop": [{"hooks": [{"type": "command", "command": "plugin"}]}]}')
     write_settings(project, "mux", stop_hooks("lost"), "setings.json")
-    try:
-        settings = load(files, project)
-    finally:
-        settings_there.unlink()
+    settings = load(files, project)
     new = "it is not approved"
     assert (pending(settings), settings.env, settings.user_env) == (
         {"there": None, "project": new, "plugin": new},
@@ -98,7 +99,7 @@ def test_a_load_needs_few_commands(files: RemoteFiles, project: Path) -> None:
     approve_all(files, project)
     before = files.calls
     load(files, project)
-    assert files.calls - before < 20
+    assert files.calls - before == 3  # the usual places, the script elsewhere, the names in the project
 
 
 def ask(project: Path, settings: Settings, before: Callable[[], None] = lambda: None) -> Verdict:

@@ -40,11 +40,14 @@ class Files:
         """Return the content of a regular file, through links, but at most `max_bytes`."""
         raise NotImplementedError
 
-    def snapshot(self, project: str) -> "Files":
-        """Return the same files with a copy of the usual places of settings, for one load of them."""
+    def snapshot(self, project: str, others: "Files | None" = None) -> "Files":
+        """Return the same files with a copy of the usual places of settings, for one load of them.
+
+        What it does not hold is asked of `others`, or of these files.
+        """
         raise NotImplementedError
 
-    def snapshot_of(self, *paths: str) -> "Files":
+    def snapshot_of(self, *paths: str, others: "Files | None" = None) -> "Files":
         """Return the same files with a copy of some of them, and of what is known of the folders above them."""
         raise NotImplementedError
 

@@ -43,7 +43,7 @@ def _link_target(path: str, readlink: Callable[[str], str]) -> str | None:
     """Return what a link holds, or None if the path is not a link."""
     try:
         return readlink(path)
-    except UnicodeEncodeError:
+    except ValueError:  # it holds a lone surrogate; a link of another machine may lead to a null character
         raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ), path) from None
     except OSError as error:
         if error.errno in _NOT_A_LINK:

@@ -4,11 +4,13 @@ import errno
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from turngate.filesystem.files import Files, MachineUnreachable, current_files
 
 T = TypeVar("T")
+_in_snapshot: ContextVar[Files | None] = ContextVar("in_snapshot", default=None)
 
 
 class Unreachable(Exception):
@@ -26,18 +28,24 @@ def snapshot(project: str) -> Iterator[None]:
     The usual places of settings are read at once.
     """
     files = current_files.get()
-    if files is None or isinstance(files, Snapshot):
+    if files is None or _in_snapshot.get() is files:
         yield
-    else:
-        with _reading(Snapshot(files.snapshot(project))):
+        return
+    copy = files.snapshot(project, Snapshot(files))
+    token = _in_snapshot.set(copy)
+    try:
+        with _reading(copy):
             yield
+    finally:
+        _in_snapshot.reset(token)
 
 
 @contextmanager
 def snapshot_of(paths: Collection[str]) -> Iterator[None]:
     """Read these files at once at the beginning of the block; on this machine it has no effect."""
     files = current_files.get()
-    with _reading(files and Snapshot(files.snapshot_of(*paths))):
+    known = [path for path in paths if "\0" not in path]
+    with _reading(files and files.snapshot_of(*known, others=Snapshot(files))):
         yield
 
 
@@ -56,7 +64,7 @@ def _reading(files: Files | None) -> Iterator[None]:
 
 
 class Snapshot(Files):
-    """The files of another machine as they are at the first question. Raises Unreachable."""
+    """The answers of another machine: as they were at the first question. Raises Unreachable."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -119,11 +127,20 @@ class Snapshot(Files):
         folder, name = os.path.split(path.rstrip("/"))
         if name in ("", ".", ".."):
             return False
-        if self._is_missing(folder) or (
+        if self._is_known_missing(folder) or (
             self._first.setdefault(folder, name) != name and self._is_not_listed(folder, name)
         ):
             self._missing.add(path)
         return path in self._missing
+
+    def _is_known_missing(self, folder: str) -> bool:
+        """Return whether a folder, or one above it, is missing, as far as it is known without another question."""
+        if folder == "/" or folder in self._missing:
+            return folder != "/"
+        parent, name = os.path.split(folder)
+        return self._is_known_missing(parent) or (
+            ("listdir", parent) in self._answers and self._is_not_listed(parent, name)
+        )
 
     def _is_not_listed(self, folder: str, name: str) -> bool:
         try:

@@ -12,14 +12,14 @@ FAMILIES = (".turngate", ".mux", ".claude")
 HOME_FOLDERS = (".turngate", ".mux", ".claude/agents", ".claude/commands", ".claude/hooks")
 HOME_FILES = (".claude/settings.json", ".claude/settings.local.json", ".claude/CLAUDE.md")
 PROJECT_FILES = ("CLAUDE.md", "AGENTS.md", "CLAUDE.local.md")
-MANAGED_FOLDER = "/etc/claude-code"
+MANAGED_FOLDERS = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")  # of either system
 DEPTH = 3  # of what is described below a folder
 
 
 def settings_paths(project: str, home: str) -> list[str]:
     """Return the usual places of settings; a folder of which the content is meant ends with `/.`."""
     folders = [f"{project}/{name}" for name in FAMILIES]
-    folders += [*(f"{home}/{name}" for name in HOME_FOLDERS), MANAGED_FOLDER]
+    folders += [*(f"{home}/{name}" for name in HOME_FOLDERS), *MANAGED_FOLDERS]
     files = [f"{project}/{name}" for name in PROJECT_FILES] + [f"{home}/{name}" for name in HOME_FILES]
     return [*with_parents((*files, *folders)), *(f"{folder}/." for folder in folders)]
 
@@ -94,11 +94,11 @@ class FilesSnapshot(Files):
         data = self._contents.get(path)
         return self.files.read(path, max_bytes) if data is None else data[:max_bytes]
 
-    def snapshot(self, project: str) -> Files:
-        return self.files.snapshot(project)
+    def snapshot(self, project: str, others: Files | None = None) -> Files:
+        return self.files.snapshot(project, others)
 
-    def snapshot_of(self, *paths: str) -> Files:
-        return self.files.snapshot_of(*paths)
+    def snapshot_of(self, *paths: str, others: Files | None = None) -> Files:
+        return self.files.snapshot_of(*paths, others=others)
 
     def look_up(self, path: str) -> Files:
         return self.files.look_up(path)

@@ -208,15 +208,16 @@ class RemoteFiles(Files):
 
     # Copies for a short time
 
-    def snapshot(self, project: str) -> FilesSnapshot:
+    def snapshot(self, project: str, others: Files | None = None) -> FilesSnapshot:
         """Read the usual places of settings with one command, for one load of them."""
-        return self._snapshot(settings_paths(project, self.home))
+        programs = [folder for folder in self.environ.get("PATH", "").split(":") if folder.startswith("/")]
+        return self._snapshot(_first([*settings_paths(project, self.home), *with_parents(programs)]), others)
 
-    def snapshot_of(self, *paths: str) -> FilesSnapshot:
+    def snapshot_of(self, *paths: str, others: Files | None = None) -> FilesSnapshot:
         """Describe some paths and the folders above them, and read the small files, with one command."""
-        return self._snapshot(_first(with_parents(paths)))
+        return self._snapshot(_first(with_parents(paths)), others)
 
-    def _snapshot(self, paths: Sequence[str]) -> FilesSnapshot:
+    def _snapshot(self, paths: Sequence[str], others: Files | None) -> FilesSnapshot:
         dialect, token = self.dialect(), _new_token()
         try:
             output = self._run(
@@ -230,11 +231,11 @@ class RemoteFiles(Files):
                 max_bytes=MAX_LIST_BYTES,
                 limit=Limit(READ_TIMEOUT_S, while_silent=True),
             )
-            return FilesSnapshot(self, list(parse_files(output, dialect, token)))
+            return FilesSnapshot(others or self, list(parse_files(output, dialect, token)))
         except MachineUnreachable:
             raise
         except (OSError, ValueError):  # too much, or not what the scripts print: each file is asked for
-            return FilesSnapshot(self, ())
+            return FilesSnapshot(others or self, ())
 
     def look_up(self, path: str) -> FilesSnapshot:
         """Describe a path and the folders above it with one command."""
