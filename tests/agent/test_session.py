@@ -924,6 +924,17 @@ class Looking(ScriptedModel):
         return await super().ask(request, tell)
 
 
+@pytest.mark.req("S0-26", "S0-35", "S0-105")
+def test_a_hook_can_read_the_transcript_up_to_its_stop(project: Path, machine: Machine) -> None:
+    copy = f'cat "$TURNGATE_TRANSCRIPT_PATH" > seen$TURNGATE_STOP_HOOK_COUNT; {block_first(1)}'
+    agent = scripted_session_on(machine, project, "answer {n}", stop=copy)
+    agent.play()
+    written = records(agent.session.transcript_path)
+    seen = [records(str(project / f"seen{count}")) for count in (0, 1)]
+    assert [each == written[: len(each)] for each in seen] == [True, True]
+    assert ["answer" in json.dumps(each[-1]) for each in seen] == [True, True]
+
+
 @pytest.mark.req("X-19", "S0-68", "S0-80", "T-2", "S0-105")
 def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(
     project: Path, machine: Machine

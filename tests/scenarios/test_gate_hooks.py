@@ -9,8 +9,14 @@ import pytest
 
 from tests.support.builders import rule, write_settings
 from tests.support.cli import turngate as turngate_command
+from tests.support.machines import Machine
 from tests.support.scripted_run import turngate
-from tests.support.sessions import configured_session, scripted_session
+from tests.support.sessions import (
+    configured_session,
+    configured_session_on,
+    scripted_session,
+    scripted_session_on,
+)
 from tests.support.subagents import parent, task
 from turngate.core.hooks import GateHook
 from turngate.core.session_events import Continuation
@@ -26,10 +32,12 @@ def gate(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("S3-39", "X-37")
-def test_the_agent_is_sent_the_failing_lines_repairs_and_may_stop(project: Path) -> None:
+def test_the_agent_is_sent_the_failing_lines_repairs_and_may_stop(project: Path, machine: Machine) -> None:
     write_settings(project, "turngate", gate(command=TESTS))
     (project / "sum.py").write_text("print(2 + 3)\n")
-    agent = configured_session(project, "Done.", REPAIR, "Repaired.", dialect="turngate", allow=["Bash"])
+    agent = configured_session_on(
+        machine, project, "Done.", REPAIR, "Repaired.", dialect="turngate", allow=["Bash"]
+    )
     result = agent.play()
     assert (result.outcome, result.ended_by, result.continuations, result.result, result.unenforced) == (
         "completed",
@@ -43,9 +51,9 @@ def test_the_agent_is_sent_the_failing_lines_repairs_and_may_stop(project: Path)
 
 
 @pytest.mark.req("S3-46")
-def test_a_gate_that_always_fails_ends_at_the_limit(project: Path) -> None:
-    agent = scripted_session(
-        project, LOOK, "Done.", LOOK, "Done.", LOOK, "Done.", stop=GateHook(command="false")
+def test_a_gate_that_always_fails_ends_at_the_limit(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine, project, LOOK, "Done.", LOOK, "Done.", LOOK, "Done.", stop=GateHook(command="false")
     )
     result = agent.play()
     assert (result.outcome, result.ended_by, result.continuations) == ("capped", "capped", 3)
@@ -60,22 +68,27 @@ def test_a_gate_whose_block_changes_nothing_ends_as_stalled(project: Path) -> No
 
 
 @pytest.mark.req("X-07")
-def test_two_sessions_in_one_project_have_their_own_gates(project: Path) -> None:
+def test_two_sessions_in_one_project_have_their_own_gates(project: Path, machine: Machine) -> None:
     """Each is blocked once by a gate that counts its own stops, although they stop at the same time."""
     hook = GateHook("until", options={"promise": "DONE", "maxIterations": 3})
     agents = [
-        scripted_session(project, "no", "no", "DONE", stop=hook, session_id=name) for name in ("a", "b")
+        scripted_session_on(machine, project, "no", "no", "DONE", stop=hook, session_id=name)
+        for name in ("a", "b")
     ]
 
     async def both() -> list[Any]:
         return list(await asyncio.gather(*(agent.turns("go") for agent in agents)))
 
-    results = asyncio.run(both())
+    results = machine.run(both())
     assert [(each.ended_by, each.continuations) for each in results] == [("allowed", 2)] * 2
 
 
-def test_a_gate_that_could_not_run_is_named_and_does_not_hold_the_agent(project: Path) -> None:
-    result = scripted_session(project, "Done.", stop=GateHook(command="no-such-program", id="tests")).play()
+def test_a_gate_that_could_not_run_is_named_and_does_not_hold_the_agent(
+    project: Path, machine: Machine
+) -> None:
+    result = scripted_session_on(
+        machine, project, "Done.", stop=GateHook(command="no-such-program", id="tests")
+    ).play()
     assert (result.outcome, result.continuations, [each.hook for each in result.unenforced]) == (
         "completed",
         0,
@@ -117,7 +130,9 @@ def edit(command: str) -> dict[str, Any]:
     return {"tool": "Bash", "input": {"command": command}}
 
 
-def test_a_gate_compares_with_what_was_there_at_the_start_of_the_session(project: Path) -> None:
+def test_a_gate_compares_with_what_was_there_at_the_start_of_the_session(
+    project: Path, machine: Machine
+) -> None:
     """Without git, only the record of the start shows that a test was weakened."""
     (project / "tests").mkdir()
     test = project / "tests" / "test_sum.py"
@@ -127,8 +142,8 @@ def test_a_gate_compares_with_what_was_there_at_the_start_of_the_session(project
         edit("echo 'assert True' > tests/test_sum.py"),
         edit(f"echo 'assert 2 + 2 == 4' > {test}"),
     )
-    agent = configured_session(
-        project, weaken, "Green.", restore, "Restored.", dialect="turngate", allow=["Bash"]
+    agent = configured_session_on(
+        machine, project, weaken, "Green.", restore, "Restored.", dialect="turngate", allow=["Bash"]
     )
     result = agent.play()
     assert (result.ended_by, result.continuations, result.result, result.unenforced) == (

@@ -19,6 +19,7 @@ import pytest
 
 from tests.support.builders import script, stop_event, stop_hooks, world, write_settings
 from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
+from tests.support.machines import Machine, ThisMachine
 from tests.support.paths import SEEDS
 from tests.support.timeouts import TIMEOUT_SCALES
 from turngate.core.decisions import Allow, Block, Decision, Fault
@@ -31,7 +32,6 @@ from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict import Continue, Stop, Verdict, unenforced, warnings
 from turngate.engine import ask_hooks
-from turngate.shells.local import LocalShell
 from turngate.single_stop import StopHooksResult, run_stop_hooks
 from turngate.trust.load import load_settings
 
@@ -355,12 +355,14 @@ def test_the_subagent_check_looks_at_the_subagent_and_not_at_its_parent(
         for case in cases
     ],
 )
-def test_the_executor_does_what_its_document_tests(project: Path, case: ExecutorCase, way: Way) -> None:
+def test_the_executor_does_what_its_document_tests(
+    project: Path, case: ExecutorCase, way: Way, machine: Machine
+) -> None:
     hook = install(project, way, case.body, timeout=case.timeout)
     named = [
         warning.replace('"HOOK"', quote_name(label(hook.rule.hook))) for warning in case.expected.warnings
     ]
-    assert run(project) == replace(case.expected, warnings=named)
+    assert run(project, machine) == replace(case.expected, warnings=named)
 
 
 @pytest.mark.req("S0-85", "S0-46")
@@ -978,9 +980,10 @@ def ask(project: Path, event: Event, dialect: str) -> Verdict:
     return replace(verdict, runs=tuple(replace(each, seconds=0.0) for each in verdict.runs))
 
 
-def run(project: Path, **about: Any) -> StopHooksResult:
+def run(project: Path, machine: Machine | None = None, **about: Any) -> StopHooksResult:
     given = hook_input(cwd=str(project), **about)
-    return asyncio.run(run_stop_hooks(LocalShell(), str(project), given, dialect="mux"))
+    machine = machine or ThisMachine()
+    return machine.run(run_stop_hooks(machine.shell, str(project), given, dialect="mux"))
 
 
 def hook_input(**about: Any) -> StopHookInput:

@@ -9,8 +9,9 @@ import pytest
 
 from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
+from tests.support.machines import Machine
 from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, block_first, lines, records, saved_inputs, say
-from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task, tasks
+from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, parent_on, redirect, task, tasks
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hook_run import outcome
 from turngate.core.hooks import CommandHook, label
@@ -72,11 +73,11 @@ def test_a_gate_that_was_not_enforced_in_a_subagent_is_in_the_result_of_the_turn
 @by_dialect
 @pytest.mark.req("S3-37")
 def test_continue_false_ends_the_subagent_with_its_answer_and_its_parent_continues(
-    project: Path, dialect: Dialect
+    project: Path, dialect: Dialect, machine: Machine
 ) -> None:
     halt = """echo '{"continue": false, "stopReason": "enough"}'"""
     hooks = [rule(halt, "SubagentStop"), rule(BLOCK_COMMAND, "SubagentStop")]
-    scene = parent(project, "answer {n}", main=[WAITED, "home"], rules=hooks, dialect=dialect)
+    scene = parent_on(machine, project, "answer {n}", main=[WAITED, "home"], rules=hooks, dialect=dialect)
     result = scene.play()
     assert scene.heard("sub") == [PROMPT]
     assert (handed(scene), result.outcome, result.ended_by) == ("tool: answer 1", "completed", "allowed")
@@ -226,9 +227,9 @@ def test_the_output_of_each_stop_is_between_the_answer_and_the_redirect(project:
 
 
 @pytest.mark.req("S3-37")
-def test_the_settings_of_the_project_hold_a_subagent(project: Path) -> None:
+def test_the_settings_of_the_project_hold_a_subagent(project: Path, machine: Machine) -> None:
     write_settings(project, "mux", stop_hooks(block_first(2, "count again"), event="SubagentStop"))
-    scene = parent(project, "answer {n}", files=True)
+    scene = parent_on(machine, project, "answer {n}", files=True)
     scene.play()
     assert scene.heard("sub") == [
         PROMPT,
@@ -241,8 +242,10 @@ def test_the_settings_of_the_project_hold_a_subagent(project: Path) -> None:
 
 
 @pytest.mark.req("S3-37")
-def test_the_stop_hooks_of_the_main_agent_are_never_asked_about_a_subagent(project: Path) -> None:
-    scene = parent(project, rules=[rule(SAVE_INPUT), rule(SAVE_INPUT, "SubagentStop")])
+def test_the_stop_hooks_of_the_main_agent_are_never_asked_about_a_subagent(
+    project: Path, machine: Machine
+) -> None:
+    scene = parent_on(machine, project, rules=[rule(SAVE_INPUT), rule(SAVE_INPUT, "SubagentStop")])
     scene.play()
     assert saved_inputs(project, "hook_event_name", "last_assistant_message") == [
         ("SubagentStop", "done"),
@@ -251,10 +254,12 @@ def test_the_stop_hooks_of_the_main_agent_are_never_asked_about_a_subagent(proje
 
 
 @pytest.mark.req("S3-37", "C-18")
-def test_each_subagent_has_a_count_of_its_own_and_the_parents_is_untouched(project: Path) -> None:
+def test_each_subagent_has_a_count_of_its_own_and_the_parents_is_untouched(
+    project: Path, machine: Machine
+) -> None:
     main = [task("one"), task("two"), "home"]
     hooks = [rule(f"tee -a seen > /dev/null; {BLOCK_COMMAND}", name) for name in ("SubagentStop", "Stop")]
-    scene = parent(project, main=main, rules=hooks)
+    scene = parent_on(machine, project, main=main, rules=hooks)
     scene.play()
     counted = [("SubagentStop", number) for number in (0, 1, 2, 3)]
     assert saved_inputs(project, "hook_event_name", "continuation_count") == [
@@ -330,6 +335,13 @@ def test_a_hook_finds_the_subagents_transcript_and_count_in_its_environment(proj
     scene.play()
     path = scene.registered[0].transcript
     assert lines(project / "env") == [f"{path} false 0 SubagentStop", f"{path} true 1 SubagentStop"]
+
+
+@pytest.mark.req("S0-35", "S0-105")
+def test_a_hook_can_read_the_subagents_transcript(project: Path, machine: Machine) -> None:
+    command = f'grep -c "{PROMPT}" "$MUX_TRANSCRIPT_PATH" > found'
+    parent_on(machine, project, rules=[rule(command, "SubagentStop")], dialect=MUX).play()
+    assert lines(project / "found") == ["1"]
 
 
 @pytest.mark.req("X-17")

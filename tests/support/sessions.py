@@ -21,6 +21,7 @@ from turngate.core.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.settings import Rule, Settings
 from turngate.models.scripted import ScriptedModel
+from turngate.ports import Model
 
 T = TypeVar("T")
 
@@ -130,12 +131,18 @@ def _acting(
         if listen:
             listen(event, session)
 
-    if not isinstance(machine, SshMachine):
-        session = Session(str(project), model, settings, on_event=on_event, **options)
-    else:
-        workspace = machine.workspace(project)
-        session = machine.run(Session.in_workspace(workspace, model, settings, on_event=on_event, **options))
+    session = make_session(machine, project, model, settings, on_event=on_event, **options)
     return ScriptedSession(session, model, events, machine)
+
+
+def make_session(
+    machine: Machine, project: Path, model: Model, settings: Settings | None, **options: Any
+) -> Session:
+    """Make a session for a project on a machine."""
+    if not isinstance(machine, SshMachine):
+        return Session(str(project), model, settings, **options)
+    workspace = machine.workspace(project)
+    return machine.run(Session.in_workspace(workspace, model, settings, **options))
 
 
 def on_first(kind: type, act: Callable[[Session], None]) -> Callable[[SessionEvent, Session], None]:

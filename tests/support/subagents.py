@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.support.sessions import message_text, records
+from tests.support.machines import Machine, ThisMachine
+from tests.support.sessions import make_session, message_text, records
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
 from turngate.core.dialect import TURNGATE, Dialect
@@ -107,6 +108,7 @@ class Parent:
     stops: list[SubagentStopPayload] = field(default_factory=list)
     endings: list[tuple[SubagentEndedEvent, SubagentStoppingContext]] = field(default_factory=list)
     turns: list[StopPayload] = field(default_factory=list)
+    machine: Machine = field(default_factory=ThisMachine)
 
     def play(self, *prompts: str) -> TurnResult:
         async def turns() -> TurnResult:
@@ -114,7 +116,7 @@ class Parent:
                 results = [await self.session.send(prompt) for prompt in prompts or ("go",)]
             return results[-1]
 
-        return asyncio.run(turns())
+        return self.machine.run(turns())
 
     def during(self, scene: Callable[["Parent"], Awaitable[None]], prompt: str = "go") -> TurnResult:
         """Take one turn and run the scene at the same time."""
@@ -178,7 +180,13 @@ class Parent:
         return Path(self.session.transcript_path).read_text()
 
 
-def parent(
+def parent(project: Path, *sub: Any, **options: Any) -> Parent:
+    """Build a session on this machine with these hooks and handlers; `files`: with the project's settings."""
+    return parent_on(ThisMachine(), project, *sub, **options)
+
+
+def parent_on(
+    machine: Machine,
     project: Path,
     *sub: Any,
     main: Iterable[Any] = (),
@@ -194,7 +202,7 @@ def parent(
     files: bool = False,
     **options: Any,
 ) -> Parent:
-    """Build a session with these hooks and handlers; `files`: with the project's settings."""
+    """Build a session for a project on a machine."""
     script = {"main": list(main) or [task(), "home"], "sub": list(sub) or ["done"]}
     model = ResumingModel(script)
     plugins = plugins or Plugins()
@@ -218,10 +226,10 @@ def parent(
             on_step(name, run)
 
     seams = SubagentOptions(limits=children, announcer=announcer, on_step=step)
-    session = Session(
-        str(project), model, settings, plugins=plugins, on_event=on_event, children=seams, **options
+    session = make_session(
+        machine, project, model, settings, plugins=plugins, on_event=on_event, children=seams, **options
     )
-    scene = Parent(session, model, plugins)
+    scene = Parent(session, model, plugins, machine=machine)
     _record_handler_calls(plugins, scene)
     return scene
 
