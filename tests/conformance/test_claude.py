@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.cases import CASES, DIFFERENT, LATER, REPLAYED, WAITING
+from tests.support.machines import Machine
 from tests.support.replay import Case, Stage, recorded, replay
 
 SHOWS: dict[str, tuple[str, ...]] = {
@@ -45,9 +46,10 @@ def cases(names: Iterable[str]) -> pytest.MarkDecorator:
     )
 
 
+@pytest.mark.req("S0-105")
 @cases(REPLAYED)
-def test_a_turn_goes_as_it_went_in_claude_code(case: Case, stage: Stage) -> None:
-    assert replay(case, stage) == recorded(case)
+def test_a_turn_goes_as_it_went_in_claude_code(case: Case, stage: Stage, machine: Machine) -> None:
+    assert replay(case, stage, machine=machine) == recorded(case)
 
 
 def _asks_one_child(case: Case) -> bool:

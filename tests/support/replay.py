@@ -13,6 +13,7 @@ from typing import Any, assert_never
 
 from tests.support import warm_cli as warm
 from tests.support.builders import script, write_settings
+from tests.support.machines import Machine, ThisMachine, world_on
 from tests.support.servers.anthropic import AnthropicServer
 from tests.support.servers.http import Endpoint
 from tests.support.servers.model import Json
@@ -27,7 +28,6 @@ from turngate.core.settings import Rule, Settings
 from turngate.engine import ask_hooks
 from turngate.models.resolve import open_model
 from turngate.ports import Model, World
-from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 from turngate.trust.load import load_settings
 
@@ -78,12 +78,13 @@ class App:
         return await asyncio.Event().wait() if answer == "silent" else answer
 
 
-def replay(case: Case, stage: Stage, agent: str = "main") -> dict[str, Any]:
-    """What the agent's turn looks like here, in the form of `recorded`."""
+def replay(case: Case, stage: Stage, agent: str = "main", machine: Machine | None = None) -> dict[str, Any]:
+    """What the agent's turn looks like on a machine, in the form of `recorded`."""
+    machine = machine or ThisMachine()
     _furnish(case, stage)
     app = App(case.get("answers", ()))
     started = time.monotonic()
-    turn = asyncio.run(_play(case, stage, app, agent))
+    turn = machine.run(_play(case, stage, app, agent, machine))
     seconds = time.monotonic() - started
     return {
         "requests": turn.requests,
@@ -347,9 +348,9 @@ def _write_script(name: str, body: str, stage: Stage) -> None:
 # The play
 
 
-async def _play(case: Case, stage: Stage, app: App, agent: str) -> Turn:
+async def _play(case: Case, stage: Stage, app: App, agent: str, machine: Machine) -> Turn:
     journal = Journal(str(stage.state))
-    world = World(LocalShell(), str(stage.project), journal)
+    world = world_on(machine, stage.project, journal)
     try:
         turn = await _turn(case, stage, app, agent, world)
         await _background_starts(world, stage)
