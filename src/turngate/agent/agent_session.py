@@ -10,7 +10,7 @@ from turngate.agent.agent_config import AgentConfig
 from turngate.agent.background_commands import BackgroundCommand, BackgroundCommands
 from turngate.agent.continuation_loop import ContinuationLoop
 from turngate.agent.conversation import Conversation
-from turngate.agent.env_file import UnusableEnvFile, env_file, read_exports
+from turngate.agent.env_file import UnusableEnvFile, env_file, load_exports, send_env_file
 from turngate.agent.event_sink import EventSink
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.resources import SessionResources, close_models
@@ -20,7 +20,6 @@ from turngate.agent.tools import TOOLS, Tool, ToolContext, tools_of_subagent, wi
 from turngate.agent.turn import Turn
 from turngate.agent.turn_runner import TurnRunner
 from turngate.agent.wakes import Wakes
-from turngate.aio.threads import run_in_thread
 from turngate.core.constants import EVENTS
 from turngate.core.frozen import frozen
 from turngate.core.inbox import Inbox, InboxEntry
@@ -156,10 +155,16 @@ class AgentSession:
         return bool(self.messages)
 
     async def _fire_session_start(self, source: Source) -> None:
-        await self.hooks.fire_session_start(source, self.model.name)
+        world, path = self.resources.world, env_file(self.state, self.id)
         environ = self.tool_context.environ
         try:
-            environ.update(await run_in_thread(read_exports, env_file(self.state, self.id), dict(environ)))
+            if self.hooks.enabled and self.settings.rules and self.role is None:
+                await send_env_file(world, path)
+        except UnusableEnvFile as error:
+            self.events.notice(str(error))
+        await self.hooks.fire_session_start(source, self.model.name)
+        try:
+            environ.update(await load_exports(world, path, dict(environ)))
         except UnusableEnvFile as error:
             self.events.notice(str(error))
 

@@ -1,20 +1,65 @@
-"""The file in which SessionStart hooks set environment variables."""
+"""The file in which SessionStart hooks set environment variables.
 
+It is in the folder of the session. Hooks on another machine get a copy there, which is read back when they have ended.
+"""
+
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from string import Template
 
+from turngate.aio.threads import run_in_thread
+from turngate.ports import World
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.state.files import make_private_dir, open_regular_file, write_all
 from turngate.state.paths import session_folder
 
+ENV_FILE_VARIABLES = ("CLAUDE_ENV_FILE", "TURNGATE_ENV_FILE")
 MAX_BYTES = 1024 * 1024  # of the file, and of what is inserted by `$NAME`
 
 
 def env_file(state: str, session_id: str) -> str:
     """Return the file to which SessionStart hooks append `export K=V` lines."""
     return os.path.join(session_folder(state, session_id), "env")
+
+
+async def send_env_file(world: World, path: str) -> None:
+    """If hooks run on another machine, copy the file there, and let its variables name the copy.
+
+    Raises UnusableEnvFile.
+    """
+    if world.transcripts is None:
+        return
+    try:
+        await run_in_thread(_write, path, b"", os.O_APPEND)  # it exists, so that its copy does
+        copy = await world.transcripts.copy(path)
+    except OSError as error:
+        why = f"could not be copied to {world.machine}: {error.strerror or error}"
+        raise UnusableEnvFile(path, why) from None
+    world.environ = {**world.environ, **dict.fromkeys(ENV_FILE_VARIABLES, copy)}
+
+
+async def load_exports(world: World, path: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the file, or of its copy on another machine. Raises UnusableEnvFile."""
+    copy = world.environ.get(ENV_FILE_VARIABLES[0], path)
+    if world.transcripts is None or copy == path:
+        return await run_in_thread(read_exports, path, environ)
+    text = await world.with_files(_read, copy)
+    if text:  # otherwise the connection was lost, and the copy with it
+        with contextlib.suppress(OSError):  # a resumed session has not these variables, but this one has
+            await run_in_thread(_write, path, text.encode(), os.O_TRUNC)
+    return _parse_exports(text, copy, environ)
+
+
+def _write(path: str, data: bytes, flag: int) -> None:
+    make_private_dir(os.path.dirname(path))
+    fd = open_regular_file(path, os.O_WRONLY | os.O_CREAT | flag)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
 
 
 _EXPORT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*=.*)", re.ASCII)
@@ -35,10 +80,14 @@ def read_exports(path: str, environ: Mapping[str, str]) -> dict[str, str]:
 
     Raises UnusableEnvFile.
     """
+    return _parse_exports(_read(path), path, environ)
+
+
+def _parse_exports(text: str, path: str, environ: Mapping[str, str]) -> dict[str, str]:
     exports: dict[str, str] = {}
     variables = _Variables(environ)
     try:
-        for line in StringIO(_read(path), newline=None):
+        for line in StringIO(text, newline=None):
             match = _EXPORT.match(line)
             for name, value in _assignments(match[1]) if match else ():
                 exports[name] = variables[name] = Template(value).safe_substitute(variables)
