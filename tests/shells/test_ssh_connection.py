@@ -1,8 +1,13 @@
 """Why there is no connection: one sentence each, within the limit, and no host key is accepted silently."""
 
 import asyncio
+import base64
+import getpass
+import hashlib
+import hmac
 import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.shells.test_every_shell import needs_sshd
 from tests.support.builders import settings, stop_event
-from tests.support.servers.ssh import HOST, SshServer, make_key
+from tests.support.servers.ssh import HOST, SSHD, SshServer, make_key, ssh_server
 from tests.support.shells import start
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.hook_run import outcome, run_message
@@ -175,3 +181,98 @@ def test_many_commands_share_one_attempt(server: SshServer, home: Path) -> None:
         return {type(error).__name__ for error in ended}
 
     assert asyncio.run(scenario()) == {"NotStarted"}
+
+
+# What the user's own `ssh` knows
+
+
+def hashed(line: str) -> str:
+    """Return a line of known hosts as `HashKnownHosts yes` writes it."""
+    name, rest = line.split(" ", 1)
+    salt = b"0123456789abcdefghij"
+    digest = hmac.new(salt, name.encode(), hashlib.sha1).digest()
+    return "|1|" + "|".join(base64.b64encode(part).decode() for part in (salt, digest)) + " " + rest
+
+
+def test_known_hosts_may_be_hashed(server: SshServer, home: Path) -> None:
+    (home / ".ssh/known_hosts").write_text(hashed(server.known_hosts_line()))
+    assert reason() == "connected"
+
+
+def test_a_changed_key_of_a_hashed_host_is_not_accepted(server: SshServer, home: Path) -> None:
+    make_key(home / "other")
+    algorithm, key, *_ = (home / "other.pub").read_text().split()
+    line = f"[127.0.0.1]:{server.port} {algorithm} {key}\n"
+    (home / ".ssh/known_hosts").write_text(hashed(line))
+    assert reason().startswith(f"the host key of [127.0.0.1]:{server.port} has CHANGED")
+
+
+def test_the_key_of_another_port_is_not_the_key_of_this_one(server: SshServer, home: Path) -> None:
+    line = server.known_hosts_line().replace(f":{server.port}", f":{server.port + 1}")
+    (home / ".ssh/known_hosts").write_text(line)
+    assert reason().startswith(f"the host key of [127.0.0.1]:{server.port} is not known")
+
+
+def test_a_host_key_alias_names_the_known_host(server: SshServer, home: Path) -> None:
+    line = server.known_hosts_line().replace(f"[127.0.0.1]:{server.port}", "my-alias")
+    (home / ".ssh/known_hosts").write_text(line)
+    with (home / ".ssh/config").open("a") as config:
+        config.write("HostKeyAlias my-alias\n")
+    assert reason() == "connected"
+
+
+def test_a_config_with_patterns_and_a_jump_host_is_followed(
+    server: SshServer, tmp_path: Path, home: Path
+) -> None:
+    """The name is that of a host which only the jump host could find, through a pattern of the config."""
+    lines = (
+        f"Host *\n  User {getpass.getuser()}\n  IdentityFile {server.folder}/user_key\n  IdentitiesOnly yes",
+        f"Host jump\n  HostName 127.0.0.1\n  Port {server.port}",
+        f"Host *.inside\n  HostName 127.0.0.1\n  Port {server.port}\n  ProxyJump jump",
+    )
+    (home / ".ssh/config").write_text("\n".join(reversed(lines)) + "\n")
+    before = (server.folder / "log").read_text().count("Accepted publickey")
+    assert reason("build.inside") == "connected"
+    if SSHD is not None:
+        assert (server.folder / "log").read_text().count("Accepted publickey") - before == 2
+
+
+@pytest.mark.parametrize("known_hosts", ["", "UserKnownHostsFile none\n"])
+def test_a_jump_host_that_is_not_known_is_not_accepted(
+    known_hosts: str, server: SshServer, tmp_path: Path, home: Path
+) -> None:
+    with ssh_server(tmp_path / "jump") as jump:
+        shutil.copy(server.folder / "user_key.pub", jump.folder / "authorized_keys")
+        text = (home / ".ssh/config").read_text()
+        lines = text.replace("Host box", "Host jump").replace(str(server.port), str(jump.port))
+        (home / ".ssh/config").write_text(f"{text}ProxyJump jump\n{lines}{known_hosts}")
+        message = reason()
+    assert message.startswith(f"the host key of [127.0.0.1]:{jump.port} is not known")
+    assert message.endswith("accept it with `ssh jump`")
+
+
+def test_a_jump_host_that_leads_to_itself_is_reported(server: SshServer, home: Path) -> None:
+    (home / ".ssh/config").write_text("Host *\nProxyJump jump\n")
+    assert reason() == "the ProxyJump of jump leads to more than 8 hosts; check ~/.ssh/config"
+
+
+@needs_sshd
+@pytest.mark.parametrize("method", ["PasswordAuthentication", "KbdInteractiveAuthentication"])
+def test_a_password_is_never_asked_for(method: str, tmp_path: Path, home: Path) -> None:
+    with ssh_server(tmp_path / "sshd", **{method: "yes"}) as server:
+        server.configure_client(home, key=make_key(home / "other"))
+        assert reason() == f"{HOST} accepts none of your keys; check the login with `ssh {HOST}`"
+
+
+@needs_sshd
+def test_the_passphrase_of_a_key_is_never_asked_for(server: SshServer, home: Path) -> None:
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", str(home / "locked")]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    server.configure_client(home, key=home / "locked")
+    assert reason() == f"{HOST} accepts none of your keys; check the login with `ssh {HOST}`"
+
+
+def test_a_config_that_cannot_be_read_is_named_as_the_reason(server: SshServer, home: Path) -> None:
+    (home / ".ssh/config").write_text("Host box\nPort many\n")
+    why = f"{home}/.ssh/config line 2: Invalid Port integer value: many"
+    assert reason() == f"the login on {HOST} failed: {why}; check it with `ssh {HOST}`"

@@ -14,6 +14,7 @@ import asyncssh
 from asyncssh.encryption import get_default_encryption_algs
 
 KEEPALIVE_S = 15  # without an answer to three of them, the connection is lost
+MAX_JUMPS = 8
 USER_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 GLOBAL_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 
@@ -30,44 +31,89 @@ async def connect(
     host: str, user: str | None, port: int | None, limit: float
 ) -> asyncssh.SSHClientConnection:
     """Open a connection within `limit` seconds. Raises CannotConnect."""
-    known_hosts = _KnownHosts()
     try:
         async with asyncio.timeout(limit):
-            options = await asyncssh.SSHClientConnectionOptions.construct(
-                config=(),  # ~/.ssh/config
-                host=host,
-                port=port if port is not None else (),
-                username=user if user is not None else (),
-                client_factory=lambda: _Client(known_hosts),
-                password_auth=False,
-                kbdint_auth=False,
-            )
-            known_hosts.configure(options.known_hosts)
-            try:
-                return await _connect(host, options, known_hosts)
-            except (ConnectionError, asyncssh.ConnectionLost, asyncssh.KeyExchangeFailed):
-                if not known_hosts.files:
-                    raise
-                # asyncssh asks for keys of the known types only. Which key has a server of other types?
-                return await _connect(host, options, known_hosts, server_host_key_algs="default")
+            return await _open(host, user, port)
     except TimeoutError:
         raise CannotConnect(f"{host} did not answer within {limit:.3g} s", is_transient=True) from None
+
+
+async def _open(
+    host: str,
+    user: str | None,
+    port: int | None,
+    tunnel: asyncssh.SSHClientConnection | None = None,
+    depth: int = 0,
+) -> asyncssh.SSHClientConnection:
+    """Open a connection, through those of the jump hosts if there are any; each is checked as a host of its own."""
+    known_hosts = _KnownHosts()
+    try:
+        options = await asyncssh.SSHClientConnectionOptions.construct(
+            config=(),  # ~/.ssh/config
+            host=host,
+            port=port if port is not None else (),
+            username=user if user is not None else (),
+            client_factory=lambda: _Client(known_hosts),
+            password_auth=False,
+            kbdint_auth=False,
+        )
+        known_hosts.configure(options.known_hosts)
+        if tunnel is None and isinstance(options.tunnel, str):
+            tunnel = await _open_jumps(options.tunnel, host, depth)
+        try:
+            return await _connect(host, options, known_hosts, tunnel)
+        except (ConnectionError, asyncssh.ConnectionLost, asyncssh.KeyExchangeFailed):
+            if not known_hosts.files:
+                raise
+            # asyncssh asks for keys of the known types only. Which key has a server of other types?
+            return await _connect(host, options, known_hosts, tunnel, server_host_key_algs="default")
     except (OSError, asyncssh.Error, ValueError) as error:
+        _abort(tunnel)
         raise _explain(error, known_hosts, shlex.join(_ssh_command(host, user, port)), host) from None
+    except BaseException:
+        _abort(tunnel)
+        raise
+
+
+async def _open_jumps(jumps: str, host: str, depth: int) -> asyncssh.SSHClientConnection | None:
+    """Open the connections of `ProxyJump`. asyncssh would look for their keys itself: see `_KnownHosts`."""
+    if depth == MAX_JUMPS:
+        raise CannotConnect(
+            f"the ProxyJump of {host} leads to more than {MAX_JUMPS} hosts; check ~/.ssh/config"
+        )
+    tunnel: asyncssh.SSHClientConnection | None = None
+    for jump in jumps.split(","):
+        user, _, place = jump.strip().rpartition("@")
+        name, colon, number = place.rpartition(":")
+        named = (name, int(number)) if colon and number.isdigit() else (place, None)
+        tunnel = await _open(named[0], user or None, named[1], tunnel, depth + 1)
+    return tunnel
+
+
+def _abort(tunnel: asyncssh.SSHClientConnection | None) -> None:
+    if tunnel is not None:
+        tunnel.abort()
 
 
 async def _connect(
-    host: str, options: asyncssh.SSHClientConnectionOptions, known_hosts: "_KnownHosts", **more: str
+    host: str,
+    options: asyncssh.SSHClientConnectionOptions,
+    known_hosts: "_KnownHosts",
+    tunnel: asyncssh.SSHClientConnection | None,
+    **more: str,
 ) -> asyncssh.SSHClientConnection:
     interval = options.keepalive_interval or KEEPALIVE_S
-    return await asyncssh.connect(
+    connection = await asyncssh.connect(
         host,
         options=options,
         known_hosts=known_hosts.match,
         keepalive_interval=interval,
         encryption_algs=_ciphers(options),
+        tunnel=tunnel or (),
         **more,
     )
+    connection.set_tunnel(tunnel)  # it is closed with the connection
+    return connection
 
 
 def _ciphers(options: asyncssh.SSHClientConnectionOptions) -> list[str]:
