@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,22 @@ def test_a_session_there_is_not_made_on_the_event_loop(server: SshServer, there:
         UsageError, match=r"is on another machine; use `await Session.in_workspace\(workspace, model\)`"
     ):
         asyncio.run(scenario())
+
+
+def test_without_the_library_the_workspace_says_what_to_install() -> None:
+    program = """
+        import asyncio, sys
+        sys.modules["asyncssh"] = None
+        from turngate import UsageError, Workspace
+
+        try:
+            asyncio.run(Workspace.ssh("box", "/"))
+        except UsageError as error:
+            print(error)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+    assert printed.startswith("SSH needs asyncssh, which is not installed; to install it: ")
 
 
 # A session there

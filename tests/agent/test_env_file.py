@@ -1,5 +1,6 @@
 """The file in which SessionStart hooks set variables, when a hook makes something else of it."""
 
+import asyncio
 import os
 import shlex
 import threading
@@ -10,13 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shells.test_every_shell import needs_sshd
 from tests.support.builders import rule
+from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.sessions import ScriptedSession, scripted_session
 from tests.support.subagents import bash
+from turngate import ScriptedModel, Session, Settings, Workspace
 from turngate.agent import env_file
 from turngate.agent.env_file import MAX_BYTES, UnusableEnvFile, read_exports
 from turngate.core.messages import ToolResults
-from turngate.core.session_events import Notice
+from turngate.core.session_events import Notice, SessionEvent
 
 WORDS = "so no variables are set from it; check the SessionStart hooks"
 
@@ -127,3 +131,71 @@ def test_a_nul_character_is_left_out_as_a_shell_does(tmp_path: Path) -> None:
     path = tmp_path / "env"
     path.write_bytes(b"export A=x\0y\nB=\0\n")
     assert said(path) == {"A": "xy", "B": ""}
+
+
+# A project on another machine
+
+
+def play_there(there: Path, command: str, asked: str, *, notices: list[str] | None = None) -> str:
+    """Run a SessionStart hook there, then a command of the agent, and return what that printed."""
+    model = ScriptedModel({"main": [bash(asked), "done"]})
+    settings = Settings(rules=(rule(command, "SessionStart"),))
+
+    def listen(event: SessionEvent) -> None:
+        if isinstance(event, Notice) and notices is not None:
+            notices.append(event.text)
+
+    async def scenario() -> None:
+        async with (
+            await Workspace.ssh(HOST, str(there)) as workspace,
+            await Session.in_workspace(
+                workspace, model, settings, session_id="s", allow={"Bash"}, on_event=listen
+            ) as session,
+        ):
+            await session.send("go")
+
+    asyncio.run(scenario())
+    *_, result = [r for m in model.requests[-1].messages if isinstance(m, ToolResults) for r in m.results]
+    return result.content
+
+
+@pytest.mark.req("S0-105", "X-32")
+def test_a_hook_on_another_machine_sets_variables_there(server: SshServer, project: Path) -> None:
+    command = 'echo "export WHERE=$CLAUDE_ENV_FILE" >>"$TURNGATE_ENV_FILE"'
+    printed = play_there(project, command, 'echo "$WHERE"').strip()
+    assert Path(printed).is_relative_to(server.temporary)
+    assert list(server.temporary.iterdir()) == []
+
+
+def test_a_resumed_session_on_another_machine_has_the_variables_of_its_start(
+    server: SshServer, project: Path
+) -> None:
+    command = '[ -s "$CLAUDE_ENV_FILE" ] || echo "export A=$((1 + 1))" >>"$CLAUDE_ENV_FILE"'
+    assert play_there(project, command, "echo $A") == "2"
+    assert (
+        play_there(project, 'echo "export B=$(cat $CLAUDE_ENV_FILE)" >>"$CLAUDE_ENV_FILE"', "echo $A") == "2"
+    )
+
+
+@pytest.mark.parametrize("hostile", ["a pipe", "a folder", "huge"])
+def test_a_file_on_another_machine_that_cannot_be_used_is_a_notice(
+    hostile: str, server: SshServer, project: Path
+) -> None:
+    command, why = HOSTILE[hostile]
+    notices: list[str] = []
+    assert play_there(project, command, "echo on", notices=notices) == "on"
+    (notice,) = notices
+    assert notice.endswith(f" {why}, {WORDS}")
+
+
+@needs_sshd
+def test_a_file_that_cannot_be_copied_is_a_notice_and_the_session_goes_on(
+    tmp_path: Path, home: Path, project: Path
+) -> None:
+    notices: list[str] = []
+    with ssh_server(tmp_path / "sshd", SetEnv=f"HOME={tmp_path}/sshd/home TMPDIR=/sys") as server:
+        server.configure_client(home)
+        assert play_there(project, "exit 0", "echo on", notices=notices) == "on"
+    first = notices[0]
+    assert f" could not be copied to ssh://{HOST}: mkdir: " in first
+    assert first.endswith(WORDS)

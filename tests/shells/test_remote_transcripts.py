@@ -31,7 +31,7 @@ from turngate.core.reports import Exited
 from turngate.core.verdict import Stop, Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import ConnectionLost, World
-from turngate.shells.remote_transcripts import CHUNK_BYTES, QUICK_BYTES, CopyFailed, RemoteTranscripts
+from turngate.shells.remote_transcripts import CHUNK_BYTES, READ_BYTES, CopyFailed, RemoteTranscripts
 from turngate.shells.ssh import SshShell
 
 T = TypeVar("T")
@@ -265,10 +265,12 @@ def test_hooks_of_one_stop_share_one_transfer(own_server: SshServer, transcript:
     """Each command there is counted by the login shell. What is short needs no command."""
     with_counter(own_server)
 
+    transcript.write_text("x" * 2 * READ_BYTES)  # so that each look at the copy is a command
+
     async def scenario(copies: RemoteTranscripts) -> tuple[int, int]:
         await copies.copy(str(transcript))
         before = counted(own_server)
-        append(transcript, "three\n" * QUICK_BYTES)
+        append(transcript, "three\n")
         paths = await asyncio.gather(*(copies.copy(str(transcript)) for _ in range(10)))
         return len(set(paths)), counted(own_server) - before
 
@@ -287,16 +289,25 @@ def counted(server: SshServer) -> int:
     return len(path.read_text().splitlines())
 
 
-def test_a_hook_that_asks_later_sees_what_is_new(server: SshServer, transcript: Path) -> None:
+def test_a_hook_that_asks_later_sees_what_is_new(own_server: SshServer, transcript: Path) -> None:
+    transcript.write_text("x" * 2 * CHUNK_BYTES)
+
     async def scenario(copies: RemoteTranscripts) -> str:
         first = asyncio.ensure_future(copies.copy(str(transcript)))
-        await asyncio.sleep(0)
+        await wait_for_transfer(own_server)
         append(transcript, "three\n")
         second = read(await copies.copy(str(transcript)))
         await first
-        return second
+        return second[2 * CHUNK_BYTES :]
 
-    assert with_copies(scenario) == "one\ntwo\nthree\n"
+    assert with_copies(scenario) == "three\n"
+
+
+async def wait_for_transfer(server: SshServer) -> None:
+    """Wait until a part of a new copy is there."""
+    async with asyncio.timeout(HANG_TIMEOUT_S):
+        while not any(name.endswith(".new") for name in left(server)):
+            await asyncio.sleep(0)
 
 
 def test_a_hook_that_is_cancelled_does_not_cancel_the_others(server: SshServer, transcript: Path) -> None:
@@ -376,9 +387,7 @@ def test_an_interrupt_ends_a_transfer_and_the_next_one_begins_anew(
 
     async def scenario(copies: RemoteTranscripts) -> bool:
         copying = asyncio.ensure_future(copies.copy(str(path)))
-        async with asyncio.timeout(HANG_TIMEOUT_S):
-            while not any(name.endswith(".new") for name in left(own_server)):
-                await asyncio.sleep(0)
+        await wait_for_transfer(own_server)
         copying.cancel()
         await asyncio.wait({copying})
         assert copying.cancelled()
@@ -518,9 +527,7 @@ def test_a_connection_that_is_lost_while_a_transcript_is_copied_leaves_nothing(
 
     async def scenario(copies: RemoteTranscripts) -> tuple[type, str, str | None]:
         asking = asyncio.ensure_future(ask(copies, project, "touch started", transcript_path=str(path)))
-        async with asyncio.timeout(HANG_TIMEOUT_S):
-            while not any(name.endswith(".new") for name in left(own_server)):
-                await asyncio.sleep(0)
+        await wait_for_transfer(own_server)
         own_server.cut_connections()
         return failure(await asking)
 
