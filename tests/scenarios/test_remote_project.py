@@ -226,7 +226,7 @@ def test_what_was_approved_can_be_shown_again(there: Machine) -> None:
     path.write_text("other")
     [hook] = there.review().hooks
     assert hook.approval is not None
-    assert hook.approval.text_of(f"{there.project_path}/.mux/stop") == OK
+    assert there.call(hook.approval.text_of, f"{there.project_path}/.mux/stop") == OK
 
 
 def test_approvals_of_the_same_path_on_another_machine_do_not_count(there: Machine, project: Path) -> None:

@@ -47,8 +47,7 @@ def read_settings(
     project, home = os.path.abspath(project), home or files.home_folder()
     layers = _load_files(project, dialect, home)
     if extra is not None:
-        with this_machine():
-            layers.append(_load_extra(extra, ALL_DIALECTS[dialect]))
+        layers.append(_load_extra(extra, ALL_DIALECTS[dialect]))
     plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins)
     layers += [*script_layers(project, dialect), *plugin_layers(plugins, ALL_DIALECTS[dialect])]
     if review:
