@@ -85,6 +85,8 @@ class HookRunContext:
         self.redactor: Redactor | None = None  # of the secrets that an endpoint or a command was given
         self.deadline: float | None = None  # in the time of the loop
         self.evaluation: Evaluation | None = None  # what the run used of a model
+        # Since when it has a channel to the machine where it runs, in the time of the loop; infinity while it waits.
+        self.runs_since = 0.0
         self.finds_programs = (
             True  # a plain command is started without a shell also if its program is on the PATH
         )

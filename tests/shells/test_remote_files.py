@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import math
 import os
 import shutil
 import signal
@@ -15,16 +16,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.machines import Machine
 from tests.support.remote_files import connected_files, event_loop, wait_for_slow_machine
 from tests.support.servers.ssh import SSHD, SshServer
+from tests.support.shells import start
+from tests.support.timeouts import POLL_INTERVAL_S
+from turngate.aio.threads import run_in_thread
+from turngate.core.reports import Exited
 from turngate.filesystem import files as current
 from turngate.filesystem.descent import PathChanged
 from turngate.filesystem.files import MachineUnreachable
-from turngate.ports import call_with_files
+from turngate.ports import HookRunContext, call_with_files
 from turngate.shells import remote_files, script_runner
 from turngate.shells.file_scripts import NO_STAT, FileChanged, parse_stat
 from turngate.shells.local import LocalShell
 from turngate.shells.remote_files import RemoteFiles
+from turngate.shells.ssh import MAX_COMMANDS
 
 HOSTILE_NAMES = (
     "two words",
@@ -463,14 +470,18 @@ def test_a_snapshot_finds_the_same_with_one_command(
             paths += [f"{folder}/{root}", f"{folder}/{root}/missing/file"]
             paths += [f"{folder}/{root}/{name}" for name in (*inner, "missing", "settings.json")]
         paths += [f"{folder}/.turngate/gates/{name}" for name in ("check", "deep", "deep/deeper/deepest")]
+    (project / "src" / "deep").mkdir(parents=True)
+    paths += [f"{project}/{name}" for name in ("src", "src/deep", "src/missing", "other", "other/file")]
     files.dialect()
     calls = files.calls
     found = files.snapshot(str(project))
     assert files.calls == calls + 1
+    assert sorted(found.listdir(str(project))) == sorted(os.listdir(project))
+    assert files.calls == calls + 1
     for path in paths:
         compare(found, path)
-    # The contents that were not read, what is deeper, links, and errors that only the system knows.
-    assert files.calls - calls < len(paths)
+    # Six questions about each. Asked are large contents, what is deeper, links, and errors that only the system knows.
+    assert files.calls - calls < 2 * len(paths)
 
 
 def test_a_missing_place_costs_no_further_command(files: RemoteFiles, tmp_path: Path) -> None:
@@ -564,6 +575,53 @@ def test_a_dead_link_is_waited_for_once(
         files.scripts.paused_until = 0.0
         assert stat.S_ISDIR(files.stat("/").st_mode)
         assert files.scripts.unreachable is None
+
+
+class BusyShell(LocalShell):
+    """A shell that has a channel after a while."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+
+    async def run(self, *_: object, live: HookRunContext, **__: object) -> Exited:
+        live.runs_since = math.inf
+        await self.free.wait()
+        live.runs_since = asyncio.get_running_loop().time()
+        return Exited(0)
+
+
+def test_the_time_that_a_question_waits_for_a_channel_is_not_part_of_its_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote_files, "EXISTENCE_TIMEOUT_S", 0.05)
+
+    async def scenario() -> bool:
+        shell = BusyShell()
+        files = RemoteFiles(shell, asyncio.get_running_loop(), home="/", environ={})
+        asyncio.get_running_loop().call_later(0.5, shell.free.set)
+        return await run_in_thread(files.is_executable, "/bin/sh")
+
+    assert asyncio.run(scenario())
+
+
+def test_a_command_without_a_channel_has_not_begun(ssh_machine: Machine, tmp_path: Path) -> None:
+    async def scenario() -> tuple[float, bool]:
+        commands = [start(ssh_machine.shell, HOLD, cwd=tmp_path) for _ in range(MAX_COMMANDS)]
+        held = asyncio.gather(*commands)
+        while len(os.listdir(tmp_path)) < MAX_COMMANDS:
+            await asyncio.sleep(POLL_INTERVAL_S)
+        live = HookRunContext()
+        late = asyncio.ensure_future(start(ssh_machine.shell, "true", live=live))
+        await asyncio.sleep(0)
+        waiting = live.runs_since
+        (tmp_path / "go").touch()
+        await asyncio.gather(held, late)
+        return waiting, live.runs_since < math.inf
+
+    assert ssh_machine.run(scenario()) == (math.inf, True)
+
+
+HOLD = 'touch "ready-$$"; while [ ! -e go ]; do sleep 0.05; done'
 
 
 @pytest.mark.skipif(SSHD is None, reason="the processes of asyncssh's server cannot be killed one by one")

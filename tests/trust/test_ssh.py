@@ -99,7 +99,7 @@ def test_a_load_needs_few_commands(files: RemoteFiles, project: Path) -> None:
     approve_all(files, project)
     before = files.calls
     load(files, project)
-    assert files.calls - before == 3  # the usual places, the script elsewhere, the names in the project
+    assert files.calls - before == 2  # the usual places, and the script elsewhere
 
 
 def ask(project: Path, settings: Settings, before: Callable[[], None] = lambda: None) -> Verdict:

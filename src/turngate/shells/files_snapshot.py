@@ -17,11 +17,14 @@ DEPTH = 3  # of what is described below a folder
 
 
 def settings_paths(project: str, home: str) -> list[str]:
-    """Return the usual places of settings; a folder of which the content is meant ends with `/.`."""
+    """Return the usual places of settings.
+
+    A folder of which the content is meant ends with `/.`, one of which the names are meant with `/./.`.
+    """
     folders = [f"{project}/{name}" for name in FAMILIES]
     folders += [*(f"{home}/{name}" for name in HOME_FOLDERS), *MANAGED_FOLDERS]
     files = [f"{project}/{name}" for name in PROJECT_FILES] + [f"{home}/{name}" for name in HOME_FILES]
-    return [*with_parents((*files, *folders)), *(f"{folder}/." for folder in folders)]
+    return [*with_parents((*files, *folders)), *(f"{folder}/." for folder in folders), f"{project}/./."]
 
 
 def with_parents(paths: Iterable[str]) -> list[str]:
@@ -50,15 +53,19 @@ class FilesSnapshot(Files):
 
     def _listings(self) -> dict[str, list[str]]:
         """Return the names in each folder that was listed."""
-        roots = [path.removesuffix("/.") for path in self._described if path.endswith("/.")]
-        names = {root: list[str]() for root in roots if _is_listable(self._described[f"{root}/."])}
+        depths = {
+            path.removesuffix("/.").removesuffix("/."): 1 if path.endswith("/./.") else DEPTH
+            for path, file in self._described.items()
+            if path.endswith("/.") and _is_listable(file)
+        }
+        names = {root: list[str]() for root in depths}
         for path, file in self._described.items():
             parent, _, name = path.rpartition("/")
-            if parent in names and name != ".":
+            if parent in names and file.kind != "-" and name != ".":
                 names[parent].append(name)
-                below = next(path[len(root) + 1 :] for root in roots if path.startswith(f"{root}/"))
-                if _is_listable(file) and below.count("/") < DEPTH - 1:
-                    names[path] = []
+                root = max((root for root in depths if path.startswith(f"{root}/")), key=len)
+                if _is_listable(file) and path[len(root) :].count("/") < depths[root]:
+                    names.setdefault(path, [])
         return names
 
     def lstat(self, path: str) -> os.stat_result:

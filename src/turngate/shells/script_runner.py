@@ -24,6 +24,8 @@ MAX_ARGUMENT_BYTES = 64 * 1024  # of a path, and of all names of one command; sy
 
 
 class Limit(NamedTuple):
+    """The time that a script may take, without the time that it waits for a channel."""
+
     seconds: float
     while_silent: bool = False  # it counts from the last output
 
@@ -115,14 +117,15 @@ class ScriptRunner:
     ) -> Exited:
         running = self._shell.run(hook, cwd="/", env=self._environ, stdin=stdin, live=answer)
         task = asyncio.create_task(running, name="files")
+        start, received = self.loop.time(), 0
         try:
-            await asyncio.wait({task}, timeout=limit.seconds)
-            received = 0
-            while limit.while_silent and not task.done() and answer.stdout.size > received:
-                received = answer.stdout.size
-                await asyncio.wait({task}, timeout=limit.seconds)
-            if not task.done():
-                raise TimeoutError
+            while not task.done():
+                rest = max(start, answer.runs_since) + limit.seconds - self.loop.time()
+                if rest <= 0:
+                    raise TimeoutError
+                await asyncio.wait({task}, timeout=min(rest, limit.seconds))
+                if limit.while_silent and answer.stdout.size > received:
+                    start, received = self.loop.time(), answer.stdout.size
             return task.result()
         finally:
             if not task.done():

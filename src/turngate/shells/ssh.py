@@ -7,6 +7,7 @@ command starts there, and `shells/ssh_guardian.py` for how it ends there.
 import asyncio
 import contextlib
 import errno
+import math
 import secrets
 from collections.abc import AsyncIterator, Mapping
 
@@ -157,7 +158,9 @@ class SshShell:
     ) -> Exited:
         if any("\0" in word for word in (*command_words(hook), cwd)):  # a shell there would leave it out
             raise ValueError("embedded null byte")
+        live.runs_since = math.inf
         await self._channels.acquire()
+        live.runs_since = asyncio.get_running_loop().time()
         try:
             process, link = await self._open_channel(live)
         except BaseException:
@@ -215,7 +218,7 @@ class SshShell:
             try:
                 await link.connection.create_session(lambda: process, BOOTSTRAP, encoding=None)  # noqa: B023 - called here
             except asyncssh.ChannelOpenError as error:
-                if link.is_open and not await self._make_room(link):
+                if link.is_open and not await self._make_room(link, live):
                     if delay is None:
                         raise self._not_started(f"{self.host} opens no session: {error}") from None
                     await asyncio.sleep(delay)
@@ -281,7 +284,7 @@ class SshShell:
                     ended.send(line, b"")
                     await asyncio.shield(ended.exit)
 
-    async def _make_room(self, link: Link) -> bool:
+    async def _make_room(self, link: Link, live: HookRunContext) -> bool:
         """The server opened no channel: wait until another command ends. Without another one, end the guardian.
 
         Return False if there is neither: a command that was ended may still count.
@@ -290,7 +293,9 @@ class SshShell:
         self._slots.limit = self._channels.limit
         if has_others:
             self._channels.release()
+            live.runs_since = math.inf
             await self._reacquire()
+            live.runs_since = asyncio.get_running_loop().time()
             return True
         if link.guardian is None:
             return False
