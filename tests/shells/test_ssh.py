@@ -24,6 +24,7 @@ from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.core.verdict import Stop
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
+from turngate.shells import ssh_connection
 from turngate.shells.ssh import MAX_COMMANDS, SshShell
 
 T = TypeVar("T")
@@ -130,6 +131,33 @@ def test_the_next_command_connects_again(own_server: SshServer, project: Path) -
     three, four, lost, five = with_shell(scenario)
     assert (three, four, type(lost), five) == (Exited(3), Exited(4), ConnectionLost, Exited(5))
     assert [pid for pid in pids(project) if survives(pid)] == []
+
+
+@needs_sshd
+@pytest.mark.req("X-32", "X-11")
+def test_a_connection_that_is_silent_is_given_up_when_a_hook_cannot_be_ended_over_it(
+    own_server: SshServer, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What serves the connection is stopped, as if its packets were lost, and no keep-alive is due."""
+    monkeypatch.setattr(ssh_connection, "KEEPALIVE_S", NEVER_S)
+
+    async def scenario(shell: SshShell) -> tuple[str, Exited]:
+        hook = CommandHook(HANGING, timeout=NEVER_S)
+        asking = asyncio.ensure_future(ask_over(shell, project, hook))
+        await wait_for(project / "pids")
+        stopped = own_server.connections()
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            asking.cancel()
+            await asyncio.wait({asking})
+            async with asyncio.timeout(HANG_TIMEOUT_S):
+                return ",".join(filter(is_alive, pids(project))), await start(shell, "exit 4")
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGKILL)
+
+    assert with_shell(scenario) == ("", Exited(4))
 
 
 @needs_sshd

@@ -107,11 +107,13 @@ class SshShell:
         Return its exit code and the first line of its output, or None without a guardian. Raises NotStarted or
         ConnectionLost. It is not ended when the caller is cancelled.
         """
-        guardian = (await self._connected()).live_guardian
+        link = await self._connected()
+        guardian = link.live_guardian
         if guardian is None:
             return None
         ended = await guardian.evaluate(script)
         if ended is None:
+            link.drop_if_silent()
             raise ConnectionLost(f"the connection to {self.host} was lost while it ran")
         return ended
 
@@ -122,6 +124,7 @@ class SshShell:
         else:
             printed = await guardian.make_folder(name)
         if printed is None:
+            link.drop_if_silent()
             raise ConnectionLost(f"the connection to {self.host} was lost while a folder was made")
         if not (printed.startswith("/") and printed.endswith(name)):
             raise OSError(errno.EACCES, one_line(printed))
@@ -272,6 +275,7 @@ class SshShell:
             return
         if not link.guardian or not await link.guardian.end(pid, marker):
             await self._end_over_another_connection(end_line(pid, marker))
+        link.drop_if_silent()
 
     async def _end_over_another_connection(self, line: str) -> None:
         """The channel of a command cannot be used again before the command ends."""

@@ -31,6 +31,7 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         self._errors = b""
         self._code: int | None = None
         self.is_alive = True
+        self.is_silent = False  # it did not answer in time
 
     @classmethod
     async def start(cls, connection: asyncssh.SSHClientConnection) -> "Guardian":
@@ -72,6 +73,7 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
                 await asyncio.wait({reply}, timeout=REPLY_TIMEOUT_S)
         finally:
             del self._replies[marker]
+        self.is_silent = self.is_alive and not reply.done()
         return reply.result() if reply.done() and self.is_alive else None
 
     async def close(self) -> None:
@@ -162,6 +164,11 @@ class Link:
     def forget(self, marker: str) -> None:
         if self.guardian:
             self.guardian.forget(marker)
+
+    def drop_if_silent(self) -> None:
+        """Give up a connection whose guardian does not answer: the next command opens another one."""
+        if self.guardian and self.guardian.is_silent:
+            self.connection.abort()
 
     @property
     def live_guardian(self) -> Guardian | None:
