@@ -62,7 +62,7 @@ def files(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with every kind of file."""
     place = tmp_path / "place"
     place.mkdir()
@@ -81,8 +81,8 @@ def place(tmp_path: Path) -> Path:
     (place / "ping").symlink_to("pong")
     (place / "pong").symlink_to("ping")
     os.mkfifo(place / "pipe")
-    with socket.socket(socket.AF_UNIX) as listening:
-        os.chdir(place)
+    with socket.socket(socket.AF_UNIX) as listening, monkeypatch.context() as inside:
+        inside.chdir(place)  # the path of a socket is short
         listening.bind("socket")
     os.utime(place / "file", ns=(1_500_000_000_123_456_789, 1_600_000_000_987_654_321))
     return place
@@ -575,6 +575,7 @@ def test_a_dead_link_is_waited_for_once(
         files.scripts.paused_until = 0.0
         assert stat.S_ISDIR(files.stat("/").st_mode)
         assert files.scripts.unreachable is None
+        assert server.connections() == stopped  # it did not wait until the connection was given up
 
 
 class BusyShell(LocalShell):
