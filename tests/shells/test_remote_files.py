@@ -574,8 +574,8 @@ def test_a_dead_link_is_waited_for_once(
         monkeypatch.setattr(remote_files, "EXISTENCE_TIMEOUT_S", 100.0)
         files.scripts.paused_until = 0.0
         assert stat.S_ISDIR(files.stat("/").st_mode)
-        assert files.scripts.unreachable is None
         assert server.connections() == stopped  # it did not wait until the connection was given up
+        assert files.scripts.unreachable is None
 
 
 class BusyShell(LocalShell):
