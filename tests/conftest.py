@@ -16,6 +16,7 @@ import pytest
 import turngate
 from tests.support.machines import Machine, SshMachine, ThisMachine
 from tests.support.servers.ssh import SshServer, ssh_server
+from tests.support.timeouts import wait_for_slow_machine
 from tests.trace import marked
 from turngate.core.constants import AGENT_MARKERS
 from turngate.settings import paths
@@ -133,8 +134,9 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServe
 
 
 @pytest.fixture
-def server(shared_server: SshServer, home: Path) -> SshServer:
+def server(shared_server: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> SshServer:
     """The shared server, known to the client as `box`."""
+    wait_for_slow_machine(monkeypatch)
     shared_server.configure_client(home)
     return shared_server
 

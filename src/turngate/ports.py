@@ -217,12 +217,13 @@ class World:
         *,
         user: str | None = None,
         port: int | None = None,
-        connect_timeout: float = 10.0,
+        connect_timeout: float | None = None,
     ) -> "World":
         """Connect to another machine as `ssh` would, and return the workspace of a folder there.
 
-        `host` may be a name of `~/.ssh/config`; `path` is absolute, or relative to the home folder there. Close the
-        workspace with `disconnect`, or use it in `async with`. Raises UsageError.
+        `host` may be a name of `~/.ssh/config`; `path` is absolute, or relative to the home folder there. Each attempt to
+        connect ends after `connect_timeout` seconds, 10 if it is None. Close the workspace with `disconnect`, or use it
+        in `async with`. Raises UsageError.
         """
         from turngate.ssh_workspace import open_ssh_workspace  # noqa: PLC0415  # lazy: few projects need it
 

@@ -53,7 +53,7 @@ def parse_ssh_location(text: str) -> SshLocation:
 
 
 async def open_ssh_workspace(
-    host: str, path: str, *, user: str | None, port: int | None, connect_timeout: float
+    host: str, path: str, *, user: str | None, port: int | None, connect_timeout: float | None
 ) -> World:
     """Connect, and return the workspace of a folder there. Raises UsageError."""
     try:

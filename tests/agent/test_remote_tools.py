@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.support.machines import Machine
-from tests.support.remote_files import remote_context, run_where, wait_for_slow_machine
+from tests.support.remote_files import remote_context, run_where
 from tests.support.servers.ssh import SSHD, SshServer
+from tests.support.timeouts import wait_for_slow_machine
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_copy
 from turngate.agent.tools.file_access import remote_files
 from turngate.agent.tools.search_copy import SearchCopy
@@ -272,10 +273,11 @@ def test_too_much_to_search_names_the_programs_there(
 @pytest.mark.skipif(SSHD is None, reason="the processes of asyncssh's server cannot be stopped one by one")
 @pytest.mark.req("X-32")
 def test_tools_on_a_dead_link_fail_with_a_sentence(
-    ssh_machine: Machine, server: SshServer, project: Path
+    ssh_machine: Machine, server: SshServer, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = remote_context(ssh_machine, project)
     run_where(place, run_in_thread(remote_files(place).dialect))
+    monkeypatch.setattr("turngate.shells.remote_files.EXISTENCE_TIMEOUT_S", 2.0)
     stopped = server.connections()
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)

@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.support.remote_files import remote_context, run_where, wait_for_slow_machine
-from tests.support.timeouts import HANG_TIMEOUT_S, TIMEOUT_SCALES
+from tests.support.remote_files import remote_context, run_where
+from tests.support.timeouts import HANG_TIMEOUT_S, TIMEOUT_SCALES, wait_for_slow_machine
 from turngate.agent.tools import (
     TOOLS,
     ToolContext,

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.machines import Machine
-from tests.support.remote_files import connected_files, event_loop, wait_for_slow_machine
+from tests.support.remote_files import connected_files, event_loop
 from tests.support.servers.ssh import SSHD, SshServer
 from tests.support.shells import start
-from tests.support.timeouts import POLL_INTERVAL_S
+from tests.support.timeouts import POLL_INTERVAL_S, wait_for_slow_machine
 from turngate.aio.threads import run_in_thread
 from turngate.core.reports import Exited
 from turngate.filesystem import files as current
@@ -555,6 +555,7 @@ def test_a_dead_link_is_waited_for_once(
         assert stopped
         monkeypatch.setattr(script_runner, "PAUSE_S", 1000.0)
         files.is_executable("/bin/sh")
+        monkeypatch.setattr(remote_files, "EXISTENCE_TIMEOUT_S", 2.0)
         _stop(stopped, signal.SIGSTOP)
         try:
             start = time.monotonic()

@@ -7,14 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
-
 from tests.support.machines import Machine
 from tests.support.servers.ssh import HOST
-from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.tools import ToolContext
 from turngate.ports import World
-from turngate.shells import remote_files
 from turngate.shells.remote_files import RemoteFiles
 from turngate.shells.ssh import SshShell
 
@@ -79,9 +75,3 @@ def run_where(context: ToolContext, scenario: Coroutine[Any, Any, T]) -> T:
     if context.world is None or not isinstance(context.world.files, RemoteFiles):
         return asyncio.run(scenario)
     return context.world.files.scripts.loop.run_until_complete(scenario)
-
-
-def wait_for_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits are for connections that are dead; a test machine may only be slow."""
-    for name in ("EXISTENCE_TIMEOUT_S", "READ_TIMEOUT_S", "SEARCH_TIMEOUT_S", "WRITE_TIMEOUT_S"):
-        monkeypatch.setattr(remote_files, name, HANG_TIMEOUT_S)

@@ -30,7 +30,7 @@ from typing import Any, BinaryIO
 
 import turngate
 from tests.support.paths import ROOT
-from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.timeouts import HANG_TIMEOUT_S, LIMITS_OF_DEAD_CONNECTIONS
 
 # All of turngate but what needs a large library for a few tests.
 LOADED = ("tests.support.crash.random_kills", "tests.support.crash.scenes")
@@ -174,6 +174,8 @@ def serve(number: int, names: Sequence[str]) -> None:
     """Fork for each request; return only in the forked program, when it ends."""
     for name in [*names, *_own_modules()]:
         import_module(name)
+    for name, limit in LIMITS_OF_DEAD_CONNECTIONS:
+        setattr(import_module(name), limit, HANG_TIMEOUT_S)
     gc.collect()
     gc.freeze()
     requests = socket.socket(fileno=number)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import script, stop_event, stop_hooks, write_settings
-from tests.support.remote_files import connected_files, wait_for_slow_machine
+from tests.support.remote_files import connected_files
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
+from tests.support.timeouts import wait_for_slow_machine
 from tests.trust.support import command, said, stop_settings
 from turngate.core.hooks import hook_text
 from turngate.core.settings import Settings

@@ -53,11 +53,15 @@ class SshShell:
         *,
         user: str | None = None,
         port: int | None = None,
-        connect_timeout: float = CONNECT_TIMEOUT_S,
+        connect_timeout: float | None = None,
     ) -> None:
-        """`host` may be a name of `~/.ssh/config`. `connect_timeout` limits all attempts to connect for one command."""
+        """`host` may be a name of `~/.ssh/config`. `connect_timeout` limits all attempts to connect for one command.
+
+        None: CONNECT_TIMEOUT_S.
+        """
         self.host = host
-        self._user, self._port, self._connect_timeout = user, port, connect_timeout
+        self._user, self._port = user, port
+        self._connect_timeout = CONNECT_TIMEOUT_S if connect_timeout is None else connect_timeout
         self._link: Link | None = None
         self._connecting: asyncio.Task[Link] | None = None
         self._was_connected = False
