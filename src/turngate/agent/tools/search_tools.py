@@ -12,6 +12,7 @@ from turngate.agent.tools.arguments import resolve_path
 from turngate.agent.tools.base import ToolContext
 from turngate.agent.tools.file_access import remote_files
 from turngate.agent.tools.search_copy import SearchCopy
+from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.text import truncate_middle
 from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
@@ -108,7 +109,7 @@ async def _search_there(query: Mapping[str, Any], files: RemoteFiles, env: Mappi
         await run_in_thread(copy.fill)
         return await _run({**query, "resolved": copy.root}, env)
     finally:
-        copy.close()
+        await finish_despite_cancel(run_in_thread(copy.close))
 
 
 async def _run(query: Mapping[str, Any], env: Mapping[str, str]) -> str:
