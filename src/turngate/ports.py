@@ -138,6 +138,10 @@ class TranscriptCopies(Protocol):
         """Copy what is new of a transcript, and return the path of the copy. Raises OSError, which says why."""
         ...
 
+    def has_lost(self, path: str) -> bool:
+        """Return whether a copy is gone because the connection was lost after it was made."""
+        ...
+
 
 class Model(Protocol):
     """A language model."""

@@ -23,7 +23,7 @@ from tests.support.live_models import wait_until
 from tests.support.paths import ROOT
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.shells import opened
-from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
+from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
 from turngate.core.events import Subagent
 from turngate.core.hook_run import outcome, run_message
 from turngate.core.hooks import CommandHook
@@ -515,6 +515,30 @@ def test_the_folder_is_removed_when_the_connection_is_lost_and_the_next_hook_get
     assert str(message).startswith(f"the connection to {HOST} was lost while it ran: ")
     assert (seen, path == (project / "paths").read_text().strip()) == ("one\ntwo", False)
     assert left(own_server) == []
+
+
+@needs_sshd
+@pytest.mark.req("X-32")
+def test_a_hook_that_starts_on_another_connection_than_its_copy_is_not_enforced(
+    own_server: SshServer, transcript: Path, project: Path
+) -> None:
+    """It would read no transcript, and pass."""
+
+    class CutAfterwards(RemoteTranscripts):
+        async def copy(self, path: str) -> str:
+            copy = await super().copy(path)
+            own_server.cut_connections()
+            async with asyncio.timeout(HANG_TIMEOUT_S):
+                while self.shell.folder:
+                    await asyncio.sleep(POLL_INTERVAL_S)
+            return copy
+
+    async def scenario(copies: RemoteTranscripts) -> tuple[type, str, str | None]:
+        cut = CutAfterwards(copies.shell)
+        return failure(await ask(cut, project, "exit 0", transcript_path=str(transcript)))
+
+    why = "the connection was lost before it started, and the copy of its transcript with it"
+    assert with_copies(scenario) == (Stop, "failed", why)
 
 
 @needs_sshd

@@ -56,6 +56,8 @@ async def run_command(
         )
     except (NotStarted, ConnectionLost) as error:
         return HookFailed(str(error))
+    if world.transcripts is not None and world.transcripts.has_lost(event.stopping_transcript):
+        return HookFailed("the connection was lost before it started, and the copy of its transcript with it")
     if not isinstance(report, Exited):
         raise TypeError(f"the shell returned {describe(report)}, expected Exited")
     return report

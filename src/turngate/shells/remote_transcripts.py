@@ -87,6 +87,11 @@ class RemoteTranscripts:
                     del self._transfers[path]
                 await transfer.cancel()
 
+    def has_lost(self, path: str) -> bool:
+        """Return whether a copy is gone because the connection was lost after it was made."""
+        folder = self.shell.folder
+        return bool(path) and not (folder and path.startswith(f"{folder}/"))
+
     async def close(self) -> None:
         """Remove the copies."""
         for transfer in tuple(self._transfers.values()):
