@@ -99,6 +99,23 @@ def test_a_workspace_knows_its_folder_there(path: str, server: SshServer, there:
     assert asyncio.run(scenario()) == (folder, f"ssh://{HOST}{folder}", str(server.home))
 
 
+def test_the_search_path_of_cd_there_does_not_choose_another_folder(
+    server: SshServer, there: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "work" / "app").mkdir(parents=True)
+    (server.home / ".bashrc").write_text(f"export CDPATH={tmp_path}\n")
+    try:
+        workspace = asyncio.run(folder_of("work/app"))
+    finally:
+        (server.home / ".bashrc").unlink()
+    assert workspace == str(there)
+
+
+async def folder_of(path: str) -> str:
+    async with await Workspace.ssh(HOST, path) as workspace:
+        return workspace.project
+
+
 def test_a_folder_that_is_not_there_is_named(server: SshServer) -> None:
     with pytest.raises(UsageError) as raised:
         asyncio.run(Workspace.ssh(HOST, "/no/such"))
@@ -244,6 +261,24 @@ def test_the_hooks_there_are_reviewed_in_a_conversation(
         terminal.type(CTRL_D)
         terminal.expect(f"to continue this conversation: turngate run --ssh ssh://{HOST}{there} --session")
         assert terminal.end() == 0
+
+
+def test_the_line_of_a_hook_is_that_of_the_file_there(
+    server: SshServer, there: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST", raising=False)
+    hook = '{"hooks": [{"type": "command", "id": "%s", "command": "true"}]}'
+    for folder, above in ((server.home, 3), (there, 1), (home, 9)):
+        (folder / ".turngate").mkdir()
+        text = '{"hooks": {"Stop": [' + "\n" * above + hook % folder.name + "]}}"
+        (folder / ".turngate" / "settings.json").write_text(text)
+    try:
+        _, out, _ = turngate("hooks", "--ssh", f"{HOST}:work/app")
+    finally:
+        shutil.rmtree(server.home / ".turngate")
+    places = [line.strip().partition(",")[0] for line in out.splitlines() if "settings.json" in line]
+    assert places == ["~/.turngate/settings.json:4", ".turngate/settings.json:2"]
+    assert f"`turngate hooks approve app --ssh ssh://{HOST}{there}` lets it run" in out
 
 
 def test_the_json_result_names_the_machine(there: Path) -> None:

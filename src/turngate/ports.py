@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
@@ -316,6 +317,11 @@ def call_with_files(files: Files | None, function: Callable[..., T], *args: obje
         raise error.reason from None
     finally:
         current_files.reset(token)
+
+
+def ssh_option(world: World) -> str:
+    """Return the option of a command for a project on another machine, with a space; "" for one on this machine."""
+    return f"--ssh {shlex.quote(world.location)} " if world.machine else ""
 
 
 def describe_killed(world: World) -> str:

@@ -10,7 +10,6 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.constants import AGENT_MARKERS
 from turngate.core.hooks import CommandHook
 from turngate.errors import UsageError
-from turngate.extras import install_command
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell, World
 from turngate.shells.remote_files import RemoteFiles
 
@@ -19,7 +18,7 @@ _URL = re.compile(
     r"ssh://(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^\]]+\]|[^@/:\[\]]+)(?::(?P<port>\d+))?(?P<path>/.+)",
     re.DOTALL,
 )
-_FIND_FOLDER = 'cd -- "$1" && pwd'
+_FIND_FOLDER = 'unset CDPATH; cd -- "$1" && pwd'
 FIND_TIMEOUT_S = 10.0
 
 
@@ -63,6 +62,8 @@ async def open_ssh_workspace(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("asyncssh", "cryptography"):
             raise
+        from turngate.extras import install_command  # noqa: PLC0415
+
         raise UsageError(
             f"SSH needs asyncssh, which is not installed; to install it: {install_command('ssh')}"
         ) from None

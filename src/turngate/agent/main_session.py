@@ -25,7 +25,7 @@ from turngate.core.subagent_run import SubagentRun, names_of
 from turngate.core.verdict import unenforced, warnings_with_hints
 from turngate.errors import UsageError
 from turngate.plugins.handlers import PluginContext, Plugins
-from turngate.ports import PreparedModel, describe_killed
+from turngate.ports import PreparedModel, describe_killed, ssh_option
 from turngate.state.paths import session_folder
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole
@@ -239,12 +239,8 @@ class MainSession(AgentSession):
         if runs := self.announcements.running_in_background():
             count = "1 subagent has" if len(runs) == 1 else f"{len(runs)} subagents have"
             self.events.notice(
-                f"{count} not finished: {names_of(runs)}; continue with `turngate run {self._where()}--resume --session {self.id}`"
+                f"{count} not finished: {names_of(runs)}; continue with `turngate run {ssh_option(self.resources.world)}--resume --session {self.id}`"
             )
-
-    def _where(self) -> str:
-        world = self.resources.world
-        return f"--ssh {world.location} " if world.machine else ""
 
     def _release(self) -> None:
         super()._release()

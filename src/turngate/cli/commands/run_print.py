@@ -97,7 +97,7 @@ class _SingleTurn:
             self._opening = asyncio.create_task(stack.enter_async_context(opened))
             async with self._progress("opening the session"):
                 await asyncio.wait({self._opening})
-            if self._opening.cancelled():
+            if self.signal or self._opening.cancelled():
                 return None, None
             self._session = self._opening.result().session
             return self._session, await self._run(self._session, prompt)

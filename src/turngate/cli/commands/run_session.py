@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -20,7 +21,6 @@ from turngate.models import resolve
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model, World, call_with_files
 from turngate.shells.local import LocalShell
-from turngate.ssh_workspace import parse_ssh_location
 from turngate.state.paths import main_transcript_path, state_folder
 from turngate.trust.load import load_settings
 from turngate.trust.review import Review
@@ -45,13 +45,15 @@ def open_here(options: argparse.Namespace, project: str) -> OpenSession:
 
     @asynccontextmanager
     async def open_session(**handlers: object) -> AsyncIterator[OpenedSession]:
-        yield OpenedSession(new_session(**handlers), _review(options, world, plugins), world)
+        yield OpenedSession(new_session(**handlers), partial(_review, options, world, plugins), world)
 
     return open_session
 
 
 def open_over_ssh(options: argparse.Namespace) -> OpenSession:
     """Return what connects to the machine of `--ssh`, and opens the session there."""
+    from turngate.ssh_workspace import parse_ssh_location  # noqa: PLC0415  # lazy: few projects need it
+
     place = parse_ssh_location(options.ssh)
 
     @asynccontextmanager
@@ -61,7 +63,7 @@ def open_over_ssh(options: argparse.Namespace) -> OpenSession:
             settings = await world.with_files(_load_settings, options, world, options.plugin_dir)
             new_session = _session_factory(options, world, settings, options.add_dir)
             session = await world.with_files(partial(new_session, **handlers))
-            yield OpenedSession(session, _review(options, world, options.plugin_dir), world)
+            yield OpenedSession(session, partial(_review, options, world, options.plugin_dir), world)
 
     return open_session
 
@@ -76,17 +78,11 @@ def _load_settings(options: argparse.Namespace, world: World, plugins: list[str]
     )
 
 
-def _review(options: argparse.Namespace, world: World, plugins: list[str]) -> Callable[[], Review]:
+def _review(options: argparse.Namespace, world: World, plugins: list[str]) -> Review:
     from turngate.cli.hook_review.review import review_hooks  # noqa: PLC0415 # lazy: not for -p
 
-    review = partial(
-        review_hooks,
-        world.project,
-        dialect=options.dialect,
-        plugin_dirs=plugins,
-        extra=options.settings,
-    )
-    return partial(call_with_files, world.files, review)
+    given = {"dialect": options.dialect, "plugin_dirs": plugins, "extra": options.settings}
+    return call_with_files(world.files, partial(review_hooks, world.project, **given))
 
 
 def _session_factory(
@@ -147,8 +143,10 @@ def _session_id(options: argparse.Namespace, world: World) -> str | None:
 def _check_machine(session_id: str, location: str, machine: str) -> None:
     """Raise UsageError for a session whose project is on another machine; `location` is empty if it is not known."""
     is_remote = location.startswith("ssh://")
-    if is_remote and parse_ssh_location(location).machine != machine:
-        raise UsageError(f"session {session_id} belongs to {location}; continue it with --ssh {location}")
+    if is_remote and location.partition("://")[2].partition("/")[0] != machine.removeprefix("ssh://"):
+        raise UsageError(
+            f"session {session_id} belongs to {location}; continue it with --ssh {shlex.quote(location)}"
+        )
     if location and not is_remote and machine:
         raise UsageError(
             f"session {session_id} belongs to {location} on this machine; continue it without --ssh"

@@ -16,6 +16,7 @@ from turngate.core.plan import switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
 from turngate.core.visible_text import make_visible
+from turngate.filesystem import files
 from turngate.settings.hook_lines import HookLines
 from turngate.trust.approvals import Approval
 from turngate.trust.review import Review, ReviewedHook
@@ -55,7 +56,8 @@ class HookEntry:
 
 
 def read_entries(review: Review, project: str, state: str) -> list[HookEntry]:
-    lines, histories = HookLines(), Histories(project, state)
+    """Return all hooks with their lines and last runs; it is called with the files of the project's machine."""
+    lines, histories = HookLines(), Histories(files.machine() + project, state)
     return [
         HookEntry(hook, lines.line_of(hook.rule, source_path(hook.rule, project)), histories.of(hook.rule))
         for hook in review.hooks
@@ -66,7 +68,7 @@ def source_path(rule: Rule, project: str) -> str:
     """Return the path of the file that holds a hook, from its name in messages."""
     name = rule.file or ""
     base = os.getcwd() if rule.source == COMMAND_LINE else project
-    return os.path.join(base, os.path.expanduser(name) if name.startswith("~/") else name)
+    return os.path.join(base, files.expand_home(name))
 
 
 # Lines

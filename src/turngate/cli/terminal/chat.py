@@ -36,7 +36,7 @@ from turngate.core.session_events import (
 )
 from turngate.core.text import one_line, strip_controls
 from turngate.errors import ModelError, UsageError
-from turngate.ports import World
+from turngate.ports import World, ssh_option
 from turngate.trust.review import Review
 
 BACKGROUND_JOB = "background"  # compared by identity: answer commands that have ended in the background
@@ -48,9 +48,9 @@ class Chat:
     """Run the jobs of the user, messages and commands, in order; implements `InputHandler`."""
 
     def __init__(self, ui: TerminalUI, session: Session, review: Callable[[], Review], world: World) -> None:
-        self.ui, self.session = ui, session
+        self.ui, self.session, self._world = ui, session, world
         self._hooks = HooksMenu(ui, review, session, world)
-        self._listing: asyncio.Task[None] | None = None  # of all hooks, while the agent works
+        self._listings: set[asyncio.Task[None]] = set()  # lists of all hooks, while the agent works
         self._jobs: deque[str] = deque()
         self._wake = asyncio.Event()  # a job came, or the conversation ends
         self._task: asyncio.Task[None] | None = None  # the running job
@@ -75,17 +75,14 @@ class Chat:
             while (job := await self._next_job()) is not None:
                 await self._run_task(self._run_job(job))
         finally:
+            await asyncio.gather(*self._listings, return_exceptions=True)
             await self._run_task(self.session.close("prompt_input_exit" if self._exit_code == 0 else "other"))
         if self.ui.is_interactive and self.session.messages:
             self.ui.print(
-                f"to continue this conversation: turngate run {self._where()}--session {self.session.id}",
+                f"to continue this conversation: turngate run {ssh_option(self._world)}--session {self.session.id}",
                 "dim",
             )
         return self._exit_code or 0
-
-    def _where(self) -> str:
-        is_local = self.session.location == self.session.project
-        return "" if is_local else f"--ssh {self.session.location} "
 
     def _greet(self) -> None:
         settings = self.session.settings
@@ -218,7 +215,9 @@ class Chat:
                 listed = fmt.format_commands(self.session.commands)
                 self.ui.print(f"{fmt.HELP}\n\n{listed}" if listed else fmt.HELP)
             case "/hooks":
-                self._listing = asyncio.create_task(self._hooks.print_list())
+                listing = asyncio.create_task(self._hooks.print_list())
+                self._listings.add(listing)
+                listing.add_done_callback(self._listings.discard)
             case "/exit" | "/quit":
                 self.quit()
             case _:

@@ -24,6 +24,7 @@ from turngate.cli.hook_review.entries import (
     vanished_hooks,
 )
 from turngate.cli.terminal.ui import Menu, MenuKey, TerminalUI
+from turngate.core.hints import with_location
 from turngate.core.plan import switched_off_by
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
@@ -104,7 +105,7 @@ class HooksMenu:
         except (UsageError, OSError) as error:
             self._ui.print(f"! {error}", "notice")
             return
-        entries = await run_in_thread(read_entries, review, self._session.location, self._state)
+        entries = await self._read_entries(review)
         self._print(format_entries(entries, review))
         self._print_problems()
 
@@ -153,8 +154,13 @@ class HooksMenu:
 
     async def _read(self) -> None:
         self._review = await run_in_thread(self._review_again)
-        self._entries = await run_in_thread(read_entries, self._review, self._session.location, self._state)
+        self._entries = await self._read_entries(self._review)
         self._selected = min(self._selected, max(0, len(self._entries) - 1))
+
+    async def _read_entries(self, review: Review) -> list[HookEntry]:
+        return await run_in_thread(
+            call_with_files, self._world.files, read_entries, review, self._project, self._state
+        )
 
     def _print_notes(self) -> None:
         """Print what no row of the menu shows."""
@@ -235,7 +241,7 @@ class HooksMenu:
 
     def _print(self, lines: Iterable[Line]) -> None:
         for text, style in lines:
-            self._ui.print(text, style)
+            self._ui.print(with_location(text, self._world.location) if self._world.machine else text, style)
 
 
 def _changes(hook: ReviewedHook, project: str) -> list[Line]:

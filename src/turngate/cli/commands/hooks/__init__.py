@@ -100,7 +100,7 @@ def _print_lines(lines: Iterable[Line], world: World) -> None:
 def _list(options: argparse.Namespace, world: World) -> int:
     with show_if_slow("reading the journals"):
         review = _review(options, world)
-        entries = read_entries(review, world.location, state_folder())
+        entries = read_entries(review, world.project, state_folder())
     if options.json:
         print(json.dumps(entries_json(entries, review, world.project), indent=2))
     else:
@@ -113,7 +113,7 @@ def _show(options: argparse.Namespace, world: World) -> int:
         review = _review(options, world)
         [hook] = find_hooks(review, [options.key])
         [entry] = [
-            entry for entry in read_entries(review, world.location, state_folder()) if entry.hook is hook
+            entry for entry in read_entries(review, world.project, state_folder()) if entry.hook is hook
         ]
     if options.json:
         print(json.dumps(details_json(entry, review.settings, world.project), indent=2))

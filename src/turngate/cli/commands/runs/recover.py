@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import itertools
 import os
+import shlex
 import signal
 import sys
 from collections import Counter
@@ -199,7 +200,7 @@ def _print_other_projects(summaries: Sequence[SubagentSummary]) -> None:
     for project, count in Counter(summary.project for summary in summaries).items():
         is_remote = project.startswith("ssh://")
         how = (
-            f"turngate run --resume --ssh {project}"
+            f"turngate run --resume --ssh {shlex.quote(project)}"
             if is_remote
             else f"turngate runs recover --project {project}"
         )
