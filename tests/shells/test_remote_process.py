@@ -8,7 +8,9 @@ import pytest
 
 from turngate.core.reports import Exited
 from turngate.ports import HookRunContext
+from turngate.shells.process import OUTPUT_GRACE_S
 from turngate.shells.remote_process import RemoteProcess
+from turngate.shells.ssh import SshShell
 
 STDERR = asyncssh.EXTENDED_DATA_STDERR
 
@@ -50,6 +52,24 @@ def test_output_may_follow_the_exit_code() -> None:
     assert received(exit_code(2)) == (None, Exited(2, held=True))
     ended = received(exit_code(2), stderr("TOKEN\ngo on\n"), stdout("TOKEN 7\nout\n"), eof)
     assert ended == ("7", Exited(2, "out\n", "go on\n"))
+
+
+def test_output_after_the_exit_code_is_read_while_it_comes() -> None:
+    """Over a slow link it takes longer than the time in which a held pipe is noticed."""
+
+    async def scenario() -> Exited:
+        live = HookRunContext()
+        process = RemoteProcess(live)
+        for message in (stdout("TOKEN 7\n"), stderr("TOKEN\n"), exit_code(2)):
+            message(process)
+        loop = asyncio.get_running_loop()
+        for number in range(1, 5):
+            loop.call_later(0.6 * number * OUTPUT_GRACE_S, stderr("more "), process)
+        loop.call_later(2.6 * OUTPUT_GRACE_S, eof, process)
+        await SshShell("box")._read_rest(process, live)
+        return process.exited()
+
+    assert asyncio.run(scenario()) == Exited(2, stderr="more " * 4)
 
 
 def test_the_token_may_come_in_pieces() -> None:

@@ -40,6 +40,7 @@ from turngate.shells.ssh_guardian import Guardian, Link
 CONNECT_TIMEOUT_S = 10.0
 MAX_COMMANDS = 8  # at once on one connection; OpenSSH allows ten channels, one is the guardian's
 OPEN_DELAYS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # while the server opens no channel, or closes the connection
+MAX_GRACES = 10  # times OUTPUT_GRACE_S, after the exit, while output still comes
 NO_PROCESS = "0"
 RETRY_DELAYS_S = (0.2, 0.4, 0.8, 1.6, 3.2)  # when a connection that there was cannot be opened again
 
@@ -259,11 +260,16 @@ class SshShell:
                 )
 
     async def _read_rest(self, process: RemoteProcess, live: HookRunContext) -> None:
-        """After the exit, read until all output is there, for at most OUTPUT_GRACE_S."""
+        """After the exit, read until all output is there, or none has come for OUTPUT_GRACE_S: the link may be slow."""
         if process.closed.done():
             return
         live.on_exit()
-        await asyncio.wait({process.closed}, timeout=OUTPUT_GRACE_S)
+        size = -1
+        for _ in range(MAX_GRACES):  # a process that was left running may print forever
+            if process.closed.done() or size == live.stdout.size + live.stderr.size:
+                break
+            size = live.stdout.size + live.stderr.size
+            await asyncio.wait({process.closed}, timeout=OUTPUT_GRACE_S)
         if not process.closed.done() and live.on_left_running is not None:
             live.on_left_running(process.exited())
             await asyncio.shield(process.closed)
