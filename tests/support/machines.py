@@ -6,8 +6,10 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import pytest
+
 from tests.support.builders import settings, stop_event
-from tests.support.servers.ssh import HOST
+from tests.support.servers.ssh import HOST, SSHD
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import Hook
 from turngate.core.verdict import Verdict
@@ -78,6 +80,12 @@ class SshMachine:
     def close(self) -> None:
         self.run(self._ssh.close())
         self._runner.close()
+
+
+def skip_without_sshd(machine: Machine) -> None:
+    """Skip a test that the server of asyncssh fails: it closes a channel whose output a process still holds."""
+    if isinstance(machine, SshMachine) and SSHD is None:
+        pytest.skip("no sshd: install openssh-server")
 
 
 def world_on(machine: Machine, project: Path | str, store: Store | None = None) -> World:
