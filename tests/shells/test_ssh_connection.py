@@ -17,7 +17,7 @@ import pytest
 
 from tests.shells.test_every_shell import needs_sshd
 from tests.support.builders import settings, stop_event
-from tests.support.servers.ssh import HOST, SSHD, SshServer, make_key, ssh_server
+from tests.support.servers.ssh import HOST, SshServer, make_key, ssh_server
 from tests.support.shells import start
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.hook_run import outcome, run_message
@@ -221,9 +221,8 @@ def test_a_host_key_alias_names_the_known_host(server: SshServer, home: Path) ->
     assert reason() == "connected"
 
 
-def test_a_config_with_patterns_and_a_jump_host_is_followed(
-    server: SshServer, tmp_path: Path, home: Path
-) -> None:
+@needs_sshd
+def test_a_config_with_patterns_and_a_jump_host_is_followed(server: SshServer, home: Path) -> None:
     """The name is that of a host which only the jump host could find, through a pattern of the config."""
     lines = (
         f"Host *\n  User {getpass.getuser()}\n  IdentityFile {server.folder}/user_key\n  IdentitiesOnly yes",
@@ -233,8 +232,7 @@ def test_a_config_with_patterns_and_a_jump_host_is_followed(
     (home / ".ssh/config").write_text("\n".join(reversed(lines)) + "\n")
     before = (server.folder / "log").read_text().count("Accepted publickey")
     assert reason("build.inside") == "connected"
-    if SSHD is not None:
-        assert (server.folder / "log").read_text().count("Accepted publickey") - before == 2
+    assert (server.folder / "log").read_text().count("Accepted publickey") - before == 2
 
 
 @pytest.mark.parametrize("known_hosts", ["", "UserKnownHostsFile none\n"])
