@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -207,6 +208,21 @@ def test_a_search_leaves_nothing_here(
     assert os.listdir(temporary) == []
 
 
+def test_the_copy_of_a_search_is_removed_while_the_event_loop_runs(
+    place: ToolContext, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rmtree, threads = shutil.rmtree, list[bool]()
+
+    def remove(path: str, **options: Any) -> None:
+        threads.append(threading.current_thread() is threading.main_thread())
+        rmtree(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    (project / "a").write_text("needle")
+    assert use(place, "Grep", pattern="needle") == f"{project}/a"
+    assert threads == [False]
+
+
 def test_a_file_that_changes_during_the_search_is_searched_as_it_is(
     place: ToolContext, project: Path
 ) -> None:
@@ -265,6 +281,98 @@ def test_too_much_to_search_names_the_programs_there(
     assert use(place, "Grep", pattern="needle", path="large") == (
         f"{project}/large has more than 0 MiB, which is too much for Grep on another machine: {narrower}"
     )
+
+
+# A machine that lies
+
+FIND_THAT_LIES = """\
+#!/bin/sh
+case "$*" in *-exec*) ;; *) exit 0 ;; esac
+printf 'd%s\\0' "${FOLDER-$PWD}"
+printf 'fr-%s\\0\\0\\0' "$NAME" ./good; printf '\\0'
+stat -c '%f %i %d %h %u %g %s %.9X %.9Y %.9Z %n' -- "$NAME" ./good; printf '\\0'
+"""
+HOSTILE_PATHS = (
+    {"NAME": "./../../victim/keys"},
+    {"NAME": "../../victim/keys"},
+    {"NAME": "./sub/../../../victim/keys"},
+    {"NAME": "/victim/keys"},
+    {"NAME": ".//victim/keys"},
+    {"NAME": "./."},
+    {"NAME": "./.."},
+    {"NAME": "."},
+    {"NAME": "./keys", "FOLDER": "/victim"},
+    {"NAME": "/victim/keys", "FOLDER": ""},
+    {"NAME": "./good"},  # twice
+)
+
+
+def place_with_program(
+    machine: Machine, project: Path, folder: Path, name: str, text: str, **environ: str
+) -> ToolContext:
+    """Return the tools on a machine with another program of this name."""
+    programs = folder / "programs"
+    programs.mkdir()
+    (programs / name).write_text(text)
+    (programs / name).chmod(0o755)
+    path = f"{programs}:{machine.environ['PATH']}"
+    return remote_context(machine, project, environ={**machine.environ, **environ, "PATH": path})
+
+
+@pytest.mark.parametrize("lie", HOSTILE_PATHS, ids=lambda lie: " ".join(lie.values()))
+def test_names_that_another_machine_reports_never_leave_the_copy(
+    ssh_machine: Machine, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: dict[str, str]
+) -> None:
+    wait_for_slow_machine(monkeypatch)
+    temporary = tmp_path / "temporary" / "inner"
+    temporary.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    app = project / "folder" / "app"
+    for path in (app / "sub" / "x", app / "good", project / "victim" / "keys"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a needle")
+
+    place = place_with_program(ssh_machine, app, tmp_path, "find", FIND_THAT_LIES, **lie)
+    found = [use(place, "Grep", pattern="[n]eedle"), use(place, "Glob", pattern="**")]
+    assert found == (["No matches found", "No files found"] if "FOLDER" in lie else [f"{app}/good"] * 2)
+    assert list((tmp_path / "temporary").rglob("*")) == [temporary]
+
+
+STAT_THAT_LIES = """\
+#!/bin/sh
+[ "$*" != "-c %f /" ] || exec /usr/bin/stat "$@"
+echo nonsense
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "text", "tools"),
+    [
+        ("find", "#!/bin/sh\nprintf 'nonsense'\n", ("Grep", "Glob")),
+        ("find", "#!/bin/sh\nprintf 'd/\\0f\\0\\0\\0\\0'\n", ("Grep", "Glob")),
+        ("stat", STAT_THAT_LIES, ("Read", "Write", "Edit")),
+    ],
+)
+def test_output_that_cannot_be_read_is_an_error_of_the_tool(
+    ssh_machine: Machine,
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
+    text: str,
+    tools: tuple[str, ...],
+) -> None:
+    wait_for_slow_machine(monkeypatch)
+    (project / "file").write_text("needle")
+    (project / "link").symlink_to("file")
+    place = place_with_program(ssh_machine, project, tmp_path, program, text)
+    given = {"pattern": "[n]", "file_path": "link", "content": "x", "old_string": "n", "new_string": "x"}
+    for name in tools:
+        args = {key: given[key] for key in TOOLS[name].spec.schema["required"]}
+        path = project / "link" if "file_path" in args else project
+        assert output(place, name, **args) == ToolOutput(
+            f"{path} cannot be used: the machine sent an answer that cannot be read", is_error=True
+        )
 
 
 # A machine that does not answer

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,9 +56,11 @@ async def _connect(environ: dict[str, str]) -> tuple[RemoteFiles, SshShell]:
     return RemoteFiles(shell, asyncio.get_running_loop(), home=login["HOME"], environ=login), shell
 
 
-def remote_context(machine: Machine, project: Path | str, **fields: Any) -> ToolContext:
+def remote_context(
+    machine: Machine, project: Path | str, environ: Mapping[str, str] | None = None, **fields: Any
+) -> ToolContext:
     """Return what the tools get for a project on the machine of the test server."""
-    environ, loop = machine.environ, machine.run(_running_loop())
+    environ, loop = environ or machine.environ, machine.run(_running_loop())
     files = RemoteFiles(machine.shell, loop, home=environ["HOME"], environ=environ)
     world = World(machine.shell, str(project), environ=environ, files=files)
     context = ToolContext(str(project), dict(environ), world=world, **fields)

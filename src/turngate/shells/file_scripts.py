@@ -153,8 +153,11 @@ def version_in(messages: str) -> str:
     return next(found, "").removeprefix(_VERSION_PREFIX)
 
 
-_LINE = re.compile(r"([0-9a-f]+) (\d+) (-?\d+) (\d+) (\d+) (\d+) (\d+) (\S+) (\S+) (\S+) ", re.IGNORECASE)
-_LS_LINE = re.compile(r" *(\d+) +([a-zA-Z-]{10})\S* +(\d+) +(\d+) +(\d+) +(\d+)(,?)")
+_N, _TIME = r"(\d{1,20})", r"(-?\d{1,20}(?:\.\d+)?)"  # larger ones would overflow
+_LINE = re.compile(
+    rf"([0-9a-f]{{1,8}}) {_N} (-?\d+) {_N} {_N} {_N} {_N} {_TIME} {_TIME} {_TIME} ", re.IGNORECASE
+)
+_LS_LINE = re.compile(rf" *{_N} +([a-zA-Z-]{{10}})\S* +{_N} +{_N} +{_N} +{_N}(,?)")
 
 
 def parse_stat(text: str, dialect: str) -> os.stat_result:
@@ -339,9 +342,8 @@ def _described(output: _Output, folder: str, dialect: str) -> Iterator[Described
     stats = _stat_lines(output.field(), [name for _, name, *_ in records], dialect)
     for (flags, name, target, followed), info in zip(records, stats, strict=True):
         leads_to = parse_stat(f"{followed} ", dialect) if followed else None
-        yield Described(
-            _join(folder, name), flags[0], flags[1] == "r", flags[2] == "x", target, info, leads_to
-        )
+        if path := _join(folder, name):
+            yield Described(path, flags[0], flags[1:2] == "r", flags[2:] == "x", target, info, leads_to)
 
 
 def _contents(output: _Output, folder: str, dialect: str, token: bytes) -> Iterator[Content]:
@@ -351,7 +353,8 @@ def _contents(output: _Output, folder: str, dialect: str, token: bytes) -> Itera
     contents = output.contents([info.st_size for info in known], token)
     if contents is not None and len(known) == len(names):
         for name, info, content in zip(names, known, contents, strict=True):
-            yield Content(_join(folder, name), info, content)
+            if path := _join(folder, name):
+                yield Content(path, info, content)
 
 
 def _stat_lines(text: str, names: Sequence[str], dialect: str) -> list[os.stat_result | None]:
@@ -369,5 +372,17 @@ def _stat_lines(text: str, names: Sequence[str], dialect: str) -> list[os.stat_r
 
 
 def _join(folder: str, name: str) -> str:
-    """`name` is absolute, or begins with `./`, or is `.`."""
-    return f"{folder.rstrip('/')}/{name[2:] or name}" if folder else name
+    """Return the path of a name that is absolute, or begins with `./`, or is `.`; "" if the name is none of these.
+
+    The machine is not trusted to print only names that it was asked for.
+    """
+    if folder and name != ".":
+        return f"{folder.rstrip('/')}/{name[2:]}" if name.startswith("./") and is_plain(name[2:]) else ""
+    path = f"{folder.rstrip('/')}/." if folder else name
+    plain = path.removesuffix("/.").removesuffix("/.")
+    return path if path.startswith("/") and (plain in ("", "/") or is_plain(plain[1:])) else ""
+
+
+def is_plain(path: str) -> bool:
+    """Return whether a relative path is only names, so that it stays below its folder."""
+    return not any(name in ("", ".", "..") for name in path.split("/"))

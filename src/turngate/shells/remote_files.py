@@ -7,7 +7,8 @@ import asyncio
 import errno
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -71,19 +72,21 @@ class RemoteFiles(Files):
         return self._parse(output.decode("utf-8", "surrogateescape"), dialect, path)
 
     def _parse(self, text: str, dialect: str, path: str) -> os.stat_result:
-        try:
+        with _parsing(path):
             return parse_stat(text, dialect)
-        except ValueError as error:
-            raise OSError(errno.EIO, str(error), path) from None
+
+    def _parse_all(self, output: bytes, dialect: str, token: str, path: str) -> list[Described | Content]:
+        with _parsing(path):
+            return list(parse_files(output, dialect, token))
 
     def readlink(self, path: str) -> str:
         return self._run(scripts.READLINK, path, path=path).decode("utf-8", "surrogateescape")
 
     def listdir(self, path: str) -> list[str]:
         output = self._run(scripts.LISTDIR, path, path=path, max_bytes=MAX_LIST_BYTES)
-        return [
-            name.decode("utf-8", "surrogateescape").removeprefix("./") for name in output.split(b"\0")[:-1]
-        ]
+        names = output.decode("utf-8", "surrogateescape").split("\0")[:-1]
+        found = [name.removeprefix("./") for name in names]
+        return [name for name in found if "/" not in name and scripts.is_plain(name)]
 
     def is_executable(self, path: str) -> bool:
         try:
@@ -120,8 +123,9 @@ class RemoteFiles(Files):
     def inspect(self, path: str) -> Inspected:
         dialect = self.dialect()
         output = self._run(scripts.INSPECT, dialect, *_split(path), path=path)
-        line, version, writable = output.decode("utf-8", "surrogateescape").split("\0")
-        return Inspected(self._parse(line, dialect, path), version.strip(), bool(writable))
+        with _parsing(path):
+            line, version, writable = output.decode("utf-8", "surrogateescape").split("\0")
+            return Inspected(parse_stat(line, dialect), version.strip(), bool(writable))
 
     def replace(
         self, path: str, data: bytes, before: Inspected | None = None, *, make_folders: bool = False
@@ -149,7 +153,7 @@ class RemoteFiles(Files):
                 stdin=data,
                 limit=Limit(WRITE_TIMEOUT_S + len(data) / WRITE_BYTES_PER_S),
             )
-            .decode()
+            .decode("utf-8", "replace")
             .strip()
         )
 
@@ -174,8 +178,11 @@ class RemoteFiles(Files):
             max_bytes=MAX_LIST_BYTES,
             limit=Limit(SEARCH_TIMEOUT_S),
         )
-        found = parse_files(output.removeprefix(b"e"), dialect, "")
-        return [file for file in found if isinstance(file, Described)], output.startswith(b"e")
+        found = self._parse_all(output.removeprefix(b"e"), dialect, "", folder)
+        files = {
+            file.path: file for file in found if isinstance(file, Described) and _is_below(file.path, folder)
+        }
+        return list(files.values()), output.startswith(b"e")
 
     def search(self, folder: str, skipped: Sequence[str], text: str) -> list[str]:
         """Return the files of such a tree that have a text. A name with a newline is more than one."""
@@ -204,7 +211,8 @@ class RemoteFiles(Files):
             max_bytes=max_bytes,
             limit=Limit(READ_TIMEOUT_S, while_silent=True),
         )
-        return [file for file in parse_files(output, dialect, token) if isinstance(file, Content)]
+        found = self._parse_all(output, dialect, token, paths[0])
+        return [file for file in found if isinstance(file, Content)]
 
     # Copies for a short time
 
@@ -231,10 +239,10 @@ class RemoteFiles(Files):
                 max_bytes=MAX_LIST_BYTES,
                 limit=Limit(READ_TIMEOUT_S, while_silent=True),
             )
-            return FilesSnapshot(others or self, list(parse_files(output, dialect, token)))
+            return FilesSnapshot(others or self, self._parse_all(output, dialect, token, "/"))
         except MachineUnreachable:
             raise
-        except (OSError, ValueError):  # too much, or not what the scripts print: each file is asked for
+        except OSError:  # too much, or not what the scripts print: each file is asked for
             return FilesSnapshot(others or self, ())
 
     def look_up(self, path: str) -> FilesSnapshot:
@@ -245,12 +253,12 @@ class RemoteFiles(Files):
         output = self._run(
             scripts.DESCRIBE_ALL, dialect, "links", "", *paths, path=path, max_bytes=MAX_LIST_BYTES
         )
-        return FilesSnapshot(self, list(parse_files(output, dialect, "")))
+        return FilesSnapshot(self, self._parse_all(output, dialect, "", path))
 
     def dialect(self) -> str:
         """Return which `stat` there is."""
         if not self._dialect:
-            self._dialect = self._run(scripts.DIALECT, path="/").decode().strip()
+            self._dialect = self._run(scripts.DIALECT, path="/").decode("utf-8", "replace").strip()
         return self._dialect
 
     def _run(
@@ -268,6 +276,15 @@ class RemoteFiles(Files):
         return answer.stdout.data()
 
 
+@contextmanager
+def _parsing(path: str) -> Iterator[None]:
+    """Raise OSError for output that is not that of the scripts."""
+    try:
+        yield
+    except ValueError:
+        raise OSError(errno.EIO, "the machine sent an answer that cannot be read", path) from None
+
+
 def _owner_and_mode(info: os.stat_result) -> tuple[str, str]:
     return f"{info.st_uid}:{info.st_gid}", f"{info.st_mode & 0o7777:04o}"
 
@@ -276,6 +293,11 @@ def _split(path: str) -> tuple[str, str]:
     """Return the folder of an absolute path, and its name as a path below it."""
     folder, _, name = path.rpartition("/")
     return folder or "/", f"./{name}"
+
+
+def _is_below(path: str, folder: str) -> bool:
+    start = f"{folder.rstrip('/')}/"
+    return path.startswith(start) and scripts.is_plain(path.removeprefix(start))
 
 
 def _prune(names: Sequence[str]) -> list[str]:

@@ -24,6 +24,8 @@ BATCH_BYTES = 4 * 1024 * 1024
 BATCH_NAME_BYTES = MAX_ARGUMENT_BYTES // 2
 STAT_LINE_BYTES = 300  # at most, without the name
 MAX_NAMES = 16  # patterns for `find`
+MAX_MTIME_NS = 2**63 - 1  # no system takes later ones
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FIND_NAME = re.compile(r"[\w.*-]+", re.ASCII)  # means the same to `find` and to Glob
 # An expression that is its own text: every file that it matches has this text.
 _TEXT = re.compile(r"(?:\\b|\^)?([\w :/,;@%&=<>!\"'-]+)(?:\\b|\$)?", re.ASCII)
@@ -136,7 +138,7 @@ class SearchCopy:
             contents = {found.path: found.data for found in self._files.fetch(paths, limit + STAT_LINE_BYTES)}
         except MachineUnreachable:
             raise
-        except (OSError, ValueError):  # a file has grown
+        except OSError:  # a file has grown
             contents = {}
         for file in files:
             data = contents.get(file.path)
@@ -154,15 +156,21 @@ class SearchCopy:
             return None
 
     def _put(self, path: str, data: bytes, info: os.stat_result | None = None) -> None:
-        """Write a file of the copy."""
+        """Write a file of the copy. One that is there stays: file systems that ignore the case have two names for it."""
         self._make_folder(os.path.dirname(path))
         with self._lock:
             if self._is_closed:
                 raise ToolFailed("the search was ended")
-            with open(path, "wb") as file:
+            try:
+                fd = os.open(path, _NEW_FILE, 0o600)
+            except FileExistsError:
+                return
+            with open(fd, "wb") as file:
                 file.write(data)
-            mtime = info.st_mtime_ns if info else 0  # not known without `stat`
-            os.utime(path, ns=(mtime, mtime))
+                file.flush()
+                mtime = info.st_mtime_ns if info else 0  # not known without `stat`
+                if abs(mtime) <= MAX_MTIME_NS:
+                    os.utime(fd, ns=(mtime, mtime))
 
     def _make_folder(self, path: str) -> None:
         with self._lock:
