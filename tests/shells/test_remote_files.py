@@ -155,6 +155,13 @@ def test_every_method_finds_of_every_kind_of_file_what_os_finds(files: RemoteFil
         compare(files, path)
 
 
+def test_a_pipe_is_never_opened(files: RemoteFiles, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.dialect()
+    monkeypatch.setattr(remote_files, "READ_TIMEOUT_S", 30.0)
+    with pytest.raises(OSError, match="it is not a regular file"):
+        files.read(str(place / "pipe"), 100)
+
+
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_any_name_is_only_a_name(files: RemoteFiles, place: Path, name: str) -> None:
     path = f"{place}/{name}"
