@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from turngate.cli.progress import show_if_slow
+from turngate.errors import UsageError
+from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import World
 from turngate.ssh_workspace import parse_ssh_location
 
@@ -19,9 +21,19 @@ def connected(location: str) -> Iterator[World]:
         with show_if_slow(f"connecting to {place.host}"):
             world = asyncio.run_coroutine_threadsafe(opening, loop).result()
         try:
-            yield world
+            with reporting_silence(location):
+                yield world
         finally:
             asyncio.run_coroutine_threadsafe(world.disconnect(), loop).result()
+
+
+@contextmanager
+def reporting_silence(location: str) -> Iterator[None]:
+    """Raise UsageError when the machine stops answering while its files are read."""
+    try:
+        yield
+    except MachineUnreachable as error:
+        raise UsageError(f"--ssh {location}: {error}; check the connection, and try again") from None
 
 
 @contextmanager

@@ -13,6 +13,9 @@ from _contextvars import ContextVar  # `contextvars` is one more file that only 
 class MachineUnreachable(ConnectionError):
     """The machine where the files are does not answer. The error says nothing about a file."""
 
+    def __str__(self) -> str:
+        return self.strerror or super().__str__()
+
 
 class Files:
     """The files of another machine. The methods block, and raise OSError; a path is absolute and has no NUL."""

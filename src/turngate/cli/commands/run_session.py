@@ -14,6 +14,7 @@ from turngate.agent.tools import TOOLS
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders
 from turngate.cli.session_ids import find_session
+from turngate.cli.ssh_connection import reporting_silence
 from turngate.core.settings import Settings
 from turngate.core.tools import TOOL_ALIASES
 from turngate.errors import UsageError
@@ -60,9 +61,10 @@ def open_over_ssh(options: argparse.Namespace) -> OpenSession:
     async def open_session(**handlers: object) -> AsyncIterator[OpenedSession]:
         workspace = await World.ssh(place.host, place.path, user=place.user, port=place.port)
         async with workspace as world:
-            settings = await world.with_files(_load_settings, options, world, options.plugin_dir)
-            new_session = _session_factory(options, world, settings, options.add_dir)
-            session = await world.with_files(partial(new_session, **handlers))
+            with reporting_silence(options.ssh):
+                settings = await world.with_files(_load_settings, options, world, options.plugin_dir)
+                new_session = _session_factory(options, world, settings, options.add_dir)
+                session = await world.with_files(partial(new_session, **handlers))
             yield OpenedSession(session, partial(_review, options, world, options.plugin_dir), world)
 
     return open_session

@@ -28,6 +28,7 @@ from turngate.core.hints import with_location
 from turngate.core.plan import switched_off_by
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
+from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import World, call_with_files
 from turngate.settings.lint import lint
 from turngate.state.paths import state_folder
@@ -92,7 +93,7 @@ class HooksMenu:
                 if key != "q":
                     self._selected = self._selected if row is None else min(row, len(self._entries) - 1)
                     await self._handle(key)
-        except UsageError as error:  # the settings can no longer be read
+        except (UsageError, MachineUnreachable) as error:  # the settings can no longer be read
             self._ui.print(f"! {error}", "notice")
         finally:
             self.close()
@@ -195,7 +196,7 @@ class HooksMenu:
                     await self._reject(entry.hook)
                 case _:
                     await self._show(entry)
-        except UsageError as error:
+        except (UsageError, MachineUnreachable) as error:
             self._ui.print(f"! {error}", "notice")
             await self._read()
 
