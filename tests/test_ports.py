@@ -20,6 +20,7 @@ from turngate.core.decisions import Block, Decision, Fault
 from turngate.core.hook_run import outcome
 from turngate.core.hooks import CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
 from turngate.core.reports import Exited
+from turngate.core.settings import Rule, Settings
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import HookRunContext, Shell, World
@@ -200,14 +201,36 @@ def test_a_judge_has_the_key_of_this_machine(project: Path, monkeypatch: pytest.
 
 
 @pytest.mark.req("S0-105")
-def test_an_http_hook_sends_the_variables_of_this_machine(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("source", "sent"),
+    [
+        ("python", "mine, "),
+        ("command line", "mine, "),
+        ("user", "theirs, "),
+        ("managed", "theirs, "),
+        ("project", "theirs, "),
+        ("plugin", "theirs, "),
+    ],
+)
+def test_an_http_hook_sends_the_variables_of_the_machine_on_which_it_is_configured(
+    project: Path, monkeypatch: pytest.MonkeyPatch, source: str, sent: str
 ) -> None:
     monkeypatch.setenv("TOKEN", "mine")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret" if sent.startswith("theirs") else "")
     with serve_answers() as endpoint:
-        hook = HttpHook(endpoint.url, headers={"X-A": "$TOKEN"}, allowed_env_vars=("TOKEN",))
-        asyncio.run(ask_hooks(stop_event(), settings(hook), elsewhere(project, TOKEN="theirs")))
-    assert endpoint.headers[0]["x-a"] == "mine"
+        names = ("TOKEN", "ANTHROPIC_API_KEY")
+        hook = HttpHook(endpoint.url, headers={"X-A": "$TOKEN, $ANTHROPIC_API_KEY."}, allowed_env_vars=names)
+        rules = Settings(rules=(Rule("Stop", hook, source=source),))
+        asyncio.run(ask_hooks(stop_event(), rules, elsewhere(project, TOKEN="theirs")))
+    assert endpoint.headers[0]["x-a"] == f"{sent}."
+
+
+def test_an_http_hook_of_the_home_folder_elsewhere_does_not_send_the_event_unencrypted(project: Path) -> None:
+    rules = Settings(rules=(Rule("Stop", HttpHook("http://build.example/"), source="user"),))
+    (run,) = asyncio.run(ask_hooks(stop_event(), rules, elsewhere(project))).runs
+    assert run.decision == Fault(
+        "http://build.example/ is not encrypted: use https, or allow it in `turngate.allowedUrls` of your user settings"
+    )
 
 
 @pytest.mark.req("S0-105")

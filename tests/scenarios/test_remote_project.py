@@ -260,6 +260,46 @@ def test_the_users_hooks_there_are_approved_on_first_sight_and_apart_from_those_
     assert pending(load_settings(str(project))) == [None]
 
 
+RUN_HERE = {
+    "http": {"type": "http", "url": "https://build.example/"},
+    "prompt": {"type": "prompt", "prompt": "Is it done?"},
+    "agent": {"type": "agent", "prompt": "Is it done?"},
+    "judge": {"type": "gate", "gate": "judge", "options": {"prompt": "Is it done?"}},
+    "notify": {"type": "gate", "gate": "notify", "options": {"webhook": "https://build.example/"}},
+}
+
+
+@pytest.mark.req("S0-105")
+@pytest.mark.parametrize("hook", RUN_HERE.values(), ids=RUN_HERE)
+def test_a_users_hook_there_that_is_sent_from_here_is_pending_until_it_is_approved(
+    there: Machine, home: Path, project: Path, hook: dict[str, Any]
+) -> None:
+    for folder in (there.home, home):
+        write_settings(folder, "turngate", stop_settings(hook, command("true")))
+    first = pending(there.load())
+    again = pending(there.load())
+    there.approve_all()
+    assert (first, again, pending(there.load())) == (
+        ["it is not approved", None],
+        ["it is not approved", None],
+        [None, None],
+    )
+    assert pending(load_settings(str(project))) == [None, None]
+
+
+def test_a_managed_hook_there_that_is_sent_from_here_is_pending_until_it_is_approved(there: Machine) -> None:
+    place = there.files.on_this_machine("/etc/claude-code")
+    place.mkdir(parents=True)
+    content = stop_settings(RUN_HERE["http"], RUN_HERE["prompt"], command("true"))
+    (place / "managed-settings.json").write_text(json.dumps(content))
+    first = pending(there.load())
+    there.approve_all()
+    assert (first, pending(there.load())) == (
+        ["it is not approved", "it is not approved", None],
+        [None, None, None],
+    )
+
+
 def test_what_a_users_hook_runs_there_is_compared(there: Machine) -> None:
     write_settings(there.home, "turngate", stop_settings(command(f"{there.files.home}/check.sh")))
     script(there.home / "check.sh", OK)

@@ -5,6 +5,7 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
+from turngate.core.constants import COMMAND_LINE
 from turngate.core.events import Event
 from turngate.core.hook_input import encode
 from turngate.core.hooks import HttpHook
@@ -27,6 +28,7 @@ from turngate.ports import HookRunContext, World
 
 MAX_REPLY_BYTES = 1024 * 1024
 MAX_REDIRECTS = 3  # to the same host; nothing is sent to another one
+_GIVEN_HERE = ("python", COMMAND_LINE)  # levels of hooks that are never those of another machine
 _REDIRECTS = (301, 302, 307, 308)  # not 303: it asks for a GET, which has no body
 
 
@@ -39,13 +41,20 @@ async def run_http(
     *,
     source: str = "python",
 ) -> Report:
-    """Send the event. `source` is the level of the hook: a project's hook may not send it unencrypted."""
+    """Send the event. `source` is the level of the hook: a project's hook may not send it unencrypted.
+
+    The request is sent from this machine. A hook that is configured on another one gets nothing of the environment
+    here, which may hold keys, and is trusted no more than one of a project.
+    """
+    environ = world.own_environ
+    if world.machine and source not in _GIVEN_HERE:
+        environ, source = world.environ, "project"
     if found := used_user_config(hook):
         return HookFailed(f"it {describe_user_config(found[0])}; write the value itself")
     if problem := url_problem(hook.url, source, settings.allowed_urls, settings.http_hook_urls):
         return HookFailed(problem)
-    environ = {**world.own_environ, **settings.env}
-    headers = read_headers(hook.headers, hook.allowed_env_vars, environ, settings.http_hook_variables)
+    variables = {**environ, **settings.env}
+    headers = read_headers(hook.headers, hook.allowed_env_vars, variables, settings.http_hook_variables)
     live.warnings.extend(headers.warnings)
     live.redactor = join_redactors(headers.redactor, live.redactor)
     body = encode(event, settings.dialect, settings.payload)

@@ -91,14 +91,14 @@ class LevelSettings(NamedTuple):
             "stopBudget": self.options.get("stop_budget") if event in STOP_EVENTS else None,
             "payload": self.options.get("payload"),
             "judge": self.options.get("judge")
-            if _asks_judge(hook) and not getattr(hook, "model", None)
+            if asks_judge(hook) and not getattr(hook, "model", None)
             else None,
             "passEnv": self.options.get("pass_env") if isinstance(hook, CommandHook | GateHook) else None,
         }
         return {name: value for name, value in found.items() if value is not None}
 
 
-def _asks_judge(hook: Hook) -> bool:
+def asks_judge(hook: Hook) -> bool:
     if not isinstance(hook, GateHook):
         return hook.asks_model
     from turngate.gates.all_gates import GATES  # noqa: PLC0415  # lazy: few projects have a gate

@@ -29,7 +29,15 @@ from turngate.trust.fingerprint import (
     used_variables,
 )
 from turngate.trust.gone import describe_change_of_definition, gone_rule, is_read_by
-from turngate.trust.owners import level_settings, owner_of, owner_of_level, place_of, unique_keys
+from turngate.trust.owners import (
+    acts_here,
+    level_settings,
+    owner_of,
+    owner_of_level,
+    place_of,
+    unique_keys,
+    without_first_sight,
+)
 
 Status = Literal["approved", "new", "changed", "rejected", "exempt"]
 
@@ -71,7 +79,8 @@ class Reviewer:
         self._complete, self._reports_gone = complete, reports_gone
         self.accept = accept or environ.get(TRUST_VARIABLE) == "1"
         self._state = state or state_folder(environ)
-        inherited = files.environ() if files.machine() else environ  # by hooks
+        self._is_remote = bool(files.machine())
+        inherited = files.environ() if self._is_remote else environ  # by hooks
         self._around = {
             owner: Surroundings(self.project, self.home, inherited, of_user=owner == "user")
             for owner in ("project", "user")
@@ -89,6 +98,8 @@ class Reviewer:
 
     def review_layers(self, layers: Sequence[Layer]) -> list[Layer]:
         """Return the layers with the reason why a hook is pending, and without an `env` that is not approved."""
+        if self._is_remote:
+            layers = [replace(layer, rules=tuple(map(without_first_sight, layer.rules))) for layer in layers]
         self._levels = {owner: level_settings(owner, layers) for owner in self._levels}
         self._with_errors = tuple(
             f"{layer.file}:" for layer in layers if any(each.severity == "error" for each in layer.problems)
@@ -127,7 +138,10 @@ class Reviewer:
         return tuple(reviewed)
 
     def review(self, rule: Rule) -> ReviewedHook:
-        """Return the status of one hook. A hook of the user that is new is approved on first sight."""
+        """Return the status of one hook. A hook of the user that is new is approved on first sight.
+
+        That of the user's account on another machine is not if it acts on this one, where the user's keys are.
+        """
         owner = owner_of(rule)
         if owner is None:
             return self._reviewed(rule, "exempt", None, Fingerprint(definition_of(rule)))
@@ -235,7 +249,7 @@ class Reviewer:
         earlier = approvals.latest_of(place_of(rule))
         if earlier is not None and earlier.fingerprint.digest not in self._digests[owner]:
             return self._review_changed(rule, found, earlier)
-        if owner == "user" and not approvals.problem:
+        if owner == "user" and not approvals.problem and not (self._is_remote and acts_here(rule.hook)):
             return self._approve_first(rule)
         return self._reviewed(rule, "new", NEW, found)
 
