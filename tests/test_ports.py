@@ -1,29 +1,33 @@
 """The Shell port: the engine runs commands, and takes slots for them, only through the shell it is given."""
 
 import asyncio
+import errno
 import inspect
 import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from tests.support.builders import settings, stop_event
+from tests.support.builders import script, settings, stop_event
 from tests.support.prefixed_files import PrefixedFiles
 from tests.support.servers.anthropic import serve_script
 from tests.support.servers.http import serve_answers
 from turngate.agent.session import Session
-from turngate.core.decisions import Block, Decision, Fault
+from turngate.core.decisions import Allow, Block, Decision, Fault
+from turngate.core.events import SessionStart
 from turngate.core.hook_run import outcome
 from turngate.core.hooks import CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
 from turngate.core.reports import Exited
 from turngate.core.settings import Rule, Settings
 from turngate.engine import ask_hooks
+from turngate.filesystem.content import content_id
 from turngate.models.scripted import ScriptedModel
-from turngate.ports import HookRunContext, Shell, World
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell, World
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 
@@ -185,6 +189,89 @@ def test_what_a_gate_remembers_is_kept_on_this_machine(project: Path, state: Pat
     gate = GateHook(command="echo no; exit 1")
     asyncio.run(ask_hooks(stop_event(), settings(gate), elsewhere(project, TURNGATE_STATE=str(there))))
     assert ((state / "gates").is_dir(), there.exists()) == (True, False)
+
+
+NOT_COMPARED = (
+    "its files could not be compared once more after it ran, so they may have been changed meanwhile: "
+    "the connection to build was lost"
+)
+LOST = "the connection to box was lost while it ran"
+NO_SERVER = "could not be started: ssh box: no SSH server listens on box"
+
+
+class Unreachable(LocalShell):
+    """A shell whose machine cannot be reached, or is lost while a command runs."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    async def run(self, hook: CommandHook, **_: Any) -> Exited:
+        raise self.error
+
+
+@pytest.mark.req("S0-105")
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ConnectionLost(LOST), LOST),
+        (NotStarted(errno.EHOSTUNREACH, "no SSH server listens on box", "ssh box"), NO_SERVER),
+    ],
+    ids=["lost", "never opened"],
+)
+@pytest.mark.parametrize(
+    "gate", [GateHook(command="exit 1"), GateHook("clean"), GateHook("plan", options={"files": ["PLAN.md"]})]
+)
+def test_a_gate_whose_machine_cannot_be_reached_could_not_run(
+    project: Path, gate: GateHook, error: OSError, why: str, strict: bool
+) -> None:
+    hook = replace(gate, strict=strict)
+    world = World(Unreachable(error), str(project))
+    (run,) = asyncio.run(ask_hooks(stop_event(), settings(hook), world)).runs
+    name = gate.gate or "command"
+    blocked = Block(f'gate "{name}" could not run: {why}')
+    assert run.decision == (blocked if strict else Fault(why))
+
+
+def test_a_start_is_not_recorded_on_a_machine_that_cannot_be_reached(project: Path) -> None:
+    world = World(Unreachable(ConnectionLost(LOST)), str(project))
+    event = SessionStart(session_id="s-1", transcript_path="", cwd=str(project), source="startup")
+    (run,) = asyncio.run(
+        ask_hooks(event, settings(GateHook("touched", options={"if": ["*"], "then": ["*"]})), world)
+    ).runs
+    assert run.decision == Allow(warnings=(f"the state at the start is not recorded: {LOST}",))
+
+
+class LostAfterward(LocalShell):
+    """A shell whose machine answers no more when a command has ended."""
+
+    def __init__(self, files: PrefixedFiles) -> None:
+        super().__init__()
+        self.files = files
+
+    async def run(self, hook: CommandHook, **options: Any) -> Exited:
+        report = await super().run(hook, **options)
+        self.files.limit = 0
+        return report
+
+
+@pytest.mark.req("S0-105")
+@pytest.mark.parametrize(
+    ("code", "decision"),
+    [(2, Block("not yet", warnings=(NOT_COMPARED,))), (0, Allow(warnings=(NOT_COMPARED,)))],
+)
+def test_the_answer_of_a_hook_counts_although_its_machine_is_lost_afterward(
+    project: Path, code: int, decision: Decision
+) -> None:
+    path = script(project / "check.sh", f"#!/bin/sh\necho not yet >&2; exit {code}\n")
+    world = elsewhere(project)
+    assert isinstance(world.files, PrefixedFiles)
+    world.shell = LostAfterward(world.files)
+    content = content_id(str(path))
+    rules = Settings(rules=(Rule("Stop", CommandHook(str(path)), files={str(path): content}),))
+    (run,) = asyncio.run(ask_hooks(stop_event(), rules, world)).runs
+    assert run.decision == decision
 
 
 @pytest.mark.req("S0-105")

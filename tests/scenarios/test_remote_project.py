@@ -260,7 +260,7 @@ def test_the_users_hooks_there_are_approved_on_first_sight_and_apart_from_those_
     assert pending(load_settings(str(project))) == [None]
 
 
-RUN_HERE = {
+RUN_HERE: dict[str, dict[str, Any]] = {
     "http": {"type": "http", "url": "https://build.example/"},
     "prompt": {"type": "prompt", "prompt": "Is it done?"},
     "agent": {"type": "agent", "prompt": "Is it done?"},

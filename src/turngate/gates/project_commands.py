@@ -1,17 +1,22 @@
 """Commands in the project of a gate, run through the Shell port: the project may be on another machine."""
 
 import asyncio
+import errno
 from collections.abc import Mapping
 
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited, TimedOut
 from turngate.gates.safe_git import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
-from turngate.ports import HookRunContext, NotStarted, Shell
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell
 
 NOT_FOUND = 127  # exit code of a shell that does not find a program
 # In scripts names are quoted as in C: output is decoded as UTF-8, and a name may be something else.
 # The repository is that of the project, also where a hook of git has set another one.
 GIT_FUNCTION = f'unset {" ".join(LOCAL_GIT_VARIABLES)}\ngit() {{ command git {" ".join(GIT_OPTIONS)} -c core.quotePath=true "$@"; }}\n'
+
+
+class ProjectUnreachable(Exception):
+    """The machine of the project cannot be reached, or the connection was lost while a command ran; the text says why."""
 
 
 class ProjectCommands:
@@ -27,14 +32,21 @@ class ProjectCommands:
     async def run(
         self, hook: CommandHook, *, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> Exited | TimedOut:
-        """Run one command to its end. A program that cannot be started counts as in a shell: exit code 127."""
+        """Run one command to its end. A program that cannot be started counts as in a shell: exit code 127.
+
+        Raises ProjectUnreachable.
+        """
         live = HookRunContext()
         try:
             async with asyncio.timeout_at(self._deadline):
                 return await self._shell.run(
                     hook, cwd=self.project, env={**self._env, **(env or {})}, stdin=stdin, live=live
                 )
+        except ConnectionLost as error:
+            raise ProjectUnreachable(str(error)) from None
         except NotStarted as error:
+            if error.errno == errno.EHOSTUNREACH:  # nothing is known about the program
+                raise ProjectUnreachable(str(error)) from None
             return Exited(NOT_FOUND, stderr=str(error))
         except TimeoutError:
             return TimedOut(self.timeout or 0.0, live.stdout.text(), live.stderr.text())

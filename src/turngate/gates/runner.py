@@ -1,6 +1,7 @@
 """Runs one gate: what all gates have in common. Waiting agents, cached results, repeated reasons, failures of our own."""
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -22,12 +23,13 @@ from turngate.gates.base import (
     needs_record,
 )
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
-from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.project_commands import ProjectCommands, ProjectUnreachable
 from turngate.gates.project_files import FilesUnreadable
 from turngate.gates.state import GateState, gate_definition, state_path
 from turngate.gates.tree import GIT, tracked_fingerprint, tree_fingerprint
 from turngate.ports import Shell
 
+NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
 MAX_PASSED = 8  # trees of a session that are not checked again
 STILL = "This is the same result as at the last stop, although files have changed since."
 
@@ -71,7 +73,7 @@ async def run_gate(gate: Gate, context: GateContext) -> GateResult:
         return await _run_or_reuse(gate, context)
     except asyncio.CancelledError:
         raise
-    except (FilesUnreadable, TranscriptUnreadable) as error:
+    except NO_ANSWER as error:
         return CouldNotRun(str(error))
     except Exception as error:  # noqa: BLE001 - a fault of our own must not block an agent forever
         return InternalError(f"internal error: {describe_exception(error)}")
@@ -110,7 +112,8 @@ async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
     result = await _check(gate, context)
     _keep(state, fingerprint, activity, result)
     if tracked and isinstance(result, Passed):
-        await _keep_tree_after(context, tracked, result)
+        with contextlib.suppress(ProjectUnreachable):  # it has passed; only the next stop checks it again
+            await _keep_tree_after(context, tracked, result)
     return _with_note_on_repetition(result, before, note)
 
 
@@ -143,7 +146,7 @@ def _keep(state: GateState, fingerprint: str | None, activity: object, result: G
 async def _check(gate: Gate, context: GateContext) -> GateResult:
     try:
         return await gate.check(context)
-    except (FilesUnreadable, TranscriptUnreadable) as error:
+    except NO_ANSWER as error:
         return CouldNotRun(str(error))
 
 

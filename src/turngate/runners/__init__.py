@@ -29,7 +29,7 @@ async def run_hook(
     match rule.hook:
         case CommandHook() as hook:
             return await _run_reviewed(
-                rule, world, partial(_run_command, rule, hook, event, settings, world, live)
+                rule, world, live, partial(_run_command, rule, hook, event, settings, world, live)
             )
         case CallbackHook(callback):
             return Returned(await run_callback(callback, copy_event(event)))
@@ -50,7 +50,7 @@ async def run_hook(
             from turngate.runners.gate import run_gate_hook  # noqa: PLC0415
 
             return await _run_reviewed(
-                rule, world, partial(run_gate_hook, rule, hook, event, settings, world, live)
+                rule, world, live, partial(run_gate_hook, rule, hook, event, settings, world, live)
             )
         case _:
             assert_never(rule.hook)
@@ -64,7 +64,9 @@ async def _run_command(
     return await run_command(hook, event, settings, world, live, pass_env=settings.passed_variables(rule))
 
 
-async def _run_reviewed(rule: Rule, world: World, run: Callable[[], Awaitable[Report]]) -> Report:
+async def _run_reviewed(
+    rule: Rule, world: World, live: HookRunContext, run: Callable[[], Awaitable[Report]]
+) -> Report:
     """Run a command only while its files are what they were at the start of the session.
 
     They are compared once more when it has ended: a file may be replaced between the comparison and the start.
@@ -72,11 +74,17 @@ async def _run_reviewed(rule: Rule, world: World, run: Callable[[], Awaitable[Re
     try:
         if why := await _describe_change(rule, world):
             return Skipped(f"{why} in this session")
-        report = await run()
-        if why := await _describe_change(rule, world):
-            return HookFailed(f"{why} while it ran, so its answer does not count")
     except MachineUnreachable as error:
         return HookFailed(f"its files could not be compared with those that were approved: {error.strerror}")
+    report = await run()
+    try:
+        if why := await _describe_change(rule, world):
+            return HookFailed(f"{why} while it ran, so its answer does not count")
+    except MachineUnreachable as error:  # a block is not lost with the connection
+        live.warnings.append(
+            "its files could not be compared once more after it ran, so they may have been changed meanwhile: "
+            f"{error.strerror}"
+        )
     return report
 
 

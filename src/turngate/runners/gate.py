@@ -28,6 +28,7 @@ from turngate.gates.base import (
     needs_record,
 )
 from turngate.gates.gate_hook import GateCall, read_gate_hook
+from turngate.gates.project_commands import ProjectUnreachable
 from turngate.gates.runner import holds_for_tree, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, World
 from turngate.runners.command import prepare_command, with_copies
@@ -144,6 +145,8 @@ async def _record(call: GateCall, context: GateContext) -> Decision:
     """A start is never blocked: without a record, the gate says so at the stop."""
     try:
         await record_start(call.gate, context)
+    except ProjectUnreachable as error:
+        return Allow(warnings=(f"the state at the start is not recorded: {error}",))
     except Exception as error:  # noqa: BLE001 - a fault of our own must not fail the start
         return Allow(warnings=(f"the state at the start is not recorded: {describe_exception(error)}",))
     return Allow()
