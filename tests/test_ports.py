@@ -206,7 +206,7 @@ class Unreachable(LocalShell):
         super().__init__()
         self.error = error
 
-    async def run(self, hook: CommandHook, **_: Any) -> Exited:
+    async def run(self, hook: CommandHook, **_: Any) -> Exited:  # noqa: ARG002
         raise self.error
 
 

@@ -1,14 +1,12 @@
 """Who has to approve a hook, where it is configured, and its name on the command line."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 from turngate.core.constants import COMMAND_LINE, MANAGED
 from turngate.core.hook_line import runs_turngate_hook
-from turngate.core.hooks import GateHook, Hook, HttpHook
 from turngate.core.settings import GUARDED, Layer, Rule
-from turngate.trust.fingerprint import LevelSettings, asks_judge
+from turngate.trust.fingerprint import LevelSettings
 
 
 def owner_of(rule: Rule) -> Literal["project", "user"] | None:
@@ -25,19 +23,6 @@ def owner_of_level(level: str) -> Literal["project", "user"] | None:
     if level == "user":
         return "user"
     return None if level in (COMMAND_LINE, MANAGED) else "project"
-
-
-def without_first_sight(rule: Rule) -> Rule:
-    """Return a rule of an administrator of another machine as one that has to be approved, if it acts on this machine."""
-    is_managed = owner_of(rule) is None and MANAGED in (rule.level, rule.source)
-    return replace(rule, level="user") if is_managed and acts_here(rule.hook) else rule
-
-
-def acts_here(hook: Hook) -> bool:
-    """Return whether a hook acts on this machine wherever the project is: it sends requests, or asks a model."""
-    if isinstance(hook, GateHook):
-        return hook.gate == "notify" or asks_judge(hook)
-    return isinstance(hook, HttpHook) or hook.asks_model
 
 
 def level_settings(owner: str, layers: Iterable[Layer]) -> LevelSettings:

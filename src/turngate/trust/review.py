@@ -17,6 +17,7 @@ from turngate.filesystem.real_path import is_inside, real_path
 from turngate.filesystem.snapshot import snapshot
 from turngate.settings.load import read_settings
 from turngate.state.paths import state_folder
+from turngate.trust.acting_here import acts_here, without_first_sight
 from turngate.trust.approvals import Approval, Approvals
 from turngate.trust.changes import ChangedFiles, describe_change
 from turngate.trust.fingerprint import (
@@ -29,15 +30,7 @@ from turngate.trust.fingerprint import (
     used_variables,
 )
 from turngate.trust.gone import describe_change_of_definition, gone_rule, is_read_by
-from turngate.trust.owners import (
-    acts_here,
-    level_settings,
-    owner_of,
-    owner_of_level,
-    place_of,
-    unique_keys,
-    without_first_sight,
-)
+from turngate.trust.owners import level_settings, owner_of, owner_of_level, place_of, unique_keys
 
 Status = Literal["approved", "new", "changed", "rejected", "exempt"]
 
