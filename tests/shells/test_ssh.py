@@ -1,6 +1,7 @@
 """SshShell: connections that fail, servers with odd settings, and what is left on the other machine."""
 
 import asyncio
+import errno
 import os
 import pwd
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +28,7 @@ from turngate.core.verdict import Stop
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells import ssh_connection
 from turngate.shells.ssh import MAX_COMMANDS, SshShell
+from turngate.shells.ssh_link import Link
 
 T = TypeVar("T")
 HANGING = f"sleep {NEVER_S} & echo $$ $! >>pids; wait"
@@ -160,6 +163,31 @@ def test_a_connection_that_is_silent_is_given_up_when_a_hook_cannot_be_ended_ove
     assert with_shell(scenario) == ("", Exited(4))
 
 
+def test_an_empty_path_is_no_folder(server: SshServer) -> None:
+    with pytest.raises(NotStarted) as raised:
+        run(lambda: SshShell(HOST), "pwd", cwd="")
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOENT, "")
+
+
+def test_the_folder_that_was_made_has_a_name_also_after_its_connection_was_lost(
+    server: SshServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_folder = SshShell._make_folder
+
+    async def lose_connection(shell: SshShell, link: Link, name: str) -> object:
+        made = await make_folder(shell, link, name)
+        link.connection.abort()
+        await link.connection.wait_closed()
+        return made
+
+    async def scenario(shell: SshShell) -> tuple[str, str]:
+        folder = await shell.private_folder()
+        return os.path.dirname(folder), shell.folder
+
+    monkeypatch.setattr(SshShell, "_make_folder", lose_connection)
+    assert with_shell(scenario) == (str(server.temporary), "")
+
+
 @needs_sshd
 def test_a_command_waits_for_a_server_that_restarts(own_server: SshServer) -> None:
     async def scenario(shell: SshShell) -> tuple[Exited, Exited]:
@@ -252,9 +280,79 @@ def test_commands_share_the_few_channels_that_a_server_opens(
         first = await asyncio.gather(*(start(shell, f"cat; exit {n}", stdin=b"%d" % n) for n in range(12)))
         return [*first, await start(shell, "exit 12")]
 
+    async def guarded(shell: SshShell) -> tuple[list[Exited], bool]:
+        return await scenario(shell), await has_guardian(shell)
+
     with ssh_server(tmp_path / "sshd", MaxSessions=sessions) as server:
         server.configure_client(home)
-        assert with_shell(scenario) == [*(Exited(n, str(n)) for n in range(12)), Exited(12)]
+        ended, is_guarded = with_shell(guarded)
+    assert ended == [*(Exited(n, str(n)) for n in range(12)), Exited(12)]
+    assert is_guarded == (sessions != "1")
+
+
+async def has_guardian(shell: SshShell) -> bool:
+    return await shell.evaluate("exit 3") == (3, "")
+
+
+@needs_sshd
+@pytest.mark.req("X-11")
+def test_a_channel_that_was_just_closed_does_not_cost_the_guardian(tmp_path: Path, home: Path) -> None:
+    """The server counts it a moment longer than its last message says."""
+
+    async def scenario(shell: SshShell) -> tuple[set[Exited], bool]:
+        ended = {await start(shell, "exit 3") for _ in range(20)}
+        return ended, await has_guardian(shell)
+
+    with ssh_server(tmp_path / "sshd", MaxSessions="2") as server:
+        server.configure_client(home)
+        assert with_shell(scenario) == ({Exited(3)}, True)
+
+
+@needs_sshd
+@pytest.mark.req("X-11")
+def test_each_connection_has_its_own_number_of_channels(tmp_path: Path, home: Path) -> None:
+    async def scenario(shell: SshShell) -> tuple[Exited, bool, Exited, bool]:
+        ended, is_guarded = await start(shell, "exit 3"), await has_guardian(shell)
+        server.kill()
+        server.options["MaxSessions"] = "10"
+        await asyncio.to_thread(server.start)
+        return ended, is_guarded, await start(shell, "exit 4"), await has_guardian(shell)
+
+    with ssh_server(tmp_path / "sshd", MaxSessions="1") as server:
+        server.configure_client(home)
+        assert with_shell(scenario) == (Exited(3), False, Exited(4), True)
+
+
+@needs_sshd
+def test_a_command_that_is_cancelled_while_its_channel_opens_leaves_no_channel(own_server: SshServer) -> None:
+    """The server answers when all commands are cancelled; it opens at most ten channels."""
+
+    async def scenario(shell: SshShell) -> tuple[Exited, bool]:
+        await shell.environment()
+        for _ in range(2):
+            with stopped(own_server):
+                running = [asyncio.ensure_future(start(shell, "exit 3")) for _ in range(MAX_COMMANDS)]
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                for each in running:
+                    each.cancel()
+                await asyncio.wait(running)
+        return await start(shell, "exit 4"), await has_guardian(shell)
+
+    assert with_shell(scenario) == (Exited(4), True)
+
+
+@contextmanager
+def stopped(server: SshServer) -> Iterator[None]:
+    """Stop what serves the connections, as if packets were lost."""
+    serving = server.connections()
+    for pid in serving:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in serving:
+            os.kill(pid, signal.SIGCONT)
 
 
 @needs_sshd

@@ -41,6 +41,11 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
             self.channel.write(f"{line}\n".encode("utf-8", "surrogateescape") + stdin)
             self.channel.write_eof()
 
+    def end_input(self) -> None:
+        """Let a shell that was sent nothing end."""
+        if self.channel is not None and not self.channel.is_closing():
+            self.channel.write_eof()
+
     def close(self) -> None:
         if self.channel is not None:
             self.channel.abort()

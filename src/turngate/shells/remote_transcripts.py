@@ -178,6 +178,8 @@ class RemoteTranscripts:
         self, script: str, args: Sequence[str], folder: str, stdin: bytes = b"", *, is_short: bool = True
     ) -> tuple[int, str]:
         """Run a script in a folder there. Return its exit code, and what it says."""
+        if not folder:  # `cd ''` stays in the home folder
+            return _NO_FOLDER, ""
         if is_short and len(stdin) <= QUICK_BYTES and b"\0" not in stdin:
             ended = await self.shell.evaluate(_for_guardian(script, args, folder, stdin))
             if ended is not None:

@@ -10,6 +10,7 @@ import errno
 import math
 import secrets
 from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import asyncssh
 
@@ -34,8 +35,8 @@ from turngate.shells.channel_limit import ChannelLimit
 from turngate.shells.process import KILL_GRACE_S, OUTPUT_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
 from turngate.shells.remote_process import RemoteProcess
-from turngate.shells.ssh_connection import CannotConnect, connect
-from turngate.shells.ssh_guardian import Guardian, Link
+from turngate.shells.ssh_connection import CannotConnect
+from turngate.shells.ssh_link import Address, Link, open_link, run_line
 
 CONNECT_TIMEOUT_S = 10.0
 MAX_COMMANDS = 8  # at once on one connection; OpenSSH allows ten channels, one is the guardian's
@@ -61,17 +62,17 @@ class SshShell:
         None: CONNECT_TIMEOUT_S.
         """
         self.host = host
-        self._user, self._port = user, port
+        self._address = Address(host, user, port)
         self._connect_timeout = CONNECT_TIMEOUT_S if connect_timeout is None else connect_timeout
         self._link: Link | None = None
         self._connecting: asyncio.Task[Link] | None = None
         self._was_connected = False
-        self._is_guarded = True  # the server has a channel for a guardian
         self._has_two_channels = False  # for the guardian and a command
         self._making_folder = asyncio.Lock()
         self._unguarded_folder = ""  # of a server without one; it outlives a connection
         self._channels = ChannelLimit(MAX_COMMANDS)
         self._slots = ChannelLimit(MAX_COMMANDS)
+        self._abandoned: set[asyncio.Task[None]] = set()  # channels that no command waits for any more
         self._background = asyncio.Semaphore(MAX_COMMANDS // 4)  # of the slots, for hooks in the background
 
     async def environment(self) -> dict[str, str]:
@@ -100,11 +101,12 @@ class SshShell:
         """
         async with self._making_folder:
             link = await self._connected()
-            if self.folder in ("", instead_of):
+            folder = self.folder
+            if folder in ("", instead_of):
                 if link.live_guardian and not self._has_two_channels:
                     await self._run_script(link, ":")  # now the guardian gives up its channel, if it has to
-                await self._make_folder(await self._connected(), secrets.token_hex(16))
-            return self.folder
+                folder = await self._make_folder(await self._connected(), secrets.token_hex(16))
+            return folder
 
     async def evaluate(self, script: str) -> tuple[int, str] | None:
         """Let the guardian run a short script of one line, which takes one round trip instead of three.
@@ -122,7 +124,7 @@ class SshShell:
             raise ConnectionLost(f"the connection to {self.host} was lost while it ran")
         return ended
 
-    async def _make_folder(self, link: Link, name: str) -> None:
+    async def _make_folder(self, link: Link, name: str) -> str:
         guardian = link.live_guardian
         if guardian is None:
             printed: str | None = (await self._run_script(link, folder_script(name))).stdout.rstrip("\n")
@@ -137,6 +139,7 @@ class SshShell:
             self._unguarded_folder = printed
         else:
             link.folder = printed
+        return printed
 
     async def _run_script(self, link: Link, script: str) -> Exited:
         live = HookRunContext()
@@ -166,6 +169,8 @@ class SshShell:
     ) -> Exited:
         if any("\0" in word for word in (*command_words(hook), cwd)):  # a shell there would leave it out
             raise ValueError("embedded null byte")
+        if not cwd:  # `cd ''` stays in the home folder
+            raise NotStarted(errno.ENOENT, "no such folder, or no access to it", cwd)
         live.runs_since = math.inf
         await self._channels.acquire()
         live.runs_since = asyncio.get_running_loop().time()
@@ -174,7 +179,9 @@ class SshShell:
         except BaseException:
             self._channels.release()
             raise
-        process.gone.add_done_callback(lambda _: self._channels.release())
+        process.gone.add_done_callback(lambda _: self._channel_gone(link))
+        self._channels.opened()
+        self._slots.set_limit(self._channels.limit)
         self._has_two_channels = link.guardian is not None
         return await self._run(process, link, hook, cwd=cwd, env=env, stdin=stdin, live=live)
 
@@ -220,22 +227,54 @@ class SshShell:
 
     async def _open_channel(self, live: HookRunContext) -> tuple[RemoteProcess, Link]:
         """Open a channel for one command. Nothing has started yet, so it may be tried again on a new connection."""
-        for delay in (*OPEN_DELAYS_S, None):
+        delays = iter(OPEN_DELAYS_S)
+        while True:
             link = await self._connected()
             process = RemoteProcess(live)
             try:
-                await link.connection.create_session(lambda: process, BOOTSTRAP, encoding=None)  # noqa: B023 - called here
+                await self._create_session(link, process)
             except asyncssh.ChannelOpenError as error:
-                if link.is_open and not await self._make_room(link, live):
-                    if delay is None:
-                        raise self._not_started(f"{self.host} opens no session: {error}") from None
+                delay = next(delays, None)
+                is_full = link.is_open and (delay is None or not link.is_settling)
+                if is_full and await self._make_room(link, live):
+                    delays = iter(OPEN_DELAYS_S)
+                elif delay is None:
+                    raise self._not_started(f"{self.host} opens no session: {error}") from None
+                elif link.is_open:
                     await asyncio.sleep(delay)
             except (OSError, asyncssh.Error) as error:
-                if link.is_open or delay is None:
+                if link.is_open or next(delays, None) is None:
                     raise self._not_started(f"{self.host} started no shell: {error}") from None
             else:
                 return process, link
-        raise self._not_started(f"{self.host} opens no session")
+
+    async def _create_session(self, link: Link, process: RemoteProcess) -> None:
+        """Open a channel. If the caller is cancelled meanwhile, it is closed when it has opened, and counts until then."""
+        creating = link.connection.create_session(lambda: process, BOOTSTRAP, encoding=None)
+        opening = asyncio.ensure_future(creating)
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            self._channels.take()
+            abandoned = asyncio.create_task(self._abandon(opening, process, link), name="ssh channel")
+            self._abandoned.add(abandoned)
+            abandoned.add_done_callback(self._abandoned.discard)
+            raise
+
+    async def _abandon(self, opening: "asyncio.Future[Any]", process: RemoteProcess, link: Link) -> None:
+        """Let the shell of a channel end by itself: until it does, the server counts a channel also if we closed it."""
+        try:
+            await opening
+            process.end_input()
+            await process.gone
+        except (OSError, asyncssh.Error):
+            pass
+        finally:
+            self._channel_gone(link)
+
+    def _channel_gone(self, link: Link) -> None:
+        link.channel_closed()
+        self._channels.release()
 
     def _check_start(self, printed: str, process: RemoteProcess, program: str, cwd: str) -> None:
         """Raise NotStarted unless the line printed the process id."""
@@ -284,19 +323,8 @@ class SshShell:
         if not link.is_open:  # the guardian ends it
             return
         if not link.guardian or not await link.guardian.end(pid, marker):
-            await self._end_over_another_connection(end_line(pid, marker))
+            await run_line(end_line(pid, marker), self._address, self._connect_timeout)
         link.drop_if_silent()
-
-    async def _end_over_another_connection(self, line: str) -> None:
-        """The channel of a command cannot be used again before the command ends."""
-        with contextlib.suppress(OSError, asyncssh.Error, CannotConnect, TimeoutError):
-            async with asyncio.timeout(self._connect_timeout):
-                connection = await connect(self.host, self._user, self._port, self._connect_timeout)
-                async with connection:
-                    ended = RemoteProcess(HookRunContext())
-                    await connection.create_session(lambda: ended, BOOTSTRAP, encoding=None)
-                    ended.send(line, b"")
-                    await asyncio.shield(ended.exit)
 
     async def _make_room(self, link: Link, live: HookRunContext) -> bool:
         """The server opened no channel: wait until another command ends. Without another one, end the guardian.
@@ -304,7 +332,7 @@ class SshShell:
         Return False if there is neither: a command that was ended may still count.
         """
         has_others = self._channels.shrink()
-        self._slots.limit = self._channels.limit
+        self._slots.set_limit(self._channels.limit)
         if has_others:
             self._channels.release()
             live.runs_since = math.inf
@@ -313,10 +341,10 @@ class SshShell:
             return True
         if link.guardian is None:
             return False
-        self._is_guarded = False
         guardian, link.guardian = link.guardian, None
         link.folder = ""
         await guardian.close()
+        link.channel_closed()
         return True
 
     async def _reacquire(self) -> None:
@@ -351,37 +379,17 @@ class SshShell:
         deadline = loop.time() + self._connect_timeout
         while True:
             try:
-                self._link = await self._connect_once(max(0.001, deadline - loop.time()))
+                self._link = await open_link(self._address, deadline)
             except CannotConnect as error:
                 delay = next(delays, None)
                 if not error.is_transient or delay is None or loop.time() + delay >= deadline:
                     raise
                 await asyncio.sleep(delay)
             else:
-                self._was_connected = True
+                self._was_connected, self._has_two_channels = True, False
+                self._channels.reset()
+                self._slots.reset()
                 return self._link
-
-    async def _connect_once(self, limit: float) -> Link:
-        connection = await connect(self.host, self._user, self._port, limit)
-        try:
-            async with asyncio.timeout(limit):
-                guardian = await Guardian.start(connection)
-                link = Link(connection, guardian, await guardian.environment())
-            if not self._is_guarded:
-                link.guardian = None
-                await guardian.close()
-        except TimeoutError:
-            connection.abort()
-            raise CannotConnect(
-                f"the login shell of {self.host} did not answer within {limit:.3g} s"
-            ) from None
-        except (OSError, asyncssh.Error) as error:
-            connection.abort()
-            raise CannotConnect(f"{self.host} started no shell: {error}") from None
-        except BaseException:
-            connection.abort()
-            raise
-        return link
 
     def _not_started(self, why: str) -> NotStarted:
         return NotStarted(errno.EHOSTUNREACH, why, f"ssh {self.host}")

@@ -8,7 +8,6 @@ and removes the folder for temporary files.
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Mapping
 
 import asyncssh
 
@@ -141,39 +140,3 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         pairs = (entry[:-1].decode("utf-8", "surrogateescape").partition("=") for entry in entries if entry)
         self._environment.set_result({name: value for name, _, value in pairs})
         del self._received[: end + 1 + 2 * len(line)]
-
-
-class Link:
-    """An open connection, and its guardian unless it gave its channel up."""
-
-    def __init__(
-        self,
-        connection: asyncssh.SSHClientConnection,
-        guardian: Guardian | None,
-        environment: Mapping[str, str],
-    ) -> None:
-        self.connection = connection
-        self.guardian = guardian
-        self.environment = environment
-        self.folder = ""  # for temporary files; the guardian removes it
-
-    def watch(self, pid: str, marker: str) -> None:
-        if self.guardian:
-            self.guardian.watch(pid, marker)
-
-    def forget(self, marker: str) -> None:
-        if self.guardian:
-            self.guardian.forget(marker)
-
-    def drop_if_silent(self) -> None:
-        """Give up a connection whose guardian does not answer: the next command opens another one."""
-        if self.guardian and self.guardian.is_silent:
-            self.connection.abort()
-
-    @property
-    def live_guardian(self) -> Guardian | None:
-        return self.guardian if self.guardian and self.guardian.is_alive else None
-
-    @property
-    def is_open(self) -> bool:
-        return not self.connection.is_closed()

@@ -1,0 +1,102 @@
+"""A connection with its guardian: open one, and run one line over another one."""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import asyncssh
+
+from turngate.core.remote_command import BOOTSTRAP
+from turngate.ports import HookRunContext
+from turngate.shells.remote_process import RemoteProcess
+from turngate.shells.ssh_connection import CannotConnect, connect
+from turngate.shells.ssh_guardian import Guardian
+
+SETTLE_S = 1.0  # in which a server may still count a channel that was closed
+
+
+class Address(NamedTuple):
+    """`host` may be a name of `~/.ssh/config`."""
+
+    host: str
+    user: str | None
+    port: int | None
+
+
+class Link:
+    """An open connection, and its guardian unless it gave its channel up."""
+
+    def __init__(
+        self,
+        connection: asyncssh.SSHClientConnection,
+        guardian: Guardian | None,
+        environment: Mapping[str, str],
+    ) -> None:
+        self.connection = connection
+        self.guardian = guardian
+        self.environment = environment
+        self.folder = ""  # for temporary files; the guardian removes it
+        self._channel_closed_at = -math.inf
+
+    def watch(self, pid: str, marker: str) -> None:
+        if self.guardian:
+            self.guardian.watch(pid, marker)
+
+    def forget(self, marker: str) -> None:
+        if self.guardian:
+            self.guardian.forget(marker)
+
+    def channel_closed(self) -> None:
+        self._channel_closed_at = asyncio.get_running_loop().time()
+
+    @property
+    def is_settling(self) -> bool:
+        """The server may still count a channel that was just closed."""
+        return asyncio.get_running_loop().time() < self._channel_closed_at + SETTLE_S
+
+    def drop_if_silent(self) -> None:
+        """Give up a connection whose guardian does not answer: the next command opens another one."""
+        if self.guardian and self.guardian.is_silent:
+            self.connection.abort()
+
+    @property
+    def live_guardian(self) -> Guardian | None:
+        return self.guardian if self.guardian and self.guardian.is_alive else None
+
+    @property
+    def is_open(self) -> bool:
+        return not self.connection.is_closed()
+
+
+async def open_link(address: Address, deadline: float) -> Link:
+    """Connect and start the guardian, until a deadline in the time of the loop. Raises CannotConnect."""
+    limit = max(0.001, deadline - asyncio.get_running_loop().time())
+    connection = await connect(*address, limit)
+    try:
+        async with asyncio.timeout_at(deadline):
+            guardian = await Guardian.start(connection)
+            return Link(connection, guardian, await guardian.environment())
+    except TimeoutError:
+        connection.abort()
+        raise CannotConnect(
+            f"the login shell of {address.host} did not answer within {limit:.3g} s"
+        ) from None
+    except (OSError, asyncssh.Error) as error:
+        connection.abort()
+        raise CannotConnect(f"{address.host} started no shell: {error}") from None
+    except BaseException:
+        connection.abort()
+        raise
+
+
+async def run_line(line: str, address: Address, limit: float) -> None:
+    """Run one line over a connection of its own: the channel of a command cannot be used again before the command ends."""
+    with contextlib.suppress(OSError, asyncssh.Error, CannotConnect, TimeoutError):
+        async with asyncio.timeout(limit):
+            async with await connect(*address, limit) as connection:
+                ended = RemoteProcess(HookRunContext())
+                await connection.create_session(lambda: ended, BOOTSTRAP, encoding=None)
+                ended.send(line, b"")
+                await asyncio.shield(ended.exit)
