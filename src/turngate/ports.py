@@ -86,8 +86,10 @@ class HookRunContext:
         self.redactor: Redactor | None = None  # of the secrets that an endpoint or a command was given
         self.deadline: float | None = None  # in the time of the loop
         self.evaluation: Evaluation | None = None  # what the run used of a model
-        # Since when it has a channel to the machine where it runs, in the time of the loop; infinity while it waits.
+        # Since when it has a channel to the machine where it runs, in the time of the loop; infinity while it waits for one
+        # or for the connection. While `is_starting`, since when the login shell there starts; then since when it runs.
         self.runs_since = 0.0
+        self.is_starting = False
         self.finds_programs = (
             True  # a plain command is started without a shell also if its program is on the PATH
         )

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import math
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -18,9 +19,9 @@ from hypothesis import strategies as st
 
 from tests.support.machines import Machine
 from tests.support.remote_files import connected_files, event_loop
-from tests.support.servers.ssh import SSHD, SshServer
+from tests.support.servers.ssh import SSHD, SshServer, ssh_server
 from tests.support.shells import start
-from tests.support.timeouts import POLL_INTERVAL_S, wait_for_slow_machine
+from tests.support.timeouts import NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES, wait_for_slow_machine
 from turngate.aio.threads import run_in_thread
 from turngate.core.reports import Exited
 from turngate.filesystem import files as current
@@ -628,6 +629,48 @@ def test_a_command_without_a_channel_has_not_begun(ssh_machine: Machine, tmp_pat
         return waiting, live.runs_since < math.inf
 
     assert ssh_machine.run(scenario()) == (math.inf, True)
+
+
+needs_bash = pytest.mark.skipif(
+    SSHD is None or not pwd.getpwuid(os.getuid()).pw_shell.endswith("/bash"),
+    reason="only bash reads .bashrc when sshd starts it",
+)
+
+
+@needs_bash
+@pytest.mark.parametrize("is_lost", [False, True], ids=["connected", "connection lost"])
+def test_the_time_of_the_login_shell_is_not_part_of_the_limit(
+    is_lost: bool, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_found(server: SshServer, scale: int) -> bool:
+        monkeypatch.setattr(remote_files, "EXISTENCE_TIMEOUT_S", float(scale))
+        (server.home / ".bashrc").write_text("")
+        with connected_files() as files:
+            (server.home / ".bashrc").write_text(f"sleep {1.5 * scale}\n")
+            if is_lost:
+                server.cut_connections()
+            try:
+                return files.is_executable("/bin/sh")
+            except MachineUnreachable:
+                return False
+
+    with ssh_server(tmp_path / "own") as server:
+        server.configure_client(home)
+        assert any(is_found(server, scale) for scale in TIMEOUT_SCALES[:2])
+
+
+@needs_bash
+def test_a_login_shell_that_hangs_has_a_limit_too(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ssh_server(tmp_path / "own") as server:
+        server.configure_client(home)
+        with connected_files() as files:
+            (server.home / ".bashrc").write_text(f"sleep {NEVER_S}\n")
+            monkeypatch.setattr(remote_files, "EXISTENCE_TIMEOUT_S", 0.5)
+            monkeypatch.setattr(script_runner, "START_TIMEOUT_S", 1.0)
+            with pytest.raises(MachineUnreachable, match="the machine did not answer within"):
+                files.is_executable("/bin/sh")
 
 
 HOLD = 'touch "ready-$$"; while [ ! -e go ]; do sleep 0.05; done'

@@ -16,6 +16,7 @@ LIMITS_OF_DEAD_CONNECTIONS = (
     ("turngate.shells.remote_files", "READ_TIMEOUT_S"),
     ("turngate.shells.remote_files", "SEARCH_TIMEOUT_S"),
     ("turngate.shells.remote_files", "WRITE_TIMEOUT_S"),
+    ("turngate.shells.script_runner", "START_TIMEOUT_S"),
     ("turngate.shells.ssh", "CONNECT_TIMEOUT_S"),
     ("turngate.ssh_workspace", "FIND_TIMEOUT_S"),
 )

@@ -1,6 +1,7 @@
 """One command on an SSH channel: its output, its end, and the noise of the login shell before it."""
 
 import asyncio
+import errno
 import secrets
 import signal
 from collections.abc import Callable
@@ -8,9 +9,10 @@ from collections.abc import Callable
 import asyncssh
 
 from turngate.aio.threads import T
+from turngate.core.remote_command import NO_FOLDER, NO_PROGRAM, NOT_EXECUTABLE
 from turngate.core.reports import Exited
 from turngate.core.text import keep_ends, one_line
-from turngate.ports import BoundedOutput, HookRunContext
+from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, NotStarted
 
 MAX_NOISE_BYTES = 64 * 1024  # kept of what a login shell prints
 
@@ -65,6 +67,31 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
     @property
     def has_ended(self) -> bool:
         return self.code is not None or self.signal is not None
+
+    def check_start(self, host: str, program: str, cwd: str) -> None:
+        """Raise NotStarted or ConnectionLost unless the line printed the process id."""
+        match self.started.result():
+            case printed if printed.isdigit():
+                return
+            case printed if printed == NO_FOLDER:
+                raise NotStarted(errno.ENOENT, "no such folder, or no access to it", cwd)
+            case printed if printed == NO_PROGRAM:
+                raise NotStarted(errno.ENOENT, "No such file or directory", program)
+            case printed if printed == NOT_EXECUTABLE:
+                raise NotStarted(errno.EACCES, "Permission denied", program)
+            case _ if self.has_ended:
+                noise = self.noise()
+                raise not_started(
+                    host,
+                    f"the login shell of {host} ended with exit code {self.exited().code} before the command"
+                    + (f": {noise}" if noise else ""),
+                )
+            case _:
+                raise ConnectionLost(f"the connection to {host} was lost while it started{self.why_lost}")
+
+    @property
+    def why_lost(self) -> str:
+        return f": {self.lost}" if self.lost else ""
 
     def noise(self) -> str:
         """Return on one line what came instead of the token."""
@@ -135,6 +162,10 @@ class _AfterToken:
             self._on_line(self.before[at + len(self._token) : end].decode("ascii", "replace"))
         del self.before[at:]
         self._output.feed(rest)
+
+
+def not_started(host: str, why: str) -> NotStarted:
+    return NotStarted(errno.EHOSTUNREACH, why, f"ssh {host}")
 
 
 def signal_number(name: str) -> int:

@@ -19,12 +19,13 @@ from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, Shell
 from turngate.shells.file_scripts import error_of
 
 PAUSE_S = 5.0  # after the machine did not answer, in which nothing is asked
+START_TIMEOUT_S = 10.0  # of a login shell, when the server has already answered
 MAX_ERROR_BYTES = 64 * 1024
 MAX_ARGUMENT_BYTES = 64 * 1024  # of a path, and of all names of one command; systems allow 128 KiB or more
 
 
 class Limit(NamedTuple):
-    """The time that a script may take, without the time that it waits for a channel."""
+    """The time that a script may take, without the time that it waits for a channel or for the login shell."""
 
     seconds: float
     while_silent: bool = False  # it counts from the last output
@@ -86,10 +87,9 @@ class ScriptRunner:
         except (concurrent.futures.CancelledError, RuntimeError):
             call.close()
             raise MachineUnreachable(errno.ESHUTDOWN, "the session has ended") from None
-        except TimeoutError:
-            raise self._pause(
-                errno.ETIMEDOUT, f"the machine did not answer within {limit.seconds:.3g} s"
-            ) from None
+        except TimeoutError as error:
+            why = error.strerror or f"the machine did not answer within {limit.seconds:.3g} s"
+            raise self._pause(errno.ETIMEDOUT, why) from None
         except OSError as error:
             raise self._pause(errno.EHOSTUNREACH, error.strerror or str(error)) from None
         self.unreachable = None
@@ -102,15 +102,13 @@ class ScriptRunner:
 
     async def _ask(self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: Limit) -> Exited:
         """Run a command, which may be tried again if it only reads. Raises TimeoutError."""
-        start = self.loop.time()
         try:
             return await self._ask_once(hook, stdin, answer, limit)
         except ConnectionLost:
             if stdin:
                 raise
         answer.stdout, answer.stderr = BoundedOutput(answer.stdout.limit), BoundedOutput(answer.stderr.limit)
-        rest = max(0.0, start + limit.seconds - self.loop.time())
-        return await self._ask_once(hook, stdin, answer, limit._replace(seconds=rest))
+        return await self._ask_once(hook, stdin, answer, limit)
 
     async def _ask_once(
         self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: Limit
@@ -120,9 +118,10 @@ class ScriptRunner:
         start, received = self.loop.time(), 0
         try:
             while not task.done():
-                rest = max(start, answer.runs_since) + limit.seconds - self.loop.time()
+                seconds = max(limit.seconds, START_TIMEOUT_S) if answer.is_starting else limit.seconds
+                rest = max(start, answer.runs_since) + seconds - self.loop.time()
                 if rest <= 0:
-                    raise TimeoutError
+                    raise TimeoutError(errno.ETIMEDOUT, f"the machine did not answer within {seconds:.3g} s")
                 await asyncio.wait({task}, timeout=min(rest, limit.seconds))
                 if limit.while_silent and answer.stdout.size > received:
                     start, received = self.loop.time(), answer.stdout.size

@@ -18,9 +18,6 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.hooks import CommandHook
 from turngate.core.remote_command import (
     BOOTSTRAP,
-    NO_FOLDER,
-    NO_PROGRAM,
-    NOT_EXECUTABLE,
     as_line,
     command_line,
     end_line,
@@ -34,7 +31,7 @@ from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.channel_limit import ChannelLimit
 from turngate.shells.process import KILL_GRACE_S, OUTPUT_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
-from turngate.shells.remote_process import RemoteProcess
+from turngate.shells.remote_process import RemoteProcess, not_started
 from turngate.shells.ssh_connection import CannotConnect
 from turngate.shells.ssh_link import Address, Link, open_link, run_line
 
@@ -171,9 +168,8 @@ class SshShell:
             raise ValueError("embedded null byte")
         if not cwd:  # `cd ''` stays in the home folder
             raise NotStarted(errno.ENOENT, "no such folder, or no access to it", cwd)
-        live.runs_since = math.inf
+        live.runs_since, live.is_starting = math.inf, False
         await self._channels.acquire()
-        live.runs_since = asyncio.get_running_loop().time()
         try:
             process, link = await self._open_channel(live)
         except BaseException:
@@ -208,12 +204,12 @@ class SshShell:
         try:
             link.watch(NO_PROCESS, marker)
             process.send(line, stdin)
-            pid = await asyncio.shield(process.started)
-            self._check_start(pid, process, argv[0], cwd)
+            pid = await self._wait_for_start(process, live)
+            process.check_start(self.host, argv[0], cwd)
             link.watch(pid, marker)
             await asyncio.shield(process.exit)
             if not process.has_ended:
-                raise ConnectionLost(f"the connection to {self.host} was lost while it ran{_why(process)}")
+                raise ConnectionLost(f"the connection to {self.host} was lost while it ran{process.why_lost}")
             await self._read_rest(process, live)
             return process.exited()
         except asyncio.CancelledError:
@@ -225,11 +221,21 @@ class SshShell:
             link.forget(marker)
             process.close()
 
+    async def _wait_for_start(self, process: RemoteProcess, live: HookRunContext) -> str:
+        """Wait for the login shell, which takes as long as the files that it reads."""
+        loop = asyncio.get_running_loop()
+        live.runs_since, live.is_starting = loop.time(), True
+        pid = await asyncio.shield(process.started)
+        live.runs_since, live.is_starting = loop.time(), False
+        return pid
+
     async def _open_channel(self, live: HookRunContext) -> tuple[RemoteProcess, Link]:
         """Open a channel for one command. Nothing has started yet, so it may be tried again on a new connection."""
         delays = iter(OPEN_DELAYS_S)
         while True:
+            live.runs_since = math.inf
             link = await self._connected()
+            live.runs_since = asyncio.get_running_loop().time()
             process = RemoteProcess(live)
             try:
                 await self._create_session(link, process)
@@ -276,28 +282,6 @@ class SshShell:
         link.channel_closed()
         self._channels.release()
 
-    def _check_start(self, printed: str, process: RemoteProcess, program: str, cwd: str) -> None:
-        """Raise NotStarted unless the line printed the process id."""
-        match printed:
-            case _ if printed.isdigit():
-                return
-            case _ if printed == NO_FOLDER:
-                raise NotStarted(errno.ENOENT, "no such folder, or no access to it", cwd)
-            case _ if printed == NO_PROGRAM:
-                raise NotStarted(errno.ENOENT, "No such file or directory", program)
-            case _ if printed == NOT_EXECUTABLE:
-                raise NotStarted(errno.EACCES, "Permission denied", program)
-            case _ if process.has_ended:
-                noise = process.noise()
-                raise self._not_started(
-                    f"the login shell of {self.host} ended with exit code {process.exited().code} before the command"
-                    + (f": {noise}" if noise else "")
-                )
-            case _:
-                raise ConnectionLost(
-                    f"the connection to {self.host} was lost while it started{_why(process)}"
-                )
-
     async def _read_rest(self, process: RemoteProcess, live: HookRunContext) -> None:
         """After the exit, read until all output is there, or none has come for OUTPUT_GRACE_S: the link may be slow."""
         if process.closed.done():
@@ -337,7 +321,6 @@ class SshShell:
             self._channels.release()
             live.runs_since = math.inf
             await self._reacquire()
-            live.runs_since = asyncio.get_running_loop().time()
             return True
         if link.guardian is None:
             return False
@@ -392,7 +375,7 @@ class SshShell:
                 return self._link
 
     def _not_started(self, why: str) -> NotStarted:
-        return NotStarted(errno.EHOSTUNREACH, why, f"ssh {self.host}")
+        return not_started(self.host, why)
 
 
 def command_words(hook: CommandHook) -> tuple[str, ...]:
@@ -402,7 +385,3 @@ def command_words(hook: CommandHook) -> tuple[str, ...]:
     if hook.shell == "powershell":
         return ("pwsh", "-NoProfile", "-NonInteractive", "-Command", hook.command)
     return (hook.shell or "/bin/sh", "-c", "--", hook.command)
-
-
-def _why(process: RemoteProcess) -> str:
-    return f": {process.lost}" if process.lost else ""
