@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from hypothesis import strategies as st
 from tests.shells.test_every_shell import needs_sshd
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import start_turngate, turngate
-from tests.support.servers.ssh import HOST, SshServer
-from tests.support.sessions import block_first
+from tests.support.servers.ssh import HOST, SshServer, ssh_server
+from tests.support.sessions import block_first, wait_for_file
 from tests.support.terminal import CTRL_D, ENTER, Terminal
+from tests.support.timeouts import wait_for_slow_machine
 from turngate import ScriptedModel, Session, UsageError, Workspace
+from turngate.core.messages import ToolResults
 from turngate.ssh_workspace import SshLocation, parse_ssh_location
 
 # Where it is
@@ -103,12 +106,8 @@ def test_the_search_path_of_cd_there_does_not_choose_another_folder(
     server: SshServer, there: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "work" / "app").mkdir(parents=True)
-    (server.home / ".bashrc").write_text(f"export CDPATH={tmp_path}\n")
-    try:
-        workspace = asyncio.run(folder_of("work/app"))
-    finally:
-        (server.home / ".bashrc").unlink()
-    assert workspace == str(there)
+    with bashrc(server, f"export CDPATH={tmp_path}\n"):
+        assert asyncio.run(folder_of("work/app")) == str(there)
 
 
 async def folder_of(path: str) -> str:
@@ -261,6 +260,56 @@ def test_the_hooks_there_are_reviewed_in_a_conversation(
         terminal.type(CTRL_D)
         terminal.expect(f"to continue this conversation: turngate run --ssh ssh://{HOST}{there} --session")
         assert terminal.end() == 0
+
+
+@contextmanager
+def bashrc(server: SshServer, text: str) -> Iterator[None]:
+    (server.home / ".bashrc").write_text(text)
+    try:
+        yield
+    finally:
+        (server.home / ".bashrc").unlink()
+
+
+def test_a_machine_without_find_has_the_same_hooks(server: SshServer, there: Path, tmp_path: Path) -> None:
+    """A folder that could not be listed is not an empty one."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for path in (*Path("/bin").iterdir(), *Path("/usr/bin").iterdir()):
+        if path.name != "find" and not (programs / path.name).is_symlink():
+            (programs / path.name).symlink_to(path)
+    write_settings(there, "turngate", stop_hooks("true", id="tests"))
+    with bashrc(server, f"export PATH={programs}\n"):
+        code, out, err = turngate("hooks", "--json", "--ssh", f"{HOST}:work/app")
+    assert (code, [hook["key"] for hook in json.loads(out)["hooks"]], err) == (0, ["tests"], "")
+
+
+@needs_sshd
+def test_the_agent_is_told_that_a_connection_was_lost_while_its_command_ran(
+    tmp_path: Path, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(server: SshServer) -> list[str]:
+        command = "echo begun | tee begun; sleep 600"
+        call = {"tools": [{"name": "Bash", "input": {"command": command}}]}
+        model = ScriptedModel({"main": [call, "done"]})
+        async with (
+            await Workspace.ssh(HOST, str(project)) as workspace,
+            await Session.in_workspace(workspace, model, allow={"Bash"}) as session,
+        ):
+            turn = asyncio.ensure_future(session.send("go"))
+            await wait_for_file(project / "begun")
+            server.cut_connections()
+            await turn
+        results = model.requests[-1].messages[-1]
+        assert isinstance(results, ToolResults)
+        return [result.content for result in results.results]
+
+    wait_for_slow_machine(monkeypatch)
+    with ssh_server(tmp_path / "sshd") as server:
+        server.configure_client(home)
+        [said] = asyncio.run(scenario(server))
+    assert said.startswith(f"the connection to {HOST} was lost while it ran")
+    assert said.endswith("how it ended is not known, it had printed:\nbegun")
 
 
 def test_the_line_of_a_hook_is_that_of_the_file_there(

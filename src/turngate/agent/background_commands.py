@@ -12,7 +12,7 @@ from turngate.core.inbox import InboxEntry
 from turngate.core.reports import Exited
 from turngate.core.text import omission_note, one_line, truncate_middle
 from turngate.core.tools import ToolFailed
-from turngate.ports import BoundedOutput, HookRunContext
+from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext
 
 MAX_RUNNING = 8  # commands of one agent at the same time
 MAX_ENDED = 32  # ended commands whose output can still be read
@@ -135,7 +135,10 @@ class BackgroundCommands:
             raise
         except OSError as error:
             command.status = "failed"
-            command.ending = f"could not be started: {error.strerror or error}"
+            lost = isinstance(error, ConnectionLost)
+            command.ending = (
+                f"has failed: {error}" if lost else f"could not be started: {error.strerror or error}"
+            )
             self._on_end(command)
         else:
             if not command.leaves_processes:

@@ -256,21 +256,22 @@ find . "$@" -type f -exec grep -lF -e "$text" {{}} +
 exit 0"""
 
 # `SNAPSHOT DESCRIBE_ALL FETCH_ALL DIALECT TOKEN PATH…` describes all paths, and everything down to three levels below each path
-# that ends with `/.`, one level below one that ends with `/./.`; it prints the contents of small files.
+# that ends with `/.`, one level below one that ends with `/./.`; it prints the contents of small files. It fails if a folder
+# could not be listed: names that are left out must not look like files that do not exist.
 MAX_SNAPSHOT_FILE_BYTES = 65536
 _SMALL_FILES = f"-type f -size -{MAX_SNAPSHOT_FILE_BYTES + 1}c"
 SNAPSHOT = f"""{_C}
-describe=$1 fetch=$2 dialect=$3 token=$4; shift 4
+describe=$1 fetch=$2 dialect=$3 token=$4 code=0; shift 4
 sh -c "$describe" sh "$dialect" links '' "$@"
 find "$@" -prune {_SMALL_FILES} -exec sh -c "$fetch" sh "$dialect" "$token" '' {{}} +
 for folder do case $folder in
 */./.) cd "$folder" || continue
-find . ! -name . -prune -exec sh -c "$describe" sh "$dialect" links "${{folder%/.}}" {{}} +
+find . ! -name . -prune -exec sh -c "$describe" sh "$dialect" links "${{folder%/.}}" {{}} + || code=1
 ;; */.) cd "$folder" || continue
-find . -path './*/*/*/*' -prune -o -exec sh -c "$describe" sh "$dialect" links "$folder" {{}} +
+find . -path './*/*/*/*' -prune -o -exec sh -c "$describe" sh "$dialect" links "$folder" {{}} + || code=1
 find . -path './*/*/*/*' -prune -o {_SMALL_FILES} -exec sh -c "$fetch" sh "$dialect" "$token" "$folder" {{}} +
 ;; esac; done
-exit 0"""
+exit $code"""
 
 
 class Described(NamedTuple):

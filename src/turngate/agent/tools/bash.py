@@ -13,7 +13,7 @@ from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
 from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
-from turngate.ports import HookRunContext
+from turngate.ports import ConnectionLost, HookRunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
 
@@ -72,6 +72,9 @@ async def run(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     except TimeoutError:
         printed = _join_output(live.stdout.text(), live.stderr.text())
         raise ToolFailed(f"killed after {seconds:g} s; it had printed:\n{printed}") from None
+    except ConnectionLost as error:
+        printed = _join_output(live.stdout.text(), live.stderr.text())
+        raise ToolFailed(f"{error}; how it ended is not known, it had printed:\n{printed}") from None
     except OSError as error:
         raise ToolFailed(f"the command could not be started: {error.strerror or error}") from None
     printed = _join_output(exited.stdout, exited.stderr, _HELD if exited.held else "")
