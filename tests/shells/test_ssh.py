@@ -2,14 +2,16 @@
 
 import asyncio
 import errno
+import math
 import os
 import pwd
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +28,8 @@ from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.core.verdict import Stop
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
-from turngate.shells import ssh_connection
+from turngate.shells import ssh, ssh_connection, ssh_guardian
+from turngate.shells.remote_transcripts import RemoteTranscripts
 from turngate.shells.ssh import MAX_COMMANDS, SshShell
 from turngate.shells.ssh_link import Link
 
@@ -143,8 +146,9 @@ def test_a_connection_that_is_silent_is_given_up_when_a_hook_cannot_be_ended_ove
 ) -> None:
     """What serves the connection is stopped, as if its packets were lost, and no keep-alive is due."""
     monkeypatch.setattr(ssh_connection, "KEEPALIVE_S", NEVER_S)
+    monkeypatch.setattr(ssh_guardian, "SILENCE_S", 0.5)
 
-    async def scenario(shell: SshShell) -> tuple[str, Exited]:
+    async def scenario(shell: SshShell) -> tuple[Exited, str]:
         hook = CommandHook(HANGING, timeout=NEVER_S)
         asking = asyncio.ensure_future(ask_over(shell, project, hook))
         await wait_for(project / "pids")
@@ -155,12 +159,76 @@ def test_a_connection_that_is_silent_is_given_up_when_a_hook_cannot_be_ended_ove
             asking.cancel()
             await asyncio.wait({asking})
             async with asyncio.timeout(HANG_TIMEOUT_S):
-                return ",".join(filter(is_alive, pids(project))), await start(shell, "exit 4")
+                return await start(shell, "exit 4"), ",".join(filter(is_alive, pids(project)))
         finally:
             for pid in stopped:
                 os.kill(pid, signal.SIGKILL)
 
-    assert with_shell(scenario) == ("", Exited(4))
+    assert with_shell(scenario) == (Exited(4), "")
+
+
+@needs_sshd
+@pytest.mark.req("X-32")
+def test_neither_an_interrupt_nor_the_end_waits_for_a_machine_that_is_silent(
+    own_server: SshServer, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every other limit is longer than the test."""
+    monkeypatch.setattr(ssh_connection, "KEEPALIVE_S", NEVER_S)
+    monkeypatch.setattr(ssh_guardian, "REPLY_TIMEOUT_S", NEVER_S)
+    for module in (ssh, ssh_guardian):
+        monkeypatch.setattr(module, "SILENCE_S", 0.5)
+
+    async def scenario(shell: SshShell) -> bool:
+        copies = RemoteTranscripts(shell)
+        await copies.copy(__file__)
+        running = asyncio.ensure_future(start(shell, HANGING, cwd=project))
+        await wait_for(project / "pids")
+        with stopped(own_server.processes()):
+            async with asyncio.timeout(HANG_TIMEOUT_S / 5):
+                running.cancel()
+                await asyncio.wait({running})
+                await copies.close()
+                await shell.close()
+        return running.cancelled()
+
+    assert with_shell(scenario)
+    assert [pid for pid in pids(project) if survives(pid)] == []
+
+
+@needs_sshd
+def test_the_login_shell_has_what_is_left_of_the_time_to_connect(tmp_path: Path, home: Path) -> None:
+    async def scenario(scale: int) -> float:
+        ended = asyncio.Event()
+
+        async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await asyncio.sleep(0.7 * scale)
+            there, to_there = await asyncio.open_connection("127.0.0.1", port)
+            await asyncio.gather(pump(reader, to_there), pump(there, writer))
+            ended.set()
+
+        slow = await asyncio.start_server(relay, "127.0.0.1", 0)
+        server.port = slow.sockets[0].getsockname()[1]
+        server.configure_client(home)
+        began = time.monotonic()
+        with pytest.raises(NotStarted) as raised:
+            await SshShell(HOST, connect_timeout=scale).environment()
+        slow.close()
+        await ended.wait()
+        is_login = f"the login shell of {HOST} did not answer" in str(raised.value)
+        return (time.monotonic() - began) / scale if is_login else math.inf
+
+    with ssh_server(tmp_path / "sshd", ForceCommand=f"sleep {NEVER_S}") as server:
+        port = server.port
+        assert any(asyncio.run(scenario(scale)) < 1.5 for scale in (2, 8, 64))
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError):
+        while data := await reader.read(65536):
+            writer.write(data)
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 def test_an_empty_path_is_no_folder(server: SshServer) -> None:
@@ -330,7 +398,7 @@ def test_a_command_that_is_cancelled_while_its_channel_opens_leaves_no_channel(o
     async def scenario(shell: SshShell) -> tuple[Exited, bool]:
         await shell.environment()
         for _ in range(2):
-            with stopped(own_server):
+            with stopped(own_server.connections()):
                 running = [asyncio.ensure_future(start(shell, "exit 3")) for _ in range(MAX_COMMANDS)]
                 for _ in range(20):
                     await asyncio.sleep(0)
@@ -343,9 +411,8 @@ def test_a_command_that_is_cancelled_while_its_channel_opens_leaves_no_channel(o
 
 
 @contextmanager
-def stopped(server: SshServer) -> Iterator[None]:
-    """Stop what serves the connections, as if packets were lost."""
-    serving = server.connections()
+def stopped(serving: list[int]) -> Iterator[None]:
+    """Stop processes of the server, as if packets were lost."""
     for pid in serving:
         os.kill(pid, signal.SIGSTOP)
     try:

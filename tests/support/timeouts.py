@@ -18,6 +18,8 @@ LIMITS_OF_DEAD_CONNECTIONS = (
     ("turngate.shells.remote_files", "WRITE_TIMEOUT_S"),
     ("turngate.shells.script_runner", "START_TIMEOUT_S"),
     ("turngate.shells.ssh", "CONNECT_TIMEOUT_S"),
+    ("turngate.shells.ssh", "SILENCE_S"),
+    ("turngate.shells.ssh_guardian", "SILENCE_S"),
     ("turngate.ssh_workspace", "FIND_TIMEOUT_S"),
 )
 

@@ -118,7 +118,7 @@ make_folder() { case $TMPDIR in /*) d=$TMPDIR ;; *) d=/tmp ;; esac; d=$d/turngat
 e=$(umask 077; mkdir "$d" 2>&1) && e=$d; };"""
 
 # It prints its environment, then reads `+ PID MARKER` (a run starts, with PID 0 before it is known), `- PID MARKER`
-# (it has ended), `! PID MARKER` (end it), `/ 0 NAME` (make a folder), and `= 0 MARKER` with a short script on the next
+# (it has ended), `! PID MARKER` (end it), `. 0 MARKER` (only answer), `/ 0 NAME` (make a folder), and `= 0 MARKER` with a short script on the next
 # line. At the end of its stdin the connection is gone: it ends what still runs, and removes the folder.
 _GUARDIAN = """\
 trap '' HUP INT PIPE TERM; exec 2>/dev/null;
@@ -130,6 +130,7 @@ while read -r what pid marker; do start_of "$pid"; case $what in
 +) runs="$runs $pid:$t:$marker" ;;
 -) remove "$marker" ;;
 !) remove "$marker"; {{ end_run "$pid" "$t" "$marker"; echo "{token} $marker"; }} </dev/null & ;;
+.) printf '%s %s\\n' {token} "$marker" ;;
 /) make_folder "$marker" && folder=$d; printf '%s %s %s\\n' {token} "$marker" "$e" ;;
 =) IFS= read -r line; o=$(eval "$line" </dev/null 2>&1); printf '%s %s %s %s\\n' {token} "$marker" $? "$o" ;;
 esac; done;

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import asyncssh
 
 from turngate.aio.threads import T
+from turngate.core.hooks import CommandHook
 from turngate.core.remote_command import NO_FOLDER, NO_PROGRAM, NOT_EXECUTABLE
 from turngate.core.reports import Exited
 from turngate.core.text import keep_ends, one_line
@@ -162,6 +163,15 @@ class _AfterToken:
             self._on_line(self.before[at + len(self._token) : end].decode("ascii", "replace"))
         del self.before[at:]
         self._output.feed(rest)
+
+
+def command_words(hook: CommandHook) -> tuple[str, ...]:
+    """Return the program of a hook and its arguments."""
+    if hook.args is not None:
+        return (hook.command, *hook.args)
+    if hook.shell == "powershell":
+        return ("pwsh", "-NoProfile", "-NonInteractive", "-Command", hook.command)
+    return (hook.shell or "/bin/sh", "-c", "--", hook.command)
 
 
 def not_started(host: str, why: str) -> NotStarted:

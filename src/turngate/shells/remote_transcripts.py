@@ -98,7 +98,7 @@ class RemoteTranscripts:
             await transfer.cancel()
         copies, self._copies = self._copies, {}
         names = [copy.subfolder for copy in copies.values() if copy.folder == self.shell.folder]
-        if names and self.shell.folder:
+        if names and self.shell.folder and await self.shell.answers():
             with contextlib.suppress(NotStarted, ConnectionLost):  # the guardian removes them
                 await self._run(_REMOVE, names, self.shell.folder)
 

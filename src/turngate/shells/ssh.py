@@ -31,8 +31,9 @@ from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.channel_limit import ChannelLimit
 from turngate.shells.process import KILL_GRACE_S, OUTPUT_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
-from turngate.shells.remote_process import RemoteProcess, not_started
+from turngate.shells.remote_process import RemoteProcess, command_words, not_started
 from turngate.shells.ssh_connection import CannotConnect
+from turngate.shells.ssh_guardian import REPLY_TIMEOUT_S, SILENCE_S
 from turngate.shells.ssh_link import Address, Link, open_link, run_line
 
 CONNECT_TIMEOUT_S = 10.0
@@ -54,10 +55,7 @@ class SshShell:
         port: int | None = None,
         connect_timeout: float | None = None,
     ) -> None:
-        """`host` may be a name of `~/.ssh/config`. `connect_timeout` limits all attempts to connect for one command.
-
-        None: CONNECT_TIMEOUT_S.
-        """
+        """`host` may be a name of `~/.ssh/config`. Attempts to connect end after `connect_timeout` (CONNECT_TIMEOUT_S)."""
         self.host = host
         self._address = Address(host, user, port)
         self._connect_timeout = CONNECT_TIMEOUT_S if connect_timeout is None else connect_timeout
@@ -69,6 +67,7 @@ class SshShell:
         self._unguarded_folder = ""  # of a server without one; it outlives a connection
         self._channels = ChannelLimit(MAX_COMMANDS)
         self._slots = ChannelLimit(MAX_COMMANDS)
+        self._endings: set[asyncio.Task[None]] = set()  # of commands on a connection that is silent
         self._abandoned: set[asyncio.Task[None]] = set()  # channels that no command waits for any more
         self._background = asyncio.Semaphore(MAX_COMMANDS // 4)  # of the slots, for hooks in the background
 
@@ -147,19 +146,37 @@ class SshShell:
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.wait({self._connecting})
+        await self._finish_endings()
         if self.folder and not (self._link and self._link.live_guardian):
             await self._remove_folder(self.folder)
         link, self._link = self._link, None
         if link is not None and link.guardian and link.folder:
             await link.guardian.close()  # it removes the folder
         if link is not None:
+            link.drop_if_silent()
             link.connection.close()
             await link.connection.wait_closed()
+
+    async def answers(self) -> bool:
+        """Return whether the connection is alive, as far as it is known without a channel."""
+        guardian = self._link.live_guardian if self._link else None
+        return guardian is None or await guardian.answers()
+
+    async def _finish_endings(self) -> None:
+        if self._endings:
+            await asyncio.wait(self._endings, timeout=SILENCE_S)
+        for ending in tuple(self._endings):
+            ending.cancel()
+            await asyncio.wait({ending})
 
     async def _remove_folder(self, folder: str) -> None:
         self._unguarded_folder = ""
         with contextlib.suppress(NotStarted, ConnectionLost):
-            await self._run_script(await self._connected(), as_line(f"rm -rf -- {quote(folder)}"))
+            link = await self._connected()
+            removing = asyncio.ensure_future(self._run_script(link, as_line(f"rm -rf -- {quote(folder)}")))
+            if not (await asyncio.wait({removing}, timeout=REPLY_TIMEOUT_S))[0]:
+                link.connection.abort()
+            await removing
 
     async def run(
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
@@ -245,12 +262,12 @@ class SshShell:
                 if is_full and await self._make_room(link, live):
                     delays = iter(OPEN_DELAYS_S)
                 elif delay is None:
-                    raise self._not_started(f"{self.host} opens no session: {error}") from None
+                    raise not_started(self.host, f"{self.host} opens no session: {error}") from None
                 elif link.is_open:
                     await asyncio.sleep(delay)
             except (OSError, asyncssh.Error) as error:
                 if link.is_open or next(delays, None) is None:
-                    raise self._not_started(f"{self.host} started no shell: {error}") from None
+                    raise not_started(self.host, f"{self.host} started no shell: {error}") from None
             else:
                 return process, link
 
@@ -306,8 +323,16 @@ class SshShell:
             pid = NO_PROCESS
         if not link.is_open:  # the guardian ends it
             return
-        if not link.guardian or not await link.guardian.end(pid, marker):
-            await run_line(end_line(pid, marker), self._address, self._connect_timeout)
+        if link.guardian and await link.guardian.end(pid, marker):
+            return
+        ending = asyncio.create_task(self._end_over_another_connection(link, end_line(pid, marker)))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+        if not link.is_silent:  # otherwise an interrupt does not wait for a network that may be gone
+            await ending
+
+    async def _end_over_another_connection(self, link: Link, line: str) -> None:
+        await run_line(line, self._address, self._connect_timeout)
         link.drop_if_silent()
 
     async def _make_room(self, link: Link, live: HookRunContext) -> bool:
@@ -349,7 +374,7 @@ class SshShell:
         try:
             return await asyncio.shield(self._connecting)
         except CannotConnect as error:
-            raise self._not_started(str(error)) from None
+            raise not_started(self.host, str(error)) from None
 
     def _connect_ended(self, task: "asyncio.Task[Link]") -> None:
         self._connecting = None
@@ -373,15 +398,3 @@ class SshShell:
                 self._channels.reset()
                 self._slots.reset()
                 return self._link
-
-    def _not_started(self, why: str) -> NotStarted:
-        return not_started(self.host, why)
-
-
-def command_words(hook: CommandHook) -> tuple[str, ...]:
-    """Return the program of a hook and its arguments."""
-    if hook.args is not None:
-        return (hook.command, *hook.args)
-    if hook.shell == "powershell":
-        return ("pwsh", "-NoProfile", "-NonInteractive", "-Command", hook.command)
-    return (hook.shell or "/bin/sh", "-c", "--", hook.command)

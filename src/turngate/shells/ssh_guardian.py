@@ -15,6 +15,7 @@ from turngate.core.remote_command import BOOTSTRAP, guardian_line
 from turngate.core.text import one_line
 
 MAX_ERROR_BYTES = 300
+SILENCE_S = 2.0  # of a guardian that only has to answer; then an interrupt waits no longer
 REPLY_TIMEOUT_S = 10.0  # to end one run; it takes half a second, and longer for one that does not end
 
 
@@ -50,8 +51,18 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         self._send(f"- 0 {marker}")
 
     async def end(self, pid: str, marker: str) -> bool:
-        """End a run. Return False if the guardian did not."""
-        return await self._ask(f"! {pid} {marker}", marker) is not None
+        """End a run. Return False if the guardian did not; that is soon known of one that is silent."""
+        ending = asyncio.ensure_future(self._ask(f"! {pid} {marker}", marker))
+        await asyncio.sleep(0)  # it is sent first
+        try:
+            return await self.answers() and await ending is not None
+        finally:
+            ending.cancel()
+
+    async def answers(self) -> bool:
+        """Return whether it answers at once: it ends runs in the background."""
+        marker = secrets.token_hex(8)
+        return not self.is_silent and await self._ask(f". 0 {marker}", marker, SILENCE_S) is not None
 
     async def make_folder(self, name: str) -> str | None:
         """Return the path of a new private folder, or why there is none. None: the guardian did not answer."""
@@ -64,12 +75,12 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         code, _, output = (reply or "").partition(" ")
         return (int(code), output) if code.isdigit() else None
 
-    async def _ask(self, line: str, marker: str) -> str | None:
+    async def _ask(self, line: str, marker: str, limit: float | None = None) -> str | None:
         reply = self._replies[marker] = asyncio.get_running_loop().create_future()
         self._send(line)
         try:
             if self.is_alive:
-                await asyncio.wait({reply}, timeout=REPLY_TIMEOUT_S)
+                await asyncio.wait({reply}, timeout=limit or REPLY_TIMEOUT_S)
         finally:
             del self._replies[marker]
         self.is_silent = self.is_alive and not reply.done()
@@ -77,7 +88,7 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
 
     async def close(self) -> None:
         """Wait for its end. If we closed the channel, the server would count it until then, and not tell us."""
-        if self._channel is not None and self.is_alive:
+        if self._channel is not None and await self.answers():
             self._channel.write_eof()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(REPLY_TIMEOUT_S):
@@ -93,6 +104,7 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         self._channel = chan
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
+        self.is_silent = False
         if datatype is not None:
             self._errors = (self._errors + data)[-MAX_ERROR_BYTES:]
             return

@@ -58,8 +58,12 @@ class Link:
 
     def drop_if_silent(self) -> None:
         """Give up a connection whose guardian does not answer: the next command opens another one."""
-        if self.guardian and self.guardian.is_silent:
+        if self.is_silent:
             self.connection.abort()
+
+    @property
+    def is_silent(self) -> bool:
+        return self.guardian is not None and self.guardian.is_silent
 
     @property
     def live_guardian(self) -> Guardian | None:

@@ -82,12 +82,16 @@ class SshServer:
 
     def connections(self) -> list[int]:
         """Return the processes of the server that hold connections."""
+        return self.processes()[1:]
+
+    def processes(self) -> list[int]:
+        """Return the one that listens, and those that hold connections."""
         if self._process is None or SSHD is None:
             return []
         found = [self._process.pid]
         for pid in found:
             found += [child for child in _children(pid) if _name(child).startswith("sshd")]
-        return found[1:]
+        return found
 
     def configure_client(self, home: Path, *, known: bool = True, key: Path | None = None) -> None:
         """Write `~/.ssh`, so that `box` names this server."""
