@@ -21,7 +21,13 @@ from tests.support.machines import Machine
 from tests.support.remote_files import connected_files, event_loop
 from tests.support.servers.ssh import SSHD, SshServer, ssh_server
 from tests.support.shells import start
-from tests.support.timeouts import NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES, wait_for_slow_machine
+from tests.support.timeouts import (
+    HANG_TIMEOUT_S,
+    NEVER_S,
+    POLL_INTERVAL_S,
+    TIMEOUT_SCALES,
+    wait_for_slow_machine,
+)
 from turngate.aio.threads import run_in_thread
 from turngate.core.reports import Exited
 from turngate.filesystem import files as current
@@ -32,6 +38,7 @@ from turngate.shells import remote_files, script_runner
 from turngate.shells.file_scripts import NO_STAT, FileChanged, parse_stat
 from turngate.shells.local import LocalShell
 from turngate.shells.remote_files import RemoteFiles
+from turngate.shells.script_runner import Limit
 from turngate.shells.ssh import MAX_COMMANDS
 
 HOSTILE_NAMES = (
@@ -695,3 +702,8 @@ def test_a_server_that_is_gone_is_named(tmp_path: Path, home: Path, monkeypatch:
             MachineUnreachable, match=r"no SSH server listens on box|the connection to box was lost"
         ):
             files.listdir("/")
+
+
+def test_a_script_that_prints_for_ever_is_ended(files: RemoteFiles) -> None:
+    with pytest.raises(OSError, match="there is more than 1,000 bytes of it"):
+        files.scripts.run("yes", (), path="/", max_bytes=1000, limit=Limit(HANG_TIMEOUT_S, while_silent=True))

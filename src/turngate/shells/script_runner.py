@@ -20,6 +20,7 @@ from turngate.shells.file_scripts import error_of
 
 PAUSE_S = 5.0  # after the machine did not answer, in which nothing is asked
 START_TIMEOUT_S = 10.0  # of a login shell, when the server has already answered
+MAX_WAIT_S = 1.0  # until the next look at how much was printed
 MAX_ERROR_BYTES = 64 * 1024
 MAX_ARGUMENT_BYTES = 64 * 1024  # of a path, and of all names of one command; systems allow 128 KiB or more
 
@@ -122,7 +123,9 @@ class ScriptRunner:
                 rest = max(start, answer.runs_since) + seconds - self.loop.time()
                 if rest <= 0:
                     raise TimeoutError(errno.ETIMEDOUT, f"the machine did not answer within {seconds:.3g} s")
-                await asyncio.wait({task}, timeout=min(rest, limit.seconds))
+                await asyncio.wait({task}, timeout=min(rest, limit.seconds, MAX_WAIT_S))
+                if answer.stdout.truncated:
+                    return Exited(0)  # `run` raises OSError: it may print for ever
                 if limit.while_silent and answer.stdout.size > received:
                     start, received = self.loop.time(), answer.stdout.size
             return task.result()
