@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import socket
@@ -10,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from tests.support.terminal import CTRL_D, ENTER, Terminal
 from tests.support.timeouts import wait_for_slow_machine
 from turngate import ScriptedModel, Session, UsageError, Workspace
 from turngate.core.messages import ToolResults
+from turngate.shells.remote_files import RemoteFiles
 from turngate.ssh_workspace import SshLocation, parse_ssh_location
 
 # Where it is
@@ -115,6 +118,12 @@ async def folder_of(path: str) -> str:
         return workspace.project
 
 
+def test_the_name_of_a_folder_there_may_be_any_bytes(there: Path) -> None:
+    folder = there / "not UTF-8 \udcff\n"
+    folder.mkdir()
+    assert os.fsencode(asyncio.run(folder_of(str(folder)))) == os.fsencode(folder)
+
+
 def test_a_folder_that_is_not_there_is_named(server: SshServer) -> None:
     with pytest.raises(UsageError) as raised:
         asyncio.run(Workspace.ssh(HOST, "/no/such"))
@@ -202,6 +211,49 @@ def test_a_command_in_the_background_runs_there_and_is_ended_with_the_session(th
         )
     )
     assert not Path(f"/proc/{(there / 'pid').read_text().strip()}").exists()
+
+
+def read_if(condition: str | None) -> dict[str, Any]:
+    hook = {"type": "command", "command": "true", **({"if": condition} if condition else {})}
+    return {"hooks": {"PreToolUse": [{"matcher": "Read", "hooks": [hook, {**hook, "command": "exit 0"}]}]}}
+
+
+@pytest.mark.parametrize(
+    ("condition", "commands"),
+    [
+        (None, 0),
+        ("Bash(git *)", 0),
+        ("Read(src/**)", 1),
+        ("Read(~/.ssh/**)", 1),
+        ("Read(gone/{a,b}/*.py)", 1),
+    ],
+)
+def test_a_turn_there_needs_few_commands(there: Path, condition: str | None, commands: int) -> None:
+    """`commands` is how many the condition of two hooks needs."""
+    write_settings(there, "turngate", read_if(condition))
+    for name in ("CLAUDE.md", "AGENTS.md", "src/a/b/c.py"):
+        (there / name).parent.mkdir(parents=True, exist_ok=True)
+        (there / name).write_text(name)
+    read = {"tools": [{"name": "Read", "input": {"file_path": "src/a/b/c.py"}}]}
+
+    async def scenario() -> list[int]:
+        model = ScriptedModel({"main": ["one", read, "two"]})
+        async with await Workspace.ssh(HOST, str(there)) as workspace:
+            files = workspace.files
+            assert isinstance(files, RemoteFiles)
+            async with await Session.in_workspace(workspace, model, trust=True) as session:
+                calls = [files.calls]
+                for _ in range(2):
+                    await session.send("go")
+                    calls.append(files.calls)
+        assert "The project's CLAUDE.md:\nCLAUDE.md" in model.requests[-1].system
+        return [after - before for before, after in pairwise(calls)]
+
+    folders, env_file, request, read_call = 1, 2, 1, 3  # a call is checked, resolved again, and reads
+    assert asyncio.run(scenario()) == [
+        folders + env_file + request,
+        request + commands + read_call + request,
+    ]
 
 
 WAIT = "until [ -s pid ]; do sleep 0.1; done"
@@ -416,6 +468,17 @@ def test_the_extra_is_named_if_asyncssh_is_not_installed(project: Path) -> None:
     start = "turngate: SSH needs asyncssh, which is not installed; to install it: "
     assert (done.returncode, done.stdout, done.stderr.startswith(start)) == (64, "", True)
     assert "[ssh]" in done.stderr
+
+
+def test_a_project_on_this_machine_loads_nothing_for_another_one() -> None:
+    program = (
+        "import sys, turngate.cli.commands.run; "
+        "print([name for name in sys.modules if 'remote' in name or 'ssh' in name or 'script_runner' in name])"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, text=True
+    ).stdout
+    assert printed == "[]\n"
 
 
 def test_asyncssh_is_not_loaded_for_a_project_on_this_machine() -> None:

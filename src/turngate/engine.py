@@ -19,7 +19,7 @@ from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CommandHook, GateHook, label
 from turngate.core.interpret import interpret
 from turngate.core.interpret_answer import Interpretation
-from turngate.core.plan import Plan, plan
+from turngate.core.plan import Locate, Plan, plan
 from turngate.core.reports import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
@@ -32,7 +32,9 @@ from turngate.core.verdict import (
     unenforced_warnings,
 )
 from turngate.core.verdict_json import run_json, verdict_json
+from turngate.filesystem.files import current_files, expand_home
 from turngate.filesystem.real_path import locate
+from turngate.filesystem.snapshot import looked_up
 from turngate.ports import HookRunContext, World
 from turngate.runners import run_hook
 
@@ -61,6 +63,23 @@ async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
 
 
 def _plan(event: Event, settings: Settings) -> Plan:
+    """Return which rules run. Paths on another machine that conditions name are collected first, and looked up at once."""
+    if current_files.get() is None:
+        return _plan_with(locate, event, settings)
+    paths: list[str] = []
+
+    def collect(path: str) -> str:
+        paths.append(expand_home(path))
+        return f"{paths[-1].rstrip('/')}/"
+
+    planned = _plan_with(collect, event, settings)
+    if not paths:
+        return planned
+    with looked_up(paths):
+        return _plan_with(locate, event, settings)
+
+
+def _plan_with(locate: Locate, event: Event, settings: Settings) -> Plan:
     """Return which rules run; at the start of an agent, also the gates of its stop that record what is there."""
     planned = plan(settings, event, locate)
     stop = STOP_OF_START.get(event.name)

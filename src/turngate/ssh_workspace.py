@@ -103,13 +103,15 @@ async def _find_folder(shell: Shell, host: str, path: str, environ: Mapping[str,
     home = environ.get("HOME", "/")
     path = home + path[1:] if path == "~" or path.startswith("~/") else path
     hook = CommandHook("/bin/sh", args=("-c", _FIND_FOLDER, "sh", path))
+    live = HookRunContext()
     try:
         async with asyncio.timeout(FIND_TIMEOUT_S):
-            found = await shell.run(hook, cwd=home, env=environ, stdin=b"", live=HookRunContext())
+            found = await shell.run(hook, cwd=home, env=environ, stdin=b"", live=live)
     except TimeoutError:
         raise UsageError(f"{host} did not answer within {FIND_TIMEOUT_S:g} s; try again") from None
-    if found.code != 0 or not found.stdout.startswith("/"):
+    folder = live.stdout.data().decode("utf-8", "surrogateescape")
+    if found.code != 0 or not folder.startswith("/"):
         raise UsageError(
             f"there is no folder {path} on {host}, or no access to it; expected the project's folder"
         )
-    return found.stdout.removesuffix("\n")
+    return folder.removesuffix("\n")

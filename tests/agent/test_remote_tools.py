@@ -18,7 +18,7 @@ from tests.support.remote_files import remote_context, run_where
 from tests.support.servers.ssh import SSHD, SshServer
 from tests.support.timeouts import wait_for_slow_machine
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_copy
-from turngate.agent.tools.file_access import remote_files
+from turngate.agent.tools.remote_file import remote_files
 from turngate.agent.tools.search_copy import SearchCopy
 from turngate.aio.threads import run_in_thread
 from turngate.core.hooks import CommandHook

@@ -33,6 +33,7 @@ from turngate.core.reports import Exited
 from turngate.filesystem import files as current
 from turngate.filesystem.descent import PathChanged
 from turngate.filesystem.files import MachineUnreachable
+from turngate.filesystem.real_path import resolve
 from turngate.ports import HookRunContext, call_with_files
 from turngate.shells import remote_files, script_runner
 from turngate.shells.file_scripts import NO_STAT, FileChanged, parse_stat
@@ -65,8 +66,11 @@ as_root = os.geteuid() == 0
 @pytest.fixture
 def files(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteFiles]:
     wait_for_slow_machine(monkeypatch)
+    before = set(server.home.iterdir())
     with connected_files() as made:
         yield made
+    for path in set(server.home.iterdir()) - before:  # the server is shared
+        shutil.rmtree(path)
 
 
 @pytest.fixture
@@ -539,6 +543,22 @@ def test_a_path_is_resolved_there_with_one_command(files: RemoteFiles, place: Pa
         with pytest.raises(OSError, match="Invalid argument"):
             found.readlink("/".join(parts[:n]))
     assert files.calls == calls
+
+
+def test_paths_behind_links_are_resolved_with_one_more_command(files: RemoteFiles, place: Path) -> None:
+    (place / "far").symlink_to(place / "to folder")
+    paths = [f"{place}/{name}" for name in ("far/inner/x", "to folder/../file", "broken/x", "loop/x")]
+    files.dialect()
+    calls = files.calls
+    found = files.look_up(*paths, f"{place}/to folder/inner")
+    assert files.calls <= calls + remote_files.MAX_LOOK_UPS
+    calls = files.calls
+    assert [call_with_files(found, resolve, path) for path in paths[:3]] == [
+        os.path.realpath(path) for path in paths[:3]
+    ]
+    assert files.calls == calls
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        call_with_files(found, resolve, paths[3])
 
 
 def test_a_path_with_many_folders_costs_few_commands(files: RemoteFiles, place: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from turngate.filesystem import files
 from turngate.filesystem.descent import open_parent, open_regular
 from turngate.filesystem.real_path import is_inside, resolve
+from turngate.filesystem.snapshot import Unreachable, snapshot_of
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
 
@@ -21,13 +22,16 @@ work that is still to be done."""
 
 
 def system_prompt(project: str, context: Sequence[str], role: str = "") -> str:
-    parts = [
-        INSTRUCTIONS.format(project=project),
-        role,
-        *(_guide(project, name) for name in GUIDES),
-        *context,
-    ]
+    parts = [INSTRUCTIONS.format(project=project), role, *_guides(project), *context]
     return "\n\n".join(part for part in parts if part)
+
+
+def _guides(project: str) -> list[str]:
+    try:
+        with snapshot_of([os.path.join(project, name) for name in GUIDES]):
+            return [_guide(project, name) for name in GUIDES]
+    except (files.MachineUnreachable, Unreachable):  # the tools report it
+        return []
 
 
 def _guide(project: str, name: str) -> str:

@@ -54,8 +54,8 @@ class Files:
         """Return the same files with a copy of some of them, and of what is known of the folders above them."""
         raise NotImplementedError
 
-    def look_up(self, path: str) -> "Files":
-        """Return the same files with what is known of a path and the folders above it."""
+    def look_up(self, *paths: str) -> "Files":
+        """Return the same files with what is known of some paths and the folders above them."""
         raise NotImplementedError
 
 

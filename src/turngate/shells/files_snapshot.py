@@ -107,8 +107,8 @@ class FilesSnapshot(Files):
     def snapshot_of(self, *paths: str, others: Files | None = None) -> Files:
         return self.files.snapshot_of(*paths, others=others)
 
-    def look_up(self, path: str) -> Files:
-        return self.files.look_up(path)
+    def look_up(self, *paths: str) -> Files:
+        return self.files.look_up(*paths)
 
     def _known(self, path: str) -> Described | None:
         """Return what is known of a path, None if that is nothing. Raises FileNotFoundError."""

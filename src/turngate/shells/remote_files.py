@@ -27,6 +27,7 @@ WRITE_BYTES_PER_S = 1_000_000
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_LIST_BYTES = 16 * 1024 * 1024
 MAX_PATH_BYTES = 4096  # no system takes longer ones
+MAX_LOOK_UPS = 4  # commands for links that lead to links
 
 
 class Inspected(NamedTuple):
@@ -245,15 +246,28 @@ class RemoteFiles(Files):
         except OSError:  # too much, or not what the scripts print: each file is asked for
             return FilesSnapshot(others or self, ())
 
-    def look_up(self, path: str) -> FilesSnapshot:
-        """Describe a path and the folders above it with one command."""
-        if len(os.fsencode(path)) > MAX_PATH_BYTES:
-            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
-        dialect, paths = self.dialect(), _first(with_parents([path]))
+    def look_up(self, *paths: str) -> FilesSnapshot:
+        """Describe some paths and the folders above them with one command, and one more for links to other folders."""
+        for path in paths:
+            if len(os.fsencode(path)) > MAX_PATH_BYTES:
+                raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
+        found: dict[str, Described] = {}
+        wanted: Sequence[str] = paths
+        for _ in range(MAX_LOOK_UPS):
+            missing = [path for path in with_parents(wanted) if path not in found]
+            if not missing:
+                break
+            found.update(self._describe(_first(missing)))
+            wanted = [behind for path in wanted if (behind := _behind_link(path, found))]
+        return FilesSnapshot(self, found.values())
+
+    def _describe(self, paths: Sequence[str]) -> dict[str, Described]:
+        dialect, first = self.dialect(), paths[0]
         output = self._run(
-            scripts.DESCRIBE_ALL, dialect, "links", "", *paths, path=path, max_bytes=MAX_LIST_BYTES
+            scripts.DESCRIBE_ALL, dialect, "links", "", *paths, path=first, max_bytes=MAX_LIST_BYTES
         )
-        return FilesSnapshot(self, self._parse_all(output, dialect, "", path))
+        described = self._parse_all(output, dialect, "", first)
+        return {file.path: file for file in described if isinstance(file, Described)}
 
     def dialect(self) -> str:
         """Return which `stat` there is."""
@@ -298,6 +312,16 @@ def _split(path: str) -> tuple[str, str]:
 def _is_below(path: str, folder: str) -> bool:
     start = f"{folder.rstrip('/')}/"
     return path.startswith(start) and scripts.is_plain(path.removeprefix(start))
+
+
+def _behind_link(path: str, found: Mapping[str, Described]) -> str:
+    """Return where a path leads if one of its folders, or itself, is a link, as far as that is known; else ""."""
+    for part in with_parents([path]):
+        link = found.get(part)
+        if link and link.target:
+            target = os.path.join(os.path.dirname(part), link.target)
+            return os.path.normpath(target + path[len(part) :])
+    return ""
 
 
 def _prune(names: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from turngate.core.messages import ToolSpec
 from turngate.core.tools import ToolOutput
 from turngate.filesystem.files import expand_home
 from turngate.filesystem.real_path import real_path
+from turngate.filesystem.snapshot import looked_up
 from turngate.ports import World
 
 # What differs after a file was written: its modification time, or what another machine reports.
@@ -51,10 +52,12 @@ class ToolContext:
         return function(*args) if self.world is None else await self.world.with_files(function, *args)
 
     def _resolve_folders(self) -> None:
-        self.allowed_folders = tuple(
-            real_path(os.path.normpath(os.path.join(self.project, expand_home(folder))))
+        folders = [
+            os.path.normpath(os.path.join(self.project, expand_home(folder)))
             for folder in ("", *self.extra_paths)
-        )
+        ]
+        with looked_up(folders):
+            self.allowed_folders = tuple(map(real_path, folders))
 
 
 @frozen

@@ -10,8 +10,6 @@ from typing import Any
 from turngate.agent.tools import search_process
 from turngate.agent.tools.arguments import resolve_path
 from turngate.agent.tools.base import ToolContext
-from turngate.agent.tools.file_access import remote_files
-from turngate.agent.tools.search_copy import SearchCopy
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.text import truncate_middle
@@ -19,7 +17,6 @@ from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.ports import HookRunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
-from turngate.shells.remote_files import RemoteFiles
 
 TIMEOUT_S = 30.0
 MAX_OUTPUT_CHARS = 30_000
@@ -92,15 +89,18 @@ async def _search(args: Mapping[str, Any], context: ToolContext) -> str:
             if context.is_local:
                 output = await _run(query, env)
             else:
-                output = await _search_there(query, remote_files(context), env)
+                output = await _search_there(query, context, env)
     except TimeoutError:
         raise ToolFailed(f"the search was killed after {TIMEOUT_S:g} s: make it narrower") from None
     return truncate_middle(output, MAX_OUTPUT_CHARS, None) if len(output) > MAX_OUTPUT_CHARS else output
 
 
-async def _search_there(query: Mapping[str, Any], files: RemoteFiles, env: Mapping[str, str]) -> str:
+async def _search_there(query: Mapping[str, Any], context: ToolContext, env: Mapping[str, str]) -> str:
     """Search a copy of the files of another machine, with the same program."""
-    copy = SearchCopy(files, query)
+    from turngate.agent.tools.remote_file import remote_files  # noqa: PLC0415 - few projects need it
+    from turngate.agent.tools.search_copy import SearchCopy  # noqa: PLC0415 - as above
+
+    copy = SearchCopy(remote_files(context), query)
     try:
         await run_in_thread(copy.list_files)
         if copy.pattern and copy.names:

@@ -14,7 +14,6 @@ from turngate.agent.tools import TOOLS
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders
 from turngate.cli.session_ids import find_session
-from turngate.cli.ssh_connection import reporting_silence
 from turngate.core.settings import Settings
 from turngate.core.tools import TOOL_ALIASES
 from turngate.errors import UsageError
@@ -53,7 +52,8 @@ def open_here(options: argparse.Namespace, project: str) -> OpenSession:
 
 def open_over_ssh(options: argparse.Namespace) -> OpenSession:
     """Return what connects to the machine of `--ssh`, and opens the session there."""
-    from turngate.ssh_workspace import parse_ssh_location  # noqa: PLC0415  # lazy: few projects need it
+    from turngate.cli.ssh_connection import reporting_silence  # noqa: PLC0415  # lazy: few projects need it
+    from turngate.ssh_workspace import parse_ssh_location  # noqa: PLC0415  # as above
 
     place = parse_ssh_location(options.ssh)
 
