@@ -32,7 +32,7 @@ from turngate.core.verdict import (
     unenforced_warnings,
 )
 from turngate.core.verdict_json import run_json, verdict_json
-from turngate.filesystem.files import current_files, expand_home
+from turngate.filesystem.files import MachineUnreachable, current_files, expand_home
 from turngate.filesystem.real_path import locate
 from turngate.filesystem.snapshot import looked_up
 from turngate.ports import HookRunContext, World
@@ -75,11 +75,14 @@ def _plan(event: Event, settings: Settings) -> Plan:
     planned = _plan_with(collect, event, settings)
     if not paths:
         return planned
-    with looked_up(paths):
-        return _plan_with(locate, event, settings)
+    try:
+        with looked_up(paths):
+            return _plan_with(locate, event, settings)
+    except MachineUnreachable:
+        return _plan_with(None, event, _without_unknown_conditions(settings, event))
 
 
-def _plan_with(locate: Locate, event: Event, settings: Settings) -> Plan:
+def _plan_with(locate: Locate | None, event: Event, settings: Settings) -> Plan:
     """Return which rules run; at the start of an agent, also the gates of its stop that record what is there."""
     planned = plan(settings, event, locate)
     stop = STOP_OF_START.get(event.name)
@@ -92,6 +95,21 @@ def _plan_with(locate: Locate, event: Event, settings: Settings) -> Plan:
 
     recording = replace(settings, rules=recording_rules(gates, event.name))
     return Plan((*planned.ask, *plan(recording, event, locate).ask), planned.skip)
+
+
+def _without_unknown_conditions(settings: Settings, event: Event) -> Settings:
+    """Leave out the conditions about paths of a machine that does not answer.
+
+    So their hooks run, and the lost connection is reported: a gate is not skipped without a word.
+    """
+    rules = []
+    for rule in settings.rules:
+        try:
+            plan(replace(settings, rules=(rule,)), event, locate)
+            rules.append(rule)
+        except MachineUnreachable:
+            rules.append(replace(rule, hook=replace(rule.hook, condition=None)))
+    return replace(settings, rules=tuple(rules))
 
 
 async def _run_all(

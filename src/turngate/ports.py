@@ -23,7 +23,6 @@ from turngate.core.secrets import secret_values
 from turngate.core.settings import Rule
 from turngate.core.text import omission_note, quote_name
 from turngate.filesystem.files import Files, current_files
-from turngate.filesystem.snapshot import Unreachable
 
 
 class CallbackScope:
@@ -315,8 +314,6 @@ def call_with_files(files: Files | None, function: Callable[..., T], *args: obje
     token = current_files.set(files)
     try:
         return function(*args)
-    except Unreachable as error:
-        raise error.reason from None
     finally:
         current_files.reset(token)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.agent.system_prompt import INSTRUCTIONS, system_prompt
+from turngate.agent.system_prompt import read_guides
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_process
 from turngate.agent.tools.file_access import LocalFile
 from turngate.filesystem.descent import PathChanged, open_folder, open_parent, open_regular
@@ -300,5 +300,5 @@ def test_while_a_folder_is_swapped_for_a_link_no_guide_outside_is_read(project: 
     folder.mkdir()
     (project / "AGENTS.md").symlink_to("link/a")
     with swapping(folder, outside):
-        prompts = {system_prompt(str(project), ()) for _ in range(2000)}
-    assert prompts == {INSTRUCTIONS.format(project=project)}
+        guides = {read_guides(str(project)) for _ in range(2000)}
+    assert guides == {("", "")}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.scripted_run import scripted, turngate
-from turngate.agent.system_prompt import system_prompt
+from turngate.agent.system_prompt import read_guides
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments
 from turngate.cli.main import main
 from turngate.core.text import truncate
@@ -249,4 +249,4 @@ def test_a_guide_that_is_a_link_in_the_project_is_read(name: str, project: Path)
     (project / "docs").mkdir()
     (project / "docs" / "guide.md").write_text("be kind")
     (project / name).symlink_to("docs/guide.md")
-    assert system_prompt(str(project), ()).endswith(f"The project's {name}:\nbe kind")
+    assert "".join(read_guides(str(project))) == f"The project's {name}:\nbe kind"

@@ -1,5 +1,6 @@
 """A project on another machine: its settings, scripts and approvals, and nothing of the same paths here."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -13,22 +14,32 @@ import pytest
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.prefixed_files import MACHINE, PrefixedFiles
 from tests.trust.support import command, stop_settings
+from turngate.agent.session import Session
 from turngate.agent.slash_commands import load_commands
-from turngate.agent.system_prompt import system_prompt
+from turngate.agent.system_prompt import read_guides
+from turngate.agent.tools import ToolContext
+from turngate.core.decisions import Block
+from turngate.core.events import PreToolUse
 from turngate.core.hooks import CommandHook, hook_text
-from turngate.core.settings import AllowedUrls, Problem, Settings
+from turngate.core.messages import ToolResults
+from turngate.core.session_events import Notice, SessionEvent
+from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
+from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.filesystem.content import MAX_HASHED_BYTES, content_id, has_id
 from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.listing import match_files, walk
 from turngate.filesystem.real_path import locate, real_local_path, real_path
-from turngate.ports import call_with_files
+from turngate.models.scripted import ScriptedModel
+from turngate.ports import World, call_with_files
+from turngate.shells.local import LocalShell
 from turngate.subagents.agent_types import BUILT_IN, load_agent_types
 from turngate.trust.approvals import Approvals
 from turngate.trust.load import load_reviewed, load_settings, review_agent_hooks
 from turngate.trust.review import Review, review_project
 
 OK = "#!/bin/sh\n"
+LOST = "the files of ssh://me@build cannot be read: the connection to build was lost; check the connection, and try again"
 
 
 class Machine:
@@ -162,7 +173,7 @@ def test_a_connection_that_is_lost_is_never_taken_for_missing_hooks(there: Machi
     for limit in range(count):
         there.files.questions.clear()
         there.files.limit = limit
-        with pytest.raises(MachineUnreachable, match="the connection to build was lost"):
+        with pytest.raises(UsageError, match=LOST):
             there.load()
     there.files.questions.clear()
     there.files.limit = count
@@ -543,19 +554,93 @@ def test_the_system_prompt_has_the_guide_of_the_other_machine(there: Machine, pr
     outside = there.files.on_this_machine("/secret")
     outside.write_text("secret")
     (there.project / "CLAUDE.md").symlink_to("/secret")
-    prompt = there.call(system_prompt, there.project_path, ())
-    assert prompt.endswith("The project's AGENTS.md:\nthere")
+    assert there.call(read_guides, there.project_path) == ("The project's AGENTS.md:\nthere", "")
 
 
-def test_a_machine_that_does_not_answer_ends_no_turn(there: Machine) -> None:
-    """What a turn reads by the way is left out; its tools and hooks report the lost connection."""
-    (there.project / "AGENTS.md").write_text("there")
-    (there.project / "link").symlink_to("/etc")
-    path = f"{there.project_path}/link"
+def test_a_turn_goes_on_with_the_guide_that_was_read_last(there: Machine) -> None:
+    """Its tools report the lost connection to the agent, and a notice reports the guide to the user."""
+    (there.project / "AGENTS.md").write_text("be kind")
+    reads = [{"name": "Read", "input": {"file_path": "a.txt"}}]
+    model = ScriptedModel({"main": ["one", {"tools": reads}, "two", "three"]})
+    notices: list[str] = []
+
+    async def turns() -> list[str]:
+        world = World(LocalShell(), there.project_path, environ=there.files.environ, files=there.files)
+        on_event = partial(_keep_notice, notices)
+        async with await Session.in_workspace(world, model, Settings(), on_event=on_event) as session:
+            outcomes = [(await session.send("one")).outcome]
+            there.files.limit = 0
+            outcomes.append((await session.send("two")).outcome)
+            there.files.limit = None
+            (there.project / "AGENTS.md").write_text("be fast")
+            return [*outcomes, (await session.send("three")).outcome]
+
+    assert asyncio.run(turns()) == ["completed"] * 3
+    guides = [request.system.rpartition("\n")[2] for request in model.requests]
+    assert guides == ["be kind", "be kind", "be kind", "be fast"]
+    assert notices == [
+        "AGENTS.md and CLAUDE.md of the project could not be read anew: the connection to build was lost"
+    ]
+    [answers] = [each for each in model.requests[2].messages if isinstance(each, ToolResults)]
+    assert (
+        answers.results[0].content
+        == f"{there.project_path}/a.txt cannot be used: the connection to build was lost"
+    )
+
+
+def _keep_notice(notices: list[str], event: SessionEvent) -> None:
+    if isinstance(event, Notice):
+        notices.append(event.text)
+
+
+def test_the_folders_of_tools_are_resolved_when_the_machine_answers_again(there: Machine) -> None:
+    folder = there.project.with_name("real")
+    there.project.rename(folder)
+    there.project.symlink_to(folder.name)
+    world = World(LocalShell(), there.project_path, environ=there.files.environ, files=there.files)
+    context = ToolContext(there.project_path, {}, world=world)
     there.files.limit = 0
-    prompt = there.call(system_prompt, there.project_path, ("context",))
-    assert prompt.endswith("to be done.\n\ncontext")
-    assert there.call(locate, path) == path
+    with pytest.raises(MachineUnreachable):
+        asyncio.run(context.prepare())
+    there.files.limit = None
+    asyncio.run(context.prepare())
+    assert context.allowed_folders == (f"{os.path.dirname(there.project_path)}/real",)
+
+
+def test_a_session_is_not_opened_on_a_machine_that_does_not_answer(there: Machine) -> None:
+    there.files.limit = 0
+    world = World(LocalShell(), there.project_path, environ=there.files.environ, files=there.files)
+    with pytest.raises(UsageError) as raised:
+        asyncio.run(Session.in_workspace(world, ScriptedModel({}), Settings()))
+    assert str(raised.value) == LOST
+
+
+def test_approvals_are_not_bound_to_a_folder_that_could_not_be_read(there: Machine) -> None:
+    there.files.limit = 0
+    with pytest.raises(MachineUnreachable):
+        there.call(Approvals, there.project_path, "/state")
+
+
+def test_a_gate_with_a_path_that_cannot_be_resolved_is_not_skipped(there: Machine) -> None:
+    (there.project / "link").symlink_to("src")
+    (there.project / "src").mkdir()
+    rules = [
+        Rule("PreToolUse", CommandHook("exit 2", condition=condition))
+        for condition in ("Edit(src/**)", "Edit(docs/**)", "Bash(git *)")
+    ]
+    world = World(LocalShell(), str(there.project), environ=there.files.environ, files=there.files)
+    args = {"file_path": f"{there.project_path}/link/a"}
+    event = PreToolUse(
+        session_id="s-1", cwd=there.project_path, tool_name="Edit", tool_input=args, tool_use_id="1"
+    )
+
+    def blocking() -> list[int]:
+        runs = asyncio.run(ask_hooks(event, Settings(rules=tuple(rules)), world)).runs
+        return [number for number, run in enumerate(runs) if isinstance(run.decision, Block)]
+
+    known = blocking()
+    there.files.limit = 0
+    assert (known, blocking()) == ([0], [0, 1])
 
 
 # Files

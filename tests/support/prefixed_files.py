@@ -1,6 +1,5 @@
 """Another machine whose files are below a folder of this one: the port `Files` without a connection."""
 
-import errno
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -59,7 +58,7 @@ class PrefixedFiles(Files):
     def _ask(self, function: Callable[[str], T], real: str, path: str, name: str | None = None) -> T:
         assert path.startswith("/"), f"{path} is not a path of any machine"
         if self.limit is not None and len(self.questions) >= self.limit:
-            raise MachineUnreachable(errno.EHOSTUNREACH, "the connection to build was lost")
+            raise MachineUnreachable("the connection to build was lost")
         self.questions.append((name or function.__name__, path))
         return function(real)
 

@@ -1,7 +1,6 @@
 """Settings, script hooks and approvals of a project behind a real SSH server."""
 
 import asyncio
-import errno
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -180,6 +179,6 @@ def test_bytecode_of_hooks_is_kept_in_the_home_folder_there(
 def test_a_machine_that_stops_answering_is_one_sentence() -> None:
     """Settings that cannot be read are not settings without hooks: the command ends."""
     with pytest.raises(UsageError) as raised, reporting_silence("box:app"):
-        raise MachineUnreachable(errno.ETIMEDOUT, "the machine did not answer within 2 s")
+        raise MachineUnreachable("the machine did not answer within 2 s")
     why = "--ssh box:app: the machine did not answer within 2 s; check the connection, and try again"
     assert str(raised.value) == why

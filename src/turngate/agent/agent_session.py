@@ -1,6 +1,7 @@
 """AgentSession: the session of one agent, the main agent or a subagent. It opens, runs turns and closes."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ from turngate.agent.event_sink import EventSink
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.resources import SessionResources, close_models
 from turngate.agent.session_hooks import SessionHooks, Source
-from turngate.agent.system_prompt import system_prompt
+from turngate.agent.system_prompt import GUIDES, read_guides, system_prompt
 from turngate.agent.tools import TOOLS, Tool, ToolContext, tools_of_subagent, with_task
 from turngate.agent.turn import Turn
 from turngate.agent.turn_runner import TurnRunner
@@ -27,6 +28,7 @@ from turngate.core.loop_guard import LoopGuard, new_guard
 from turngate.core.messages import Message
 from turngate.core.session_events import BackgroundCommandFinished, TurnResult
 from turngate.core.settings import Settings
+from turngate.filesystem.files import MachineUnreachable
 from turngate.plugins.handlers import Plugins
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.agent_types import AgentType
@@ -76,6 +78,8 @@ class AgentSession:
         self.inbox = Inbox()
         self._turns = TurnRunner(self.events, self.inbox, plugins, None if config.role else self._record)
         self._opening = asyncio.Lock()
+        self._guides: tuple[str, ...] = ()  # of the project, as they were read last
+        self._lacks_guides = False  # the machine of the project did not answer
         self._start_source: Source | None = None  # of a SessionStart whose hooks have not run to their end
         self._guard = self._new_guard()  # since the user's last message, whichever turn or process it was in
         self._chain_requests = 0  # model requests of a subagent since its last prompt that is not a redirect
@@ -128,7 +132,10 @@ class AgentSession:
 
     async def _open(self, source: Source | None) -> None:
         try:
-            await self.tool_context.prepare()
+            with contextlib.suppress(
+                MachineUnreachable
+            ):  # the first tool call tries it again, and reports it
+                await self.tool_context.prepare()
             if not self.conversation.is_open:
                 await self._read_conversation(source)
             if self._start_source is not None:
@@ -293,9 +300,16 @@ class AgentSession:
     def transcript_path(self) -> str:
         return self.conversation.path
 
-    def _system_prompt(self) -> str:
+    async def _system_prompt(self) -> str:
+        try:
+            self._guides = await self.tool_context.with_files(read_guides, self.project)
+            self._lacks_guides = False
+        except MachineUnreachable as error:
+            if not self._lacks_guides:
+                self.events.notice(f"{' and '.join(GUIDES)} of the project could not be read anew: {error}")
+            self._lacks_guides = True
         instructions = self.role.agent_type.instructions if self.role else ""
-        return system_prompt(self.project, self.hooks.start_context, instructions)
+        return system_prompt(self.project, (*self._guides, *self.hooks.start_context), instructions)
 
     def _guard_for_prompt(self) -> LoopGuard:
         """Count anew for a message of the user, unless it continues a turn that an earlier process did not finish."""

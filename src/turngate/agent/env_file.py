@@ -11,6 +11,7 @@ from io import StringIO
 from string import Template
 
 from turngate.aio.threads import run_in_thread
+from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import World
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, open_regular_file, write_all
@@ -108,6 +109,8 @@ def _read(path: str) -> str:
         raise UnusableEnvFile(path, str(error)) from None
     except OSError as error:
         raise UnusableEnvFile(path, f"cannot be read: {error.strerror}") from None
+    except MachineUnreachable as error:
+        raise UnusableEnvFile(path, f"cannot be read: {error}") from None
 
 
 class _ExpandsTooFar(Exception):

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from turngate.agent.conversation import Conversation
@@ -29,6 +30,7 @@ from turngate.core.settings import Settings
 from turngate.core.tools import ToolFailed, tool_spec
 from turngate.core.verdict_json import evaluation_json, hook_json
 from turngate.errors import ModelError, UsageError
+from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import HookRunContext, Model, World
 from turngate.state.paths import session_folder
 from turngate.subagents.agent_types import READ_ONLY
@@ -89,6 +91,8 @@ class HookAgentRunner:
             return HookFailed(f"it is unavailable: {error}")
         except OSError as error:  # on the machine of the project
             return HookFailed(f"it cannot read the transcript: {error.strerror or error}")
+        except MachineUnreachable as error:
+            return HookFailed(f"it cannot read the project: {error}")
         try:
             return await run.report()
         except ModelError as error:
@@ -137,7 +141,7 @@ class HookAgentRun:
             tools={**{name: TOOLS[name] for name in READ_ONLY}, ANSWER.name: Tool(ANSWER, self._answer)},
             tool_context=self.tools,
             permissions=Permissions("plan"),
-            system_prompt=lambda: _instructions(project, transcript, event.name),
+            system_prompt=partial(_instructions, project, transcript, event.name),
             event_fields=lambda: {"session_id": event.session_id},
             hooks=NO_HOOKS,
             max_requests=MAX_REQUESTS,
@@ -238,7 +242,7 @@ class HookAgentRun:
         self._evaluation = self._evaluation.with_reply(reply)
 
 
-def _instructions(project: str, transcript: str, event: str) -> str:
+async def _instructions(project: str, transcript: str, event: str) -> str:
     where = TRANSCRIPT.format(path=transcript) if transcript else ""
     words = AT_STOP if event in STOP_EVENTS else BEFORE_ACTION
     return INSTRUCTIONS.format(project=project, transcript=where, requests=MAX_REQUESTS, **words)

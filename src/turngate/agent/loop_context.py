@@ -43,7 +43,7 @@ class LoopContext:
     tools: Mapping[str, Tool]
     tool_context: ToolContext
     permissions: Permissions
-    system_prompt: Callable[[], str]  # called for every request: hooks may add to it
+    system_prompt: Callable[[], Awaitable[str]]  # called for every request: hooks may add to it
     event_fields: Callable[[], dict[str, Any]]  # the fields that every event has
     hooks: HookGateway
     max_requests: int

@@ -70,7 +70,7 @@ async def _next_reply(context: LoopContext) -> Reply:
 async def _request(context: LoopContext) -> ModelRequest:
     return ModelRequest(
         messages=tuple(context.conversation.messages),
-        system=await context.tool_context.with_files(context.system_prompt),
+        system=await context.system_prompt(),
         tools=tuple(tool.spec for tool in context.tools.values()),
         agent=context.agent,
     )

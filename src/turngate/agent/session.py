@@ -26,7 +26,7 @@ from turngate.filesystem.files import current_files
 from turngate.models.resolve import open_model
 from turngate.plugins.handlers import Plugins
 from turngate.ports import Model, Shell, World
-from turngate.settings.load import project_path
+from turngate.settings.load import project_path, report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 from turngate.subagents.agent_hooks import agent_type_rules
@@ -121,7 +121,8 @@ class Session:
         cls, workspace: World, model: Model | str, settings: Settings | None = None, **options: Any
     ) -> Self:
         """Return a session whose project is in a workspace, also on another machine; `options` are those of `Session`."""
-        return await workspace.with_files(partial(cls, workspace, model, settings, **options))
+        create = report_unreachable()(partial(cls, workspace, model, settings, **options))
+        return await workspace.with_files(create)
 
     # What it is
 

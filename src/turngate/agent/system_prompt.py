@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from turngate.filesystem import files
 from turngate.filesystem.descent import open_parent, open_regular
 from turngate.filesystem.real_path import is_inside, resolve
-from turngate.filesystem.snapshot import Unreachable, snapshot_of
+from turngate.filesystem.snapshot import snapshot_of
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
 
@@ -22,16 +22,14 @@ work that is still to be done."""
 
 
 def system_prompt(project: str, context: Sequence[str], role: str = "") -> str:
-    parts = [INSTRUCTIONS.format(project=project), role, *_guides(project), *context]
-    return "\n\n".join(part for part in parts if part)
+    """Return the prompt of an agent; `context` are the guides of the project, and what hooks have added."""
+    return "\n\n".join(part for part in (INSTRUCTIONS.format(project=project), role, *context) if part)
 
 
-def _guides(project: str) -> list[str]:
-    try:
-        with snapshot_of([os.path.join(project, name) for name in GUIDES]):
-            return [_guide(project, name) for name in GUIDES]
-    except (files.MachineUnreachable, Unreachable):  # the tools report it
-        return []
+def read_guides(project: str) -> tuple[str, ...]:
+    """Return the guides of a project for the prompt. Raises MachineUnreachable."""
+    with snapshot_of([os.path.join(project, name) for name in GUIDES]):
+        return tuple(_guide(project, name) for name in GUIDES)
 
 
 def _guide(project: str, name: str) -> str:

@@ -25,6 +25,7 @@ from turngate.core.session_events import ToolFinished, ToolStarted
 from turngate.core.text import one_line
 from turngate.core.tools import resolve_tool, response_text
 from turngate.core.verdict import Continue, Stop, Verdict
+from turngate.filesystem.files import MachineUnreachable
 
 NOT_ANSWERED = "not run: the user interrupted the question for permission"
 USER_ASKED = "The user was asked; the answer comes with the next message."
@@ -113,7 +114,7 @@ async def _run(context: LoopContext, use: ToolUse) -> bool:
     halted = None
     try:
         output, halted = await _attempt(context, use)
-    except ToolFailed as failed:
+    except (ToolFailed, MachineUnreachable) as failed:
         output = ToolOutput(str(failed), is_error=True)
     except ToolDeferred:
         turn.deferred = use
@@ -174,6 +175,7 @@ async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple
 
 
 async def _checked(context: LoopContext, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+    await context.tool_context.prepare()  # if its machine did not answer at the start of the session
     return await context.tool_context.with_files(check_arguments, tool, args, context.tool_context)
 
 

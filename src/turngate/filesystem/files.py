@@ -10,15 +10,15 @@ from _collections_abc import Callable, Mapping  # `collections.abc` loads all of
 from _contextvars import ContextVar  # `contextvars` is one more file that only imports it
 
 
-class MachineUnreachable(ConnectionError):
-    """The machine where the files are does not answer. The error says nothing about a file."""
+class MachineUnreachable(Exception):
+    """The machine where the files are does not answer; the text says why.
 
-    def __str__(self) -> str:
-        return self.strerror or super().__str__()
+    It is not an OSError: those say something about one file, and reading goes on.
+    """
 
 
 class Files:
-    """The files of another machine. The methods block, and raise OSError; a path is absolute and has no NUL."""
+    """The files of another machine. The methods block, and raise OSError or MachineUnreachable; a path is absolute and has no NUL."""
 
     machine: str  # its name: `ssh://me@build`
     home: str  # the home folder there
@@ -135,7 +135,5 @@ def islink(path: str) -> bool:
 def _mode(function: Callable[[str], os.stat_result], path: str) -> int | None:
     try:
         return function(path).st_mode
-    except MachineUnreachable:
-        raise
     except (OSError, ValueError):
         return None

@@ -70,10 +70,7 @@ def real_local_path(path: str) -> str:
 def locate(path: str) -> str:
     """Return the absolute path without links, with a slash at the end if it is a folder; `~/` is the home folder."""
     real = real_path(files.expand_home(path))
-    try:
-        return f"{real.rstrip('/')}/" if files.isdir(real) else real
-    except files.MachineUnreachable:  # the hook, or the tool, reports it
-        return real
+    return f"{real.rstrip('/')}/" if files.isdir(real) else real
 
 
 def is_inside(path: str, folder: str) -> bool:

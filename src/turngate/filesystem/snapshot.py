@@ -7,18 +7,10 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from turngate.filesystem.files import Files, MachineUnreachable, current_files
+from turngate.filesystem.files import Files, current_files
 
 T = TypeVar("T")
 _in_snapshot: ContextVar[Files | None] = ContextVar("in_snapshot", default=None)
-
-
-class Unreachable(Exception):
-    """The machine does not answer. It is not an OSError: those say something about one file, and reading goes on."""
-
-    def __init__(self, reason: MachineUnreachable) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
 
 
 @contextmanager
@@ -76,7 +68,7 @@ def _reading(files: Files | None) -> Iterator[None]:
 
 
 class Snapshot(Files):
-    """The answers of another machine: as they were at the first question. Raises Unreachable."""
+    """The answers of another machine: as they were at the first question."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -120,8 +112,6 @@ class Snapshot(Files):
             return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         try:
             return method(path, *others)
-        except MachineUnreachable as error:
-            raise Unreachable(error) from error
         except FileNotFoundError as error:
             if method.__name__ in ("lstat", "readlink"):  # the others follow a link
                 self._missing.add(path)

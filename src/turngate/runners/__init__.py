@@ -75,7 +75,7 @@ async def _run_reviewed(
         if why := await _describe_change(rule, world):
             return Skipped(f"{why} in this session")
     except MachineUnreachable as error:
-        return HookFailed(f"its files could not be compared with those that were approved: {error.strerror}")
+        return HookFailed(f"its files could not be compared with those that were approved: {error}")
     report = await run()
     try:
         if why := await _describe_change(rule, world):
@@ -83,7 +83,7 @@ async def _run_reviewed(
     except MachineUnreachable as error:  # a block is not lost with the connection
         live.warnings.append(
             "its files could not be compared once more after it ran, so they may have been changed meanwhile: "
-            f"{error.strerror}"
+            f"{error}"
         )
     return report
 

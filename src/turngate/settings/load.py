@@ -1,7 +1,8 @@
 """Reads the settings of a project: the files of the dialect's families, and the script hooks next to them."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from turngate.core.constants import COMMAND_LINE, EVENTS
@@ -26,6 +27,17 @@ def project_path(project: str) -> str:
         return os.path.abspath(project)
     wrong = f"{project} is not a folder" if files.lexists(project) else f"there is no folder {project}"
     raise UsageError(f"{wrong}; expected the project's folder, which holds .turngate, .mux or .claude")
+
+
+@contextmanager
+def report_unreachable() -> Iterator[None]:
+    """Raise UsageError if the machine whose files are read in the block does not answer."""
+    try:
+        yield
+    except files.MachineUnreachable as error:
+        raise UsageError(
+            f"the files of {files.machine()} cannot be read: {error}; check the connection, and try again"
+        ) from None
 
 
 def read_settings(

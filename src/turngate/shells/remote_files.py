@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import NamedTuple
 
-from turngate.filesystem.files import Files, MachineUnreachable
+from turngate.filesystem.files import Files
 from turngate.ports import Shell
 from turngate.shells import file_scripts as scripts
 from turngate.shells.file_scripts import Content, Described, parse_files, parse_stat
@@ -92,8 +92,6 @@ class RemoteFiles(Files):
     def is_executable(self, path: str) -> bool:
         try:
             self._run(scripts.IS_EXECUTABLE, path, path=path)
-        except MachineUnreachable:
-            raise
         except OSError:
             return False
         return True
@@ -241,8 +239,6 @@ class RemoteFiles(Files):
                 limit=Limit(READ_TIMEOUT_S, while_silent=True),
             )
             return FilesSnapshot(others or self, self._parse_all(output, dialect, token, "/"))
-        except MachineUnreachable:
-            raise
         except OSError:  # too much, or not what the scripts print: each file is asked for
             return FilesSnapshot(others or self, ())
 

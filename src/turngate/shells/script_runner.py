@@ -53,7 +53,7 @@ class ScriptRunner:
         max_bytes: int,
         limit: Limit,
     ) -> HookRunContext:
-        """Return the output of a script. Raises OSError for one that failed; `path` is the file that it is about."""
+        """Return the output of a script. Raises MachineUnreachable, or OSError for one that failed; `path` is the file that it is about."""
         self._check_call(path)
         answer = HookRunContext()
         answer.stdout, answer.stderr = BoundedOutput(max_bytes), BoundedOutput(MAX_ERROR_BYTES)
@@ -77,7 +77,7 @@ class ScriptRunner:
         if len(path.encode("utf-8", "surrogateescape")) > MAX_ARGUMENT_BYTES:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path[:100])
         if self.unreachable is not None and time.monotonic() < self.paused_until:
-            raise MachineUnreachable(*self.unreachable.args)
+            raise MachineUnreachable(str(self.unreachable))
 
     def _on_loop(self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: Limit) -> Exited:
         """Run a command on the event loop, while this thread waits."""
@@ -87,18 +87,18 @@ class ScriptRunner:
             exited = asyncio.run_coroutine_threadsafe(call, self.loop).result()
         except (concurrent.futures.CancelledError, RuntimeError):
             call.close()
-            raise MachineUnreachable(errno.ESHUTDOWN, "the session has ended") from None
+            raise MachineUnreachable("the session has ended") from None
         except TimeoutError as error:
             why = error.strerror or f"the machine did not answer within {limit.seconds:.3g} s"
-            raise self._pause(errno.ETIMEDOUT, why) from None
+            raise self._pause(why) from None
         except OSError as error:
-            raise self._pause(errno.EHOSTUNREACH, error.strerror or str(error)) from None
+            raise self._pause(error.strerror or str(error)) from None
         self.unreachable = None
         return exited
 
-    def _pause(self, number: int, why: str) -> MachineUnreachable:
+    def _pause(self, why: str) -> MachineUnreachable:
         self.paused_until = time.monotonic() + PAUSE_S
-        self.unreachable = MachineUnreachable(number, why)
+        self.unreachable = MachineUnreachable(why)
         return self.unreachable
 
     async def _ask(self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: Limit) -> Exited:

@@ -7,7 +7,7 @@ from typing import Any
 from turngate.agent.tools.base import Tool, ToolContext
 from turngate.core.text import describe_json, truncate
 from turngate.core.tools import ToolFailed
-from turngate.filesystem.files import current_files, expand_home
+from turngate.filesystem.files import MachineUnreachable, current_files, expand_home
 from turngate.filesystem.real_path import is_inside, resolve
 from turngate.ports import call_with_files
 
@@ -33,6 +33,8 @@ def resolve_path(path: str, context: ToolContext) -> str:
         resolved = _resolve(path)
     except OSError as error:
         raise ToolFailed(f"{truncate(path, MAX_PATH_CHARS)} cannot be used: {error.strerror}") from None
+    except MachineUnreachable as error:
+        raise ToolFailed(f"{path} cannot be used: {error}") from None
     if any(is_inside(resolved, folder) for folder in context.allowed_folders):
         return resolved
     raise ToolFailed(f"{path} is not allowed: it is outside of the project {context.project}")

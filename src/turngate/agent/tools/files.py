@@ -17,6 +17,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.text import truncate
 from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.filesystem.descent import PathChanged
+from turngate.filesystem.files import MachineUnreachable
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000
@@ -112,6 +113,8 @@ def _os_errors_as_failures(path: str) -> Iterator[None]:
         raise ToolFailed(f"{path}: no answer from the disk within {TIMEOUT_S:g} s") from None
     except OSError as error:
         raise ToolFailed(f"{path} cannot be used: {error.strerror or error}") from None
+    except MachineUnreachable as error:
+        raise ToolFailed(f"{path} cannot be used: {error}") from None
 
 
 async def _in_thread(function: Callable[..., T], *arguments: object) -> T:

@@ -61,7 +61,7 @@ class SearchCopy:
             self._is_file = True
         except FileNotFoundError:
             raise ToolFailed(f"{self._query['path']} does not exist") from None
-        except OSError as error:
+        except (OSError, MachineUnreachable) as error:
             raise self._failed(error) from None
 
     def _list_files(self) -> None:
@@ -99,7 +99,7 @@ class SearchCopy:
                     self._put(self._here(file.path), b"", file.stat)
             else:
                 self._copy_contents()
-        except OSError as error:
+        except (OSError, MachineUnreachable) as error:
             raise self._failed(error) from None
 
     def close(self) -> None:
@@ -136,8 +136,6 @@ class SearchCopy:
         limit = sum(map(_size, files)) + sum(STAT_LINE_BYTES + 2 * _length(path) for path in paths)
         try:
             contents = {found.path: found.data for found in self._files.fetch(paths, limit + STAT_LINE_BYTES)}
-        except MachineUnreachable:
-            raise
         except OSError:  # a file has grown
             contents = {}
         for file in files:
@@ -150,8 +148,6 @@ class SearchCopy:
     def _read(self, path: str, max_bytes: int) -> bytes | None:
         try:
             return self._files.read_blocks(path, 0, -(-max_bytes // BLOCK_BYTES))[0]
-        except MachineUnreachable:
-            raise
         except OSError:  # removed meanwhile, not readable, or not a regular file
             return None
 
@@ -183,10 +179,12 @@ class SearchCopy:
     def _here(self, path: str) -> str:
         return os.path.join(self.root, *self._parts(path))
 
-    def _failed(self, error: OSError) -> ToolFailed:
-        if error.errno == errno.EFBIG:
+    def _failed(self, error: OSError | MachineUnreachable) -> ToolFailed:
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
             return self._too_much("too many files")
-        return ToolFailed(f"{self._query['path']} cannot be used: {error.strerror or error}")
+        return ToolFailed(
+            f"{self._query['path']} cannot be used: {getattr(error, 'strerror', None) or error}"
+        )
 
     def _too_much(self, what: str) -> ToolFailed:
         program, narrower = ("find", "`path`") if self._is_glob else ("grep", "`path` or `glob`")
