@@ -144,6 +144,10 @@ class TranscriptCopies(Protocol):
         """Return whether a copy is gone because the connection was lost after it was made."""
         ...
 
+    async def renew(self, path: str) -> str:
+        """Return the path of a copy, which is made anew if it was lost with its connection. Raises OSError."""
+        ...
+
 
 class Model(Protocol):
     """A language model."""

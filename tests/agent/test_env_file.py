@@ -13,14 +13,18 @@ from hypothesis import strategies as st
 
 from tests.shells.test_every_shell import needs_sshd
 from tests.support.builders import rule
+from tests.support.live_models import wait_until
+from tests.support.prefixed_files import PrefixedFiles
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.sessions import ScriptedSession, scripted_session
 from tests.support.subagents import bash
 from turngate import ScriptedModel, Session, Settings, Workspace
 from turngate.agent import env_file
-from turngate.agent.env_file import MAX_BYTES, UnusableEnvFile, read_exports
+from turngate.agent.env_file import MAX_BYTES, UnusableEnvFile, read_exports, send_env_file
 from turngate.core.messages import ToolResults
 from turngate.core.session_events import Notice, SessionEvent
+from turngate.ports import ConnectionLost, World
+from turngate.shells.local import LocalShell
 
 WORDS = "so no variables are set from it; check the SessionStart hooks"
 
@@ -199,3 +203,53 @@ def test_a_file_that_cannot_be_copied_is_a_notice_and_the_session_goes_on(
     first = notices[0]
     assert f" could not be copied to ssh://{HOST}: mkdir: " in first
     assert first.endswith(WORDS)
+
+
+class LostCopies:
+    """Copies of which none is made, because the connection is lost."""
+
+    async def copy(self, path: str) -> str:
+        raise ConnectionLost(f"the connection was lost while the transcript {path} was copied")
+
+    def has_lost(self, path: str) -> bool:
+        raise AssertionError(path)
+
+    async def renew(self, path: str) -> str:
+        raise AssertionError(path)
+
+
+def test_a_connection_that_is_lost_is_not_said_of_the_transcript(tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    files = PrefixedFiles("/", str(tmp_path))
+    world = World(LocalShell(), str(tmp_path), environ={}, files=files, transcripts=LostCopies())
+    with pytest.raises(UnusableEnvFile) as raised:
+        asyncio.run(send_env_file(world, str(path)))
+    why = f"could not be copied to {files.machine}: the connection was lost"
+    assert str(raised.value) == f"the environment file {path} {why}, {WORDS}"
+
+
+@needs_sshd
+@pytest.mark.req("X-32")
+def test_after_a_lost_connection_the_file_is_there_again(tmp_path: Path, home: Path, project: Path) -> None:
+    stop = 'cat "$CLAUDE_ENV_FILE" "$TURNGATE_ENV_FILE" >>seen; echo "$CLAUDE_ENV_FILE" >>paths'
+    start = 'echo "export A=1" >>"$CLAUDE_ENV_FILE"'
+    settings = Settings(rules=(rule(start, "SessionStart"), rule(stop), rule(f"{stop}; true")))
+
+    async def scenario(server: SshServer) -> None:
+        model = ScriptedModel({"main": ["one", "two"]})
+        async with (
+            await Workspace.ssh(HOST, str(project)) as workspace,
+            await Session.in_workspace(workspace, model, settings) as session,
+        ):
+            await session.send("one")
+            server.cut_connections()
+            await asyncio.to_thread(
+                wait_until, lambda: not any(server.temporary.iterdir()), "the folder was not removed"
+            )
+            await session.send("two")
+
+    with ssh_server(tmp_path / "sshd") as server:
+        server.configure_client(home)
+        asyncio.run(scenario(server))
+    assert (project / "seen").read_text() == "export A=1\n" * 8
+    assert len(set((project / "paths").read_text().splitlines())) == 2

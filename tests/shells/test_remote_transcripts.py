@@ -543,7 +543,27 @@ def test_a_hook_that_starts_on_another_connection_than_its_copy_is_not_enforced(
 
 @needs_sshd
 @pytest.mark.req("X-32")
-def test_a_connection_that_is_lost_while_a_transcript_is_copied_leaves_nothing(
+def test_a_connection_that_is_lost_while_a_transcript_is_copied_is_opened_again(
+    own_server: SshServer, tmp_path: Path, project: Path
+) -> None:
+    """Nothing of the hook has started, so the copy begins anew."""
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b"x" * (3 * CHUNK_BYTES))
+
+    async def scenario(copies: RemoteTranscripts) -> str:
+        command = 'wc -c <"$MUX_TRANSCRIPT_PATH"'
+        asking = asyncio.ensure_future(ask(copies, project, command, transcript_path=str(path)))
+        await wait_for_transfer(own_server)
+        own_server.cut_connections()
+        return stdout(await asking).strip()
+
+    assert with_copies(scenario) == str(3 * CHUNK_BYTES)
+    wait_until(lambda: left(own_server) == [], "the folder was not removed")
+
+
+@needs_sshd
+@pytest.mark.req("X-32")
+def test_a_connection_that_is_lost_twice_while_a_transcript_is_copied_leaves_nothing(
     own_server: SshServer, tmp_path: Path, project: Path
 ) -> None:
     path = tmp_path / "long.jsonl"
@@ -551,8 +571,13 @@ def test_a_connection_that_is_lost_while_a_transcript_is_copied_leaves_nothing(
 
     async def scenario(copies: RemoteTranscripts) -> tuple[type, str, str | None]:
         asking = asyncio.ensure_future(ask(copies, project, "touch started", transcript_path=str(path)))
-        await wait_for_transfer(own_server)
-        own_server.cut_connections()
+        for _ in range(2):
+            await wait_for_transfer(own_server)
+            before = left(own_server)
+            own_server.cut_connections()
+            async with asyncio.timeout(HANG_TIMEOUT_S):
+                while set(before) & set(left(own_server)):
+                    await asyncio.sleep(0)
         return failure(await asking)
 
     why = f"the connection to {HOST} was lost while the transcript was copied"

@@ -11,13 +11,13 @@ from io import StringIO
 from string import Template
 
 from turngate.aio.threads import run_in_thread
+from turngate.core.constants import ENV_FILE_VARIABLES
 from turngate.filesystem.files import MachineUnreachable
-from turngate.ports import World
+from turngate.ports import ConnectionLost, World
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, open_regular_file, write_all
 from turngate.state.paths import session_folder
 
-ENV_FILE_VARIABLES = ("CLAUDE_ENV_FILE", "TURNGATE_ENV_FILE")
 MAX_BYTES = 1024 * 1024  # of the file, and of what is inserted by `$NAME`
 
 
@@ -36,6 +36,9 @@ async def send_env_file(world: World, path: str) -> None:
     try:
         await run_in_thread(_write, path, b"", os.O_APPEND)  # it exists, so that its copy does
         copy = await world.transcripts.copy(path)
+    except ConnectionLost:
+        why = f"could not be copied to {world.machine}: the connection was lost"
+        raise UnusableEnvFile(path, why) from None
     except OSError as error:
         why = f"could not be copied to {world.machine}: {error.strerror or error}"
         raise UnusableEnvFile(path, why) from None

@@ -92,6 +92,7 @@ IN_HOOK = "TURNGATE_IN_HOOK"
 HOOK_TIMEOUT = "TURNGATE_HOOK_TIMEOUT"
 # Set by `turngate gates run`: there is no session. The commit that gates compare with; empty: there is none.
 GATES_BASE = "TURNGATE_GATES_BASE"
+ENV_FILE_VARIABLES = ("CLAUDE_ENV_FILE", "TURNGATE_ENV_FILE")  # name the file of SessionStart hooks
 # Set in the environment of every command of the tool Bash.
 IN_TOOL = "TURNGATE_IN_TOOL"
 # Variables of processes that a hook or an agent has started: a person does not type there. Claude Code, Codex, Gemini CLI,

@@ -1,6 +1,7 @@
 """Command hooks: a program that reads the event as JSON on its stdin."""
 
 import asyncio
+import contextlib
 import os
 import re
 from collections.abc import Collection
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 from turngate.aio.cancellation import raise_if_cancelled
 from turngate.aio.threads import run_in_thread
-from turngate.core.constants import HOOK_TIMEOUT
+from turngate.core.constants import ENV_FILE_VARIABLES, HOOK_TIMEOUT
 from turngate.core.events import Event, StopEvent
 from turngate.core.hook_input import clean_environment, encode, environment
 from turngate.core.hooks import CommandHook
@@ -64,7 +65,10 @@ async def run_command(
 
 
 async def with_copies(event: Event, world: World) -> Event:
-    """Return the event with the paths that its transcripts have where the hook runs."""
+    """Return the event with the paths that its transcripts have where the hook runs.
+
+    The file of SessionStart hooks is there too, also after a connection was lost.
+    """
     if world.transcripts is None:
         return event
     if event.transcript_path:
@@ -72,6 +76,11 @@ async def with_copies(event: Event, world: World) -> Event:
     if isinstance(event, StopEvent) and event.subagent and event.subagent.transcript_path:
         path = await world.transcripts.copy(event.subagent.transcript_path)
         event = replace(event, subagent=replace(event.subagent, transcript_path=path))
+    if copy := world.environ.get(ENV_FILE_VARIABLES[0]):
+        with contextlib.suppress(OSError):  # few hooks need it; without a connection none of them runs
+            renewed = await world.transcripts.renew(copy)
+            if renewed != copy:
+                world.environ = {**world.environ, **dict.fromkeys(ENV_FILE_VARIABLES, renewed)}
     return event
 
 

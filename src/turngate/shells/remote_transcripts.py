@@ -64,6 +64,7 @@ class RemoteTranscripts:
     def __init__(self, shell: SshShell) -> None:
         self.shell = shell
         self._copies: dict[str, _Copy] = {}  # by the path here
+        self._originals: dict[str, str] = {}  # the path here, by the path there
         self._transfers: dict[str, _Transfer] = {}
 
     async def copy(self, path: str) -> str:
@@ -92,6 +93,11 @@ class RemoteTranscripts:
         folder = self.shell.folder
         return bool(path) and not (folder and path.startswith(f"{folder}/"))
 
+    async def renew(self, path: str) -> str:
+        """Return the path of a copy, which is made anew if it was lost with its connection. Raises OSError."""
+        original = self._originals.get(path)
+        return path if original is None or not self.has_lost(path) else await self.copy(original)
+
     async def close(self) -> None:
         """Remove the copies."""
         for transfer in tuple(self._transfers.values()):
@@ -114,22 +120,29 @@ class RemoteTranscripts:
             raise CopyFailed(self.shell.host, f"{where}{error.strerror or error}") from None
 
     async def _copy(self, path: str) -> str:
-        gone: str | None = None
+        gone, was_lost = "", False
         for _ in range(MAX_ATTEMPTS):
-            folder = await self.shell.private_folder(instead_of=gone)
-            copy = self._copies.get(path)
-            if copy is None or copy.folder != folder:
-                copy = _Copy(folder, secrets.token_hex(4), os.path.basename(path))
-            self._copies[path] = copy.with_unknown_content()  # until it is known to be complete
             try:
+                folder = await self.shell.private_folder(instead_of=gone)
+                copy = self._copies.get(path)
+                if copy is None or copy.folder != folder:
+                    copy = _Copy(folder, secrets.token_hex(4), os.path.basename(path))
+                self._copies[path] = copy.with_unknown_content()  # until it is known to be complete
                 copy = await self._update(copy, path)
             except _FolderGone:
                 gone = folder
             except _Replaced:
                 continue
+            except ConnectionLost:  # nothing of a hook has started, so it is safe to begin anew
+                if was_lost:
+                    raise
+                was_lost = True
             else:
-                if folder == self.shell.folder:  # otherwise the connection was lost, and the folder with it
+                if (
+                    folder and folder == self.shell.folder
+                ):  # otherwise the connection was lost, and the folder with it
                     self._copies[path] = copy
+                    self._originals[copy.path] = path
                     return copy.path
         raise CopyFailed(self.shell.host, "its folder there, or the file here, was replaced several times")
 
