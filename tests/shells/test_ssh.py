@@ -175,6 +175,7 @@ def test_neither_an_interrupt_nor_the_end_waits_for_a_machine_that_is_silent(
     """Every other limit is longer than the test."""
     monkeypatch.setattr(ssh_connection, "KEEPALIVE_S", NEVER_S)
     monkeypatch.setattr(ssh_guardian, "REPLY_TIMEOUT_S", NEVER_S)
+    monkeypatch.setattr(ssh, "CONNECT_TIMEOUT_S", NEVER_S)
     for module in (ssh, ssh_guardian):
         monkeypatch.setattr(module, "SILENCE_S", 0.5)
 
