@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -27,7 +28,7 @@ from tests.support.sessions import block_first, wait_for_file
 from tests.support.terminal import CTRL_D, ENTER, Terminal
 from tests.support.timeouts import wait_for_slow_machine
 from turngate import ScriptedModel, Session, UsageError, Workspace
-from turngate.core.messages import ToolResults
+from turngate.core.messages import ToolResults, UserMessage
 from turngate.shells.remote_files import RemoteFiles
 from turngate.ssh_workspace import SshLocation, parse_ssh_location
 
@@ -177,6 +178,29 @@ def test_a_hook_of_the_settings_there_blocks_there(there: Path) -> None:
     write_settings(there, "turngate", stop_hooks(block_first(1)))
     result, _ = asyncio.run(answers(there, "answer {n}"))
     assert (result.result, result.continuations, result.ended_by) == ("answer 2", 1, "allowed")
+
+
+def test_the_whole_of_a_long_reason_is_in_a_file_there(there: Path, state: Path) -> None:
+    """A path of this machine would lead the agent nowhere."""
+
+    def read_there(path: Path) -> tuple[bool, str, int]:
+        return path.is_relative_to(state), path.read_text(), path.stat().st_mode & 0o777
+
+    async def scenario() -> tuple[bool, str, int]:
+        model = ScriptedModel({"main": ["answer {n}"]})
+        async with (
+            await Workspace.ssh(HOST, str(there)) as workspace,
+            await Session.in_workspace(workspace, model, trust=True) as session,
+        ):
+            await session.send("go")
+            prompt = model.requests[-1].messages[-1]
+            assert isinstance(prompt, UserMessage)
+            [path] = re.findall(r"/\S+\.txt", prompt.text)
+            return read_there(Path(path))
+
+    command = "[ -e asked ] || { touch asked; printf 'begin%020000dend' 0 >&2; exit 2; }"
+    write_settings(there, "turngate", stop_hooks(command))
+    assert asyncio.run(scenario()) == (False, f"begin{0:020000d}end", 0o600)
 
 
 def test_the_data_of_a_plugin_is_in_a_private_folder_there(server: SshServer, there: Path) -> None:

@@ -39,6 +39,7 @@ from turngate.ports import HookRunContext, World
 from turngate.runners import run_hook
 
 LOG = logging.getLogger("turngate")
+COPY_TIMEOUT_S = 10.0  # of a long text to another machine
 _USES_SHELL = (CommandHook, GateHook)  # they wait for a slot of the shell
 IN_HOOK_REASON = "turngate was started from a hook, so no hooks run"
 
@@ -290,7 +291,15 @@ async def _truncate_texts(
 
 
 async def _save_text(text: str, event: Event, world: World) -> str | None:
-    return await run_in_thread(world.store.keep, event.session_id, text) if world.store else None
+    """Return the path of the whole text on the machine of the agent's tools, or None."""
+    path = await run_in_thread(world.store.keep, event.session_id, text) if world.store else None
+    if path is None or world.transcripts is None:
+        return path
+    try:
+        async with asyncio.timeout(COPY_TIMEOUT_S):
+            return await world.transcripts.copy(path)
+    except OSError:
+        return None
 
 
 def _record_cost(rule: Rule, event: Event, settings: Settings, world: World, live: HookRunContext) -> None:
