@@ -424,6 +424,28 @@ def stopped(serving: list[int]) -> Iterator[None]:
 
 
 @needs_sshd
+@pytest.mark.req("X-32")
+def test_the_keep_alive_notices_a_machine_that_is_silent_while_a_hook_runs(
+    own_server: SshServer, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh_connection, "KEEPALIVE_S", 1)
+
+    async def scenario(shell: SshShell) -> tuple[str, str | None]:
+        asking = asyncio.ensure_future(ask_over(shell, project, CommandHook(HANGING, timeout=NEVER_S)))
+        await wait_for(project / "pids")
+        with stopped(own_server.connections()):
+            async with asyncio.timeout(HANG_TIMEOUT_S):
+                [run] = (await asking).runs
+        return outcome(run), run_message(run)
+
+    found, message = with_shell(scenario)
+    assert (found, (message or "").partition(":")[0]) == (
+        "failed",
+        f"the connection to {HOST} was lost while it ran",
+    )
+
+
+@needs_sshd
 @pytest.mark.req("X-11")
 def test_a_cancelled_command_leaves_nothing_where_there_is_one_channel(
     tmp_path: Path, home: Path, project: Path

@@ -5,7 +5,10 @@ import base64
 import getpass
 import hashlib
 import hmac
+import os
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -51,6 +54,22 @@ def fingerprint(server: SshServer) -> str:
 
 def test_the_config_the_key_and_the_known_host_of_the_user_are_enough(server: SshServer) -> None:
     assert reason() == "connected"
+
+
+@pytest.mark.skipif(shutil.which("ssh-agent") is None, reason="no ssh-agent")
+def test_a_key_of_the_agent_is_enough(server: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = home / ".ssh" / "config"
+    lines = [line for line in config.read_text().splitlines() if not line.startswith("Identit")]
+    config.write_text("\n".join(lines) + "\n")
+    assert reason() == f"{HOST} accepts none of your keys; check the login with `ssh {HOST}`"
+    started = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
+    for name, value in re.findall(r"(SSH_\w+)=([^;]+);", started):
+        monkeypatch.setenv(name, value)
+    try:
+        subprocess.run(["ssh-add", "-q", str(server.folder / "user_key")], check=True)
+        assert reason() == "connected"
+    finally:
+        os.kill(int(os.environ["SSH_AGENT_PID"]), signal.SIGTERM)
 
 
 def test_an_unknown_host_is_not_accepted(server: SshServer, home: Path) -> None:
