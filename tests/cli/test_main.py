@@ -107,7 +107,7 @@ def test_a_stop_without_settings_loads_no_module_that_takes_long(project: Path) 
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=project, env=home, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[-1] == "['atexit', 'errno']"
+    assert done.stdout.splitlines()[-1] == "['_contextvars', 'atexit', 'errno']"
 
 
 def help_words() -> list[list[str]]:

@@ -12,6 +12,7 @@ from turngate.cli.command_parser import (
     Parser,
     add_command,
     add_project_options,
+    add_ssh_option,
     event_name,
 )
 from turngate.core.constants import EVENTS
@@ -97,9 +98,7 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     _add_task_options(parser)
     add_project_options(parser)
-    parser.add_argument(
-        "--ssh", metavar="[USER@]HOST:PATH", help="the project is this folder on another machine"
-    )
+    add_ssh_option(parser)
     _add_session_options(parser)
     _add_limit_options(parser)
     _add_hook_options(parser)
