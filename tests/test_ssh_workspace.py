@@ -89,14 +89,14 @@ def test_the_location_of_a_workspace_can_be_given_to_ssh_again(
 @pytest.fixture
 def there(server: SshServer) -> Iterator[Path]:
     """A project in the home folder on the other machine."""
-    folder = server.home / "work" / "app"
+    folder = server.home / "code" / "app"
     folder.mkdir(parents=True)
     yield folder
     shutil.rmtree(folder.parent)
 
 
 @pytest.mark.req("S0-105")
-@pytest.mark.parametrize("path", ["work/app", "~/work/app", "{home}/work/app", "work/../work/./app/"])
+@pytest.mark.parametrize("path", ["code/app", "~/code/app", "{home}/code/app", "code/../code/./app/"])
 def test_a_workspace_knows_its_folder_there(path: str, server: SshServer, there: Path) -> None:
     async def scenario() -> tuple[str, str, str]:
         async with await Workspace.ssh(HOST, path.format(home=server.home)) as workspace:
@@ -109,9 +109,9 @@ def test_a_workspace_knows_its_folder_there(path: str, server: SshServer, there:
 def test_the_search_path_of_cd_there_does_not_choose_another_folder(
     server: SshServer, there: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "work" / "app").mkdir(parents=True)
+    (tmp_path / "code" / "app").mkdir(parents=True)
     with bashrc(server, f"export CDPATH={tmp_path}\n"):
-        assert asyncio.run(folder_of("work/app")) == str(there)
+        assert asyncio.run(folder_of("code/app")) == str(there)
 
 
 async def folder_of(path: str) -> str:
@@ -289,7 +289,7 @@ WAIT = "until [ -s pid ]; do sleep 0.1; done"
 def run_there(there: Path, *words: str, replies: tuple[Any, ...] = ("answer {n}",)) -> tuple[int, str, str]:
     script = there.parent / "script.json"
     script.write_text(json.dumps({"main": list(replies)}))
-    return turngate("run", "--ssh", f"{HOST}:work/app", "--model", f"scripted:{script}", *words)
+    return turngate("run", "--ssh", f"{HOST}:code/app", "--model", f"scripted:{script}", *words)
 
 
 @pytest.mark.req("S0-105")
@@ -297,7 +297,7 @@ def test_a_hook_there_is_approved_from_here_and_blocks(there: Path, monkeypatch:
     monkeypatch.delenv("TURNGATE_TRUST", raising=False)
     write_settings(there, "turngate", stop_hooks(block_first(1), id="tests"))
     before = run_there(there, "-p", "go", "--strict")
-    approved = turngate("hooks", "approve", "tests", "--yes", "--ssh", f"{HOST}:work/app")
+    approved = turngate("hooks", "approve", "tests", "--yes", "--ssh", f"{HOST}:code/app")
     where = f"--ssh ssh://{HOST}{there}"
     assert before == (
         13,
@@ -319,7 +319,7 @@ def test_the_hooks_there_are_reviewed_in_a_conversation(
     write_settings(there, "turngate", stop_hooks("sh gate.sh", id="gate"))
     file = tmp_path / "script.json"
     file.write_text(json.dumps({"main": ["Done.", "Done again."]}))
-    words = ("run", "--ssh", f"{HOST}:work/app", "--model", f"scripted:{file}")
+    words = ("run", "--ssh", f"{HOST}:code/app", "--model", f"scripted:{file}")
     with Terminal(*words, cwd=tmp_path) as terminal:
         terminal.expect(f"in ssh://{HOST}{there}")
         terminal.expect("! 1 hook is pending and does not run; /hooks shows what they are and approves them")
@@ -356,7 +356,7 @@ def test_a_machine_without_find_has_the_same_hooks(server: SshServer, there: Pat
             (programs / path.name).symlink_to(path)
     write_settings(there, "turngate", stop_hooks("true", id="tests"))
     with bashrc(server, f"export PATH={programs}\n"):
-        code, out, err = turngate("hooks", "--json", "--ssh", f"{HOST}:work/app")
+        code, out, err = turngate("hooks", "--json", "--ssh", f"{HOST}:code/app")
     assert (code, [hook["key"] for hook in json.loads(out)["hooks"]], err) == (0, ["tests"], "")
 
 
@@ -398,7 +398,7 @@ def test_the_line_of_a_hook_is_that_of_the_file_there(
         text = '{"hooks": {"Stop": [' + "\n" * above + hook % folder.name + "]}}"
         (folder / ".turngate" / "settings.json").write_text(text)
     try:
-        _, out, _ = turngate("hooks", "--ssh", f"{HOST}:work/app")
+        _, out, _ = turngate("hooks", "--ssh", f"{HOST}:code/app")
     finally:
         shutil.rmtree(server.home / ".turngate")
     places = [line.strip().partition(",")[0] for line in out.splitlines() if "settings.json" in line]
@@ -419,7 +419,7 @@ def test_a_session_there_is_continued_there_and_not_here(
     location = f"ssh://{HOST}{there}"
     belongs = f"turngate: session one belongs to {location}; continue it with --ssh {location}\n"
     model = ("--model", f"scripted:{there.parent / 'script.json'}")
-    for where in (("--project", str(project)), ("--ssh", "build:work/app")):
+    for where in (("--project", str(project)), ("--ssh", "build:code/app")):
         assert turngate("run", "-p", "go", "--session", "one", *where, *model) == (64, "", belongs)
 
 
