@@ -48,7 +48,7 @@ def test_a_signal_shows_as_128_and_its_number(make_shell: MakeShell, name: str) 
         ("""echo '{"decision":"block","reason":"go on"}'""", Continue, "go on"),
     ],
 )
-@pytest.mark.req("S0-105")
+@pytest.mark.req("S0-14", "S0-105")
 def test_a_hook_gives_the_same_verdict(
     make_shell: MakeShell, command: str, verdict: type[Stop | Continue], words: str | None, project: Path
 ) -> None:

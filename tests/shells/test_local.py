@@ -262,23 +262,6 @@ def test_a_shell_reads_what_only_it_understands(command: str, stdout: str, proje
     assert run(command, project) == Exited(0, stdout)
 
 
-@pytest.mark.req("S0-14")
-@pytest.mark.parametrize(
-    ("command", "verdict", "words"),
-    [
-        ("exit 0", Stop, None),
-        ("echo 'go on' >&2; exit 2", Continue, "go on"),
-        ("exit 2", Stop, "it exited with 2 but gave no reason on stderr, so it does not block"),
-        ("exit 1", Stop, "exit code 1, nothing on stderr"),
-    ],
-)
-def test_a_command_runs_through_the_shell(
-    command: str, verdict: type[Stop | Continue], words: str | None, project: Path
-) -> None:
-    given = asyncio.run(ask(project, command))
-    assert (type(given), [run_message(r) for r in given.runs]) == (verdict, [words])
-
-
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 def test_powershell_gets_the_command_and_without_it_the_hook_fails(
     project: Path, dialect: Dialect, monkeypatch: pytest.MonkeyPatch
