@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.machines import Machine
-from tests.support.remote_files import connected_files, event_loop
+from tests.support.remote_files import connected_files
 from tests.support.servers.ssh import SSHD, SshServer, ssh_server
 from tests.support.shells import start
 from tests.support.timeouts import (
@@ -28,7 +28,7 @@ from tests.support.timeouts import (
     TIMEOUT_SCALES,
     wait_for_slow_machine,
 )
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import event_loop_in_thread, run_in_thread
 from turngate.core.reports import Exited
 from turngate.filesystem import files as current
 from turngate.filesystem.descent import PathChanged
@@ -262,7 +262,7 @@ def test_the_event_loop_does_not_wait_for_itself() -> None:
 
 
 def test_files_of_a_session_that_has_ended_are_not_reachable() -> None:
-    with event_loop() as loop:
+    with event_loop_in_thread() as loop:
         files = RemoteFiles(LocalShell(), loop, home="/", environ={})
     with pytest.raises(MachineUnreachable, match="the session has ended"):
         files.stat("/")

@@ -1,7 +1,6 @@
 """The files of another machine for a test: an event loop in a thread of its own, as a session has it."""
 
 import asyncio
-import threading
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 from tests.support.machines import Machine
 from tests.support.servers.ssh import HOST
 from turngate.agent.tools import ToolContext
+from turngate.aio.threads import event_loop_in_thread
 from turngate.ports import World
 from turngate.shells.remote_files import RemoteFiles
 from turngate.shells.ssh import SshShell
@@ -18,31 +18,9 @@ T = TypeVar("T")
 
 
 @contextmanager
-def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Run an event loop in a thread."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield loop
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.run_until_complete(_cancel_tasks())
-        loop.close()
-
-
-async def _cancel_tasks() -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@contextmanager
 def connected_files(**environ: str) -> Iterator[RemoteFiles]:
     """Yield the files of the test server. `environ` is added to that of a login there."""
-    with event_loop() as loop:
+    with event_loop_in_thread() as loop:
         made = asyncio.run_coroutine_threadsafe(_connect(environ), loop).result()
         try:
             yield made[0]

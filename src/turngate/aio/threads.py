@@ -5,7 +5,7 @@ import contextlib
 import contextvars
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from turngate.core.text import describe_exception
@@ -22,6 +22,20 @@ async def run_in_thread(function: Callable[..., T], *args: object) -> T:
     call, result = _prepare(function, *args)
     _start_thread(call)
     return await result
+
+
+@contextlib.contextmanager
+def event_loop_in_thread() -> Iterator[asyncio.AbstractEventLoop]:
+    """Run an event loop in a daemon thread; at the end, cancel what still runs in it."""
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True, name="turngate")
+        thread.start()
+        try:
+            yield loop
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
 
 
 class SerialThread:
