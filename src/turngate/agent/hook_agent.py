@@ -124,7 +124,7 @@ class HookAgentRun:
         self._asked_for_reason = False
         self.interrupted = False
         self._conversation = self._create_conversation(hook_agent)
-        self._turn = Turn(new_guard(hook_agent.settings, hook_agent.environ))
+        self._turn = Turn(new_guard(hook_agent.settings, hook_agent.world.own_environ))
         self._evaluation = Evaluation(model.name)
         self.tools = ToolContext(
             project,

@@ -111,6 +111,14 @@ def _foreign_path(folders: list[str], owners: tuple[int, ...]) -> str | None:
     return None
 
 
+def check_one_project(project: str | None, ssh: str | None) -> None:
+    """Raise UsageError if both `--project` and `--ssh` name a project."""
+    if project is not None and ssh is not None:
+        raise UsageError(
+            "--project is a folder here, and --ssh names one on another machine; give one of them"
+        )
+
+
 def plugin_folders(given: list[str]) -> list[str]:
     """Return the absolute paths of the folders of `--plugin-dir`."""
     for folder in given:

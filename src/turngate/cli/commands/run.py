@@ -7,7 +7,7 @@ import sys
 
 from turngate.cli.commands.run_print import run_print
 from turngate.cli.commands.run_session import OpenSession, open_here, open_over_ssh
-from turngate.cli.project import project_folder, search_note
+from turngate.cli.project import check_one_project, project_folder, search_note
 from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.core.checkpoints import parse_answer
 from turngate.core.constants import AGENT_MARKERS
@@ -31,10 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _session_opener(options: argparse.Namespace) -> OpenSession:
     if options.ssh is not None:
-        if options.project is not None:
-            raise UsageError(
-                "--project is a folder here, and --ssh names one on another machine; give one of them"
-            )
+        check_one_project(options.project, options.ssh)
         return open_over_ssh(options)
     project = project_folder(options.project, options.dialect)
     if options.output_format == "text" and (note := search_note(project, options.project)):

@@ -27,7 +27,7 @@ from turngate.cli.hook_review.entries import (
 from turngate.cli.hook_review.review import review_hooks
 from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.progress import show_if_slow
-from turngate.cli.project import plugin_folders, project_folder, search_note
+from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
 from turngate.cli.streams import paint
 from turngate.core.hints import with_location
 from turngate.errors import UsageError
@@ -46,10 +46,7 @@ def run(options: argparse.Namespace) -> int:
         if not getattr(options, "json", False) and (note := search_note(project, options.project)):
             print(note)
         return _run(options, World(LocalShell(), project))
-    if options.project is not None:
-        raise UsageError(
-            "--project is a folder here, and --ssh names one on another machine; give one of them"
-        )
+    check_one_project(options.project, options.ssh)
     if options.action == "test":
         raise UsageError("`turngate hooks test` runs hooks on this machine; leave --ssh out")
     # lazy: most projects are on this machine
