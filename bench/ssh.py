@@ -18,8 +18,8 @@ from bench.measure import Row
 from turngate import CommandHook, LocalShell, Rule, Settings, StopEvent, World, ask_hooks
 from turngate.core.reports import Exited
 from turngate.ports import HookRunContext
-from turngate.shells.remote_transcripts import RemoteTranscripts
-from turngate.shells.ssh import SshShell
+from turngate.shells.ssh.shell import SshShell
+from turngate.shells.ssh.transcripts import RemoteTranscripts
 
 LONG_BYTES = 100_000_000
 NEW_BYTES = 1_000_000

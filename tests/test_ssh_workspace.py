@@ -29,8 +29,8 @@ from tests.support.terminal import CTRL_D, ENTER, Terminal
 from tests.support.timeouts import wait_for_slow_machine
 from turngate import ScriptedModel, Session, UsageError, Workspace
 from turngate.core.messages import ToolResults, UserMessage
-from turngate.shells.remote_files import RemoteFiles
-from turngate.ssh_workspace import SshLocation, parse_ssh_location
+from turngate.shells.remote_files.files import RemoteFiles
+from turngate.shells.ssh.workspace import SshLocation, parse_ssh_location
 
 # Where it is
 

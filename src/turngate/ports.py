@@ -235,7 +235,7 @@ class World:
         connect ends after `connect_timeout` seconds, 10 if it is None. Close the workspace with `disconnect`, or use it
         in `async with`. Raises UsageError.
         """
-        from turngate.ssh_workspace import open_ssh_workspace  # noqa: PLC0415  # lazy: few projects need it
+        from turngate.shells.ssh.workspace import open_ssh_workspace  # noqa: PLC0415  # lazy: few projects need it
 
         return await open_ssh_workspace(host, path, user=user, port=port, connect_timeout=connect_timeout)
 

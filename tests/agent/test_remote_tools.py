@@ -385,7 +385,7 @@ def test_tools_on_a_dead_link_fail_with_a_sentence(
 ) -> None:
     place = remote_context(ssh_machine, project)
     run_where(place, run_in_thread(remote_files(place).dialect))
-    monkeypatch.setattr("turngate.shells.remote_files.EXISTENCE_TIMEOUT_S", 2.0)
+    monkeypatch.setattr("turngate.shells.remote_files.files.EXISTENCE_TIMEOUT_S", 2.0)
     stopped = server.connections()
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)

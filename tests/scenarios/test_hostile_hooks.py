@@ -32,7 +32,8 @@ from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, Stop, Verdict
 from turngate.ports import MAX_STDERR_BYTES, BoundedOutput
-from turngate.shells import process, ssh
+from turngate.shells import process
+from turngate.shells.ssh import shell as ssh
 from turngate.single_stop import StopHooksResult, run_stop_hooks
 
 T = TypeVar("T")

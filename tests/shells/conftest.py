@@ -7,7 +7,7 @@ import pytest
 from tests.support.servers.ssh import HOST
 from turngate.ports import Shell
 from turngate.shells.local import LocalShell
-from turngate.shells.ssh import SshShell
+from turngate.shells.ssh.shell import SshShell
 
 
 @pytest.fixture(params=["local", "ssh"])

@@ -35,12 +35,13 @@ from turngate.filesystem.descent import PathChanged
 from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.real_path import resolve
 from turngate.ports import HookRunContext, call_with_files
-from turngate.shells import remote_files, script_runner
-from turngate.shells.file_scripts import NO_STAT, FileChanged, parse_stat
 from turngate.shells.local import LocalShell
-from turngate.shells.remote_files import RemoteFiles
-from turngate.shells.script_runner import Limit
-from turngate.shells.ssh import MAX_COMMANDS
+from turngate.shells.remote_files import files as remote_files
+from turngate.shells.remote_files import script_runner
+from turngate.shells.remote_files.files import RemoteFiles
+from turngate.shells.remote_files.script_runner import Limit
+from turngate.shells.remote_files.scripts import NO_STAT, FileChanged, parse_stat
+from turngate.shells.ssh.shell import MAX_COMMANDS
 
 HOSTILE_NAMES = (
     "two words",

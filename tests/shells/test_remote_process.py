@@ -9,8 +9,8 @@ import pytest
 from turngate.core.reports import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
-from turngate.shells.remote_process import RemoteProcess
-from turngate.shells.ssh import SshShell
+from turngate.shells.ssh.process import RemoteProcess
+from turngate.shells.ssh.shell import SshShell
 
 STDERR = asyncssh.EXTENDED_DATA_STDERR
 

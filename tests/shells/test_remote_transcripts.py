@@ -31,8 +31,8 @@ from turngate.core.reports import Exited
 from turngate.core.verdict import Stop, Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import ConnectionLost, World
-from turngate.shells.remote_transcripts import CHUNK_BYTES, READ_BYTES, CopyFailed, RemoteTranscripts
-from turngate.shells.ssh import SshShell
+from turngate.shells.ssh.shell import SshShell
+from turngate.shells.ssh.transcripts import CHUNK_BYTES, READ_BYTES, CopyFailed, RemoteTranscripts
 
 T = TypeVar("T")
 
@@ -346,8 +346,8 @@ def test_a_long_transcript_takes_little_memory(server: SshServer, tmp_path: Path
     write_long(path)
     program = """
         import asyncio, filecmp, resource, sys
-        from turngate.shells.remote_transcripts import RemoteTranscripts
-        from turngate.shells.ssh import SshShell
+        from turngate.shells.ssh.transcripts import RemoteTranscripts
+        from turngate.shells.ssh.shell import SshShell
 
         async def main():
             shell = SshShell("box")
@@ -591,8 +591,8 @@ def test_a_connection_that_is_lost_twice_while_a_transcript_is_copied_leaves_not
 def test_the_folder_is_removed_when_this_process_is_killed(own_server: SshServer, transcript: Path) -> None:
     program = """
         import asyncio, sys
-        from turngate.shells.remote_transcripts import RemoteTranscripts
-        from turngate.shells.ssh import SshShell
+        from turngate.shells.ssh.transcripts import RemoteTranscripts
+        from turngate.shells.ssh.shell import SshShell
 
         async def main():
             print(await RemoteTranscripts(SshShell("box")).copy(sys.argv[1]), flush=True)

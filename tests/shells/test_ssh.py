@@ -28,10 +28,11 @@ from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.core.verdict import Stop
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
-from turngate.shells import ssh, ssh_connection, ssh_guardian
-from turngate.shells.remote_transcripts import RemoteTranscripts
-from turngate.shells.ssh import MAX_COMMANDS, SshShell
-from turngate.shells.ssh_link import Link
+from turngate.shells.ssh import guardian, login
+from turngate.shells.ssh import shell as ssh
+from turngate.shells.ssh.connection import Connection
+from turngate.shells.ssh.shell import MAX_COMMANDS, SshShell
+from turngate.shells.ssh.transcripts import RemoteTranscripts
 
 T = TypeVar("T")
 HANGING = f"sleep {NEVER_S} & echo $$ $! >>pids; wait"
@@ -145,8 +146,8 @@ def test_a_connection_that_is_silent_is_given_up_when_a_hook_cannot_be_ended_ove
     own_server: SshServer, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What serves the connection is stopped, as if its packets were lost, and no keep-alive is due."""
-    monkeypatch.setattr(ssh_connection, "KEEPALIVE_S", NEVER_S)
-    monkeypatch.setattr(ssh_guardian, "SILENCE_S", 0.5)
+    monkeypatch.setattr(login, "KEEPALIVE_S", NEVER_S)
+    monkeypatch.setattr(guardian, "SILENCE_S", 0.5)
 
     async def scenario(shell: SshShell) -> tuple[Exited, str]:
         hook = CommandHook(HANGING, timeout=NEVER_S)
@@ -173,10 +174,10 @@ def test_neither_an_interrupt_nor_the_end_waits_for_a_machine_that_is_silent(
     own_server: SshServer, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every other limit is longer than the test."""
-    monkeypatch.setattr(ssh_connection, "KEEPALIVE_S", NEVER_S)
-    monkeypatch.setattr(ssh_guardian, "REPLY_TIMEOUT_S", NEVER_S)
+    monkeypatch.setattr(login, "KEEPALIVE_S", NEVER_S)
+    monkeypatch.setattr(guardian, "REPLY_TIMEOUT_S", NEVER_S)
     monkeypatch.setattr(ssh, "CONNECT_TIMEOUT_S", NEVER_S)
-    for module in (ssh, ssh_guardian):
+    for module in (ssh, guardian):
         monkeypatch.setattr(module, "SILENCE_S", 0.5)
 
     async def scenario(shell: SshShell) -> bool:
@@ -243,10 +244,10 @@ def test_the_folder_that_was_made_has_a_name_also_after_its_connection_was_lost(
 ) -> None:
     make_folder = SshShell._make_folder
 
-    async def lose_connection(shell: SshShell, link: Link, name: str) -> object:
-        made = await make_folder(shell, link, name)
-        link.connection.abort()
-        await link.connection.wait_closed()
+    async def lose_connection(shell: SshShell, connection: Connection, name: str) -> object:
+        made = await make_folder(shell, connection, name)
+        connection.client.abort()
+        await connection.client.wait_closed()
         return made
 
     async def scenario(shell: SshShell) -> tuple[str, str]:
@@ -289,7 +290,7 @@ def test_commands_end_when_this_process_is_killed(own_server: SshServer, project
     program = """
         import asyncio, sys
         from tests.support.shells import start
-        from turngate.shells.ssh import SshShell
+        from turngate.shells.ssh.shell import SshShell
 
         asyncio.run(start(SshShell("box"), sys.argv[1], cwd=sys.argv[2]))
     """
@@ -428,7 +429,7 @@ def stopped(serving: list[int]) -> Iterator[None]:
 def test_the_keep_alive_notices_a_machine_that_is_silent_while_a_hook_runs(
     own_server: SshServer, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ssh_connection, "KEEPALIVE_S", 1)
+    monkeypatch.setattr(login, "KEEPALIVE_S", 1)
 
     async def scenario(shell: SshShell) -> tuple[str, str | None]:
         asking = asyncio.ensure_future(ask_over(shell, project, CommandHook(HANGING, timeout=NEVER_S)))

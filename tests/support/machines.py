@@ -51,7 +51,7 @@ class SshMachine:
     """A machine whose connection stays open from test to test, in an event loop of its own: connecting takes 0.1 s."""
 
     def __init__(self) -> None:
-        from turngate.shells.ssh import SshShell  # noqa: PLC0415 - takes long to load
+        from turngate.shells.ssh.shell import SshShell  # noqa: PLC0415 - takes long to load
 
         self._ssh = SshShell(HOST)
         self.shell: Shell = self._ssh

@@ -11,8 +11,8 @@ from tests.support.servers.ssh import HOST
 from turngate.agent.tools import ToolContext
 from turngate.aio.threads import event_loop_in_thread
 from turngate.ports import World
-from turngate.shells.remote_files import RemoteFiles
-from turngate.shells.ssh import SshShell
+from turngate.shells.remote_files.files import RemoteFiles
+from turngate.shells.ssh.shell import SshShell
 
 T = TypeVar("T")
 

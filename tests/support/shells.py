@@ -14,7 +14,7 @@ from turngate.core.reports import Exited
 from turngate.core.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import HookRunContext, Shell, World
-from turngate.shells.ssh import SshShell
+from turngate.shells.ssh.shell import SshShell
 
 MakeShell = Callable[[], Shell]
 PATH = "/usr/local/bin:/usr/bin:/bin"

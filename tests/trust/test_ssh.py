@@ -21,8 +21,8 @@ from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import World, call_with_files
-from turngate.shells.remote_files import RemoteFiles
-from turngate.shells.ssh import SshShell
+from turngate.shells.remote_files.files import RemoteFiles
+from turngate.shells.ssh.shell import SshShell
 from turngate.trust.load import load_settings
 from turngate.trust.review import review_project
 

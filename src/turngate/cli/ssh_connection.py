@@ -9,7 +9,7 @@ from turngate.cli.progress import show_if_slow
 from turngate.errors import UsageError
 from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import World
-from turngate.ssh_workspace import parse_ssh_location
+from turngate.shells.ssh.workspace import parse_ssh_location
 
 
 @contextmanager

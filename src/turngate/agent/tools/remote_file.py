@@ -4,8 +4,8 @@ import io
 
 from turngate.agent.tools.base import FileVersion, ToolContext
 from turngate.agent.tools.file_access import FileState
-from turngate.shells.file_scripts import BLOCK_BYTES
-from turngate.shells.remote_files import Inspected, RemoteFiles
+from turngate.shells.remote_files.files import Inspected, RemoteFiles
+from turngate.shells.remote_files.scripts import BLOCK_BYTES
 
 FIRST_BLOCKS = 4  # that are read of a file; each further command reads as many blocks as have been read
 MAX_BLOCKS = 64  # of one command

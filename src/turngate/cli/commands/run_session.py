@@ -53,7 +53,7 @@ def open_here(options: argparse.Namespace, project: str) -> OpenSession:
 def open_over_ssh(options: argparse.Namespace) -> OpenSession:
     """Return what connects to the machine of `--ssh`, and opens the session there."""
     from turngate.cli.ssh_connection import reporting_silence  # noqa: PLC0415  # lazy: few projects need it
-    from turngate.ssh_workspace import parse_ssh_location  # noqa: PLC0415  # as above
+    from turngate.shells.ssh.workspace import parse_ssh_location  # noqa: PLC0415  # as above
 
     place = parse_ssh_location(options.ssh)
 

@@ -10,9 +10,9 @@ import asyncssh
 
 from turngate.core.remote_command import BOOTSTRAP
 from turngate.ports import HookRunContext
-from turngate.shells.remote_process import RemoteProcess
-from turngate.shells.ssh_connection import CannotConnect, connect
-from turngate.shells.ssh_guardian import Guardian
+from turngate.shells.ssh.guardian import Guardian
+from turngate.shells.ssh.login import CannotConnect, connect
+from turngate.shells.ssh.process import RemoteProcess
 
 SETTLE_S = 1.0  # in which a server may still count a channel that was closed
 
@@ -25,16 +25,16 @@ class Address(NamedTuple):
     port: int | None
 
 
-class Link:
+class Connection:
     """An open connection, and its guardian unless it gave its channel up."""
 
     def __init__(
         self,
-        connection: asyncssh.SSHClientConnection,
+        client: asyncssh.SSHClientConnection,
         guardian: Guardian | None,
         environment: Mapping[str, str],
     ) -> None:
-        self.connection = connection
+        self.client = client
         self.guardian = guardian
         self.environment = environment
         self.folder = ""  # for temporary files; the guardian removes it
@@ -59,7 +59,7 @@ class Link:
     def drop_if_silent(self) -> None:
         """Give up a connection whose guardian does not answer: the next command opens another one."""
         if self.is_silent:
-            self.connection.abort()
+            self.client.abort()
 
     @property
     def is_silent(self) -> bool:
@@ -71,27 +71,27 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        return not self.connection.is_closed()
+        return not self.client.is_closed()
 
 
-async def open_link(address: Address, deadline: float) -> Link:
+async def open_connection(address: Address, deadline: float) -> Connection:
     """Connect and start the guardian, until a deadline in the time of the loop. Raises CannotConnect."""
     limit = max(0.001, deadline - asyncio.get_running_loop().time())
-    connection = await connect(*address, limit)
+    client = await connect(*address, limit)
     try:
         async with asyncio.timeout_at(deadline):
-            guardian = await Guardian.start(connection)
-            return Link(connection, guardian, await guardian.environment())
+            guardian = await Guardian.start(client)
+            return Connection(client, guardian, await guardian.environment())
     except TimeoutError:
-        connection.abort()
+        client.abort()
         raise CannotConnect(
             f"the login shell of {address.host} did not answer within {limit:.3g} s"
         ) from None
     except (OSError, asyncssh.Error) as error:
-        connection.abort()
+        client.abort()
         raise CannotConnect(f"{address.host} started no shell: {error}") from None
     except BaseException:
-        connection.abort()
+        client.abort()
         raise
 
 
@@ -99,8 +99,8 @@ async def run_line(line: str, address: Address, limit: float) -> None:
     """Run one line over a connection of its own: the channel of a command cannot be used again before the command ends."""
     with contextlib.suppress(OSError, asyncssh.Error, CannotConnect, TimeoutError):
         async with asyncio.timeout(limit):
-            async with await connect(*address, limit) as connection:
+            async with await connect(*address, limit) as client:
                 ended = RemoteProcess(HookRunContext())
-                await connection.create_session(lambda: ended, BOOTSTRAP, encoding=None)
+                await client.create_session(lambda: ended, BOOTSTRAP, encoding=None)
                 ended.send(line, b"")
                 await asyncio.shield(ended.exit)

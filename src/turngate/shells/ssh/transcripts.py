@@ -26,7 +26,7 @@ from turngate.core.posix_checksum import Checksum
 from turngate.core.remote_command import as_line, quote
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
-from turngate.shells.ssh import SshShell
+from turngate.shells.ssh.shell import SshShell
 
 CHUNK_BYTES = 8 * 1024 * 1024  # sent by one command, and held in memory
 QUICK_BYTES = 8 * 1024  # sent to the guardian: many shells read a line byte by byte

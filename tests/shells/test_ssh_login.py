@@ -27,8 +27,8 @@ from turngate.core.hook_run import outcome, run_message
 from turngate.core.verdict import Stop
 from turngate.engine import ask_hooks
 from turngate.ports import World
-from turngate.shells.ssh import SshShell
-from turngate.shells.ssh_connection import CannotConnect, connect
+from turngate.shells.ssh.login import CannotConnect, connect
+from turngate.shells.ssh.shell import SshShell
 
 
 def reason(

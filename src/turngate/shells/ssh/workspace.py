@@ -11,7 +11,7 @@ from turngate.core.constants import AGENT_MARKERS
 from turngate.core.hooks import CommandHook
 from turngate.errors import UsageError
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell, World
-from turngate.shells.remote_files import RemoteFiles
+from turngate.shells.remote_files.files import RemoteFiles
 
 _LOCATION = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^\]]+\]|[^@/:\[\]]+):(?P<path>.+)", re.DOTALL)
 _URL = re.compile(
@@ -57,8 +57,8 @@ async def open_ssh_workspace(
     """Connect, and return the workspace of a folder there. Raises UsageError."""
     try:
         # lazy: asyncssh is an extra, and slow to import
-        from turngate.shells.remote_transcripts import RemoteTranscripts  # noqa: PLC0415
-        from turngate.shells.ssh import SshShell  # noqa: PLC0415
+        from turngate.shells.ssh.shell import SshShell  # noqa: PLC0415
+        from turngate.shells.ssh.transcripts import RemoteTranscripts  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("asyncssh", "cryptography"):
             raise

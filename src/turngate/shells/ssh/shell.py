@@ -1,7 +1,7 @@
 """SshShell: run commands on another machine, over one connection that stays open.
 
 Nothing is assumed of the other machine but an SSH server and a POSIX `/bin/sh`: see `core/remote_command.py` for how a
-command starts there, and `shells/ssh_guardian.py` for how it ends there.
+command starts there, and `shells/ssh/guardian.py` for how it ends there.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ from turngate.core.remote_command import (
 from turngate.core.reports import Exited
 from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
-from turngate.shells.channel_limit import ChannelLimit
 from turngate.shells.process import KILL_GRACE_S, OUTPUT_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
-from turngate.shells.remote_process import RemoteProcess, command_words, not_started
-from turngate.shells.ssh_connection import CannotConnect
-from turngate.shells.ssh_guardian import REPLY_TIMEOUT_S, SILENCE_S
-from turngate.shells.ssh_link import Address, Link, open_link, run_line
+from turngate.shells.ssh.channel_limit import ChannelLimit
+from turngate.shells.ssh.connection import Address, Connection, open_connection, run_line
+from turngate.shells.ssh.guardian import REPLY_TIMEOUT_S, SILENCE_S
+from turngate.shells.ssh.login import CannotConnect
+from turngate.shells.ssh.process import RemoteProcess, command_words, not_started
 
 CONNECT_TIMEOUT_S = 10.0
 MAX_COMMANDS = 8  # at once on one connection; OpenSSH allows ten channels, one is the guardian's
@@ -59,8 +59,8 @@ class SshShell:
         self.host = host
         self._address = Address(host, user, port)
         self._connect_timeout = CONNECT_TIMEOUT_S if connect_timeout is None else connect_timeout
-        self._link: Link | None = None
-        self._connecting: asyncio.Task[Link] | None = None
+        self._connection: Connection | None = None
+        self._connecting: asyncio.Task[Connection] | None = None
         self._was_connected = False
         self._has_two_channels = False  # for the guardian and a command
         self._making_folder = asyncio.Lock()
@@ -88,7 +88,9 @@ class SshShell:
     @property
     def folder(self) -> str:
         """The private folder of the connection that is open now; empty if there is none."""
-        return self._unguarded_folder or (self._link.folder if self._link and self._link.is_open else "")
+        return self._unguarded_folder or (
+            self._connection.folder if self._connection and self._connection.is_open else ""
+        )
 
     async def private_folder(self, instead_of: str | None = None) -> str:
         """Return a folder there for temporary files of this connection, which is removed when the connection ends.
@@ -96,11 +98,13 @@ class SshShell:
         `instead_of`: a folder that was returned before and does not exist any more. Raises OSError.
         """
         async with self._making_folder:
-            link = await self._connected()
+            connection = await self._connected()
             folder = self.folder
             if folder in ("", instead_of):
-                if link.live_guardian and not self._has_two_channels:
-                    await self._run_script(link, ":")  # now the guardian gives up its channel, if it has to
+                if connection.live_guardian and not self._has_two_channels:
+                    await self._run_script(
+                        connection, ":"
+                    )  # now the guardian gives up its channel, if it has to
                 folder = await self._make_folder(await self._connected(), secrets.token_hex(16))
             return folder
 
@@ -110,36 +114,38 @@ class SshShell:
         Return its exit code and the first line of its output, or None without a guardian. Raises NotStarted or
         ConnectionLost. It is not ended when the caller is cancelled.
         """
-        link = await self._connected()
-        guardian = link.live_guardian
+        connection = await self._connected()
+        guardian = connection.live_guardian
         if guardian is None:
             return None
         ended = await guardian.evaluate(script)
         if ended is None:
-            link.drop_if_silent()
+            connection.drop_if_silent()
             raise ConnectionLost(f"the connection to {self.host} was lost while it ran")
         return ended
 
-    async def _make_folder(self, link: Link, name: str) -> str:
-        guardian = link.live_guardian
+    async def _make_folder(self, connection: Connection, name: str) -> str:
+        guardian = connection.live_guardian
         if guardian is None:
-            printed: str | None = (await self._run_script(link, folder_script(name))).stdout.rstrip("\n")
+            printed: str | None = (await self._run_script(connection, folder_script(name))).stdout.rstrip(
+                "\n"
+            )
         else:
             printed = await guardian.make_folder(name)
         if printed is None:
-            link.drop_if_silent()
+            connection.drop_if_silent()
             raise ConnectionLost(f"the connection to {self.host} was lost while a folder was made")
         if not (printed.startswith("/") and printed.endswith(name)):
             raise OSError(errno.EACCES, one_line(printed))
         if guardian is None:
             self._unguarded_folder = printed
         else:
-            link.folder = printed
+            connection.folder = printed
         return printed
 
-    async def _run_script(self, link: Link, script: str) -> Exited:
+    async def _run_script(self, connection: Connection, script: str) -> Exited:
         live = HookRunContext()
-        return await self.run(CommandHook(script), cwd="/", env=link.environment, stdin=b"", live=live)
+        return await self.run(CommandHook(script), cwd="/", env=connection.environment, stdin=b"", live=live)
 
     async def close(self) -> None:
         """Remove the private folder, and close the connection. The next command opens it again."""
@@ -147,19 +153,19 @@ class SshShell:
             self._connecting.cancel()
             await asyncio.wait({self._connecting})
         await self._finish_endings()
-        if self.folder and not (self._link and self._link.live_guardian):
+        if self.folder and not (self._connection and self._connection.live_guardian):
             await self._remove_folder(self.folder)
-        link, self._link = self._link, None
-        if link is not None and link.guardian and link.folder:
-            await link.guardian.close()  # it removes the folder
-        if link is not None:
-            link.drop_if_silent()
-            link.connection.close()
-            await link.connection.wait_closed()
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.guardian and connection.folder:
+            await connection.guardian.close()  # it removes the folder
+        if connection is not None:
+            connection.drop_if_silent()
+            connection.client.close()
+            await connection.client.wait_closed()
 
     async def answers(self) -> bool:
         """Return whether the connection is alive, as far as it is known without a channel."""
-        guardian = self._link.live_guardian if self._link else None
+        guardian = self._connection.live_guardian if self._connection else None
         return guardian is None or await guardian.answers()
 
     async def _finish_endings(self) -> None:
@@ -172,10 +178,12 @@ class SshShell:
     async def _remove_folder(self, folder: str) -> None:
         self._unguarded_folder = ""
         with contextlib.suppress(NotStarted, ConnectionLost):
-            link = await self._connected()
-            removing = asyncio.ensure_future(self._run_script(link, as_line(f"rm -rf -- {quote(folder)}")))
+            connection = await self._connected()
+            removing = asyncio.ensure_future(
+                self._run_script(connection, as_line(f"rm -rf -- {quote(folder)}"))
+            )
             if not (await asyncio.wait({removing}, timeout=REPLY_TIMEOUT_S))[0]:
-                link.connection.abort()
+                connection.client.abort()
             await removing
 
     async def run(
@@ -188,20 +196,20 @@ class SshShell:
         live.runs_since, live.is_starting = math.inf, False
         await self._channels.acquire()
         try:
-            process, link = await self._open_channel(live)
+            process, connection = await self._open_channel(live)
         except BaseException:
             self._channels.release()
             raise
-        process.gone.add_done_callback(lambda _: self._channel_gone(link))
+        process.gone.add_done_callback(lambda _: self._channel_gone(connection))
         self._channels.opened()
         self._slots.set_limit(self._channels.limit)
-        self._has_two_channels = link.guardian is not None
-        return await self._run(process, link, hook, cwd=cwd, env=env, stdin=stdin, live=live)
+        self._has_two_channels = connection.guardian is not None
+        return await self._run(process, connection, hook, cwd=cwd, env=env, stdin=stdin, live=live)
 
     async def _run(
         self,
         process: RemoteProcess,
-        link: Link,
+        connection: Connection,
         hook: CommandHook,
         *,
         cwd: str,
@@ -211,19 +219,19 @@ class SshShell:
     ) -> Exited:
         marker = new_run_marker()
         marked_env = {**env, VARIABLE: add_marker(env, marker)}
-        if names := unsettable(marked_env, link.environment):
+        if names := unsettable(marked_env, connection.environment):
             live.warnings.append(
                 f"${', $'.join(names[:3])} cannot be set by a shell and was not passed to it"
             )
         argv = command_words(hook)
-        line = command_line(argv, cwd=cwd, env=marked_env, base=link.environment, token=process.token)
+        line = command_line(argv, cwd=cwd, env=marked_env, base=connection.environment, token=process.token)
         pid = ""
         try:
-            link.watch(NO_PROCESS, marker)
+            connection.watch(NO_PROCESS, marker)
             process.send(line, stdin)
             pid = await self._wait_for_start(process, live)
             process.check_start(self.host, argv[0], cwd)
-            link.watch(pid, marker)
+            connection.watch(pid, marker)
             await asyncio.shield(process.exit)
             if not process.has_ended:
                 raise ConnectionLost(f"the connection to {self.host} was lost while it ran{process.why_lost}")
@@ -232,10 +240,10 @@ class SshShell:
         except asyncio.CancelledError:
             if process.has_ended:
                 live.ended = process.exited()
-            await finish_despite_cancel(self._end(link, process, marker))
+            await finish_despite_cancel(self._end(connection, process, marker))
             raise
         finally:
-            link.forget(marker)
+            connection.forget(marker)
             process.close()
 
     async def _wait_for_start(self, process: RemoteProcess, live: HookRunContext) -> str:
@@ -246,45 +254,47 @@ class SshShell:
         live.runs_since, live.is_starting = loop.time(), False
         return pid
 
-    async def _open_channel(self, live: HookRunContext) -> tuple[RemoteProcess, Link]:
+    async def _open_channel(self, live: HookRunContext) -> tuple[RemoteProcess, Connection]:
         """Open a channel for one command. Nothing has started yet, so it may be tried again on a new connection."""
         delays = iter(OPEN_DELAYS_S)
         while True:
             live.runs_since = math.inf
-            link = await self._connected()
+            connection = await self._connected()
             live.runs_since = asyncio.get_running_loop().time()
             process = RemoteProcess(live)
             try:
-                await self._create_session(link, process)
+                await self._create_session(connection, process)
             except asyncssh.ChannelOpenError as error:
                 delay = next(delays, None)
-                is_full = link.is_open and (delay is None or not link.is_settling)
-                if is_full and await self._make_room(link, live):
+                is_full = connection.is_open and (delay is None or not connection.is_settling)
+                if is_full and await self._make_room(connection, live):
                     delays = iter(OPEN_DELAYS_S)
                 elif delay is None:
                     raise not_started(self.host, f"{self.host} opens no session: {error}") from None
-                elif link.is_open:
+                elif connection.is_open:
                     await asyncio.sleep(delay)
             except (OSError, asyncssh.Error) as error:
-                if link.is_open or next(delays, None) is None:
+                if connection.is_open or next(delays, None) is None:
                     raise not_started(self.host, f"{self.host} started no shell: {error}") from None
             else:
-                return process, link
+                return process, connection
 
-    async def _create_session(self, link: Link, process: RemoteProcess) -> None:
+    async def _create_session(self, connection: Connection, process: RemoteProcess) -> None:
         """Open a channel. If the caller is cancelled meanwhile, it is closed when it has opened, and counts until then."""
-        creating = link.connection.create_session(lambda: process, BOOTSTRAP, encoding=None)
+        creating = connection.client.create_session(lambda: process, BOOTSTRAP, encoding=None)
         opening = asyncio.ensure_future(creating)
         try:
             await asyncio.shield(opening)
         except asyncio.CancelledError:
             self._channels.take()
-            abandoned = asyncio.create_task(self._abandon(opening, process, link), name="ssh channel")
+            abandoned = asyncio.create_task(self._abandon(opening, process, connection), name="ssh channel")
             self._abandoned.add(abandoned)
             abandoned.add_done_callback(self._abandoned.discard)
             raise
 
-    async def _abandon(self, opening: "asyncio.Future[Any]", process: RemoteProcess, link: Link) -> None:
+    async def _abandon(
+        self, opening: "asyncio.Future[Any]", process: RemoteProcess, connection: Connection
+    ) -> None:
         """Let the shell of a channel end by itself: until it does, the server counts a channel also if we closed it."""
         try:
             await opening
@@ -293,14 +303,14 @@ class SshShell:
         except (OSError, asyncssh.Error):
             pass
         finally:
-            self._channel_gone(link)
+            self._channel_gone(connection)
 
-    def _channel_gone(self, link: Link) -> None:
-        link.channel_closed()
+    def _channel_gone(self, connection: Connection) -> None:
+        connection.channel_closed()
         self._channels.release()
 
     async def _read_rest(self, process: RemoteProcess, live: HookRunContext) -> None:
-        """After the exit, read until all output is there, or none has come for OUTPUT_GRACE_S: the link may be slow."""
+        """After the exit, read until all output is there, or none has come for OUTPUT_GRACE_S: the connection may be slow."""
         if process.closed.done():
             return
         live.on_exit()
@@ -314,28 +324,28 @@ class SshShell:
             live.on_left_running(process.exited())
             await asyncio.shield(process.closed)
 
-    async def _end(self, link: Link, process: RemoteProcess, marker: str) -> None:
+    async def _end(self, connection: Connection, process: RemoteProcess, marker: str) -> None:
         """End all processes of a run. Reading goes on: one that prints while it cleans up would die otherwise."""
         await asyncio.wait({process.started}, timeout=KILL_GRACE_S)
         pid = process.started.result() if process.started.done() else ""
         if not pid.isdigit():  # a shell that has not started it yet dies when it prints the token
             process.close()
             pid = NO_PROCESS
-        if not link.is_open:  # the guardian ends it
+        if not connection.is_open:  # the guardian ends it
             return
-        if link.guardian and await link.guardian.end(pid, marker):
+        if connection.guardian and await connection.guardian.end(pid, marker):
             return
-        ending = asyncio.create_task(self._end_over_another_connection(link, end_line(pid, marker)))
+        ending = asyncio.create_task(self._end_over_another_connection(connection, end_line(pid, marker)))
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
-        if not link.is_silent:  # otherwise an interrupt does not wait for a network that may be gone
+        if not connection.is_silent:  # otherwise an interrupt does not wait for a network that may be gone
             await ending
 
-    async def _end_over_another_connection(self, link: Link, line: str) -> None:
+    async def _end_over_another_connection(self, connection: Connection, line: str) -> None:
         await run_line(line, self._address, self._connect_timeout)
-        link.drop_if_silent()
+        connection.drop_if_silent()
 
-    async def _make_room(self, link: Link, live: HookRunContext) -> bool:
+    async def _make_room(self, connection: Connection, live: HookRunContext) -> bool:
         """The server opened no channel: wait until another command ends. Without another one, end the guardian.
 
         Return False if there is neither: a command that was ended may still count.
@@ -347,12 +357,12 @@ class SshShell:
             live.runs_since = math.inf
             await self._reacquire()
             return True
-        if link.guardian is None:
+        if connection.guardian is None:
             return False
-        guardian, link.guardian = link.guardian, None
-        link.folder = ""
+        guardian, connection.guardian = connection.guardian, None
+        connection.folder = ""
         await guardian.close()
-        link.channel_closed()
+        connection.channel_closed()
         return True
 
     async def _reacquire(self) -> None:
@@ -364,10 +374,10 @@ class SshShell:
 
     # The connection
 
-    async def _connected(self) -> Link:
+    async def _connected(self) -> Connection:
         """Return the connection, opened if it is not there; all commands wait for the same attempt."""
-        if self._link is not None and self._link.is_open:
-            return self._link
+        if self._connection is not None and self._connection.is_open:
+            return self._connection
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._connect(), name=f"ssh {self.host}")
             self._connecting.add_done_callback(self._connect_ended)
@@ -376,18 +386,18 @@ class SshShell:
         except CannotConnect as error:
             raise not_started(self.host, str(error)) from None
 
-    def _connect_ended(self, task: "asyncio.Task[Link]") -> None:
+    def _connect_ended(self, task: "asyncio.Task[Connection]") -> None:
         self._connecting = None
         if not task.cancelled():
             task.exception()  # a caller that was cancelled does not ask for it
 
-    async def _connect(self) -> Link:
+    async def _connect(self) -> Connection:
         delays = iter(RETRY_DELAYS_S if self._was_connected else ())
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._connect_timeout
         while True:
             try:
-                self._link = await open_link(self._address, deadline)
+                self._connection = await open_connection(self._address, deadline)
             except CannotConnect as error:
                 delay = next(delays, None)
                 if not error.is_transient or delay is None or loop.time() + delay >= deadline:
@@ -397,4 +407,4 @@ class SshShell:
                 self._was_connected, self._has_two_channels = True, False
                 self._channels.reset()
                 self._slots.reset()
-                return self._link
+                return self._connection

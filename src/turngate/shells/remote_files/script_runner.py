@@ -16,7 +16,7 @@ from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, Shell
-from turngate.shells.file_scripts import error_of
+from turngate.shells.remote_files.scripts import error_of
 
 PAUSE_S = 5.0  # after the machine did not answer, in which nothing is asked
 START_TIMEOUT_S = 10.0  # of a login shell, when the server has already answered

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from turngate.filesystem.files import Files
 from turngate.ports import Shell
-from turngate.shells import file_scripts as scripts
-from turngate.shells.file_scripts import Content, Described, parse_files, parse_stat
-from turngate.shells.files_snapshot import FilesSnapshot, settings_paths, with_parents
-from turngate.shells.script_runner import MAX_ARGUMENT_BYTES, Limit, ScriptRunner
+from turngate.shells.remote_files import scripts
+from turngate.shells.remote_files.script_runner import MAX_ARGUMENT_BYTES, Limit, ScriptRunner
+from turngate.shells.remote_files.scripts import Content, Described, parse_files, parse_stat
+from turngate.shells.remote_files.snapshot import FilesSnapshot, settings_paths, with_parents
 
 EXISTENCE_TIMEOUT_S = 2.0
 READ_TIMEOUT_S = 10.0  # in which something must arrive

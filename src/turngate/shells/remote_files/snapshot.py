@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 
 from turngate.filesystem.files import Files
-from turngate.shells.file_scripts import Content, Described
+from turngate.shells.remote_files.scripts import Content, Described
 
 FAMILIES = (".turngate", ".mux", ".claude")
 # ~/.claude also holds the transcripts of all projects.

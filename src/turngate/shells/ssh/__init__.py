@@ -1,0 +1,1 @@
+"""Commands on another machine, over SSH."""
