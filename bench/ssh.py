@@ -17,9 +17,10 @@ from tests.support.servers.ssh import HOST, SSHD, ssh_server
 from bench.measure import Row
 from turngate import CommandHook, LocalShell, Rule, Settings, StopEvent, World, ask_hooks
 from turngate.core.reports import Exited
-from turngate.ports import HookRunContext
+from turngate.ports import HookRunContext, RemoteMachine
+from turngate.shells.remote_files.files import RemoteFiles
+from turngate.shells.ssh.copies import RemoteCopies
 from turngate.shells.ssh.shell import SshShell
-from turngate.shells.ssh.transcripts import RemoteTranscripts
 
 LONG_BYTES = 100_000_000
 NEW_BYTES = 1_000_000
@@ -68,9 +69,10 @@ class _CountingShell(SshShell):
 
 async def _measure(folder: Path) -> list[Row]:
     shell = _CountingShell(HOST)
-    copies = RemoteTranscripts(shell)
+    copies = RemoteCopies(shell)
     environ = await shell.environment()
-    remote = World(shell, "/tmp", environ=environ, transcripts=copies, logs=False)
+    files = RemoteFiles(shell, asyncio.get_running_loop(), home="/", environ=environ, machine=f"ssh://{HOST}")
+    remote = World(shell, "/tmp", environ=environ, remote=RemoteMachine(files, copies), logs=False)
     local = World(LocalShell(), "/tmp", logs=False)
     transcript = folder / "chat.jsonl"
     rows = [
@@ -117,14 +119,14 @@ def _grow(path: Path | None, size: int) -> None:
 
 async def _second_stop(world: World, shell: _CountingShell, path: Path) -> Row:
     """Count what is sent, and how much the copy grows; a copy that is another file was written whole."""
-    assert world.transcripts is not None
+    assert world.copies is not None
     _grow(path, LONG_BYTES)
     await _stop(world, path, 1)
-    before, sent = os.stat(await world.transcripts.copy(str(path))), shell.sent
+    before, sent = os.stat(await world.copies.copy(str(path))), shell.sent
     _grow(path, NEW_BYTES)
     await _stop(world, path, 1)
     sent = shell.sent - sent
-    after = os.stat(await world.transcripts.copy(str(path)))
+    after = os.stat(await world.copies.copy(str(path)))
     written = after.st_size - before.st_size if after.st_ino == before.st_ino else after.st_size
     assert after.st_size == os.stat(path).st_size
     what = "second stop, 100 MB: bytes written to the copy, and sent / bytes that are new"

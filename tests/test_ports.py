@@ -27,7 +27,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.engine import ask_hooks
 from turngate.filesystem.content import content_id
 from turngate.models.scripted import ScriptedModel
-from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell, World
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted, RemoteMachine, Shell, World
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 
@@ -171,7 +171,7 @@ def elsewhere(project: Path, **environ: str) -> World:
     """Return the World of a project on a machine with this environment."""
     there = {"PATH": os.defpath, **environ}
     files = PrefixedFiles("/", str(project), there)
-    return World(LocalShell(), str(project), environ=there, files=files)
+    return World(LocalShell(), str(project), environ=there, remote=RemoteMachine(files))
 
 
 @pytest.mark.req("S0-105")

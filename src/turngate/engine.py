@@ -293,11 +293,11 @@ async def _truncate_texts(
 async def _save_text(text: str, event: Event, world: World) -> str | None:
     """Return the path of the whole text on the machine of the agent's tools, or None."""
     path = await run_in_thread(world.store.keep, event.session_id, text) if world.store else None
-    if path is None or world.transcripts is None:
+    if path is None or world.copies is None:
         return path
     try:
         async with asyncio.timeout(COPY_TIMEOUT_S):
-            return await world.transcripts.copy(path)
+            return await world.copies.copy(path)
     except OSError:
         return None
 

@@ -14,6 +14,7 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import T, run_in_thread
 from turngate.core.constants import IN_HOOK
 from turngate.core.events import Event
+from turngate.core.frozen import frozen
 from turngate.core.hook_run import HookRun
 from turngate.core.hooks import AgentHook, CommandHook
 from turngate.core.messages import Evaluation, ModelRequest, Reply
@@ -133,11 +134,11 @@ class Shell(Protocol):
         ...
 
 
-class TranscriptCopies(Protocol):
-    """The copies of transcripts on the machine where hooks run."""
+class FileCopies(Protocol):
+    """Copies of files of this machine on the machine where hooks run: transcripts, and other files that only grow."""
 
     async def copy(self, path: str) -> str:
-        """Copy what is new of a transcript, and return the path of the copy. Raises OSError, which says why."""
+        """Copy what is new of a file, and return the path of the copy. Raises OSError, which says why."""
         ...
 
     def has_lost(self, path: str) -> bool:
@@ -185,6 +186,18 @@ class Store(Protocol):
         ...
 
 
+@frozen
+class RemoteMachine:
+    """What a project on another machine needs besides a shell there."""
+
+    files: Files
+    copies: FileCopies | None = None  # None: hooks can read the files of this machine themselves
+    background_shell: Shell | None = (
+        None  # for commands that the agent leaves running; None: the shell for all
+    )
+    disconnect: Callable[[], Awaitable[None]] | None = None
+
+
 @dataclass
 class World:
     """Everything outside of the engine that hooks need: where they run, for which project, what is stored."""
@@ -207,13 +220,10 @@ class World:
     time_limit: float | None = None  # seconds for all hooks of one event, whatever the settings say
     # The gates that have passed and pass again while the files of the project stay the same.
     held: list[Rule] = field(default_factory=list)
-    files: Files | None = None  # of the machine where the project is; None: this one
-    transcripts: TranscriptCopies | None = None  # None: hooks can read the transcripts themselves
-    background_shell: Shell | None = None  # for commands that the agent leaves running; None: `shell`
-    on_disconnect: Callable[[], Awaitable[None]] | None = None
+    remote: RemoteMachine | None = None  # where the project is; None: on this machine
 
     def __post_init__(self) -> None:
-        if self.files is None:
+        if self.remote is None:
             self.project = os.path.abspath(self.project)
         self._made_in_callback = in_callback.get() is not None
         self.killed: list[str] = []  # the names of the hooks that `close` has cancelled
@@ -241,14 +251,23 @@ class World:
 
     async def disconnect(self) -> None:
         """Remove what was copied to the other machine, and close its connections; on this machine, do nothing."""
-        if self.on_disconnect is not None:
-            await self.on_disconnect()
+        if self.remote is not None and self.remote.disconnect is not None:
+            await self.remote.disconnect()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await finish_despite_cancel(self.disconnect())
+
+    @property
+    def files(self) -> Files | None:
+        """The files of the machine where the project is; None for this one."""
+        return self.remote.files if self.remote else None
+
+    @property
+    def copies(self) -> FileCopies | None:
+        return self.remote.copies if self.remote else None
 
     @property
     def machine(self) -> str:

@@ -23,7 +23,7 @@ from turngate.agent import env_file
 from turngate.agent.env_file import MAX_BYTES, UnusableEnvFile, read_exports, send_env_file
 from turngate.core.messages import ToolResults
 from turngate.core.session_events import Notice, SessionEvent
-from turngate.ports import ConnectionLost, World
+from turngate.ports import ConnectionLost, RemoteMachine, World
 from turngate.shells.local import LocalShell
 
 WORDS = "so no variables are set from it; check the SessionStart hooks"
@@ -221,7 +221,7 @@ class LostCopies:
 def test_a_connection_that_is_lost_is_not_said_of_the_transcript(tmp_path: Path) -> None:
     path = tmp_path / "env"
     files = PrefixedFiles("/", str(tmp_path))
-    world = World(LocalShell(), str(tmp_path), environ={}, files=files, transcripts=LostCopies())
+    world = World(LocalShell(), str(tmp_path), environ={}, remote=RemoteMachine(files, LostCopies()))
     with pytest.raises(UnusableEnvFile) as raised:
         asyncio.run(send_env_file(world, str(path)))
     why = f"could not be copied to {files.machine}: the connection was lost"

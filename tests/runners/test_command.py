@@ -14,7 +14,7 @@ from tests.support.prefixed_files import PrefixedFiles
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.core.settings import Settings
-from turngate.ports import HookRunContext, World
+from turngate.ports import HookRunContext, RemoteMachine, World
 from turngate.runners.command import MAX_ENVIRONMENT_BYTES, MAX_VARIABLE_BYTES, run_command, sanitize_env
 from turngate.shells.local import LocalShell
 
@@ -89,7 +89,7 @@ def test_the_folder_for_the_data_of_a_plugin_is_made_where_the_hook_runs(
     hook = CommandHook(
         'echo data > "$CLAUDE_PLUGIN_DATA/out"', env={"CLAUDE_PLUGIN_DATA": "/far/plugins/a b"}
     )
-    world = World(FolderShell(far), str(project), files=PrefixedFiles(far, "/far"))
+    world = World(FolderShell(far), str(project), remote=RemoteMachine(PrefixedFiles(far, "/far")))
     live = HookRunContext()
     report = asyncio.run(run_command(hook, stop_event(cwd=str(project)), Settings(), world, live))
     assert (report, live.warnings) == (Exited(0), [])
@@ -101,7 +101,7 @@ def test_the_folder_for_the_data_of_a_plugin_is_made_where_the_hook_runs(
 def test_a_folder_for_data_that_cannot_be_made_there_is_a_warning(project: Path, tmp_path: Path) -> None:
     hook = CommandHook("true", env={"CLAUDE_PLUGIN_DATA": "/dev/null/data"})
     files = PrefixedFiles(tmp_path, "/")
-    world = World(LocalShell(), str(project), files=files)
+    world = World(LocalShell(), str(project), remote=RemoteMachine(files))
     live = HookRunContext()
     report = asyncio.run(run_command(hook, stop_event(cwd=str(project)), Settings(), world, live))
     [warning] = live.warnings

@@ -33,7 +33,7 @@ from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, Stop, Verdict
 from turngate.ports import MAX_STDERR_BYTES, BoundedOutput
 from turngate.shells import process
-from turngate.shells.ssh import shell as ssh
+from turngate.shells.ssh import process as ssh_process
 from turngate.single_stop import StopHooksResult, run_stop_hooks
 
 T = TypeVar("T")
@@ -609,8 +609,8 @@ def told() -> StopHookInput:
 
 def read_on_for(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set how long the output is read after the exit."""
-    for shell in (process, ssh):
-        monkeypatch.setattr(shell, "OUTPUT_GRACE_S", seconds)
+    for module in (process, ssh_process):
+        monkeypatch.setattr(module, "OUTPUT_GRACE_S", seconds)
 
 
 def filled(text: str, mark: str) -> str:

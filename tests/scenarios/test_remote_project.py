@@ -31,7 +31,7 @@ from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.listing import match_files, walk
 from turngate.filesystem.real_path import locate, real_local_path, real_path
 from turngate.models.scripted import ScriptedModel
-from turngate.ports import World, call_with_files
+from turngate.ports import RemoteMachine, World, call_with_files
 from turngate.shells.local import LocalShell
 from turngate.subagents.agent_types import BUILT_IN, load_agent_types
 from turngate.trust.approvals import Approvals
@@ -565,7 +565,9 @@ def test_a_turn_goes_on_with_the_guide_that_was_read_last(there: Machine) -> Non
     notices: list[str] = []
 
     async def turns() -> list[str]:
-        world = World(LocalShell(), there.project_path, environ=there.files.environ, files=there.files)
+        world = World(
+            LocalShell(), there.project_path, environ=there.files.environ, remote=RemoteMachine(there.files)
+        )
         on_event = partial(_keep_notice, notices)
         async with await Session.in_workspace(world, model, Settings(), on_event=on_event) as session:
             outcomes = [(await session.send("one")).outcome]
@@ -597,7 +599,9 @@ def test_the_folders_of_tools_are_resolved_when_the_machine_answers_again(there:
     folder = there.project.with_name("real")
     there.project.rename(folder)
     there.project.symlink_to(folder.name)
-    world = World(LocalShell(), there.project_path, environ=there.files.environ, files=there.files)
+    world = World(
+        LocalShell(), there.project_path, environ=there.files.environ, remote=RemoteMachine(there.files)
+    )
     context = ToolContext(there.project_path, {}, world=world)
     there.files.limit = 0
     with pytest.raises(MachineUnreachable):
@@ -609,7 +613,9 @@ def test_the_folders_of_tools_are_resolved_when_the_machine_answers_again(there:
 
 def test_a_session_is_not_opened_on_a_machine_that_does_not_answer(there: Machine) -> None:
     there.files.limit = 0
-    world = World(LocalShell(), there.project_path, environ=there.files.environ, files=there.files)
+    world = World(
+        LocalShell(), there.project_path, environ=there.files.environ, remote=RemoteMachine(there.files)
+    )
     with pytest.raises(UsageError) as raised:
         asyncio.run(Session.in_workspace(world, ScriptedModel({}), Settings()))
     assert str(raised.value) == LOST
@@ -628,7 +634,9 @@ def test_a_gate_with_a_path_that_cannot_be_resolved_is_not_skipped(there: Machin
         Rule("PreToolUse", CommandHook("exit 2", condition=condition))
         for condition in ("Edit(src/**)", "Edit(docs/**)", "Bash(git *)")
     ]
-    world = World(LocalShell(), str(there.project), environ=there.files.environ, files=there.files)
+    world = World(
+        LocalShell(), str(there.project), environ=there.files.environ, remote=RemoteMachine(there.files)
+    )
     args = {"file_path": f"{there.project_path}/link/a"}
     event = PreToolUse(
         session_id="s-1", cwd=there.project_path, tool_name="Edit", tool_input=args, tool_use_id="1"

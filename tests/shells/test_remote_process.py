@@ -10,7 +10,6 @@ from turngate.core.reports import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
 from turngate.shells.ssh.process import RemoteProcess
-from turngate.shells.ssh.shell import SshShell
 
 STDERR = asyncssh.EXTENDED_DATA_STDERR
 
@@ -66,7 +65,7 @@ def test_output_after_the_exit_code_is_read_while_it_comes() -> None:
         for number in range(1, 5):
             loop.call_later(0.6 * number * OUTPUT_GRACE_S, stderr("more "), process)
         loop.call_later(2.6 * OUTPUT_GRACE_S, eof, process)
-        await SshShell("box")._read_rest(process, live)
+        await process.read_rest()
         return process.exited()
 
     assert asyncio.run(scenario()) == Exited(2, stderr="more " * 4)

@@ -31,8 +31,8 @@ from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.ssh import guardian, login
 from turngate.shells.ssh import shell as ssh
 from turngate.shells.ssh.connection import Connection
+from turngate.shells.ssh.copies import RemoteCopies
 from turngate.shells.ssh.shell import MAX_COMMANDS, SshShell
-from turngate.shells.ssh.transcripts import RemoteTranscripts
 
 T = TypeVar("T")
 HANGING = f"sleep {NEVER_S} & echo $$ $! >>pids; wait"
@@ -181,7 +181,7 @@ def test_neither_an_interrupt_nor_the_end_waits_for_a_machine_that_is_silent(
         monkeypatch.setattr(module, "SILENCE_S", 0.5)
 
     async def scenario(shell: SshShell) -> bool:
-        copies = RemoteTranscripts(shell)
+        copies = RemoteCopies(shell)
         await copies.copy(__file__)
         running = asyncio.ensure_future(start(shell, HANGING, cwd=project))
         await wait_for(project / "pids")

@@ -10,7 +10,7 @@ from tests.support.machines import Machine
 from tests.support.servers.ssh import HOST
 from turngate.agent.tools import ToolContext
 from turngate.aio.threads import event_loop_in_thread
-from turngate.ports import World
+from turngate.ports import RemoteMachine, World
 from turngate.shells.remote_files.files import RemoteFiles
 from turngate.shells.ssh.shell import SshShell
 
@@ -40,7 +40,7 @@ def remote_context(
     """Return what the tools get for a project on the machine of the test server."""
     environ, loop = environ or machine.environ, machine.run(_running_loop())
     files = RemoteFiles(machine.shell, loop, home=environ["HOME"], environ=environ)
-    world = World(machine.shell, str(project), environ=environ, files=files)
+    world = World(machine.shell, str(project), environ=environ, remote=RemoteMachine(files))
     context = ToolContext(str(project), dict(environ), world=world, **fields)
     machine.run(context.prepare())
     return context

@@ -20,7 +20,7 @@ from turngate.core.verdict import Continue, Verdict
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.filesystem.files import MachineUnreachable
-from turngate.ports import World, call_with_files
+from turngate.ports import RemoteMachine, World, call_with_files
 from turngate.shells.remote_files.files import RemoteFiles
 from turngate.shells.ssh.shell import SshShell
 from turngate.trust.load import load_settings
@@ -116,7 +116,7 @@ def ask(project: Path, settings: Settings, before: Callable[[], None] = lambda: 
             files = RemoteFiles(
                 shell, asyncio.get_running_loop(), home=environ["HOME"], environ=environ, machine=MACHINE
             )
-            world = World(shell, str(project), environ=environ, files=files)
+            world = World(shell, str(project), environ=environ, remote=RemoteMachine(files))
             before()
             return await ask_hooks(stop_event(cwd=str(project)), settings, world)
         finally:

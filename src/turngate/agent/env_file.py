@@ -31,11 +31,11 @@ async def send_env_file(world: World, path: str) -> None:
 
     Raises UnusableEnvFile.
     """
-    if world.transcripts is None:
+    if world.copies is None:
         return
     try:
         await run_in_thread(_write, path, b"", os.O_APPEND)  # it exists, so that its copy does
-        copy = await world.transcripts.copy(path)
+        copy = await world.copies.copy(path)
     except ConnectionLost:
         why = f"could not be copied to {world.machine}: the connection was lost"
         raise UnusableEnvFile(path, why) from None
@@ -48,7 +48,7 @@ async def send_env_file(world: World, path: str) -> None:
 async def load_exports(world: World, path: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of the file, or of its copy on another machine. Raises UnusableEnvFile."""
     copy = world.environ.get(ENV_FILE_VARIABLES[0], path)
-    if world.transcripts is None or copy == path:
+    if world.copies is None or copy == path:
         return await run_in_thread(read_exports, path, environ)
     text = await world.with_files(_read, copy)
     if text:  # otherwise the connection was lost, and the copy with it

@@ -108,7 +108,7 @@ class HookAgentRunner:
         path = event.stopping_transcript
         if not path or not os.path.isfile(path):  # noqa: ASYNC240 - on this machine
             return ""
-        return path if self.world.transcripts is None else await self.world.transcripts.copy(path)
+        return path if self.world.copies is None else await self.world.copies.copy(path)
 
 
 class HookAgentRun:

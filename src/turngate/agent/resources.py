@@ -90,9 +90,7 @@ class SessionResources:
             watch=watch,
             judge=judges,
             on_background_end=late.add,
-            files=workspace.files,
-            transcripts=workspace.transcripts,
-            background_shell=workspace.background_shell,
+            remote=workspace.remote,
         )
         world.inspect = HookAgentRunner(world, settings, state, judges, workspace.environ)
         return cls(world.project, settings, state, journal, judges, world, models, late)

@@ -57,7 +57,7 @@ async def run_command(
         )
     except (NotStarted, ConnectionLost) as error:
         return HookFailed(str(error))
-    if world.transcripts is not None and world.transcripts.has_lost(event.stopping_transcript):
+    if world.copies is not None and world.copies.has_lost(event.stopping_transcript):
         return HookFailed("the connection was lost before it started, and the copy of its transcript with it")
     if not isinstance(report, Exited):
         raise TypeError(f"the shell returned {describe(report)}, expected Exited")
@@ -69,16 +69,16 @@ async def with_copies(event: Event, world: World) -> Event:
 
     The file of SessionStart hooks is there too, also after a connection was lost.
     """
-    if world.transcripts is None:
+    if world.copies is None:
         return event
     if event.transcript_path:
-        event = replace(event, transcript_path=await world.transcripts.copy(event.transcript_path))
+        event = replace(event, transcript_path=await world.copies.copy(event.transcript_path))
     if isinstance(event, StopEvent) and event.subagent and event.subagent.transcript_path:
-        path = await world.transcripts.copy(event.subagent.transcript_path)
+        path = await world.copies.copy(event.subagent.transcript_path)
         event = replace(event, subagent=replace(event.subagent, transcript_path=path))
     if copy := world.environ.get(ENV_FILE_VARIABLES[0]):
         with contextlib.suppress(OSError):  # few hooks need it; without a connection none of them runs
-            renewed = await world.transcripts.renew(copy)
+            renewed = await world.copies.renew(copy)
             if renewed != copy:
                 world.environ = {**world.environ, **dict.fromkeys(ENV_FILE_VARIABLES, renewed)}
     return event

@@ -138,12 +138,11 @@ _BASH_OR_SH = 'command -v bash >/dev/null && exec bash -c -- "$1"; exec /bin/sh 
 
 async def _run(command: str, context: ToolContext, live: HookRunContext, *, watched: bool = False) -> Exited:
     env = sanitize_env({**context.environ, "PWD": context.project, IN_TOOL: "1"})
-    if context.world is not None and context.world.files is not None:
+    world = context.world
+    if world is not None and world.remote is not None:
         hook = CommandHook("/bin/sh", args=("-c", _BASH_OR_SH, "sh", command))
-        shell = context.world.background_shell if watched else context.world.shell
-        return await (shell or context.world.shell).run(
-            hook, cwd=context.project, env=env, stdin=b"", live=live
-        )
+        shell = (watched and world.remote.background_shell) or world.shell
+        return await shell.run(hook, cwd=context.project, env=env, stdin=b"", live=live)
     return await run_process(
         (shutil.which("bash") or "/bin/sh", "-c", "--", command),
         cwd=context.project,

@@ -14,7 +14,9 @@ from turngate.core.remote_command import NO_FOLDER, NO_PROGRAM, NOT_EXECUTABLE
 from turngate.core.reports import Exited
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, NotStarted
+from turngate.shells.process import OUTPUT_GRACE_S
 
+MAX_GRACES = 10  # times OUTPUT_GRACE_S, after the exit, while output still comes
 MAX_NOISE_BYTES = 64 * 1024  # kept of what a login shell prints
 
 
@@ -24,9 +26,8 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
     def __init__(self, live: HookRunContext) -> None:
         self.token = f"turngate-{secrets.token_hex(8)}"
         loop = asyncio.get_running_loop()
-        self.started: asyncio.Future[str] = (
-            loop.create_future()
-        )  # what the line printed after its token, or ""
+        # What the line printed after its token, or "".
+        self.started: asyncio.Future[str] = loop.create_future()
         self.exit: asyncio.Future[None] = loop.create_future()  # it ended, or the connection did
         self.closed: asyncio.Future[None] = loop.create_future()  # all output is read
         self.gone: asyncio.Future[None] = loop.create_future()  # the server has closed the channel
@@ -52,6 +53,22 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
     def close(self) -> None:
         if self.channel is not None:
             self.channel.abort()
+
+    async def read_rest(self) -> None:
+        """After the exit, read until all output is there, or none has come for OUTPUT_GRACE_S: the network may be slow."""
+        live = self._live
+        if self.closed.done():
+            return
+        live.on_exit()
+        size = -1
+        for _ in range(MAX_GRACES):  # a process that was left running may print forever
+            if self.closed.done() or size == live.stdout.size + live.stderr.size:
+                break
+            size = live.stdout.size + live.stderr.size
+            await asyncio.wait({self.closed}, timeout=OUTPUT_GRACE_S)
+        if not self.closed.done() and live.on_left_running is not None:
+            live.on_left_running(self.exited())
+            await asyncio.shield(self.closed)
 
     def exited(self) -> Exited:
         code = self.code if self.code is not None else 128 + (self.signal or 0)

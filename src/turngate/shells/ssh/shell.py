@@ -28,7 +28,7 @@ from turngate.core.remote_command import (
 from turngate.core.reports import Exited
 from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
-from turngate.shells.process import KILL_GRACE_S, OUTPUT_GRACE_S
+from turngate.shells.process import KILL_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
 from turngate.shells.ssh.channel_limit import ChannelLimit
 from turngate.shells.ssh.connection import Address, Connection, open_connection, run_line
@@ -39,7 +39,6 @@ from turngate.shells.ssh.process import RemoteProcess, command_words, not_starte
 CONNECT_TIMEOUT_S = 10.0
 MAX_COMMANDS = 8  # at once on one connection; OpenSSH allows ten channels, one is the guardian's
 OPEN_DELAYS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # while the server opens no channel, or closes the connection
-MAX_GRACES = 10  # times OUTPUT_GRACE_S, after the exit, while output still comes
 NO_PROCESS = "0"
 RETRY_DELAYS_S = (0.2, 0.4, 0.8, 1.6, 3.2)  # when a connection that there was cannot be opened again
 
@@ -235,7 +234,7 @@ class SshShell:
             await asyncio.shield(process.exit)
             if not process.has_ended:
                 raise ConnectionLost(f"the connection to {self.host} was lost while it ran{process.why_lost}")
-            await self._read_rest(process, live)
+            await process.read_rest()
             return process.exited()
         except asyncio.CancelledError:
             if process.has_ended:
@@ -308,21 +307,6 @@ class SshShell:
     def _channel_gone(self, connection: Connection) -> None:
         connection.channel_closed()
         self._channels.release()
-
-    async def _read_rest(self, process: RemoteProcess, live: HookRunContext) -> None:
-        """After the exit, read until all output is there, or none has come for OUTPUT_GRACE_S: the connection may be slow."""
-        if process.closed.done():
-            return
-        live.on_exit()
-        size = -1
-        for _ in range(MAX_GRACES):  # a process that was left running may print forever
-            if process.closed.done() or size == live.stdout.size + live.stderr.size:
-                break
-            size = live.stdout.size + live.stderr.size
-            await asyncio.wait({process.closed}, timeout=OUTPUT_GRACE_S)
-        if not process.closed.done() and live.on_left_running is not None:
-            live.on_left_running(process.exited())
-            await asyncio.shield(process.closed)
 
     async def _end(self, connection: Connection, process: RemoteProcess, marker: str) -> None:
         """End all processes of a run. Reading goes on: one that prints while it cleans up would die otherwise."""

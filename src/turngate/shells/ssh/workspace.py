@@ -10,7 +10,7 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.constants import AGENT_MARKERS
 from turngate.core.hooks import CommandHook
 from turngate.errors import UsageError
-from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell, World
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted, RemoteMachine, Shell, World
 from turngate.shells.remote_files.files import RemoteFiles
 
 _LOCATION = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^\]]+\]|[^@/:\[\]]+):(?P<path>.+)", re.DOTALL)
@@ -57,8 +57,8 @@ async def open_ssh_workspace(
     """Connect, and return the workspace of a folder there. Raises UsageError."""
     try:
         # lazy: asyncssh is an extra, and slow to import
+        from turngate.shells.ssh.copies import RemoteCopies  # noqa: PLC0415
         from turngate.shells.ssh.shell import SshShell  # noqa: PLC0415
-        from turngate.shells.ssh.transcripts import RemoteTranscripts  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("asyncssh", "cryptography"):
             raise
@@ -81,20 +81,18 @@ async def open_ssh_workspace(
         raise
     environ = {**login, **{name: os.environ[name] for name in AGENT_MARKERS if name in os.environ}}
     machine = SshLocation(host, path, user, port).machine
-    loop, transcripts = asyncio.get_running_loop(), RemoteTranscripts(shell)
+    loop, copies = asyncio.get_running_loop(), RemoteCopies(shell)
+    files = RemoteFiles(shell, loop, home=login.get("HOME", "/"), environ=environ, machine=machine)
 
     async def disconnect() -> None:
-        for part in (transcripts, background, shell):
+        for part in (copies, background, shell):
             await part.close()
 
     return World(
         shell,
         project,
         environ=environ,
-        files=RemoteFiles(shell, loop, home=login.get("HOME", "/"), environ=environ, machine=machine),
-        transcripts=transcripts,
-        background_shell=background,
-        on_disconnect=disconnect,
+        remote=RemoteMachine(files, copies, background, disconnect),
     )
 
 

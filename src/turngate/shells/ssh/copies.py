@@ -1,4 +1,4 @@
-"""RemoteTranscripts: copies of transcripts on the machine where hooks run, in a private folder.
+"""RemoteCopies: copies of transcripts and other files on the machine where hooks run, in a private folder.
 
 Of a transcript that has grown, only what is new is sent. A copy that is not as it was sent, because it was truncated,
 removed or changed, is sent anew, and so is one of a transcript that was rewritten here. The checksum of `cksum` decides;
@@ -58,7 +58,7 @@ class CopyFailed(OSError):
         return self._message
 
 
-class RemoteTranscripts:
+class RemoteCopies:
     """The copies of one session or workspace. Another one never shares a folder with it."""
 
     def __init__(self, shell: SshShell) -> None:
@@ -138,9 +138,8 @@ class RemoteTranscripts:
                     raise
                 was_lost = True
             else:
-                if (
-                    folder and folder == self.shell.folder
-                ):  # otherwise the connection was lost, and the folder with it
+                # Otherwise the connection was lost, and the folder with it.
+                if folder and folder == self.shell.folder:
                     self._copies[path] = copy
                     self._originals[copy.path] = path
                     return copy.path

@@ -1,4 +1,4 @@
-"""RemoteTranscripts: what is sent, what a hook sees there, and that nothing stays there."""
+"""RemoteCopies: what is sent, what a hook sees there, and that nothing stays there."""
 
 import asyncio
 import contextlib
@@ -30,9 +30,10 @@ from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.core.verdict import Stop, Verdict
 from turngate.engine import ask_hooks
-from turngate.ports import ConnectionLost, World
+from turngate.ports import ConnectionLost, RemoteMachine, World
+from turngate.shells.remote_files.files import RemoteFiles
+from turngate.shells.ssh.copies import CHUNK_BYTES, READ_BYTES, CopyFailed, RemoteCopies
 from turngate.shells.ssh.shell import SshShell
-from turngate.shells.ssh.transcripts import CHUNK_BYTES, READ_BYTES, CopyFailed, RemoteTranscripts
 
 T = TypeVar("T")
 
@@ -52,11 +53,11 @@ def transcript(tmp_path: Path) -> Path:
     return path
 
 
-def with_copies(scenario: Callable[[RemoteTranscripts], Awaitable[T]]) -> T:
+def with_copies(scenario: Callable[[RemoteCopies], Awaitable[T]]) -> T:
     async def opening() -> T:
         async with opened(lambda: SshShell(HOST)) as shell:
             assert isinstance(shell, SshShell)
-            copies = RemoteTranscripts(shell)
+            copies = RemoteCopies(shell)
             try:
                 return await scenario(copies)
             finally:
@@ -80,7 +81,7 @@ def left(server: SshServer) -> list[str]:
 
 @pytest.mark.req("X-32")
 def test_a_copy_is_private_and_is_removed_afterwards(own_server: SshServer, transcript: Path) -> None:
-    async def scenario(copies: RemoteTranscripts) -> tuple[str, list[int], bool]:
+    async def scenario(copies: RemoteCopies) -> tuple[str, list[int], bool]:
         copy = Path(await copies.copy(str(transcript)))
         folders = [path for path in copy.parents if path.is_relative_to(own_server.temporary)][:-1]
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (copy, *folders)]
@@ -94,7 +95,7 @@ def test_a_copy_is_private_and_is_removed_afterwards(own_server: SshServer, tran
 def test_only_what_is_new_is_sent(server: SshServer, transcript: Path) -> None:
     """The copy stays the same file; a copy that is sent anew replaces it."""
 
-    async def scenario(copies: RemoteTranscripts) -> list[tuple[str, bool]]:
+    async def scenario(copies: RemoteCopies) -> list[tuple[str, bool]]:
         first = Path(await copies.copy(str(transcript)))
         inode = inode_of(first)
         seen = []
@@ -145,7 +146,7 @@ CHANGES_HERE: dict[str, Callable[[Path], object]] = {
 def test_a_transcript_that_was_rewritten_is_sent_anew(
     change: Callable[[Path], object], server: SshServer, transcript: Path
 ) -> None:
-    async def scenario(copies: RemoteTranscripts) -> str:
+    async def scenario(copies: RemoteCopies) -> str:
         await copies.copy(str(transcript))
         change(transcript)
         return read(await copies.copy(str(transcript)))
@@ -168,7 +169,7 @@ CHANGES_THERE: dict[str, Callable[[Path], object]] = {
 def test_a_copy_that_is_not_as_it_was_sent_is_sent_anew(
     change: Callable[[Path], object], own_server: SshServer, transcript: Path
 ) -> None:
-    async def scenario(copies: RemoteTranscripts) -> str:
+    async def scenario(copies: RemoteCopies) -> str:
         change(Path(await copies.copy(str(transcript))))
         append(transcript, "three\n")
         return read(await copies.copy(str(transcript)))
@@ -181,7 +182,7 @@ def test_a_copy_that_is_not_as_it_was_sent_is_sent_anew(
 def test_no_clock_decides_what_is_sent(seconds: int, server: SshServer, transcript: Path) -> None:
     """A clock that is wrong there shows in the times of files, which here are those of 1970 and 2100."""
 
-    async def scenario(copies: RemoteTranscripts) -> tuple[str, bool]:
+    async def scenario(copies: RemoteCopies) -> tuple[str, bool]:
         copy = Path(await copies.copy(str(transcript)))
         inode = inode_of(copy)
         for path in (copy, copy.parent, copy.parent.parent):
@@ -210,7 +211,7 @@ CONTENTS = [
 def test_a_copy_has_the_same_bytes(content: bytes, server: SshServer, transcript: Path) -> None:
     transcript.write_bytes(content)
 
-    async def scenario(copies: RemoteTranscripts) -> tuple[bool, bool]:
+    async def scenario(copies: RemoteCopies) -> tuple[bool, bool]:
         copy = await copies.copy(str(transcript))
         whole = filecmp.cmp(copy, transcript, shallow=False)
         with transcript.open("ab") as file:
@@ -226,7 +227,7 @@ def test_a_transcript_may_have_any_name(name: str, server: SshServer, tmp_path: 
     path = tmp_path / name
     path.write_text("one\n")
 
-    async def scenario(copies: RemoteTranscripts) -> tuple[str, str]:
+    async def scenario(copies: RemoteCopies) -> tuple[str, str]:
         await copies.copy(str(path))
         append(path, "two\n")
         copy = Path(await copies.copy(str(path)))
@@ -236,7 +237,7 @@ def test_a_transcript_may_have_any_name(name: str, server: SshServer, tmp_path: 
 
 
 def test_a_transcript_that_does_not_exist_has_no_copy_either(server: SshServer, transcript: Path) -> None:
-    async def scenario(copies: RemoteTranscripts) -> list[bool]:
+    async def scenario(copies: RemoteCopies) -> list[bool]:
         seen = [exists(await copies.copy(str(transcript)))]
         remove(transcript)
         seen.append(exists(await copies.copy(str(transcript))))
@@ -248,7 +249,7 @@ def test_a_transcript_that_does_not_exist_has_no_copy_either(server: SshServer, 
 
 
 def test_what_is_not_a_file_is_named_as_the_reason(server: SshServer, tmp_path: Path) -> None:
-    async def scenario(copies: RemoteTranscripts) -> str:
+    async def scenario(copies: RemoteCopies) -> str:
         with pytest.raises(CopyFailed) as raised:
             await copies.copy(str(tmp_path))
         return str(raised.value)
@@ -267,7 +268,7 @@ def test_hooks_of_one_stop_share_one_transfer(own_server: SshServer, transcript:
 
     transcript.write_text("x" * 2 * READ_BYTES)  # so that each look at the copy is a command
 
-    async def scenario(copies: RemoteTranscripts) -> tuple[int, int]:
+    async def scenario(copies: RemoteCopies) -> tuple[int, int]:
         await copies.copy(str(transcript))
         before = counted(own_server)
         append(transcript, "three\n")
@@ -292,7 +293,7 @@ def counted(server: SshServer) -> int:
 def test_a_hook_that_asks_later_sees_what_is_new(own_server: SshServer, transcript: Path) -> None:
     transcript.write_text("x" * 2 * CHUNK_BYTES)
 
-    async def scenario(copies: RemoteTranscripts) -> str:
+    async def scenario(copies: RemoteCopies) -> str:
         first = asyncio.ensure_future(copies.copy(str(transcript)))
         await wait_for_transfer(own_server)
         append(transcript, "three\n")
@@ -311,7 +312,7 @@ async def wait_for_transfer(server: SshServer) -> None:
 
 
 def test_a_hook_that_is_cancelled_does_not_cancel_the_others(server: SshServer, transcript: Path) -> None:
-    async def scenario(copies: RemoteTranscripts) -> str:
+    async def scenario(copies: RemoteCopies) -> str:
         first, second = (asyncio.ensure_future(copies.copy(str(transcript))) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
@@ -327,7 +328,7 @@ def test_two_sessions_never_share_a_folder(own_server: SshServer, transcript: Pa
         async with opened(lambda: SshShell(HOST)) as first, opened(lambda: SshShell(HOST)) as second:
             assert isinstance(first, SshShell)
             assert isinstance(second, SshShell)
-            copies = [RemoteTranscripts(shell) for shell in (first, first, second)]
+            copies = [RemoteCopies(shell) for shell in (first, first, second)]
             paths = [Path(await each.copy(str(transcript))) for each in copies]
             await copies[1].close()
             await copies[2].close()
@@ -346,14 +347,14 @@ def test_a_long_transcript_takes_little_memory(server: SshServer, tmp_path: Path
     write_long(path)
     program = """
         import asyncio, filecmp, resource, sys
-        from turngate.shells.ssh.transcripts import RemoteTranscripts
+        from turngate.shells.ssh.copies import RemoteCopies
         from turngate.shells.ssh.shell import SshShell
 
         async def main():
             shell = SshShell("box")
             await shell.environment()
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            copies = RemoteTranscripts(shell)
+            copies = RemoteCopies(shell)
             copy = await copies.copy(sys.argv[1])
             print(filecmp.cmp(copy, sys.argv[1], shallow=False))
             with open(sys.argv[1], "a") as file:
@@ -385,7 +386,7 @@ def test_an_interrupt_ends_a_transfer_and_the_next_one_begins_anew(
     path = tmp_path / "long.jsonl"
     path.write_bytes(b"x" * (3 * CHUNK_BYTES))
 
-    async def scenario(copies: RemoteTranscripts) -> bool:
+    async def scenario(copies: RemoteCopies) -> bool:
         copying = asyncio.ensure_future(copies.copy(str(path)))
         await wait_for_transfer(own_server)
         copying.cancel()
@@ -400,13 +401,17 @@ def test_an_interrupt_ends_a_transfer_and_the_next_one_begins_anew(
 # Hooks
 
 
-async def ask(
-    copies: RemoteTranscripts, project: Path, *hooks: CommandHook | str, **fields: object
-) -> Verdict:
+async def ask(copies: RemoteCopies, project: Path, *hooks: CommandHook | str, **fields: object) -> Verdict:
     """Run these hooks for one Stop, over the connection of the copies."""
-    shell = copies.shell
-    world = World(shell, str(project), environ=await shell.environment(), transcripts=copies)
+    world = await world_of(copies, project)
     return await ask_hooks(stop_event(cwd=str(project), **fields), settings(*hooks), world)
+
+
+async def world_of(copies: RemoteCopies, project: Path) -> World:
+    shell = copies.shell
+    environ = await shell.environment()
+    files = RemoteFiles(shell, asyncio.get_running_loop(), home="/", environ=environ)
+    return World(shell, str(project), environ=environ, remote=RemoteMachine(files, copies))
 
 
 def stdout(verdict: Verdict) -> str:
@@ -427,7 +432,7 @@ def test_a_hook_finds_the_last_answer_in_its_copy_every_time(
     """The path here can be read there as well, on this one machine: it must not be the path that the hook gets."""
     command = 'tail -n 1 "$MUX_TRANSCRIPT_PATH"; echo "$TURNGATE_TRANSCRIPT_PATH"; cat'
 
-    async def scenario(copies: RemoteTranscripts) -> list[tuple[str, list[bool], bool]]:
+    async def scenario(copies: RemoteCopies) -> list[tuple[str, list[bool], bool]]:
         seen = []
         for number in range(50):
             append(transcript, f"answer {number}\n")
@@ -449,9 +454,8 @@ def test_a_hook_of_a_subagent_gets_copies_of_both_transcripts(
     subagent = Subagent(id="a-1", transcript_path=str(own))
     command = 'echo "$MUX_TRANSCRIPT_PATH"; cat'
 
-    async def scenario(copies: RemoteTranscripts) -> list[str]:
-        shell = copies.shell
-        world = World(shell, str(project), environ=await shell.environment(), transcripts=copies)
+    async def scenario(copies: RemoteCopies) -> list[str]:
+        world = await world_of(copies, project)
         event = stop_event(transcript_path=str(transcript), subagent=subagent)
         verdict = await ask_hooks(event, settings(command, event="SubagentStop"), world)
         path, payload = stdout(verdict).splitlines()
@@ -464,7 +468,7 @@ def test_a_hook_of_a_subagent_gets_copies_of_both_transcripts(
 
 
 def test_a_hook_without_a_transcript_copies_nothing(own_server: SshServer, project: Path) -> None:
-    async def scenario(copies: RemoteTranscripts) -> tuple[str, list[str]]:
+    async def scenario(copies: RemoteCopies) -> tuple[str, list[str]]:
         printed = stdout(await ask(copies, project, 'echo "<$MUX_TRANSCRIPT_PATH>"', transcript_path=""))
         return printed, left(own_server)
 
@@ -477,7 +481,7 @@ def test_a_hook_before_the_first_message_gets_a_path_that_does_not_exist(
     """As on this machine: the transcript of a session that has just begun does not exist."""
     command = 'basename "$MUX_TRANSCRIPT_PATH"; [ -e "$MUX_TRANSCRIPT_PATH" ] || echo missing'
 
-    async def scenario(copies: RemoteTranscripts) -> str:
+    async def scenario(copies: RemoteCopies) -> str:
         return stdout(await ask(copies, project, command, transcript_path=str(tmp_path / "chat.jsonl")))
 
     assert with_copies(scenario) == "chat.jsonl\nmissing\n"
@@ -494,7 +498,7 @@ def test_the_folder_is_removed_when_the_connection_is_lost_and_the_next_hook_get
 ) -> None:
     hanging = f'echo "$MUX_TRANSCRIPT_PATH" >>paths; sleep {NEVER_S}'
 
-    async def scenario(copies: RemoteTranscripts) -> tuple[tuple[type, str, str | None], str, str]:
+    async def scenario(copies: RemoteCopies) -> tuple[tuple[type, str, str | None], str, str]:
         asking = asyncio.ensure_future(ask(copies, project, hanging, transcript_path=str(transcript)))
         await wait_for(project / "paths")
         if cut == "the server is killed":
@@ -524,7 +528,7 @@ def test_a_hook_that_starts_on_another_connection_than_its_copy_is_not_enforced(
 ) -> None:
     """It would read no transcript, and pass."""
 
-    class CutAfterwards(RemoteTranscripts):
+    class CutAfterwards(RemoteCopies):
         async def copy(self, path: str) -> str:
             copy = await super().copy(path)
             own_server.cut_connections()
@@ -533,7 +537,7 @@ def test_a_hook_that_starts_on_another_connection_than_its_copy_is_not_enforced(
                     await asyncio.sleep(POLL_INTERVAL_S)
             return copy
 
-    async def scenario(copies: RemoteTranscripts) -> tuple[type, str, str | None]:
+    async def scenario(copies: RemoteCopies) -> tuple[type, str, str | None]:
         cut = CutAfterwards(copies.shell)
         return failure(await ask(cut, project, "exit 0", transcript_path=str(transcript)))
 
@@ -550,7 +554,7 @@ def test_a_connection_that_is_lost_while_a_transcript_is_copied_is_opened_again(
     path = tmp_path / "long.jsonl"
     path.write_bytes(b"x" * (3 * CHUNK_BYTES))
 
-    async def scenario(copies: RemoteTranscripts) -> str:
+    async def scenario(copies: RemoteCopies) -> str:
         command = 'wc -c <"$MUX_TRANSCRIPT_PATH"'
         asking = asyncio.ensure_future(ask(copies, project, command, transcript_path=str(path)))
         await wait_for_transfer(own_server)
@@ -569,7 +573,7 @@ def test_a_connection_that_is_lost_twice_while_a_transcript_is_copied_leaves_not
     path = tmp_path / "long.jsonl"
     path.write_bytes(b"x" * (3 * CHUNK_BYTES))
 
-    async def scenario(copies: RemoteTranscripts) -> tuple[type, str, str | None]:
+    async def scenario(copies: RemoteCopies) -> tuple[type, str, str | None]:
         asking = asyncio.ensure_future(ask(copies, project, "touch started", transcript_path=str(path)))
         for _ in range(2):
             await wait_for_transfer(own_server)
@@ -591,11 +595,11 @@ def test_a_connection_that_is_lost_twice_while_a_transcript_is_copied_leaves_not
 def test_the_folder_is_removed_when_this_process_is_killed(own_server: SshServer, transcript: Path) -> None:
     program = """
         import asyncio, sys
-        from turngate.shells.ssh.transcripts import RemoteTranscripts
+        from turngate.shells.ssh.copies import RemoteCopies
         from turngate.shells.ssh.shell import SshShell
 
         async def main():
-            print(await RemoteTranscripts(SshShell("box")).copy(sys.argv[1]), flush=True)
+            print(await RemoteCopies(SshShell("box")).copy(sys.argv[1]), flush=True)
             await asyncio.Event().wait()
 
         asyncio.run(main())
@@ -628,7 +632,7 @@ def full_disk(own_server: SshServer) -> Iterator[SshServer]:
 def test_a_full_disk_there_fails_the_hook_and_leaves_nothing(
     full_disk: SshServer, transcript: Path, project: Path
 ) -> None:
-    async def scenario(copies: RemoteTranscripts) -> tuple[tuple[type, str, str | None], list[str], str]:
+    async def scenario(copies: RemoteCopies) -> tuple[tuple[type, str, str | None], list[str], str]:
         await copies.copy(str(transcript))
         append(transcript, "x" * 100_000)
         failed = failure(await ask(copies, project, "touch started", transcript_path=str(transcript)))
@@ -651,7 +655,7 @@ def test_a_full_disk_there_fails_the_hook_and_leaves_nothing(
 def test_a_temporary_folder_without_write_access_fails_the_hook(
     tmp_path: Path, home: Path, transcript: Path, project: Path
 ) -> None:
-    async def scenario(copies: RemoteTranscripts) -> tuple[type, str, str | None]:
+    async def scenario(copies: RemoteCopies) -> tuple[type, str, str | None]:
         return failure(await ask(copies, project, "touch started", transcript_path=str(transcript)))
 
     # Not even root can make a folder in /sys.
@@ -672,7 +676,7 @@ def test_a_server_with_one_channel_has_copies_too(
     """It has no guardian, so the folder outlives a lost connection; it is used again, and removed at the end."""
     command = 'cat "$MUX_TRANSCRIPT_PATH"; echo "$MUX_TRANSCRIPT_PATH"'
 
-    async def scenario(copies: RemoteTranscripts) -> tuple[list[str], list[str], bool]:
+    async def scenario(copies: RemoteCopies) -> tuple[list[str], list[str], bool]:
         first = stdout(await ask(copies, project, command, transcript_path=str(transcript))).splitlines()
         server.cut_connections()
         append(transcript, "three\n")
@@ -694,7 +698,7 @@ def test_a_login_that_prints_much_and_has_no_umask_does_not_change_a_copy(
 ) -> None:
     (tmp_path / "banner").write_text("welcome\n" * 100)
 
-    async def scenario(copies: RemoteTranscripts) -> tuple[str, list[int]]:
+    async def scenario(copies: RemoteCopies) -> tuple[str, list[int]]:
         await copies.copy(str(transcript))
         append(transcript, "three\n")
         copy = Path(await copies.copy(str(transcript)))
