@@ -34,7 +34,9 @@ from turngate.filesystem import files as current
 from turngate.filesystem.descent import PathChanged
 from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.real_path import resolve
+from turngate.filesystem.snapshot import MAX_LOOK_UPS, Snapshot, look_up, take_snapshot
 from turngate.ports import HookRunContext, call_with_files
+from turngate.settings.snapshot import settings_places
 from turngate.shells.local import LocalShell
 from turngate.shells.remote_files import files as remote_files
 from turngate.shells.remote_files import script_runner
@@ -240,7 +242,7 @@ def test_what_may_not_be_read_is_a_permission_error(files: RemoteFiles, place: P
             compare(files, f"{place}/{path}")
         with pytest.raises(PermissionError):
             files.replace(f"{place}/folder/new", b"")
-        compare(files.snapshot_of(f"{place}/folder/inner"), f"{place}/folder/inner")
+        compare(take_snapshot(files, [f"{place}/folder/inner"]), f"{place}/folder/inner")
     finally:
         (place / "folder").chmod(0o700)
 
@@ -494,7 +496,7 @@ def test_a_snapshot_finds_the_same_with_one_command(
     paths += [f"{project}/{name}" for name in ("src", "src/deep", "src/missing", "other", "other/file")]
     files.dialect()
     calls = files.calls
-    found = files.snapshot(str(project))
+    found = settings_snapshot_of(files, project)
     assert files.calls == calls + 1
     assert sorted(found.listdir(str(project))) == sorted(os.listdir(project))
     assert files.calls == calls + 1
@@ -504,11 +506,16 @@ def test_a_snapshot_finds_the_same_with_one_command(
     assert files.calls - calls < 2 * len(paths)
 
 
+def settings_snapshot_of(files: RemoteFiles, project: Path) -> Snapshot:
+    places = call_with_files(files, settings_places, str(project))
+    return take_snapshot(files, places)
+
+
 def test_a_missing_place_costs_no_further_command(files: RemoteFiles, tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / ".turngate").mkdir(parents=True)
     (project / ".turngate" / "settings.json").write_text("{}")
-    found = files.snapshot(str(project))
+    found = settings_snapshot_of(files, project)
     calls = files.calls
 
     for name in (".mux", ".claude/settings.json", ".turngate/x/y", "AGENTS.md", ".turngate/gates"):
@@ -523,11 +530,11 @@ def test_a_missing_place_costs_no_further_command(files: RemoteFiles, tmp_path: 
 def test_some_files_are_read_with_one_command(files: RemoteFiles, place: Path) -> None:
     files.dialect()
     calls = files.calls
-    found = files.snapshot_of(f"{place}/file", f"{place}/missing", f"{place}/folder")
+    found = take_snapshot(files, [f"{place}/file", f"{place}/missing", f"{place}/folder"])
     assert (found.read(f"{place}/file", 100), found.is_executable(f"{place}/missing")) == (b"text\n", False)
     assert stat.S_ISDIR(found.stat(f"{place}/folder").st_mode)
     assert files.calls == calls + 1
-    many = files.snapshot_of(*(f"{place}/{number:0200}" for number in range(1000)))
+    many = take_snapshot(files, (f"{place}/{number:0200}" for number in range(1000)))
     with pytest.raises(FileNotFoundError):
         many.stat(f"{place}/{1:0200}")
     assert files.calls == calls + 2
@@ -537,7 +544,7 @@ def test_some_files_are_read_with_one_command(files: RemoteFiles, place: Path) -
 def test_a_path_is_resolved_there_with_one_command(files: RemoteFiles, place: Path) -> None:
     path = f"{place}/folder/inner"
     files.dialect()
-    found = files.look_up(path)
+    found = look_up(files, [path])
     calls = files.calls
     parts = path.split("/")
     for n in range(2, len(parts) + 1):
@@ -551,8 +558,8 @@ def test_paths_behind_links_are_resolved_with_one_more_command(files: RemoteFile
     paths = [f"{place}/{name}" for name in ("far/inner/x", "to folder/../file", "broken/x", "loop/x")]
     files.dialect()
     calls = files.calls
-    found = files.look_up(*paths, f"{place}/to folder/inner")
-    assert files.calls <= calls + remote_files.MAX_LOOK_UPS
+    found = look_up(files, [*paths, f"{place}/to folder/inner"])
+    assert files.calls <= calls + MAX_LOOK_UPS
     calls = files.calls
     assert [call_with_files(found, resolve, path) for path in paths[:3]] == [
         os.path.realpath(path) for path in paths[:3]
@@ -563,14 +570,12 @@ def test_paths_behind_links_are_resolved_with_one_more_command(files: RemoteFile
 
 
 def test_a_path_with_many_folders_costs_few_commands(files: RemoteFiles, place: Path) -> None:
-    found = files.look_up(f"{place}/{'n/' * 1500}file")
+    found = look_up(files, [f"{place}/{'n/' * 1500}file"])
     calls = files.calls
     for name in ("n", "n/n", "n/" * 1500 + "file"):
         with pytest.raises(FileNotFoundError):
             found.readlink(f"{place}/{name}")
     assert files.calls == calls
-    with pytest.raises(OSError, match="File name too long"):
-        files.look_up(f"{place}/{'n/' * 3000}file")
 
 
 # A connection that is dead

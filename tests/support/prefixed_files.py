@@ -46,15 +46,6 @@ class PrefixedFiles(Files):
 
         return self._ask(read_part, self._follow(path), path, "read")
 
-    def snapshot(self, project: str, others: Files | None = None) -> Files:  # noqa: ARG002
-        return others or self
-
-    def snapshot_of(self, *paths: str, others: Files | None = None) -> Files:  # noqa: ARG002
-        return others or self
-
-    def look_up(self, *paths: str) -> Files:  # noqa: ARG002
-        return self
-
     def _ask(self, function: Callable[[str], T], real: str, path: str, name: str | None = None) -> T:
         assert path.startswith("/"), f"{path} is not a path of any machine"
         if self.limit is not None and len(self.questions) >= self.limit:

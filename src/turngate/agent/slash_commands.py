@@ -18,9 +18,9 @@ from turngate.errors import UsageError
 from turngate.filesystem import files
 from turngate.filesystem.listing import walk
 from turngate.filesystem.real_path import is_inside, real_path
-from turngate.filesystem.snapshot import snapshot
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.plugin_folders import MANIFEST, display_name
+from turngate.settings.snapshot import settings_snapshot
 from turngate.subagents.agent_types import count_readable, describe_unread, read_text
 from turngate.subagents.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 
@@ -125,7 +125,7 @@ def _positional(arguments: str) -> dict[str, str]:
 
 def load_commands(project: str, plugin_dirs: Sequence[str] = (), home: str | None = None) -> SlashCommands:
     """Read all commands. A file that cannot be used is named in `problems`, and when its command is run."""
-    with snapshot(project):
+    with settings_snapshot(project):
         return _load_commands(project, plugin_dirs, home if home is not None else files.home_folder())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from turngate.filesystem import files
 from turngate.filesystem.descent import open_parent, open_regular
 from turngate.filesystem.real_path import is_inside, resolve
-from turngate.filesystem.snapshot import snapshot_of
+from turngate.filesystem.snapshot import snapshot
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
 
@@ -28,7 +28,7 @@ def system_prompt(project: str, context: Sequence[str], role: str = "") -> str:
 
 def read_guides(project: str) -> tuple[str, ...]:
     """Return the guides of a project for the prompt. Raises MachineUnreachable."""
-    with snapshot_of([os.path.join(project, name) for name in GUIDES]):
+    with snapshot(lambda: [os.path.join(project, name) for name in GUIDES]):
         return tuple(_guide(project, name) for name in GUIDES)
 
 

@@ -43,21 +43,6 @@ class Files:
         """Return the content of a regular file, through links, but at most `max_bytes`."""
         raise NotImplementedError
 
-    def snapshot(self, project: str, others: "Files | None" = None) -> "Files":
-        """Return the same files with a copy of the usual places of settings, for one load of them.
-
-        What it does not hold is asked of `others`, or of these files.
-        """
-        raise NotImplementedError
-
-    def snapshot_of(self, *paths: str, others: "Files | None" = None) -> "Files":
-        """Return the same files with a copy of some of them, and of what is known of the folders above them."""
-        raise NotImplementedError
-
-    def look_up(self, *paths: str) -> "Files":
-        """Return the same files with what is known of some paths and the folders above them."""
-        raise NotImplementedError
-
 
 # Whose files are read now; None: those of this machine.
 current_files: ContextVar[Files | None] = ContextVar("current_files", default=None)

@@ -9,7 +9,7 @@ from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, GateHook, 
 from turngate.core.reports import HookFailed, Report, Returned, Skipped
 from turngate.core.settings import Rule, Settings
 from turngate.filesystem.files import MachineUnreachable
-from turngate.filesystem.snapshot import snapshot_of
+from turngate.filesystem.snapshot import snapshot
 from turngate.ports import HookRunContext, World
 from turngate.runners.agent import run_agent
 from turngate.runners.callback import run_callback
@@ -93,5 +93,5 @@ async def _describe_change(rule: Rule, world: World) -> str | None:
 
 
 def _compare(rule: Rule, project: str) -> str | None:
-    with snapshot_of(rule.files):
+    with snapshot(lambda: rule.files):
         return describe_change(rule.files, project)

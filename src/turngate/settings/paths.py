@@ -11,8 +11,8 @@ from turngate.filesystem import files
 from turngate.filesystem.real_path import real_path
 
 # Where an administrator configures Claude Code. No environment variable changes it: a project could set that too.
-_MANAGED_FOLDERS = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
-MANAGED_FOLDER = _MANAGED_FOLDERS[sys.platform == "darwin"]
+MANAGED_FOLDERS = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
+MANAGED_FOLDER = MANAGED_FOLDERS[sys.platform == "darwin"]
 
 
 class SettingsFile:
@@ -48,7 +48,7 @@ def settings_files(project: str | None, dialect: str, home: str | None = None) -
 
 def _managed_files() -> dict[str, SettingsFile]:
     """Return `managed-settings.json` and the files of `managed-settings.d` by their real paths, weakest first."""
-    tops = _MANAGED_FOLDERS if files.current_files.get() else (MANAGED_FOLDER,)  # of either system
+    tops = MANAGED_FOLDERS if files.current_files.get() else (MANAGED_FOLDER,)  # of either system
     top = next(filter(files.isdir, tops), None)
     if top is None:
         return {}

@@ -13,8 +13,8 @@ from turngate.core.text import truncate
 from turngate.core.tools import tool_names
 from turngate.filesystem import files
 from turngate.filesystem.listing import match_files
-from turngate.filesystem.snapshot import snapshot
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.snapshot import settings_snapshot
 from turngate.subagents.front_matter import (
     as_names,
     as_text,
@@ -91,7 +91,7 @@ def load_agent_types(
     agent_types = {agent_type.name: agent_type for agent_type in BUILT_IN}
     problems: list[str] = []
     home = home if home is not None else files.home_folder()
-    with snapshot(project):
+    with settings_snapshot(project):
         places, unread = agent_files(project, plugin_dirs, home)
         if unread:
             problems.append(f"{unread[0]} {describe_unread(len(unread))}")

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from turngate.core.settings import Rule, Settings
-from turngate.filesystem.snapshot import snapshot
 from turngate.settings.load import project_path, read_settings, report_unreachable
+from turngate.settings.snapshot import settings_snapshot
 from turngate.trust.review import Reviewer
 
 
@@ -25,7 +25,7 @@ def load_settings(
     it is approved; `trust` accepts all hooks as they are now. For a project on another machine, call it
     with `World.with_files`.
     """
-    with report_unreachable(), snapshot(project):
+    with report_unreachable(), settings_snapshot(project):
         return load_reviewed(
             project_path(project),
             dialect=dialect,
@@ -50,7 +50,7 @@ def load_reviewed(
 
     `recorded_plugins` are the folders of plugins of a session that has ended.
     """
-    with report_unreachable(), snapshot(project):
+    with report_unreachable(), settings_snapshot(project):
         reviewer = Reviewer(project, home=home, accept=trust, reports_gone=dialect)
         settings = read_settings(
             project,
@@ -73,7 +73,7 @@ def review_agent_hooks(
 ) -> tuple[Rule, ...]:
     """Return the hooks of agent files, reviewed under the `env` of the project's settings."""
     rules = tuple(rules)
-    with report_unreachable(), snapshot(project):
+    with report_unreachable(), settings_snapshot(project):
         reviewer = Reviewer(project, accept=trust, reports_gone=dialect)
         if rules:
             read_settings(project, dialect=dialect, review=reviewer.review_layers)

@@ -14,8 +14,8 @@ from turngate.errors import UsageError
 from turngate.filesystem import files
 from turngate.filesystem.content import is_list_of_names
 from turngate.filesystem.real_path import is_inside, real_path
-from turngate.filesystem.snapshot import snapshot
 from turngate.settings.load import read_settings, report_unreachable
+from turngate.settings.snapshot import settings_snapshot
 from turngate.state.paths import state_folder
 from turngate.trust.acting_here import acts_here, without_first_sight
 from turngate.trust.approvals import Approval, Approvals
@@ -383,7 +383,7 @@ def review_project(
 ) -> Review:
     """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
     environ = {name: value for name, value in os.environ.items() if name != TRUST_VARIABLE}
-    with report_unreachable(), snapshot(project):
+    with report_unreachable(), settings_snapshot(project):
         reviewer = Reviewer(project, home=home, state=state, environ=environ, complete=True)
         read = partial(read_settings, project, dialect=dialect, home=home, review=reviewer.review_layers)
         settings = read(plugin_dirs=plugin_dirs, extra=extra)

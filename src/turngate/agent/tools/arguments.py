@@ -1,5 +1,6 @@
 """Checks the arguments of a tool call, and makes its paths absolute."""
 
+import errno
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +10,10 @@ from turngate.core.text import describe_json, truncate
 from turngate.core.tools import ToolFailed
 from turngate.filesystem.files import MachineUnreachable, current_files, expand_home
 from turngate.filesystem.real_path import is_inside, resolve
+from turngate.filesystem.snapshot import look_up
 from turngate.ports import call_with_files
 
-MAX_PATH_CHARS = 4096  # of a path in a message; Linux takes no longer ones
+MAX_PATH_BYTES = 4096  # Linux takes no longer ones
 
 
 def check_arguments(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def resolve_path(path: str, context: ToolContext) -> str:
     try:
         resolved = _resolve(path)
     except OSError as error:
-        raise ToolFailed(f"{truncate(path, MAX_PATH_CHARS)} cannot be used: {error.strerror}") from None
+        raise ToolFailed(f"{truncate(path, MAX_PATH_BYTES)} cannot be used: {error.strerror}") from None
     except MachineUnreachable as error:
         raise ToolFailed(f"{path} cannot be used: {error}") from None
     if any(is_inside(resolved, folder) for folder in context.allowed_folders):
@@ -41,13 +43,15 @@ def resolve_path(path: str, context: ToolContext) -> str:
 
 
 def _resolve(path: str) -> str:
+    if len(os.fsencode(path)) > MAX_PATH_BYTES:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
     there = current_files.get()
-    return resolve(path) if there is None else call_with_files(there.look_up(path), resolve, path)
+    return resolve(path) if there is None else call_with_files(look_up(there, [path]), resolve, path)
 
 
 def _absolute(path: str, context: ToolContext) -> str:
     if "\0" in path:
-        raise ToolFailed(f"{truncate(path, MAX_PATH_CHARS)!r} is not a path: it has a NUL character")
+        raise ToolFailed(f"{truncate(path, MAX_PATH_BYTES)!r} is not a path: it has a NUL character")
     absolute = os.path.normpath(os.path.join(context.project, expand_home(path)))
     return "/" + absolute.lstrip("/")  # normpath keeps a second slash
 

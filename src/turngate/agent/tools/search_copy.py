@@ -13,10 +13,11 @@ from typing import Any
 
 from turngate.agent.tools import search_process
 from turngate.core.tools import ToolFailed
+from turngate.filesystem.described import Described
 from turngate.filesystem.files import MachineUnreachable
 from turngate.shells.remote_files.files import RemoteFiles
 from turngate.shells.remote_files.script_runner import MAX_ARGUMENT_BYTES
-from turngate.shells.remote_files.scripts import BLOCK_BYTES, Described
+from turngate.shells.remote_files.scripts import BLOCK_BYTES
 
 MAX_FILES = 20_000
 MAX_BYTES = 64 * 1024 * 1024

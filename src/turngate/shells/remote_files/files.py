@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import NamedTuple
 
-from turngate.filesystem.files import Files
+from turngate.filesystem.described import Content, Described, DescribedFiles
 from turngate.ports import Shell
 from turngate.shells.remote_files import scripts
 from turngate.shells.remote_files.script_runner import MAX_ARGUMENT_BYTES, Limit, ScriptRunner
-from turngate.shells.remote_files.scripts import Content, Described, parse_files, parse_stat
-from turngate.shells.remote_files.snapshot import FilesSnapshot, settings_paths, with_parents
+from turngate.shells.remote_files.scripts import parse_files, parse_stat
 
 EXISTENCE_TIMEOUT_S = 2.0
 READ_TIMEOUT_S = 10.0  # in which something must arrive
@@ -26,8 +25,6 @@ WRITE_TIMEOUT_S = 10.0  # and one second more for each WRITE_BYTES_PER_S
 WRITE_BYTES_PER_S = 1_000_000
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_LIST_BYTES = 16 * 1024 * 1024
-MAX_PATH_BYTES = 4096  # no system takes longer ones
-MAX_LOOK_UPS = 4  # commands for links that lead to links
 
 
 class Inspected(NamedTuple):
@@ -38,7 +35,7 @@ class Inspected(NamedTuple):
     is_writable: bool
 
 
-class RemoteFiles(Files):
+class RemoteFiles(DescribedFiles):
     """After the machine did not answer, all calls fail at once for some seconds."""
 
     def __init__(
@@ -213,57 +210,17 @@ class RemoteFiles(Files):
         found = self._parse_all(output, dialect, token, paths[0])
         return [file for file in found if isinstance(file, Content)]
 
-    # Copies for a short time
-
-    def snapshot(self, project: str, others: Files | None = None) -> FilesSnapshot:
-        """Read the usual places of settings with one command, for one load of them."""
-        programs = [folder for folder in self.environ.get("PATH", "").split(":") if folder.startswith("/")]
-        return self._snapshot(_first([*settings_paths(project, self.home), *with_parents(programs)]), others)
-
-    def snapshot_of(self, *paths: str, others: Files | None = None) -> FilesSnapshot:
-        """Describe some paths and the folders above them, and read the small files, with one command."""
-        return self._snapshot(_first(with_parents(paths)), others)
-
-    def _snapshot(self, paths: Sequence[str], others: Files | None) -> FilesSnapshot:
+    def describe(self, paths: Sequence[str], *, contents: bool = False) -> list[Described | Content]:
         dialect, token = self.dialect(), _new_token()
-        try:
-            output = self._run(
-                scripts.SNAPSHOT,
-                scripts.DESCRIBE_ALL,
-                scripts.FETCH_ALL,
-                dialect,
-                token,
-                *paths,
-                path="/",
-                max_bytes=MAX_LIST_BYTES,
-                limit=Limit(READ_TIMEOUT_S, while_silent=True),
-            )
-            return FilesSnapshot(others or self, self._parse_all(output, dialect, token, "/"))
-        except OSError:  # too much, or not what the scripts print: each file is asked for
-            return FilesSnapshot(others or self, ())
-
-    def look_up(self, *paths: str) -> FilesSnapshot:
-        """Describe some paths and the folders above them with one command, and one more for links to other folders."""
-        for path in paths:
-            if len(os.fsencode(path)) > MAX_PATH_BYTES:
-                raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
-        found: dict[str, Described] = {}
-        wanted: Sequence[str] = paths
-        for _ in range(MAX_LOOK_UPS):
-            missing = [path for path in with_parents(wanted) if path not in found]
-            if not missing:
-                break
-            found.update(self._describe(_first(missing)))
-            wanted = [behind for path in wanted if (behind := _behind_link(path, found))]
-        return FilesSnapshot(self, found.values())
-
-    def _describe(self, paths: Sequence[str]) -> dict[str, Described]:
-        dialect, first = self.dialect(), paths[0]
-        output = self._run(
-            scripts.DESCRIBE_ALL, dialect, "links", "", *paths, path=first, max_bytes=MAX_LIST_BYTES
-        )
-        described = self._parse_all(output, dialect, "", first)
-        return {file.path: file for file in described if isinstance(file, Described)}
+        if contents:
+            words = [scripts.SNAPSHOT, scripts.DESCRIBE_ALL, scripts.FETCH_ALL, dialect, token]
+            limit = Limit(READ_TIMEOUT_S, while_silent=True)
+        else:
+            words = [scripts.DESCRIBE_ALL, dialect, "links", ""]
+            limit = Limit(EXISTENCE_TIMEOUT_S)
+        words += _first(paths)
+        output = self._run(*words, path=paths[0], max_bytes=MAX_LIST_BYTES, limit=limit)
+        return self._parse_all(output, dialect, token, paths[0])
 
     def dialect(self) -> str:
         """Return which `stat` there is."""
@@ -308,16 +265,6 @@ def _split(path: str) -> tuple[str, str]:
 def _is_below(path: str, folder: str) -> bool:
     start = f"{folder.rstrip('/')}/"
     return path.startswith(start) and scripts.is_plain(path.removeprefix(start))
-
-
-def _behind_link(path: str, found: Mapping[str, Described]) -> str:
-    """Return where a path leads if one of its folders, or itself, is a link, as far as that is known; else ""."""
-    for part in with_parents([path]):
-        link = found.get(part)
-        if link and link.target:
-            target = os.path.join(os.path.dirname(part), link.target)
-            return os.path.normpath(target + path[len(part) :])
-    return ""
 
 
 def _prune(names: Sequence[str]) -> list[str]:

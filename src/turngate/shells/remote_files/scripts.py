@@ -9,9 +9,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from turngate.filesystem.descent import PathChanged
+from turngate.filesystem.described import Content, Described
 
 GNU, BSD, NO_STAT = "gnu", "bsd", "none"  # which `stat` there is; that of BusyBox has the options of GNU's
 
@@ -272,22 +272,6 @@ find . -path './*/*/*/*' -prune -o -exec sh -c "$describe" sh "$dialect" links "
 find . -path './*/*/*/*' -prune -o {_SMALL_FILES} -exec sh -c "$fetch" sh "$dialect" "$token" "$folder" {{}} +
 ;; esac; done
 exit $code"""
-
-
-class Described(NamedTuple):
-    path: str
-    kind: str  # l, f, d, o or -
-    is_readable: bool
-    is_executable: bool
-    target: str  # of a link
-    stat: os.stat_result | None  # of the file itself or, in a tree, of what a link leads to
-    followed: os.stat_result | None  # of what a link leads to; None if it is not known
-
-
-class Content(NamedTuple):
-    path: str
-    stat: os.stat_result
-    data: bytes
 
 
 def parse_files(data: bytes, dialect: str, token: str) -> Iterator[Described | Content]:

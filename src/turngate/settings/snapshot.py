@@ -1,0 +1,37 @@
+"""Read the usual places of settings on another machine at once."""
+
+from contextlib import AbstractContextManager
+
+from turngate.core.constants import FAMILIES
+from turngate.filesystem import files
+from turngate.filesystem.snapshot import snapshot
+from turngate.settings.paths import MANAGED_FOLDERS
+
+# ~/.claude also holds the transcripts of all projects.
+_CLAUDE_FOLDERS = ("agents", "commands", "hooks")
+_CLAUDE_FILES = ("settings.json", "settings.local.json")
+
+
+def settings_snapshot(project: str) -> AbstractContextManager[None]:
+    """Ask about each file only once within the block, and read the usual places of settings at its beginning.
+
+    On this machine it has no effect.
+    """
+    return snapshot(lambda: settings_places(project))
+
+
+def settings_places(project: str) -> list[str]:
+    """Return the folders and files of settings, and the folders of programs, as `Files.describe` takes them."""
+    home = files.home_folder()
+    folders = [*MANAGED_FOLDERS, *(f"{home}/.claude/{name}" for name in _CLAUDE_FOLDERS)]
+    for family in FAMILIES["turngate"]:
+        folders.append(f"{project}/.{family}")
+        if family != "claude":
+            folders.append(f"{home}/.{family}")
+    programs = [folder for folder in files.environ().get("PATH", "").split(":") if folder.startswith("/")]
+    return [
+        *(f"{home}/.claude/{name}" for name in _CLAUDE_FILES),
+        *(f"{folder}/." for folder in folders),
+        f"{project}/./.",
+        *programs,
+    ]
