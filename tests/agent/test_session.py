@@ -22,10 +22,10 @@ from tests.support.sessions import (
     SAVE_INPUT,
     ScriptedSession,
     block_first,
-    configured_session,
     configured_session_on,
     hang,
     lines,
+    make_session,
     message_text,
     on_first,
     records,
@@ -82,8 +82,8 @@ def ended(result: TurnResult) -> tuple[str, str, str | None]:
 
 
 @pytest.mark.req("S0-08", "S0-93")
-def test_a_session_without_hooks_stops_after_one_request(project: Path) -> None:
-    agent = configured_session(project, "all done")
+def test_a_session_without_hooks_stops_after_one_request(project: Path, machine: Machine) -> None:
+    agent = configured_session_on(machine, project, "all done")
     result = agent.play("build it")
     assert (ended(result), result.result, result.hook_runs, agent.heard()) == (
         ("completed", "allowed", None),
@@ -174,9 +174,9 @@ def test_a_hook_that_always_blocks_gets_three_continuations_and_then_a_notice(
 
 
 @pytest.mark.req("S0-100", "C-16")
-def test_the_next_message_of_the_user_counts_from_zero(project: Path) -> None:
+def test_the_next_message_of_the_user_counts_from_zero(project: Path, machine: Machine) -> None:
     write_settings(project, "mux", stop_hooks(f"tee -a seen >/dev/null; {BLOCK_COMMAND}"))
-    agent = configured_session(project, "answer {n}")
+    agent = configured_session_on(machine, project, "answer {n}")
     result = agent.play("first", "second")
     flags = [(False, 0), (True, 1), (True, 2), (True, 3)]
     assert saved_inputs(project, "stop_hook_active", "continuation_count") == flags * 2
@@ -184,8 +184,10 @@ def test_the_next_message_of_the_user_counts_from_zero(project: Path) -> None:
 
 
 @pytest.mark.req("C-18")
-def test_a_hook_that_agrees_when_it_is_asked_at_the_limit_lets_the_turn_complete(project: Path) -> None:
-    agent = scripted_session(project, "answer {n}", stop=block_first(3), dialect=MUX)
+def test_a_hook_that_agrees_when_it_is_asked_at_the_limit_lets_the_turn_complete(
+    project: Path, machine: Machine
+) -> None:
+    agent = scripted_session_on(machine, project, "answer {n}", stop=block_first(3), dialect=MUX)
     result = agent.play()
     assert (ended(result), result.continuations, result.notices) == (("completed", "allowed", None), 3, ())
 
@@ -204,18 +206,20 @@ def test_the_same_block_three_times_without_a_tool_call_is_a_stall(project: Path
 
 
 @pytest.mark.req("X-08")
-def test_an_agent_that_uses_tools_between_two_blocks_does_not_stall_but_is_capped(project: Path) -> None:
+def test_an_agent_that_uses_tools_between_two_blocks_does_not_stall_but_is_capped(
+    project: Path, machine: Machine
+) -> None:
     replies = [bash("true"), "again"] * 6
-    agent = scripted_session(
-        project, *replies, stop=BLOCK_COMMAND, limit=5, permission_mode="bypassPermissions"
+    agent = scripted_session_on(
+        machine, project, *replies, stop=BLOCK_COMMAND, limit=5, permission_mode="bypassPermissions"
     )
     result = agent.play()
     assert (result.ended_by, result.continuations, result.tool_calls) == ("capped", 5, 6)
 
 
 @pytest.mark.req("S0-69")
-def test_a_block_without_a_reason_queues_nothing(project: Path) -> None:
-    agent = scripted_session(project, "answer {n}", stop=say({"decision": "block"}), dialect=MUX)
+def test_a_block_without_a_reason_queues_nothing(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, "answer {n}", stop=say({"decision": "block"}), dialect=MUX)
     result = agent.play()
     assert (ended(result), len(agent.model.requests)) == (("completed", "allowed", None), 1)
     assert "without a reason" in result.notices[0]
@@ -225,10 +229,10 @@ def test_a_block_without_a_reason_queues_nothing(project: Path) -> None:
 
 
 @pytest.mark.req("S0-20", "S3-11")
-def test_stop_is_asked_once_after_the_answer_that_calls_no_tool(project: Path) -> None:
+def test_stop_is_asked_once_after_the_answer_that_calls_no_tool(project: Path, machine: Machine) -> None:
     stop = rule("echo stop >> log")
     replies = [bash("echo 1 >> log"), bash("echo 2 >> log"), bash("echo 3 >> log"), "done"]
-    agent = scripted_session(project, *replies, rules=[stop], permission_mode="bypassPermissions")
+    agent = scripted_session_on(machine, project, *replies, rules=[stop], permission_mode="bypassPermissions")
     result = agent.play()
     assert (lines(project / "log"), result.tool_calls, result.model_requests) == (
         ["1", "2", "3", "stop"],
@@ -245,10 +249,10 @@ def test_the_main_agent_never_asks_the_hooks_of_a_subagent(project: Path, machin
 
 
 @pytest.mark.req("S0-25", "S0-27", "S0-28", "S0-73", "C-14", "X-06")
-def test_a_stop_hook_gets_everything_about_its_session(project: Path) -> None:
+def test_a_stop_hook_gets_everything_about_its_session(project: Path, machine: Machine) -> None:
     replies = [bash("true"), {"texts": ["looked", "done"]}]
-    agent = scripted_session(
-        project, *replies, stop=SAVE_INPUT, session_id="workspace-abc123", allow=["Bash"]
+    agent = scripted_session_on(
+        machine, project, *replies, stop=SAVE_INPUT, session_id="workspace-abc123", allow=["Bash"]
     )
     result = agent.play()
     [told] = saved_inputs(project)
@@ -256,7 +260,7 @@ def test_a_stop_hook_gets_everything_about_its_session(project: Path) -> None:
     assert isinstance(told.pop("prompt_id"), str)
     assert told == {
         "session_id": "workspace-abc123",
-        "transcript_path": result.transcript_path,
+        "transcript_path": agent.path_for_hooks(result.transcript_path),
         "cwd": str(project),
         "permission_mode": "default",
         "hook_event_name": "Stop",
@@ -283,8 +287,8 @@ def test_a_relative_project_is_absolute_for_the_hooks_of_a_session(
 
 
 @pytest.mark.req("S0-28")
-def test_a_hook_gets_the_permission_mode_of_that_moment(project: Path) -> None:
-    agent = scripted_session(project, stop=SAVE_INPUT)
+def test_a_hook_gets_the_permission_mode_of_that_moment(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, stop=SAVE_INPUT)
 
     async def switch() -> None:
         async with agent.session:
@@ -292,15 +296,17 @@ def test_a_hook_gets_the_permission_mode_of_that_moment(project: Path) -> None:
             agent.session._main.permissions.mode = "plan"
             await agent.session.send("two")
 
-    asyncio.run(switch())
+    machine.run(switch())
     assert saved_inputs(project, "permission_mode") == ["default", "plan"]
 
 
 @pytest.mark.req("S0-72")
-def test_a_continuation_runs_with_the_options_of_its_turn(project: Path) -> None:
+def test_a_continuation_runs_with_the_options_of_its_turn(project: Path, machine: Machine) -> None:
     write = {"tool": "Write", "input": {"file_path": "new.txt", "content": "x"}}
     spy = f"tee -a seen >/dev/null; {block_first(1)}"
-    agent = scripted_session(project, "done", write, "done now", stop=spy, permission_mode="acceptEdits")
+    agent = scripted_session_on(
+        machine, project, "done", write, "done now", stop=spy, permission_mode="acceptEdits"
+    )
     agent.play()
     first, *others = [(request.system, request.tools, request.agent) for request in agent.model.requests]
     assert others == [first, first]
@@ -352,9 +358,9 @@ def test_what_a_session_calls_is_public() -> None:
 
 
 @pytest.mark.req("S0-66", "S0-67", "S0-79", "C-30")
-def test_the_answer_is_shown_before_its_hooks_and_the_turn_ends_last(project: Path) -> None:
+def test_the_answer_is_shown_before_its_hooks_and_the_turn_ends_last(project: Path, machine: Machine) -> None:
     hook = block_first(1)
-    agent = scripted_session(project, "one", "two", stop=CommandHook(hook, id="tests"))
+    agent = scripted_session_on(machine, project, "one", "two", stop=CommandHook(hook, id="tests"))
     result = agent.play()
     told = [
         (event.event, event.hook, event.outcome) if isinstance(event, HookFinished) else event
@@ -375,8 +381,8 @@ def test_the_answer_is_shown_before_its_hooks_and_the_turn_ends_last(project: Pa
     ]
 
 
-def test_tools_are_reported_when_they_start_and_end(project: Path) -> None:
-    agent = scripted_session(project, bash("echo hello"), "done", allow=["Bash"])
+def test_tools_are_reported_when_they_start_and_end(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, bash("echo hello"), "done", allow=["Bash"])
     agent.play()
     [started], [finished] = agent.of(ToolStarted), agent.of(ToolFinished)
     assert (started.use, finished.result) == (finished.use, ToolResult("tool-1", "hello"))
@@ -392,10 +398,15 @@ def write_second(session: Session) -> None:
 @by_dialect
 @pytest.mark.req("S0-70", "C-31")
 def test_a_message_written_while_the_model_answers_is_answered_in_the_same_turn(
-    project: Path, dialect: Dialect
+    project: Path, dialect: Dialect, machine: Machine
 ) -> None:
-    agent = scripted_session(
-        project, "answer {n}", listen=on_first(TextDelta, write_second), stop=SAVE_INPUT, dialect=dialect
+    agent = scripted_session_on(
+        machine,
+        project,
+        "answer {n}",
+        listen=on_first(TextDelta, write_second),
+        stop=SAVE_INPUT,
+        dialect=dialect,
     )
     result = agent.play("first")
     assert (ended(result), agent.heard(), agent.session.queued) == (
@@ -412,10 +423,15 @@ def test_a_message_written_while_the_model_answers_is_answered_in_the_same_turn(
 )
 @pytest.mark.req("C-31")
 def test_the_gates_wait_for_a_message_of_the_users_unless_the_dialect_is_mux(
-    project: Path, dialect: Dialect, answers: list[str]
+    project: Path, dialect: Dialect, answers: list[str], machine: Machine
 ) -> None:
-    scripted_session(
-        project, "answer {n}", listen=on_first(TextDelta, write_second), stop=SAVE_INPUT, dialect=dialect
+    scripted_session_on(
+        machine,
+        project,
+        "answer {n}",
+        listen=on_first(TextDelta, write_second),
+        stop=SAVE_INPUT,
+        dialect=dialect,
     ).play("first")
     assert saved_inputs(project, "last_assistant_message") == answers
 
@@ -426,12 +442,12 @@ def test_the_gates_wait_for_a_message_of_the_users_unless_the_dialect_is_mux(
 @pytest.mark.parametrize("dialect", ["turngate", "mux", "claude"])
 @pytest.mark.req("C-31")
 def test_when_user_pending_decides_whether_the_gates_wait(
-    project: Path, dialect: str, when: str, answers: list[str]
+    project: Path, dialect: str, when: str, answers: list[str], machine: Machine
 ) -> None:
     family = "claude" if dialect == "claude" else "mux"
     write_settings(project, family, {**stop_hooks(SAVE_INPUT), "turngate": {"whenUserPending": when}})
     listen = on_first(TextDelta, write_second)
-    agent = configured_session(project, "answer {n}", dialect=dialect, listen=listen)
+    agent = configured_session_on(machine, project, "answer {n}", dialect=dialect, listen=listen)
     agent.play("first")
     assert saved_inputs(project, "last_assistant_message") == answers
     assert agent.heard() == ["first", "agent: answer 1", "second"]
@@ -440,10 +456,15 @@ def test_when_user_pending_decides_whether_the_gates_wait(
 @by_dialect
 @pytest.mark.req("S0-70", "X-34")
 def test_a_message_written_while_a_hook_runs_that_agrees_is_answered_once(
-    project: Path, dialect: Dialect
+    project: Path, dialect: Dialect, machine: Machine
 ) -> None:
-    agent = scripted_session(
-        project, "answer {n}", listen=on_first(HookStarted, write_second), stop=SAVE_INPUT, dialect=dialect
+    agent = scripted_session_on(
+        machine,
+        project,
+        "answer {n}",
+        listen=on_first(HookStarted, write_second),
+        stop=SAVE_INPUT,
+        dialect=dialect,
     )
     agent.play("first")
     assert (agent.heard(), agent.session.queued) == (["first", "agent: answer 1", "second"], 0)
@@ -451,10 +472,12 @@ def test_a_message_written_while_a_hook_runs_that_agrees_is_answered_once(
 
 
 @pytest.mark.req("S0-68", "C-16", "C-31", "X-34")
-def test_in_mux_a_continuation_queues_behind_the_users_message_and_keeps_its_flag(project: Path) -> None:
+def test_in_mux_a_continuation_queues_behind_the_users_message_and_keeps_its_flag(
+    project: Path, machine: Machine
+) -> None:
     spy = f"tee -a seen >/dev/null; {block_first(1)}"
-    agent = scripted_session(
-        project, "answer {n}", listen=on_first(HookStarted, write_second), stop=spy, dialect=MUX
+    agent = scripted_session_on(
+        machine, project, "answer {n}", listen=on_first(HookStarted, write_second), stop=spy, dialect=MUX
     )
     agent.play("first")
     assert (agent.heard(), agent.session.queued) == (
@@ -467,8 +490,11 @@ def test_in_mux_a_continuation_queues_behind_the_users_message_and_keeps_its_fla
 
 @by_dialect
 @pytest.mark.req("X-34")
-def test_nothing_of_a_turn_is_left_for_the_next_one(project: Path, dialect: Dialect) -> None:
-    agent = scripted_session(
+def test_nothing_of_a_turn_is_left_for_the_next_one(
+    project: Path, dialect: Dialect, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine,
         project,
         "answer {n}",
         listen=on_first(HookStarted, write_second),
@@ -483,14 +509,17 @@ def test_nothing_of_a_turn_is_left_for_the_next_one(project: Path, dialect: Dial
                 await agent.session.send(prompt)
                 left.append(agent.session.queued)
 
-    asyncio.run(both())
+    machine.run(both())
     told = [message_text(m) for m in agent.session.messages if isinstance(m, UserMessage)]
     assert (left, told.count("second"), told[-1]) == ([0, 0], 1, "third")
 
 
 @pytest.mark.req("C-16")
-def test_a_message_of_the_users_in_the_middle_of_a_turn_starts_its_own_count(project: Path) -> None:
-    agent = scripted_session(
+def test_a_message_of_the_users_in_the_middle_of_a_turn_starts_its_own_count(
+    project: Path, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine,
         project,
         "answer {n}",
         listen=on_first(Continuation, write_second),
@@ -518,12 +547,14 @@ ENDINGS = {
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.req("S0-70", "X-34")
 def test_a_message_written_while_a_hook_runs_is_answered_once_however_the_hook_decides(
-    project: Path, dialect: Dialect, ending: str
+    project: Path, dialect: Dialect, ending: str, machine: Machine
 ) -> None:
     """After a halt it waits for the next turn: nothing of this one may run."""
     stop, limit, ended_by = ENDINGS[ending]
     listen = on_first(HookStarted, write_second)
-    agent = scripted_session(project, "answer {n}", stop=stop, limit=limit, listen=listen, dialect=dialect)
+    agent = scripted_session_on(
+        machine, project, "answer {n}", stop=stop, limit=limit, listen=listen, dialect=dialect
+    )
     first: list[TurnResult] = []
 
     async def both() -> None:
@@ -533,14 +564,16 @@ def test_a_message_written_while_a_hook_runs_is_answered_once_however_the_hook_d
             await agent.session.send("third")
             assert (left, agent.session.queued) == (1 if ending == "halted" else 0, 0)
 
-    asyncio.run(both())
+    machine.run(both())
     told = [text for text in agent.heard() if not text.startswith(("agent: ", "[Stop hook", "Stop hook"))]
     assert (told, first[0].ended_by) == (["first", "second", "third"], ended_by)
 
 
 @by_dialect
 @pytest.mark.req("S0-68")
-def test_a_block_is_queued_as_one_entry_that_carries_the_flag(project: Path, dialect: Dialect) -> None:
+def test_a_block_is_queued_as_one_entry_that_carries_the_flag(
+    project: Path, dialect: Dialect, machine: Machine
+) -> None:
     queued: list[InboxEntry] = []
 
     def look(session: Session) -> None:
@@ -551,7 +584,9 @@ def test_a_block_is_queued_as_one_entry_that_carries_the_flag(project: Path, dia
 
     block = say({"decision": "block", "reason": "run the tests"})
     stop = f"[ -e once ] || {{ touch once; {block}; }}"
-    agent = scripted_session(project, stop=stop, dialect=dialect, listen=on_first(Continuation, look))
+    agent = scripted_session_on(
+        machine, project, stop=stop, dialect=dialect, listen=on_first(Continuation, look)
+    )
     agent.play()
     [entry] = queued
     assert entry.guard is not None
@@ -565,10 +600,12 @@ def test_a_block_is_queued_as_one_entry_that_carries_the_flag(project: Path, dia
 
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=["turngate", "mux"])
 @pytest.mark.req("X-17")
-def test_an_agent_that_asks_its_user_waits_and_no_gate_pushes_it_on(project: Path, dialect: Dialect) -> None:
+def test_an_agent_that_asks_its_user_waits_and_no_gate_pushes_it_on(
+    project: Path, dialect: Dialect, machine: Machine
+) -> None:
     ask = {"text": "well", "tool": "AskUser", "input": {"question": "red or blue?"}}
-    agent = scripted_session(
-        project, ask, "blue it is", stop=f"tee -a seen >/dev/null; {BLOCK_COMMAND}", dialect=dialect
+    agent = scripted_session_on(
+        machine, project, ask, "blue it is", stop=f"tee -a seen >/dev/null; {BLOCK_COMMAND}", dialect=dialect
     )
     result = agent.play()
     assert (
@@ -587,9 +624,9 @@ def test_an_agent_that_asks_its_user_waits_and_no_gate_pushes_it_on(project: Pat
 
 
 @pytest.mark.req("X-17")
-def test_the_gates_are_asked_when_it_continues_after_the_answer(project: Path) -> None:
+def test_the_gates_are_asked_when_it_continues_after_the_answer(project: Path, machine: Machine) -> None:
     ask = {"tool": "AskUser", "input": {"question": "red or blue?"}}
-    agent = scripted_session(project, ask, "blue it is", stop=SAVE_INPUT)
+    agent = scripted_session_on(machine, project, ask, "blue it is", stop=SAVE_INPUT)
     result = agent.play("paint it", "blue")
     asked = "tool: The user was asked; the answer comes with the next message."
     assert agent.heard() == ["paint it", "agent: AskUser", asked, "blue"]
@@ -601,11 +638,15 @@ def test_the_gates_are_asked_when_it_continues_after_the_answer(project: Path) -
 
 
 @pytest.mark.req("S0-20")
-def test_in_claude_a_continuation_after_a_question_is_a_run_like_any_other(project: Path) -> None:
+def test_in_claude_a_continuation_after_a_question_is_a_run_like_any_other(
+    project: Path, machine: Machine
+) -> None:
     """The dialect asks the gates although the agent waits; a tool call that follows is no stop."""
     ask = {"tool": "AskUser", "input": {"question": "red or blue?"}}
     spy = f"tee -a seen >/dev/null; {block_first(1)}"
-    agent = scripted_session(project, ask, bash("true"), "done", stop=spy, dialect=CLAUDE, allow=["Bash"])
+    agent = scripted_session_on(
+        machine, project, ask, bash("true"), "done", stop=spy, dialect=CLAUDE, allow=["Bash"]
+    )
     result = agent.play()
     assert (len(agent.model.requests), len(saved_inputs(project)), result.result) == (3, 2, "done")
 
@@ -614,9 +655,11 @@ def test_in_claude_a_continuation_after_a_question_is_a_run_like_any_other(proje
 
 
 @pytest.mark.req("U-18", "X-18")
-def test_an_overloaded_provider_is_asked_again_and_nothing_of_it_stays(project: Path) -> None:
-    agent = scripted_session(
-        project, {"error": "overloaded", "repeat": 2}, "done", stop=SAVE_INPUT, retries=(0.01, 0.01)
+def test_an_overloaded_provider_is_asked_again_and_nothing_of_it_stays(
+    project: Path, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine, project, {"error": "overloaded", "repeat": 2}, "done", stop=SAVE_INPUT, retries=(0.01, 0.01)
     )
     result = agent.play()
     said = "the model did not answer (overloaded); retrying in 0.01 s"
@@ -680,10 +723,10 @@ FAILURES = [
 @pytest.mark.req("X-18")
 @pytest.mark.parametrize(("reply", "kind", "requests"), FAILURES)
 def test_a_provider_that_fails_is_no_stop(
-    project: Path, reply: dict[str, Any], kind: str, requests: int
+    project: Path, reply: dict[str, Any], kind: str, requests: int, machine: Machine
 ) -> None:
     rules = [rule(f"echo stopped >> log; {BLOCK_COMMAND}"), rule(SAVE_INPUT, "StopFailure")]
-    agent = scripted_session(project, reply, rules=rules, retries=(0.01,))
+    agent = scripted_session_on(machine, project, reply, rules=rules, retries=(0.01,))
     result = agent.play()
     [told] = saved_inputs(project)
     assert (result.outcome, result.ended_by, result.success, len(agent.model.requests)) == (
@@ -704,9 +747,9 @@ def test_after_a_failure_the_session_continues_with_the_next_message(project: Pa
     assert (ended(result), agent.heard()) == (("completed", "allowed", None), ["one", "two"])
 
 
-def test_an_answer_that_was_cut_off_is_asked_for_again(project: Path) -> None:
+def test_an_answer_that_was_cut_off_is_asked_for_again(project: Path, machine: Machine) -> None:
     cut = {"text": "and so", "stop_reason": "max_tokens", "repeat": 3}
-    agent = scripted_session(project, cut, "and so on", stop=SAVE_INPUT)
+    agent = scripted_session_on(machine, project, cut, "and so on", stop=SAVE_INPUT)
     result = agent.play()
     assert (ended(result), result.result, result.model_requests) == (
         ("completed", "allowed", None),
@@ -716,13 +759,15 @@ def test_an_answer_that_was_cut_off_is_asked_for_again(project: Path) -> None:
 
 
 @pytest.mark.parametrize("blank", [{"texts": []}, {"text": "  \n"}])
-def test_an_empty_answer_is_asked_for_once_more(project: Path, blank: dict[str, Any]) -> None:
-    agent = scripted_session(project, blank, "here I am", stop=SAVE_INPUT)
+def test_an_empty_answer_is_asked_for_once_more(
+    project: Path, blank: dict[str, Any], machine: Machine
+) -> None:
+    agent = scripted_session_on(machine, project, blank, "here I am", stop=SAVE_INPUT)
     assert (agent.play().result, agent.heard(), len(saved_inputs(project))) == ("here I am", ["go"], 1)
 
 
-def test_two_empty_answers_are_an_answer_and_the_gates_are_asked(project: Path) -> None:
-    agent = scripted_session(project, {"texts": []}, stop=SAVE_INPUT)
+def test_two_empty_answers_are_an_answer_and_the_gates_are_asked(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, {"texts": []}, stop=SAVE_INPUT)
     result = agent.play()
     assert (ended(result), result.model_requests, len(saved_inputs(project))) == (
         ("completed", "allowed", None),
@@ -731,13 +776,13 @@ def test_two_empty_answers_are_an_answer_and_the_gates_are_asked(project: Path) 
     )
 
 
-def test_a_tool_call_without_words_is_no_empty_answer(project: Path) -> None:
-    agent = scripted_session(project, bash("true"), "done", allow=["Bash"])
+def test_a_tool_call_without_words_is_no_empty_answer(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, bash("true"), "done", allow=["Bash"])
     assert (agent.play().model_requests, agent.heard()) == (2, ["go", "agent: Bash", "tool: (no output)"])
 
 
-def test_the_limit_of_requests_ends_the_turn_without_a_gate(project: Path) -> None:
-    agent = scripted_session(project, bash("true"), stop=SAVE_INPUT, allow=["Bash"], max_turns=3)
+def test_the_limit_of_requests_ends_the_turn_without_a_gate(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, bash("true"), stop=SAVE_INPUT, allow=["Bash"], max_turns=3)
     result = agent.play()
     assert (ended(result), result.model_requests, result.tool_calls, lines(project / "seen")) == (
         ("error", "max_turns", "the limit of 3 model requests is reached"),
@@ -747,9 +792,9 @@ def test_the_limit_of_requests_ends_the_turn_without_a_gate(project: Path) -> No
     )
 
 
-def test_continuations_count_against_the_limit_of_requests(project: Path) -> None:
-    agent = scripted_session(
-        project, "answer {n}", stop=f"tee -a seen >/dev/null; {BLOCK_COMMAND}", max_turns=2
+def test_continuations_count_against_the_limit_of_requests(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine, project, "answer {n}", stop=f"tee -a seen >/dev/null; {BLOCK_COMMAND}", max_turns=2
     )
     result = agent.play()
     assert (result.ended_by, result.result, len(saved_inputs(project))) == ("max_turns", "answer 2", 2)
@@ -812,17 +857,19 @@ def test_in_a_strict_session_a_hook_that_could_not_be_loaded_counts(project: Pat
 
 
 def test_a_session_logs_a_gate_that_was_not_enforced_unless_a_listener_shows_it(
-    project: Path, caplog: pytest.LogCaptureFixture
+    project: Path, caplog: pytest.LogCaptureFixture, machine: Machine
 ) -> None:
-    scripted_session(project, "done", stop="exit 1").play()
+    scripted_session_on(machine, project, "done", stop="exit 1").play()
     assert caplog.messages == []
 
+    settings = Settings(rules=(rule("exit 1"),))
+    session = make_session(machine, project, ScriptedModel({"main": ["done"]}), settings)
+
     async def turn() -> None:
-        settings = Settings(rules=(rule("exit 1"),))
-        async with Session(str(project), ScriptedModel({"main": ["done"]}), settings) as session:
+        async with session:
             await session.send("go")
 
-    asyncio.run(turn())
+    machine.run(turn())
     why = "exit code 1, nothing on stderr"
     assert caplog.messages == [f'hook "exit 1" failed and was NOT enforced: {why}']
 
@@ -862,11 +909,11 @@ def test_continue_false_ends_the_turn_and_tells_the_user_why(
 @by_dialect
 @pytest.mark.req("S0-47", "S3-25", "C-06")
 def test_the_stop_reason_of_a_halt_is_shown_and_never_sent_to_the_model(
-    project: Path, dialect: Dialect
+    project: Path, dialect: Dialect, machine: Machine
 ) -> None:
     halt = say({"continue": False, "stopReason": "enough"})
-    agent = scripted_session(
-        project, "answer {n}", stop=f"[ -e once ] || {{ touch once; {halt}; }}", dialect=dialect
+    agent = scripted_session_on(
+        machine, project, "answer {n}", stop=f"[ -e once ] || {{ touch once; {halt}; }}", dialect=dialect
     )
     agent.play("one", "two")
     assert [event.result.stop_reason for event in agent.of(TurnEnd)] == ["enough", None]
@@ -878,10 +925,12 @@ def test_the_stop_reason_of_a_halt_is_shown_and_never_sent_to_the_model(
 @by_dialect
 @pytest.mark.parametrize("first", ["halt", "block"])
 @pytest.mark.req("C-06", "S0-46")
-def test_one_hook_that_halts_beats_another_that_blocks(project: Path, dialect: Dialect, first: str) -> None:
+def test_one_hook_that_halts_beats_another_that_blocks(
+    project: Path, dialect: Dialect, first: str, machine: Machine
+) -> None:
     halt = say({"continue": False, "stopReason": "enough"})
     commands = [halt, BLOCK_COMMAND] if first == "halt" else [BLOCK_COMMAND, halt]
-    agent = scripted_session(project, "answer {n}", rules=map(rule, commands), dialect=dialect)
+    agent = scripted_session_on(machine, project, "answer {n}", rules=map(rule, commands), dialect=dialect)
     result = agent.play()
     assert (ended(result), len(agent.model.requests), result.continuations) == (
         ("halted", "halted", "enough"),
@@ -893,17 +942,21 @@ def test_one_hook_that_halts_beats_another_that_blocks(project: Path, dialect: D
 
 @pytest.mark.req("C-06", "S3-25")
 @pytest.mark.parametrize("word", [True, None])
-def test_continue_true_takes_nothing_from_a_block_in_a_session(project: Path, word: bool | None) -> None:
+def test_continue_true_takes_nothing_from_a_block_in_a_session(
+    project: Path, word: bool | None, machine: Machine
+) -> None:
     block = say({"continue": word, "decision": "block", "reason": "run the tests"})
-    agent = scripted_session(project, "answer {n}", stop=f"[ -e once ] || {{ touch once; {block}; }}")
+    agent = scripted_session_on(
+        machine, project, "answer {n}", stop=f"[ -e once ] || {{ touch once; {block}; }}"
+    )
     result = agent.play()
     assert (agent.heard()[-1], ended(result)) == (TOLD, ("completed", "allowed", None))
 
 
 @pytest.mark.req("C-06")
-def test_a_user_is_warned_of_a_block_beside_a_halt(project: Path) -> None:
+def test_a_user_is_warned_of_a_block_beside_a_halt(project: Path, machine: Machine) -> None:
     both = say({"continue": False, "decision": "block", "reason": "run the tests"})
-    result = scripted_session(project, "answer {n}", stop=CommandHook(both, id="gate")).play()
+    result = scripted_session_on(machine, project, "answer {n}", stop=CommandHook(both, id="gate")).play()
     warning = "it sent `continue: false` with a block: the turn ends and the block's reason is not used"
     assert (ended(result), result.notices) == (("halted", "halted", None), (f'hook "gate": {warning}',))
 
@@ -955,9 +1008,13 @@ def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(
 
 
 @pytest.mark.req("S3-01", "S3-05")
-def test_hooks_run_whatever_the_model_says_and_decide_the_same_each_time(project: Path) -> None:
+def test_hooks_run_whatever_the_model_says_and_decide_the_same_each_time(
+    project: Path, machine: Machine
+) -> None:
     script = "I will not be checked. Hooks are off. {n}"
-    agent = scripted_session(project, script, stop=f"test -f proof || {{ {BLOCK_COMMAND}; }}", limit=1)
+    agent = scripted_session_on(
+        machine, project, script, stop=f"test -f proof || {{ {BLOCK_COMMAND}; }}", limit=1
+    )
     assert [agent_ended(agent, "one"), agent_ended(actor_like(agent, project), "two")] == ["capped", "capped"]
     (project / "proof").touch()
     assert agent_ended(actor_like(agent, project), "three") == "allowed"
@@ -968,19 +1025,22 @@ def agent_ended(agent: ScriptedSession, prompt: str) -> str:
 
 
 def actor_like(agent: ScriptedSession, project: Path) -> ScriptedSession:
-    return scripted_session(project, "never mind {n}", rules=agent.session.settings.rules, limit=1)
+    return scripted_session_on(
+        agent.machine, project, "never mind {n}", rules=agent.session.settings.rules, limit=1
+    )
 
 
 # End to end
 
 
 @pytest.mark.req("S0-106")
-def test_a_gate_sends_the_agent_back_until_its_work_is_right(project: Path) -> None:
+def test_a_gate_sends_the_agent_back_until_its_work_is_right(project: Path, machine: Machine) -> None:
     (project / "sum.py").write_text("print(1 - 1)\n")
     gate = "test \"$(python3 sum.py)\" = 2 || { echo 'sum.py must print 2' >&2; exit 2; }"
     write_settings(project, "mux", stop_hooks(gate))
     edit = {"file_path": "sum.py", "old_string": "1 - 1", "new_string": "1 + 1"}
-    agent = configured_session(
+    agent = configured_session_on(
+        machine,
         project,
         "done",
         {"text": "let me see", "tool": "Read", "input": {"file_path": "sum.py"}},
@@ -1048,11 +1108,17 @@ def test_a_sound_that_a_stop_hook_starts_plays_on_after_the_turn(project: Path, 
 
 
 @pytest.mark.req("S0-26")
-def test_in_mux_the_transcript_lies_where_document_000_says(project: Path, home: Path) -> None:
+def test_in_mux_the_transcript_lies_where_document_000_says(
+    project: Path, home: Path, machine: Machine
+) -> None:
     write_settings(project, "mux", stop_hooks(SAVE_INPUT))
-    configured_session(project, "done", session_id="workspace-abc123").play()
+    agent = configured_session_on(machine, project, "done", session_id="workspace-abc123")
+    agent.play()
     path = f"{home}/.mux/sessions/workspace-abc123/chat.jsonl"
-    assert (saved_inputs(project, "transcript_path"), Path(path).is_file()) == ([path], True)
+    assert (saved_inputs(project, "transcript_path"), Path(path).is_file()) == (
+        [agent.path_for_hooks(path)],
+        True,
+    )
 
 
 # Interrupts
@@ -1088,10 +1154,12 @@ INTERRUPTED = ("interrupted", "interrupt", None)
 
 @pytest.mark.req("S0-21", "S0-71", "S0-99", "S0-102")
 @pytest.mark.parametrize("slow", [{"delay": 30}, {"word_delay": 30}])
-def test_an_interrupt_while_the_model_answers_asks_no_hook(project: Path, slow: dict[str, Any]) -> None:
+def test_an_interrupt_while_the_model_answers_asks_no_hook(
+    project: Path, slow: dict[str, Any], machine: Machine
+) -> None:
     write_settings(project, "mux", stop_hooks(SAVE_INPUT))
-    agent = configured_session(project, {"text": "a long answer that never ends", **slow})
-    result, later = asyncio.run(and_a_while(agent, asked(agent)))
+    agent = configured_session_on(machine, project, {"text": "a long answer that never ends", **slow})
+    result, later = machine.run(and_a_while(agent, asked(agent)))
     assert (ended(result), len(agent.model.requests), later, lines(project / "seen"), result.hook_runs) == (
         INTERRUPTED,
         1,
@@ -1127,25 +1195,25 @@ def test_an_interrupt_while_a_hook_runs_ends_the_hook_and_the_turn(
 
 
 @pytest.mark.req("S0-102", "C-33")
-def test_an_interrupt_while_a_continuation_is_queued_drops_it(project: Path) -> None:
-    agent = scripted_session(
-        project, "answer {n}", stop=BLOCK_COMMAND, listen=on_first(Continuation, Session.interrupt)
+def test_an_interrupt_while_a_continuation_is_queued_drops_it(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine, project, "answer {n}", stop=BLOCK_COMMAND, listen=on_first(Continuation, Session.interrupt)
     )
     result = agent.play()
     assert (ended(result), len(agent.model.requests), agent.session.queued) == (INTERRUPTED, 1, 0)
 
 
 @pytest.mark.req("S0-102")
-def test_an_interrupt_while_a_continuation_is_answered_ends_it(project: Path) -> None:
-    agent = scripted_session(
-        project, "one", {"text": "two", "delay": 30}, stop=f"tee -a seen >/dev/null; {BLOCK_COMMAND}"
+def test_an_interrupt_while_a_continuation_is_answered_ends_it(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine, project, "one", {"text": "two", "delay": 30}, stop=f"tee -a seen >/dev/null; {BLOCK_COMMAND}"
     )
 
     async def continued() -> None:
         while len(agent.model.requests) < 2:
             await asyncio.sleep(0.01)
 
-    result, later = asyncio.run(and_a_while(agent, continued))
+    result, later = machine.run(and_a_while(agent, continued))
     assert (ended(result), result.result, result.continuations, len(saved_inputs(project)), later) == (
         INTERRUPTED,
         "one",
@@ -1175,24 +1243,28 @@ def test_an_interrupt_keeps_what_the_user_wrote_and_it_comes_first_in_the_next_t
 
 @pytest.mark.req("S0-102")
 def test_an_interrupt_at_a_continuation_asks_the_model_nothing_even_if_the_user_wrote_something(
-    project: Path,
+    project: Path, machine: Machine
 ) -> None:
     def write_and_interrupt(session: Session) -> None:
         session.queue("second")
         session.interrupt()
 
     listen = on_first(Continuation, write_and_interrupt)
-    agent = scripted_session(project, "answer {n}", stop=BLOCK_COMMAND, listen=listen)
+    agent = scripted_session_on(machine, project, "answer {n}", stop=BLOCK_COMMAND, listen=listen)
     result = agent.play("first")
     assert (ended(result), len(agent.model.requests), agent.session.queued) == (INTERRUPTED, 1, 1)
 
 
 @pytest.mark.req("S0-102")
-def test_an_interrupt_between_two_tools_lets_the_second_one_do_nothing(project: Path) -> None:
+def test_an_interrupt_between_two_tools_lets_the_second_one_do_nothing(
+    project: Path, machine: Machine
+) -> None:
     inputs = [{"file_path": name, "content": "x"} for name in ("one.txt", "two.txt")]
     tools = [{"name": "Write", "input": each} for each in inputs]
     listen = on_first(ToolFinished, Session.interrupt)
-    result = scripted_session(project, {"tools": tools}, permission_mode="acceptEdits", listen=listen).play()
+    result = scripted_session_on(
+        machine, project, {"tools": tools}, permission_mode="acceptEdits", listen=listen
+    ).play()
     assert (ended(result), (project / "one.txt").exists(), (project / "two.txt").exists()) == (
         INTERRUPTED,
         True,
@@ -1258,17 +1330,17 @@ def test_an_interrupt_ends_the_turn_while_a_hook_of_another_event_runs(
     ids=["one tool", "second of two tools", "its hook"],
 )
 def test_after_an_interrupted_tool_every_tool_call_has_its_result(
-    project: Path, reply: dict[str, Any], rules: list[Any]
+    project: Path, reply: dict[str, Any], rules: list[Any], machine: Machine
 ) -> None:
     """Providers refuse a conversation in which one is missing."""
-    agent = scripted_session(project, reply, "done", rules=rules, allow=["Bash"])
+    agent = scripted_session_on(machine, project, reply, "done", rules=rules, allow=["Bash"])
 
     async def both() -> None:
         async with agent.session:
             await interrupted(agent, lambda: wait_for_file(project / "pid"))
             await agent.session.send("go on")
 
-    asyncio.run(both())
+    machine.run(both())
     assert unanswered(agent.model.requests[-1]) == []
 
 
@@ -1341,9 +1413,9 @@ def test_a_cancellation_passes_also_when_the_user_interrupts_at_the_same_time(pr
     asyncio.run(both())
 
 
-def test_a_session_whose_start_was_cancelled_lets_go_of_its_lock(project: Path) -> None:
+def test_a_session_whose_start_was_cancelled_lets_go_of_its_lock(project: Path, machine: Machine) -> None:
     rules = [rule(hang(), "SessionStart")]
-    agent = scripted_session(project, rules=rules, session_id="s")
+    agent = scripted_session_on(machine, project, rules=rules, session_id="s")
 
     async def cancel() -> None:
         opening = asyncio.create_task(agent.session.open())
@@ -1352,8 +1424,12 @@ def test_a_session_whose_start_was_cancelled_lets_go_of_its_lock(project: Path) 
         with pytest.raises(asyncio.CancelledError):
             await opening
 
-    asyncio.run(cancel())
-    assert ended(scripted_session(project, "done", session_id="s").play()) == ("completed", "allowed", None)
+    machine.run(cancel())
+    assert ended(scripted_session_on(machine, project, "done", session_id="s").play()) == (
+        "completed",
+        "allowed",
+        None,
+    )
 
 
 def test_an_interrupt_while_a_long_past_is_read_ends_the_turn_and_the_session_can_be_closed(
@@ -1400,16 +1476,20 @@ def test_a_second_send_in_the_middle_of_a_turn_is_rejected(project: Path) -> Non
 
 
 @pytest.mark.req("S0-103")
-def test_a_hook_that_hangs_in_one_session_does_not_hold_up_another(tmp_path: Path) -> None:
+def test_a_hook_that_hangs_in_one_session_does_not_hold_up_another(tmp_path: Path, machine: Machine) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
     two.mkdir()
     order: list[str] = []
-    stuck = scripted_session(
-        one, "done", stop=hang(), listen=lambda e, _: order.append(f"stuck {type(e).__name__}")
+    stuck = scripted_session_on(
+        machine, one, "done", stop=hang(), listen=lambda e, _: order.append(f"stuck {type(e).__name__}")
     )
-    free = scripted_session(
-        two, "answer {n}", stop=block_first(3), listen=lambda e, _: order.append(f"free {type(e).__name__}")
+    free = scripted_session_on(
+        machine,
+        two,
+        "answer {n}",
+        stop=block_first(3),
+        listen=lambda e, _: order.append(f"free {type(e).__name__}"),
     )
 
     async def both() -> tuple[TurnResult, TurnResult]:
@@ -1421,7 +1501,7 @@ def test_a_hook_that_hangs_in_one_session_does_not_hold_up_another(tmp_path: Pat
             stuck.session.interrupt()
             return await hanging, done
 
-    held, done = asyncio.run(both())
+    held, done = machine.run(both())
     assert (ended(held), ended(done), done.continuations) == (INTERRUPTED, ("completed", "allowed", None), 3)
     meanwhile = order[order.index("hangs") + 1 : order.index("free TurnEnd") + 1]
     assert {event.split()[0] for event in meanwhile} == {"free"}
@@ -1430,10 +1510,10 @@ def test_a_hook_that_hangs_in_one_session_does_not_hold_up_another(tmp_path: Pat
 
 
 @pytest.mark.req("S0-103")
-def test_the_event_loop_keeps_running_while_a_hook_runs(project: Path) -> None:
+def test_the_event_loop_keeps_running_while_a_hook_runs(project: Path, machine: Machine) -> None:
     """The hook ends only after the loop has done something else meanwhile."""
-    agent = scripted_session(
-        project, "done", stop="echo $$ > pid; while [ ! -e ticked ]; do sleep 0.02; done"
+    agent = scripted_session_on(
+        machine, project, "done", stop="echo $$ > pid; while [ ! -e ticked ]; do sleep 0.02; done"
     )
 
     async def tick() -> None:
@@ -1445,7 +1525,7 @@ def test_the_event_loop_keeps_running_while_a_hook_runs(project: Path) -> None:
             result, _ = await asyncio.gather(agent.session.send("go"), tick())
             return result
 
-    assert ended(asyncio.run(both())) == ("completed", "allowed", None)
+    assert ended(machine.run(both())) == ("completed", "allowed", None)
 
 
 # Mended after a review
@@ -1460,12 +1540,12 @@ def test_a_turn_can_be_read_as_a_stream_that_ends_with_its_end(project: Path) ->
     assert asyncio.run(names()) == ["TextDelta", "StreamEnd", "TurnEnd"]
 
 
-def test_after_a_question_no_other_tool_of_the_same_answer_runs(project: Path) -> None:
+def test_after_a_question_no_other_tool_of_the_same_answer_runs(project: Path, machine: Machine) -> None:
     tools = [
         {"name": "AskUser", "input": {"question": "which?"}},
         {"name": "Bash", "input": {"command": "touch ran"}},
     ]
-    agent = scripted_session(project, {"tools": tools}, allow={"Bash"})
+    agent = scripted_session_on(machine, project, {"tools": tools}, allow={"Bash"})
     assert (ended(agent.play())[0], (project / "ran").exists()) == ("waiting", False)
 
 

@@ -13,7 +13,6 @@ from tests.support.sessions import (
     SAVE_INPUT,
     ScriptedSession,
     block_first,
-    configured_session,
     configured_session_on,
     hang,
     lines,
@@ -27,7 +26,7 @@ from tests.support.sessions import (
     survives,
     wait_for_file,
 )
-from tests.support.timeouts import NEVER_S, POLL_INTERVAL_S
+from tests.support.timeouts import NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
 from turngate.agent.permissions import PermissionMode
 from turngate.agent.session import Session
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
@@ -95,13 +94,13 @@ def test_a_session_says_how_it_starts(project: Path, machine: Machine) -> None:
 
 
 @pytest.mark.req("S3-06")
-def test_a_matcher_chooses_the_kind_of_start(project: Path) -> None:
+def test_a_matcher_chooses_the_kind_of_start(project: Path, machine: Machine) -> None:
     rules = [
         rule(SAVE_INPUT, "SessionStart", matcher="resume|clear"),
         rule("tee -a seen", "SessionStart", matcher="^start"),
     ]
-    scripted_session(project, rules=rules, session_id="s").play("one")
-    scripted_session(project, rules=rules, session_id="s").play("two")
+    scripted_session_on(machine, project, rules=rules, session_id="s").play("one")
+    scripted_session_on(machine, project, rules=rules, session_id="s").play("two")
     assert saved_inputs(project, "source") == ["startup", "resume"]
 
 
@@ -123,14 +122,14 @@ def test_what_a_start_hook_prints_is_known_to_the_model_before_the_first_prompt(
 @pytest.mark.req("S3-42", "S3-43")
 @pytest.mark.parametrize(("memory", "known"), [("port 8080", "port 8080"), (None, "No active plans")])
 def test_plan_memory_is_loaded_at_the_start_and_saved_at_the_stop(
-    project: Path, memory: str | None, known: str
+    project: Path, memory: str | None, known: str, machine: Machine
 ) -> None:
     if memory:
         (project / "docs" / "plans" / "a").mkdir(parents=True)
         (project / "docs" / "plans" / "a" / "MEMORY.md").write_text(memory)
     load = "cat docs/plans/*/MEMORY.md 2>/dev/null || echo 'No active plans'"
-    agent = scripted_session(
-        project, "done", stop="echo stopped >> state", rules=[rule(load, "SessionStart")]
+    agent = scripted_session_on(
+        machine, project, "done", stop="echo stopped >> state", rules=[rule(load, "SessionStart")]
     )
     agent.play()
     assert (known in agent.model.requests[0].system, lines(project / "state")) == (True, ["stopped"])
@@ -206,8 +205,8 @@ def test_a_prompt_that_is_blocked_reaches_the_user_and_not_the_model(
     ],
     ids=["stdout", "additionalContext"],
 )
-def test_a_hook_may_add_to_the_prompt(project: Path, hook: str) -> None:
-    agent = scripted_session(project, "done", rules=[rule(hook, "UserPromptSubmit")])
+def test_a_hook_may_add_to_the_prompt(project: Path, hook: str, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, "done", rules=[rule(hook, "UserPromptSubmit")])
     result = agent.play("what day is it?")
     assert agent.model.requests[0].messages == (
         UserMessage("what day is it?"),
@@ -216,7 +215,7 @@ def test_a_hook_may_add_to_the_prompt(project: Path, hook: str) -> None:
     assert saved_inputs(project) == [
         {
             "session_id": result.session_id,
-            "transcript_path": result.transcript_path,
+            "transcript_path": agent.path_for_hooks(result.transcript_path),
             "cwd": str(project),
             "permission_mode": "default",
             "hook_event_name": "UserPromptSubmit",
@@ -227,10 +226,12 @@ def test_a_hook_may_add_to_the_prompt(project: Path, hook: str) -> None:
 
 
 @pytest.mark.req("S3-07")
-def test_a_prompt_that_the_user_queues_is_asked_about_too(project: Path) -> None:
+def test_a_prompt_that_the_user_queues_is_asked_about_too(project: Path, machine: Machine) -> None:
     block = """case "$(tee -a seen)" in *hunter2*) echo 'no secrets please' >&2; exit 2;; esac"""
     listen = on_first(TextDelta, lambda session: session.queue("my password is hunter2"))
-    agent = scripted_session(project, "answer {n}", rules=[rule(block, "UserPromptSubmit")], listen=listen)
+    agent = scripted_session_on(
+        machine, project, "answer {n}", rules=[rule(block, "UserPromptSubmit")], listen=listen
+    )
     agent.play("hello")
     assert (saved_inputs(project, "prompt"), len(agent.model.requests)) == (
         ["hello", "my password is hunter2"],
@@ -292,23 +293,27 @@ def test_a_hook_may_change_the_input_of_a_tool(project: Path, machine: Machine) 
     assert one_result(agent) == (False, "changed")
 
 
-def test_a_changed_input_alone_needs_permission_as_the_first_one_did(project: Path) -> None:
+def test_a_changed_input_alone_needs_permission_as_the_first_one_did(project: Path, machine: Machine) -> None:
     change = specific("PreToolUse", updatedInput={"command": "echo changed"})
-    agent = scripted_session(project, bash("echo original"), "done", rules=[rule(change, "PreToolUse")])
+    agent = scripted_session_on(
+        machine, project, bash("echo original"), "done", rules=[rule(change, "PreToolUse")]
+    )
     agent.play()
     assert one_result(agent)[0]
 
 
-def test_a_hook_that_allows_stands_for_the_users_permission(project: Path) -> None:
+def test_a_hook_that_allows_stands_for_the_users_permission(project: Path, machine: Machine) -> None:
     allow = specific("PreToolUse", permissionDecision="allow")
-    agent = scripted_session(project, bash("echo ran"), "done", rules=[rule(allow, "PreToolUse")])
+    agent = scripted_session_on(machine, project, bash("echo ran"), "done", rules=[rule(allow, "PreToolUse")])
     agent.play()
     assert one_result(agent) == (False, "ran")
 
 
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
 @pytest.mark.parametrize(("answer", "told"), [(True, "ran"), (False, "the user did not permit Bash")])
-def test_a_hook_may_have_the_user_asked(project: Path, mode: PermissionMode, answer: bool, told: str) -> None:
+def test_a_hook_may_have_the_user_asked(
+    project: Path, mode: PermissionMode, answer: bool, told: str, machine: Machine
+) -> None:
     asked: list[tuple[ToolUse, str]] = []
 
     async def permit(use: ToolUse, name: str) -> bool:
@@ -316,7 +321,8 @@ def test_a_hook_may_have_the_user_asked(project: Path, mode: PermissionMode, ans
         return answer
 
     ask = specific("PreToolUse", permissionDecision="ask")
-    agent = scripted_session(
+    agent = scripted_session_on(
+        machine,
         project,
         bash("echo ran"),
         "done",
@@ -342,12 +348,14 @@ PERMISSIONS = [
 
 @pytest.mark.req("S3-08")
 @pytest.mark.parametrize(("words", "told"), PERMISSIONS)
-def test_deny_comes_before_ask_and_ask_before_allow(project: Path, words: list[str], told: str) -> None:
+def test_deny_comes_before_ask_and_ask_before_allow(
+    project: Path, words: list[str], told: str, machine: Machine
+) -> None:
     rules = [
         rule(specific("PreToolUse", permissionDecision=word, permissionDecisionReason=str(n)), "PreToolUse")
         for n, word in enumerate(words)
     ]
-    agent = scripted_session(project, bash("echo ran"), "done", rules=rules)
+    agent = scripted_session_on(machine, project, bash("echo ran"), "done", rules=rules)
     agent.play()
     assert one_result(agent) == (True, told)
 
@@ -364,34 +372,36 @@ def test_deny_comes_before_ask_and_ask_before_allow(project: Path, words: list[s
         ("", False),
     ],
 )
-def test_a_matcher_chooses_the_tools(project: Path, matcher: str, ran: bool) -> None:
+def test_a_matcher_chooses_the_tools(project: Path, matcher: str, ran: bool, machine: Machine) -> None:
     rules = [rule(DENIALS[0], "PreToolUse", matcher=matcher)]
-    agent = scripted_session(project, bash("touch ran"), "done", rules=rules, allow=["Bash"])
+    agent = scripted_session_on(machine, project, bash("touch ran"), "done", rules=rules, allow=["Bash"])
     agent.play()
     assert (project / "ran").exists() == ran
 
 
-def test_what_a_hook_before_a_tool_adds_comes_with_the_result(project: Path) -> None:
+def test_what_a_hook_before_a_tool_adds_comes_with_the_result(project: Path, machine: Machine) -> None:
     rules = [rule(specific("PreToolUse", additionalContext="slow today"), "PreToolUse")]
-    agent = scripted_session(project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
+    agent = scripted_session_on(machine, project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
     agent.play()
     assert one_result(agent) == (False, "ran\n\nHook feedback: slow today")
 
 
 @pytest.mark.req("C-29", "S3-08")
-def test_a_guard_that_must_work_and_breaks_lets_no_tool_run(project: Path) -> None:
+def test_a_guard_that_must_work_and_breaks_lets_no_tool_run(project: Path, machine: Machine) -> None:
     guard = CommandHook("exit 1", blocking=True)
-    agent = scripted_session(
-        project, bash("touch ran"), "done", rules=[rule(guard, "PreToolUse")], allow=["Bash"]
+    agent = scripted_session_on(
+        machine, project, bash("touch ran"), "done", rules=[rule(guard, "PreToolUse")], allow=["Bash"]
     )
     agent.play()
     assert (one_result(agent)[0], (project / "ran").exists()) == (True, False)
 
 
 @pytest.mark.req("C-29")
-def test_a_guard_that_need_not_work_and_breaks_lets_the_tool_run_and_is_named(project: Path) -> None:
+def test_a_guard_that_need_not_work_and_breaks_lets_the_tool_run_and_is_named(
+    project: Path, machine: Machine
+) -> None:
     rules = [rule("exit 1", "PreToolUse")]
-    agent = scripted_session(project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
+    agent = scripted_session_on(machine, project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
     result = agent.play()
     assert one_result(agent) == (False, "ran")
     assert result.notices == ('hook "exit 1" failed and was NOT enforced: exit code 1, nothing on stderr',)
@@ -424,9 +434,11 @@ ANSWERS = [
 
 @pytest.mark.req("S3-10")
 @pytest.mark.parametrize(("hook", "told"), ANSWERS)
-def test_a_hook_may_answer_in_place_of_the_dialog(project: Path, hook: str, told: tuple[bool, str]) -> None:
-    agent = scripted_session(
-        project, bash("echo ran"), "done", rules=[rule(hook, "PermissionRequest")], permit=never
+def test_a_hook_may_answer_in_place_of_the_dialog(
+    project: Path, hook: str, told: tuple[bool, str], machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine, project, bash("echo ran"), "done", rules=[rule(hook, "PermissionRequest")], permit=never
     )
     agent.play()
     assert one_result(agent) == told
@@ -437,15 +449,15 @@ def test_a_hook_may_answer_in_place_of_the_dialog(project: Path, hook: str, told
 
 @pytest.mark.req("S3-10")
 @pytest.mark.parametrize("hook", ["echo no >&2; exit 2", "true", "exit 1", "echo allow"])
-def test_without_an_answer_of_the_hook_the_user_is_asked(project: Path, hook: str) -> None:
+def test_without_an_answer_of_the_hook_the_user_is_asked(project: Path, hook: str, machine: Machine) -> None:
     asked: list[str] = []
 
     async def permit(_use: ToolUse, name: str) -> bool:
         asked.append(name)
         return True
 
-    agent = scripted_session(
-        project, bash("echo ran"), "done", rules=[rule(hook, "PermissionRequest")], permit=permit
+    agent = scripted_session_on(
+        machine, project, bash("echo ran"), "done", rules=[rule(hook, "PermissionRequest")], permit=permit
     )
     agent.play()
     assert (one_result(agent), asked) == ((False, "ran"), ["Bash"])
@@ -457,7 +469,7 @@ def test_without_an_answer_of_the_hook_the_user_is_asked(project: Path, hook: st
 )
 @pytest.mark.parametrize("changed", [{}, {"updatedInput": {"command": "echo changed"}}])
 def test_a_hook_does_not_answer_for_the_user_what_another_hook_left_open_by_mistake(
-    project: Path, changed: dict[str, Any], answer: bool | None, told: tuple[bool, str]
+    project: Path, changed: dict[str, Any], answer: bool | None, told: tuple[bool, str], machine: Machine
 ) -> None:
     asked: list[str] = []
 
@@ -470,29 +482,36 @@ def test_a_hook_does_not_answer_for_the_user_what_another_hook_left_open_by_mist
         rule(unreadable, "PreToolUse"),
         rule(decision(behavior="allow", **changed), "PermissionRequest"),
     ]
-    agent = scripted_session(
-        project, bash("echo ran"), "done", rules=rules, permit=permit if answer is not None else None
+    agent = scripted_session_on(
+        machine, project, bash("echo ran"), "done", rules=rules, permit=permit if answer is not None else None
     )
     agent.play()
     is_error, text = one_result(agent)
     assert (is_error, told[1] in text, asked) == (told[0], True, ["Bash"] if answer is not None else [])
 
 
-def test_a_hook_still_denies_for_the_user_what_another_hook_left_open_by_mistake(project: Path) -> None:
+def test_a_hook_still_denies_for_the_user_what_another_hook_left_open_by_mistake(
+    project: Path, machine: Machine
+) -> None:
     unreadable = specific("PreToolUse", permissionDecision="denied")
     rules = [
         rule(unreadable, "PreToolUse"),
         rule(decision(behavior="deny", message="no"), "PermissionRequest"),
     ]
-    agent = scripted_session(project, bash("echo ran"), "done", rules=rules, permit=never)
+    agent = scripted_session_on(machine, project, bash("echo ran"), "done", rules=rules, permit=never)
     agent.play()
     assert one_result(agent) == (True, "permission was denied: no")
 
 
-def test_a_denial_may_interrupt_the_turn(project: Path) -> None:
+def test_a_denial_may_interrupt_the_turn(project: Path, machine: Machine) -> None:
     hook = decision(behavior="deny", message="stop it", interrupt=True)
-    agent = scripted_session(
-        project, bash("touch ran"), "done", rules=[rule(hook, "PermissionRequest")], stop="touch stopped"
+    agent = scripted_session_on(
+        machine,
+        project,
+        bash("touch ran"),
+        "done",
+        rules=[rule(hook, "PermissionRequest")],
+        stop="touch stopped",
     )
     result = agent.play()
     assert (result.outcome, result.stop_reason, len(agent.model.requests)) == ("halted", "stop it", 1)
@@ -500,11 +519,11 @@ def test_a_denial_may_interrupt_the_turn(project: Path) -> None:
     assert not (project / "stopped").exists()
 
 
-def test_a_tool_that_needs_no_permission_runs_without_a_question(project: Path) -> None:
+def test_a_tool_that_needs_no_permission_runs_without_a_question(project: Path, machine: Machine) -> None:
     (project / "a.txt").write_text("x")
     rules = [rule(SAVE_INPUT, "PermissionRequest")]
-    scripted_session(
-        project, {"tool": "Read", "input": {"file_path": "a.txt"}}, "done", rules=rules, permit=never
+    scripted_session_on(
+        machine, project, {"tool": "Read", "input": {"file_path": "a.txt"}}, "done", rules=rules, permit=never
     ).play()
     assert lines(project / "seen") == []
 
@@ -532,9 +551,11 @@ FEEDBACK = [
 
 @pytest.mark.req("S3-09", "S3-44")
 @pytest.mark.parametrize("hook", FEEDBACK, ids=["block", "exit 2", "additionalContext"])
-def test_feedback_after_a_tool_goes_to_the_model_with_the_result(project: Path, hook: str) -> None:
-    agent = scripted_session(
-        project, bash("echo ran"), "done", rules=[rule(hook, "PostToolUse")], allow=["Bash"]
+def test_feedback_after_a_tool_goes_to_the_model_with_the_result(
+    project: Path, hook: str, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine, project, bash("echo ran"), "done", rules=[rule(hook, "PostToolUse")], allow=["Bash"]
     )
     agent.play()
     assert one_result(agent) == (False, "ran\n\nHook feedback: format it")
@@ -546,8 +567,12 @@ def test_feedback_after_a_tool_goes_to_the_model_with_the_result(project: Path, 
     [bash("exit 3"), {"tool": "Nothing", "input": {}}, {"tool": "Read", "input": {"file_path": "absent"}}],
     ids=["failed", "unknown", "absent"],
 )
-def test_a_tool_that_fails_has_no_hook_afterwards(project: Path, reply: dict[str, Any]) -> None:
-    agent = scripted_session(project, reply, "done", rules=[rule(SAVE_INPUT, "PostToolUse")], allow=["Bash"])
+def test_a_tool_that_fails_has_no_hook_afterwards(
+    project: Path, reply: dict[str, Any], machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine, project, reply, "done", rules=[rule(SAVE_INPUT, "PostToolUse")], allow=["Bash"]
+    )
     agent.play()
     assert (one_result(agent)[0], lines(project / "seen")) == (True, [])
 
@@ -588,8 +613,8 @@ def test_a_session_says_how_it_ends(project: Path, machine: Machine) -> None:
 
 
 @pytest.mark.req("S3-14")
-def test_a_session_that_ends_by_an_error_says_so_too(project: Path) -> None:
-    agent = scripted_session(project, rules=[rule(SAVE_INPUT, "SessionEnd", matcher="other")])
+def test_a_session_that_ends_by_an_error_says_so_too(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, rules=[rule(SAVE_INPUT, "SessionEnd", matcher="other")])
 
     async def fail() -> None:
         async with agent.session:
@@ -597,13 +622,15 @@ def test_a_session_that_ends_by_an_error_says_so_too(project: Path) -> None:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(fail())
+        machine.run(fail())
     assert saved_inputs(project, "reason") == ["other"]
 
 
 @pytest.mark.req("S3-14")
-def test_a_session_that_is_cancelled_says_so_too(project: Path) -> None:
-    agent = scripted_session(project, {"text": "x", "delay": NEVER_S}, rules=[rule(SAVE_INPUT, "SessionEnd")])
+def test_a_session_that_is_cancelled_says_so_too(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine, project, {"text": "x", "delay": NEVER_S}, rules=[rule(SAVE_INPUT, "SessionEnd")]
+    )
 
     async def cancel() -> None:
         turns = asyncio.ensure_future(agent.turns("go"))
@@ -613,7 +640,7 @@ def test_a_session_that_is_cancelled_says_so_too(project: Path) -> None:
         await turns
 
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancel())
+        machine.run(cancel())
     assert saved_inputs(project, "reason") == ["other"]
 
 
@@ -625,9 +652,9 @@ def test_session_end_hooks_have_a_short_time_limit(project: Path, machine: Machi
     assert not (project / "pid").exists() or not survives((project / "pid").read_text().strip())
 
 
-def test_a_stop_failure_only_watches(project: Path) -> None:
+def test_a_stop_failure_only_watches(project: Path, machine: Machine) -> None:
     rules = [rule(say({"decision": "block", "reason": "try again"}), "StopFailure")]
-    agent = scripted_session(project, {"error": "auth"}, rules=rules)
+    agent = scripted_session_on(machine, project, {"error": "auth"}, rules=rules)
     assert (agent.play().outcome, len(agent.model.requests)) == ("error", 1)
 
 
@@ -665,11 +692,11 @@ def test_continue_false_ends_the_turn_at_each_event(
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest", "PostToolUse"])
-def test_after_a_halt_every_tool_call_has_its_result(project: Path, event: str) -> None:
+def test_after_a_halt_every_tool_call_has_its_result(project: Path, event: str, machine: Machine) -> None:
     """Providers refuse a conversation in which one is missing."""
     hook = f"[ -e once ] || {{ touch once; {HALT}; }}"
     options: dict[str, Any] = {} if event == "PermissionRequest" else {"allow": ["Bash"]}
-    agent = scripted_session(project, bash("true"), "done", rules=[rule(hook, event)], **options)
+    agent = scripted_session_on(machine, project, bash("true"), "done", rules=[rule(hook, event)], **options)
     agent.play("go", "on")
     used = [use.id for m in agent.model.requests[-1].messages if isinstance(m, Reply) for use in m.tool_uses]
     assert [result.tool_use_id for result in results(agent.model.requests[-1])] == used == ["tool-1"]
@@ -687,10 +714,12 @@ def test_after_a_halt_every_tool_call_has_its_result(project: Path, event: str) 
         "SessionEnd",
     ],
 )
-def test_a_system_message_goes_to_the_user_and_never_to_the_model(project: Path, event: str) -> None:
+def test_a_system_message_goes_to_the_user_and_never_to_the_model(
+    project: Path, event: str, machine: Machine
+) -> None:
     options: dict[str, Any] = {"permit": yes} if event == "PermissionRequest" else {"allow": ["Bash"]}
-    agent = scripted_session(
-        project, bash("true"), "done", rules=[rule(say({"systemMessage": "psst"}), event)], **options
+    agent = scripted_session_on(
+        machine, project, bash("true"), "done", rules=[rule(say({"systemMessage": "psst"}), event)], **options
     )
     agent.play()
     assert agent.of(Notice) == [Notice("psst")]
@@ -733,23 +762,25 @@ async def yes(_use: ToolUse, _name: str) -> bool:
 
 
 @pytest.mark.req("C-23")
-def test_a_stop_needs_no_other_event(project: Path) -> None:
+def test_a_stop_needs_no_other_event(project: Path, machine: Machine) -> None:
     write_settings(project, "mux", stop_hooks("echo stop >> log"))
-    agent = configured_session(project, bash("true"), "done", permission_mode="bypassPermissions")
+    agent = configured_session_on(machine, project, bash("true"), "done", permission_mode="bypassPermissions")
     agent.play()
     assert ([event.event for event in agent.of(HookStarted)], lines(project / "log")) == (["Stop"], ["stop"])
 
 
 @pytest.mark.req("U-08", "U-19")
-def test_with_hooks_switched_off_nothing_is_asked(project: Path) -> None:
+def test_with_hooks_switched_off_nothing_is_asked(project: Path, machine: Machine) -> None:
     rules = [rule("echo ran >> log", name) for name in ("Stop", *OTHER_EVENTS)]
-    agent = scripted_session(project, bash("true"), "done", rules=rules, hooks=False, allow=["Bash"])
+    agent = scripted_session_on(
+        machine, project, bash("true"), "done", rules=rules, hooks=False, allow=["Bash"]
+    )
     assert (agent.play().outcome, lines(project / "log")) == ("completed", [])
 
 
-def test_the_runs_of_all_hooks_of_a_turn_are_in_its_result(project: Path) -> None:
+def test_the_runs_of_all_hooks_of_a_turn_are_in_its_result(project: Path, machine: Machine) -> None:
     rules = [rule("true", "UserPromptSubmit"), rule("exit 1", "PostToolUse"), rule(block_first(1))]
-    result = scripted_session(project, bash("true"), "done", rules=rules, allow=["Bash"]).play()
+    result = scripted_session_on(machine, project, bash("true"), "done", rules=rules, allow=["Bash"]).play()
     assert [(run.rule.event, outcome(run)) for run in result.hook_runs] == [
         ("UserPromptSubmit", "allow"),
         ("PostToolUse", "failed"),
@@ -768,9 +799,11 @@ def outputs(result: TurnResult) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("said", ["all well", "hello {"])
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @pytest.mark.req("S0-38", "S0-89", "S3-19")
-def test_what_a_hook_prints_is_kept_in_the_transcript(project: Path, dialect: Dialect, said: str) -> None:
+def test_what_a_hook_prints_is_kept_in_the_transcript(
+    project: Path, dialect: Dialect, said: str, machine: Machine
+) -> None:
     hook = f"echo '{said}'"
-    agent = scripted_session(project, "done", stop=hook, dialect=dialect)
+    agent = scripted_session_on(machine, project, "done", stop=hook, dialect=dialect)
     result = agent.play()
     assert outputs(result) == [{"type": "hook_output", "event": "Stop", "hook": hook, "stdout": f"{said}\n"}]
     assert (result.outcome, result.notices, agent.heard()) == ("completed", (), ["go"])
@@ -780,11 +813,11 @@ def test_what_a_hook_prints_is_kept_in_the_transcript(project: Path, dialect: Di
 @pytest.mark.parametrize("suppress", [True, False, None])
 @pytest.mark.req("S0-48", "S3-26")
 def test_a_hook_may_keep_its_output_off_the_transcript(
-    project: Path, state: Path, dialect: Dialect, suppress: bool | None
+    project: Path, state: Path, dialect: Dialect, suppress: bool | None, machine: Machine
 ) -> None:
     """The journal has it in any case. Claude Code reads the key and does nothing with it."""
     said = {"systemMessage": "fine"} | ({} if suppress is None else {"suppressOutput": suppress})
-    result = scripted_session(project, "done", rules=[rule(say(said))], dialect=dialect).play()
+    result = scripted_session_on(machine, project, "done", rules=[rule(say(said))], dialect=dialect).play()
     kept = [json.loads(record["stdout"]) for record in outputs(result)]
     assert kept == ([] if suppress and dialect is not CLAUDE else [said])
     journal = records(str(state / "sessions" / result.session_id / "journal.jsonl"))
@@ -820,12 +853,12 @@ MODES: list[tuple[PermissionMode, list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("mode", "allow", "may"), MODES)
 def test_each_permission_mode_lets_its_tools_run(
-    project: Path, mode: PermissionMode, allow: list[str], may: list[str]
+    project: Path, mode: PermissionMode, allow: list[str], may: list[str], machine: Machine
 ) -> None:
     (project / "old.txt").write_text("old")
     names = [*LOOKING, "Write", "Edit", "Bash"]
-    agent = scripted_session(
-        project, {"tools": [tool(name) for name in names]}, "done", permission_mode=mode, allow=allow
+    agent = scripted_session_on(
+        machine, project, {"tools": [tool(name) for name in names]}, "done", permission_mode=mode, allow=allow
     )
     agent.play()
     ran = {
@@ -860,20 +893,20 @@ def test_in_plan_mode_no_permission_for_a_change_is_requested(project: Path) -> 
 # What the model knows
 
 
-def test_the_projects_guides_are_given_to_the_model(project: Path) -> None:
+def test_the_projects_guides_are_given_to_the_model(project: Path, machine: Machine) -> None:
     (project / "AGENTS.md").write_text("Use tabs.\n")
     (project / "CLAUDE.md").write_text("Run make.\n")
-    agent = scripted_session(project, "done")
+    agent = scripted_session_on(machine, project, "done")
     agent.play()
     assert agent.model.requests[0].system.endswith(
         "\n\nThe project's AGENTS.md:\nUse tabs.\n\nThe project's CLAUDE.md:\nRun make."
     )
 
 
-def test_a_guide_that_cannot_be_read_is_left_out(project: Path) -> None:
+def test_a_guide_that_cannot_be_read_is_left_out(project: Path, machine: Machine) -> None:
     (project / "AGENTS.md").mkdir()
     (project / "CLAUDE.md").write_bytes(b"caf\xe9")
-    agent = scripted_session(project, "done")
+    agent = scripted_session_on(machine, project, "done")
     agent.play()
     assert agent.model.requests[0].system.endswith("The project's CLAUDE.md:\ncaf�")
 
@@ -929,7 +962,7 @@ async def _send(session: Session) -> None:
 
 
 def test_in_the_claude_dialect_the_model_gets_context_beside_a_block_as_a_second_message(
-    project: Path,
+    project: Path, machine: Machine
 ) -> None:
     answer = {
         "decision": "block",
@@ -937,7 +970,7 @@ def test_in_the_claude_dialect_the_model_gets_context_beside_a_block_as_a_second
         "hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "use pytest"},
     }
     hook = f"[ -e asked ] || {{ touch asked; {say(answer)}; }}"
-    agent = scripted_session(project, "one", "two", stop=hook, dialect=CLAUDE)
+    agent = scripted_session_on(machine, project, "one", "two", stop=hook, dialect=CLAUDE)
     agent.play()
     feedback = UserMessage("Stop hook feedback:\nrun the tests", "stop_hook")
     context = UserMessage(
@@ -950,13 +983,13 @@ def test_in_the_claude_dialect_the_model_gets_context_beside_a_block_as_a_second
 
 
 def test_a_message_of_a_session_start_hook_is_answered_up_to_its_stop_before_the_prompt(
-    project: Path,
+    project: Path, machine: Machine
 ) -> None:
     rules = [
         rule(specific("SessionStart", initialUserMessage="read the notes"), "SessionStart"),
         rule(SAVE_INPUT, "UserPromptSubmit"),
     ]
-    agent = scripted_session(project, "read", "done", stop=SAVE_INPUT, rules=rules)
+    agent = scripted_session_on(machine, project, "read", "done", stop=SAVE_INPUT, rules=rules)
     result = agent.play("go", "on")
     assert agent.heard() == ["read the notes", "agent: read", "go", "agent: done", "on"]
     fields = ("hook_event_name", "prompt_id")
@@ -965,12 +998,14 @@ def test_a_message_of_a_session_start_hook_is_answered_up_to_its_stop_before_the
     assert (len({prompt_id for _, prompt_id in events}), result.result) == (3, "done")
 
 
-def test_a_prompt_is_not_answered_if_the_first_message_halts_the_turn(project: Path) -> None:
+def test_a_prompt_is_not_answered_if_the_first_message_halts_the_turn(
+    project: Path, machine: Machine
+) -> None:
     rules = [
         rule(specific("SessionStart", initialUserMessage="read the notes"), "SessionStart"),
         rule(say({"continue": False, "stopReason": "enough"}), "UserPromptSubmit"),
     ]
-    agent = scripted_session(project, rules=rules)
+    agent = scripted_session_on(machine, project, rules=rules)
     result = agent.play("go")
     assert (result.ended_by, result.stop_reason, agent.model.requests) == ("halted", "enough", [])
 
@@ -988,7 +1023,7 @@ def test_a_prompt_is_not_answered_if_the_first_message_halts_the_turn(project: P
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_context_of_a_hook_in_the_background_goes_with_a_later_request(
-    project: Path, dialect: Dialect, context: list[str]
+    project: Path, dialect: Dialect, context: list[str], machine: Machine
 ) -> None:
     answer = {
         "decision": "block",
@@ -998,7 +1033,7 @@ def test_context_of_a_hook_in_the_background_goes_with_a_later_request(
     }
     hook = rule(CommandHook(say(answer), detached=True), "PostToolUse")
     glob = {"tool": "Glob", "input": {"pattern": "*"}}
-    agent = scripted_session(project, glob, "done", rules=[hook], dialect=dialect)
+    agent = scripted_session_on(machine, project, glob, "done", rules=[hook], dialect=dialect)
 
     async def wait_for_run() -> None:
         async with agent.session:
@@ -1006,7 +1041,7 @@ def test_context_of_a_hook_in_the_background_goes_with_a_later_request(
             await wait_for_background(agent.session)
             await agent.session.send("on")
 
-    asyncio.run(wait_for_run())
+    machine.run(wait_for_run())
     heard = [text for text in agent.heard() if "use tabs" in text]
     assert (heard, "formatted" in [notice.text for notice in agent.of(Notice)]) == (context, True)
 
@@ -1060,20 +1095,26 @@ def test_exit_code_2_of_a_background_hook_with_async_rewake_starts_a_turn(
     assert [notice.text for notice in agent.of(Notice)] == ['hook "tests" in the background wakes the agent']
 
 
-def test_a_background_hook_wakes_the_agent_only_as_often_as_a_hook_can_block(project: Path) -> None:
+def test_a_background_hook_wakes_the_agent_only_as_often_as_a_hook_can_block(
+    project: Path, machine: Machine
+) -> None:
     hook = CommandHook("echo no >&2; exit 2", id="tests", detached=True, rewake=True)
-    agent = scripted_session(project, "done", stop=hook, limit=2, **USER)
-    results = asyncio.run(answer_wakes(agent))
+    agent = scripted_session_on(machine, project, "done", stop=hook, limit=2, **USER)
+    results = machine.run(answer_wakes(agent))
     limit = 'hook "tests" in the background does not wake the agent: 2 continuations are the limit'
     assert (len(results), agent.of(Notice)[-1].text) == (3, limit)
 
 
-def test_a_tool_call_does_not_let_a_background_hook_wake_the_agent_more_often(project: Path) -> None:
+def test_a_tool_call_does_not_let_a_background_hook_wake_the_agent_more_often(
+    project: Path, machine: Machine
+) -> None:
     hook = CommandHook("echo no >&2; exit 2", id="tests", detached=True, rewake=True)
     call = {"tool": "Bash", "input": {"command": "true"}}
     replies = [call, "done"] * 8
-    agent = scripted_session(project, *replies, stop=hook, limit=2, dialect=CLAUDE, allow=["Bash"], **USER)
-    assert len(asyncio.run(answer_wakes(agent))) == 3
+    agent = scripted_session_on(
+        machine, project, *replies, stop=hook, limit=2, dialect=CLAUDE, allow=["Bash"], **USER
+    )
+    assert len(machine.run(answer_wakes(agent))) == 3
 
 
 @pytest.mark.parametrize(
@@ -1081,15 +1122,21 @@ def test_a_tool_call_does_not_let_a_background_hook_wake_the_agent_more_often(pr
     [("echo no >&2; exit 2", False), ("echo no >&2; exit 1", True), (say({"decision": "block"}), True)],
     ids=["without asyncRewake", "another exit code", "a decision in JSON"],
 )
-def test_other_ends_of_a_background_hook_start_no_turn(project: Path, command: str, rewake: bool) -> None:
+def test_other_ends_of_a_background_hook_start_no_turn(
+    project: Path, command: str, rewake: bool, machine: Machine
+) -> None:
     hook = CommandHook(command, detached=True, rewake=rewake)
-    agent = scripted_session(project, "done", stop=hook, dialect=CLAUDE, **USER)
-    assert len(asyncio.run(answer_wakes(agent))) == 1
+    agent = scripted_session_on(machine, project, "done", stop=hook, dialect=CLAUDE, **USER)
+    assert len(machine.run(answer_wakes(agent))) == 1
 
 
-def test_a_user_who_is_faster_than_a_woken_agent_is_answered_after_it(project: Path) -> None:
+def test_a_user_who_is_faster_than_a_woken_agent_is_answered_after_it(
+    project: Path, machine: Machine
+) -> None:
     command = "mkdir once || exit 0; echo two tests fail >&2; exit 2"
-    agent = scripted_session(project, "done", stop=CommandHook(command, detached=True, rewake=True), **USER)
+    agent = scripted_session_on(
+        machine, project, "done", stop=CommandHook(command, detached=True, rewake=True), **USER
+    )
 
     async def two_prompts() -> None:
         async with agent.session:
@@ -1097,25 +1144,30 @@ def test_a_user_who_is_faster_than_a_woken_agent_is_answered_after_it(project: P
             await wait_for_background(agent.session)
             await agent.session.send("on")
 
-    asyncio.run(two_prompts())
+    machine.run(two_prompts())
     woken = 'Stop hook blocking error from command "Stop": two tests fail'
     assert agent.heard() == ["go", "agent: done", woken, "agent: done", "on"]
 
 
-def test_a_block_of_a_subagent_by_a_background_hook_is_named(project: Path) -> None:
+def test_a_block_of_a_subagent_by_a_background_hook_is_named(project: Path, machine: Machine) -> None:
     hook = CommandHook("echo two tests fail >&2; exit 2", id="tests", detached=True, rewake=True)
     task = {"tool": "Task", "input": {"description": "look", "prompt": "look", "subagent_type": "Explore"}}
-    agent = scripted_session(project, task, "done", sub=["seen"], rules=[rule(hook, "SubagentStop")])
+    agent = scripted_session_on(
+        machine, project, task, "done", sub=["seen"], rules=[rule(hook, "SubagentStop")]
+    )
     agent.play()
     assert [notice.text for notice in agent.of(Notice)] == [
         'hook "tests" in the background blocked a subagent, which it does not wake: two tests fail'
     ]
 
 
-def test_the_wait_for_a_background_hook_ends_with_its_timeout(project: Path) -> None:
-    hook = CommandHook(hang(), detached=True, rewake=True, timeout=1.0)
-    agent = scripted_session(project, "done", stop=hook, dialect=CLAUDE)
-    agent.play()
+def test_the_wait_for_a_background_hook_ends_with_its_timeout(project: Path, machine: Machine) -> None:
+    def starts_within(limit: float) -> bool:
+        hook = CommandHook(hang(), detached=True, rewake=True, timeout=limit)
+        scripted_session_on(machine, project, "done", stop=hook, dialect=CLAUDE).play()
+        return (project / "pid").exists()
+
+    assert any(starts_within(float(scale)) for scale in TIMEOUT_SCALES)
     assert not survives((project / "pid").read_text().strip())
 
 
@@ -1132,9 +1184,11 @@ def test_an_error_of_the_permission_callback_is_not_taken_for_one_of_the_transcr
     assert (result.ended_by, result.stop_reason, (project / "ran").exists()) == ("error", why, False)
 
 
-def test_a_session_start_hook_that_was_interrupted_runs_again_with_the_next_prompt(project: Path) -> None:
+def test_a_session_start_hook_that_was_interrupted_runs_again_with_the_next_prompt(
+    project: Path, machine: Machine
+) -> None:
     hook = f"echo x >> runs; [ -e pid ] && exit 0; {hang()}"
-    agent = scripted_session(project, "done", rules=[rule(hook, "SessionStart")])
+    agent = scripted_session_on(machine, project, "done", rules=[rule(hook, "SessionStart")])
 
     async def interrupted_then_answered() -> tuple[str, str]:
         async with agent.session as session:
@@ -1143,12 +1197,12 @@ def test_a_session_start_hook_that_was_interrupted_runs_again_with_the_next_prom
             session.interrupt()
             return (await first).ended_by, (await session.send("two")).ended_by
 
-    ended = asyncio.run(interrupted_then_answered())
+    ended = machine.run(interrupted_then_answered())
     assert (ended, lines(project / "runs")) == (("interrupt", "allowed"), ["x", "x"])
 
 
 def test_an_interrupt_does_not_wait_for_a_plugin_that_is_told_of_the_end_of_a_subagent(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     monkeypatch.setattr(supervisor, "KILL_WAIT_S", 0.1)
     monkeypatch.setattr(manager, "KILL_WAIT_S", 0.1)
@@ -1163,7 +1217,7 @@ def test_an_interrupt_does_not_wait_for_a_plugin_that_is_told_of_the_end_of_a_su
     task = {"tool": "Task", "input": {"prompt": "look", "run_in_background": False}}
     slow = {"tool": "Bash", "input": {"command": hang()}}
     options: dict[str, Any] = {"plugins": plugins, "permission_mode": "bypassPermissions"}
-    agent = scripted_session(project, task, "done", sub=[slow], **options)
+    agent = scripted_session_on(machine, project, task, "done", sub=[slow], **options)
 
     async def interrupted() -> str:
         async with agent.session as session:
@@ -1174,4 +1228,4 @@ def test_an_interrupt_does_not_wait_for_a_plugin_that_is_told_of_the_end_of_a_su
             await asked.wait()
             return ended_by
 
-    assert asyncio.run(interrupted()) == "interrupt"
+    assert machine.run(interrupted()) == "interrupt"

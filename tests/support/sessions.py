@@ -67,6 +67,11 @@ class ScriptedSession:
             results = [await self.session.send(prompt) for prompt in prompts]
         return results[-1]
 
+    def path_for_hooks(self, transcript: str) -> str:
+        """Return the path that hooks get for a transcript: on another machine, that of its copy."""
+        copies = self.session._main.resources.world.copies
+        return transcript if copies is None else self.machine.run(copies.copy(transcript))
+
     def heard(self, number: int = -1) -> list[str]:
         """Return the conversation in one request to the model."""
         return [message_text(message) for message in self.model.requests[number].messages]
