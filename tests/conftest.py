@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 import turngate
 from tests.support.machines import Machine, SshMachine, ThisMachine
+from tests.support.servers.mount_namespace import MountNamespace
 from tests.support.servers.ssh import SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
 from tests.trace import marked
@@ -86,9 +88,15 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return _make_folder(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:30])
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the home folders of the tests, with their state."""
+    return tmp_path_factory.mktemp("homes", numbered=False)
+
+
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = _make_folder(tmp_path_factory, "own_home")
+def _own_home(homes: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = _make_folder(tmp_path_factory, f"{homes.name}/own_home")
     monkeypatch.setenv("HOME", str(home))
     for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):  # of `make test`; a make of a test is not a part of it
         monkeypatch.delenv(name, raising=False)
@@ -127,18 +135,44 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
-    """The SSH server of all tests that do not stop or configure it, one for each worker."""
-    with ssh_server(tmp_path_factory.mktemp("sshd")) as server:
+def shared_server(homes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    """The SSH server of all tests that do not stop or configure it, one for each worker.
+
+    Where the system allows it, the home folder here and the state are not there; the other folders of tests are.
+    """
+    with ssh_server(tmp_path_factory.mktemp("sshd"), MountNamespace((homes,))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _shared_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    folder = tmp_path_factory.mktemp("other_machine")
+    with ssh_server(folder, MountNamespace((tmp_path_factory.getbasetemp(),), folder)) as server:
         yield server
 
 
 @pytest.fixture
 def server(shared_server: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> SshServer:
     """The shared server, known to the client as `box`."""
-    wait_for_slow_machine(monkeypatch)
-    shared_server.configure_client(home)
+    _use(shared_server, home, monkeypatch)
     return shared_server
+
+
+@pytest.fixture
+def other_machine(_shared_machine: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> SshServer:
+    """A server with none of the folders of tests here, and whose folders are not here, where the system allows it."""
+    _use(_shared_machine, home, monkeypatch)
+    return _shared_machine
+
+
+def _use(server: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name the server `box` to the client, whose temporary files are not there either."""
+    wait_for_slow_machine(monkeypatch)
+    temporary = home / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    server.configure_client(home)
 
 
 @pytest.fixture(scope="session")

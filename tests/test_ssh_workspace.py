@@ -28,6 +28,7 @@ from tests.support.sessions import block_first, wait_for_file
 from tests.support.terminal import CTRL_D, ENTER, Terminal
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, wait_for_slow_machine
 from turngate import ScriptedModel, Session, UsageError, Workspace
+from turngate.aio.threads import run_in_thread
 from turngate.core.messages import ToolResults, UserMessage
 from turngate.shells.remote_files.files import RemoteFiles
 from turngate.shells.ssh.workspace import SshLocation, parse_ssh_location
@@ -86,10 +87,18 @@ def test_the_location_of_a_workspace_can_be_given_to_ssh_again(
 # The workspace
 
 
+PROJECT = "code/app"  # in the home folder on the other machine
+
+
+@pytest.fixture
+def server(other_machine: SshServer) -> SshServer:
+    return other_machine
+
+
 @pytest.fixture
 def there(server: SshServer) -> Iterator[Path]:
-    """A project in the home folder on the other machine."""
-    folder = server.home / "code" / "app"
+    """The folder of the project, as it is called on this machine."""
+    folder = server.home / PROJECT
     folder.mkdir(parents=True)
     yield folder
     shutil.rmtree(folder.parent)
@@ -99,19 +108,18 @@ def there(server: SshServer) -> Iterator[Path]:
 @pytest.mark.parametrize("path", ["code/app", "~/code/app", "{home}/code/app", "code/../code/./app/"])
 def test_a_workspace_knows_its_folder_there(path: str, server: SshServer, there: Path) -> None:
     async def scenario() -> tuple[str, str, str]:
-        async with await Workspace.ssh(HOST, path.format(home=server.home)) as workspace:
+        async with await Workspace.ssh(HOST, path.format(home=server.path_there(server.home))) as workspace:
             return workspace.project, workspace.location, workspace.environ["HOME"]
 
-    folder = str(there)
-    assert asyncio.run(scenario()) == (folder, f"ssh://{HOST}{folder}", str(server.home))
+    folder = server.path_there(there)
+    assert asyncio.run(scenario()) == (folder, f"ssh://{HOST}{folder}", server.path_there(server.home))
 
 
-def test_the_search_path_of_cd_there_does_not_choose_another_folder(
-    server: SshServer, there: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "code" / "app").mkdir(parents=True)
-    with bashrc(server, f"export CDPATH={tmp_path}\n"):
-        assert asyncio.run(folder_of("code/app")) == str(there)
+def test_the_search_path_of_cd_there_does_not_choose_another_folder(server: SshServer, there: Path) -> None:
+    other = there / "other"
+    (other / PROJECT).mkdir(parents=True)
+    with bashrc(server, f"export CDPATH={server.path_there(other)}\n"):
+        assert asyncio.run(folder_of(PROJECT)) == server.path_there(there)
 
 
 async def folder_of(path: str) -> str:
@@ -119,10 +127,11 @@ async def folder_of(path: str) -> str:
         return workspace.project
 
 
-def test_the_name_of_a_folder_there_may_be_any_bytes(there: Path) -> None:
-    folder = there / "not UTF-8 \udcff\n"
-    folder.mkdir()
-    assert os.fsencode(asyncio.run(folder_of(str(folder)))) == os.fsencode(folder)
+def test_the_name_of_a_folder_there_may_be_any_bytes(server: SshServer, there: Path) -> None:
+    name = "not UTF-8 \udcff\n"
+    (there / name).mkdir()
+    found = asyncio.run(folder_of(f"{PROJECT}/{name}"))
+    assert os.fsencode(found) == os.fsencode(server.path_there(there / name))
 
 
 def test_a_folder_that_is_not_there_is_named(server: SshServer) -> None:
@@ -135,7 +144,7 @@ def test_a_folder_that_is_not_there_is_named(server: SshServer) -> None:
 
 def test_a_session_there_is_not_made_on_the_event_loop(server: SshServer, there: Path) -> None:
     async def scenario() -> None:
-        async with await Workspace.ssh(HOST, str(there)) as workspace:
+        async with await Workspace.ssh(HOST, PROJECT) as workspace:
             Session(workspace, ScriptedModel({"main": []}))
 
     with pytest.raises(
@@ -166,7 +175,7 @@ def test_without_the_library_the_workspace_says_what_to_install() -> None:
 async def answers(there: Path, *replies: Any, **options: Any) -> tuple[Any, list[str]]:
     model = ScriptedModel({"main": list(replies)})
     async with (
-        await Workspace.ssh(HOST, str(there)) as workspace,
+        await Workspace.ssh(HOST, PROJECT) as workspace,
         await Session.in_workspace(workspace, model, trust=True, **options) as session,
     ):
         result = await session.send("go")
@@ -180,27 +189,27 @@ def test_a_hook_of_the_settings_there_blocks_there(there: Path) -> None:
     assert (result.result, result.continuations, result.ended_by) == ("answer 2", 1, "allowed")
 
 
-def test_the_whole_of_a_long_reason_is_in_a_file_there(there: Path, state: Path) -> None:
+def test_the_whole_of_a_long_reason_is_in_a_file_there(there: Path) -> None:
     """A path of this machine would lead the agent nowhere."""
 
-    def read_there(path: Path) -> tuple[bool, str, int]:
-        return path.is_relative_to(state), path.read_text(), path.stat().st_mode & 0o777
-
-    async def scenario() -> tuple[bool, str, int]:
+    async def scenario() -> tuple[bytes, int]:
         model = ScriptedModel({"main": ["answer {n}"]})
         async with (
-            await Workspace.ssh(HOST, str(there)) as workspace,
+            await Workspace.ssh(HOST, PROJECT) as workspace,
             await Session.in_workspace(workspace, model, trust=True) as session,
         ):
             await session.send("go")
             prompt = model.requests[-1].messages[-1]
             assert isinstance(prompt, UserMessage)
             [path] = re.findall(r"/\S+\.txt", prompt.text)
-            return read_there(Path(path))
+            files = workspace.files
+            assert isinstance(files, RemoteFiles)
+            content = await run_in_thread(files.read, path, 100_000)
+            return content, (await run_in_thread(files.stat, path)).st_mode & 0o777
 
     command = "[ -e asked ] || { touch asked; printf 'begin%020000dend' 0 >&2; exit 2; }"
     write_settings(there, "turngate", stop_hooks(command))
-    assert asyncio.run(scenario()) == (False, f"begin{0:020000d}end", 0o600)
+    assert asyncio.run(scenario()) == (f"begin{0:020000d}end".encode(), 0o600)
 
 
 def test_the_data_of_a_plugin_is_in_a_private_folder_there(server: SshServer, there: Path) -> None:
@@ -211,7 +220,10 @@ def test_the_data_of_a_plugin_is_in_a_private_folder_there(server: SshServer, th
     (hooks / "hooks.json").write_text(json.dumps(stop_hooks(command)))
     asyncio.run(answers(there, "answer {n}"))
     [written] = server.home.glob(".local/state/turngate/plugins/*/root")
-    assert (written.read_text(), written.parent.stat().st_mode & 0o777) == (f"{there}/plugin\n", 0o700)
+    assert (written.read_text(), written.parent.stat().st_mode & 0o777) == (
+        f"{server.path_there(there)}/plugin\n",
+        0o700,
+    )
 
 
 @needs_sshd
@@ -220,7 +232,9 @@ def test_the_commands_of_the_agent_run_there(server: SshServer, there: Path) -> 
     command = 'read -r parent < /proc/$PPID/comm; echo "${parent%%-*} $HOME $PWD" > seen'
     call = {"tools": [{"name": "Bash", "input": {"command": command}}]}
     asyncio.run(answers(there, call, "done", allow={"Bash"}))
-    assert (there / "seen").read_text() == f"sshd {server.home} {there}\n"
+    assert (
+        there / "seen"
+    ).read_text() == f"sshd {server.path_there(server.home)} {server.path_there(there)}\n"
 
 
 def test_a_command_in_the_background_runs_there_and_is_ended_with_the_session(there: Path) -> None:
@@ -262,7 +276,7 @@ def test_a_turn_there_needs_few_commands(there: Path, condition: str | None, com
 
     async def scenario() -> list[int]:
         model = ScriptedModel({"main": ["one", read, "two"]})
-        async with await Workspace.ssh(HOST, str(there)) as workspace:
+        async with await Workspace.ssh(HOST, PROJECT) as workspace:
             files = workspace.files
             assert isinstance(files, RemoteFiles)
             async with await Session.in_workspace(workspace, model, trust=True) as session:
@@ -289,16 +303,18 @@ WAIT = "until [ -s pid ]; do sleep 0.1; done"
 def run_there(there: Path, *words: str, replies: tuple[Any, ...] = ("answer {n}",)) -> tuple[int, str, str]:
     script = there.parent / "script.json"
     script.write_text(json.dumps({"main": list(replies)}))
-    return turngate("run", "--ssh", f"{HOST}:code/app", "--model", f"scripted:{script}", *words)
+    return turngate("run", "--ssh", f"{HOST}:{PROJECT}", "--model", f"scripted:{script}", *words)
 
 
 @pytest.mark.req("S0-105")
-def test_a_hook_there_is_approved_from_here_and_blocks(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hook_there_is_approved_from_here_and_blocks(
+    server: SshServer, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("TURNGATE_TRUST", raising=False)
     write_settings(there, "turngate", stop_hooks(block_first(1), id="tests"))
     before = run_there(there, "-p", "go", "--strict")
-    approved = turngate("hooks", "approve", "tests", "--yes", "--ssh", f"{HOST}:code/app")
-    where = f"--ssh ssh://{HOST}{there}"
+    approved = turngate("hooks", "approve", "tests", "--yes", "--ssh", f"{HOST}:{PROJECT}")
+    where = f"--ssh ssh://{HOST}{server.path_there(there)}"
     assert before == (
         13,
         "answer 1\n",
@@ -312,16 +328,16 @@ def test_a_hook_there_is_approved_from_here_and_blocks(there: Path, monkeypatch:
 
 
 def test_the_hooks_there_are_reviewed_in_a_conversation(
-    there: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    server: SshServer, there: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("TURNGATE_TRUST", raising=False)
     script(there / "gate.sh", "[ -e ran ] || { touch ran; echo 'not yet' >&2; exit 2; }\n")
     write_settings(there, "turngate", stop_hooks("sh gate.sh", id="gate"))
     file = tmp_path / "script.json"
     file.write_text(json.dumps({"main": ["Done.", "Done again."]}))
-    words = ("run", "--ssh", f"{HOST}:code/app", "--model", f"scripted:{file}")
+    words = ("run", "--ssh", f"{HOST}:{PROJECT}", "--model", f"scripted:{file}")
     with Terminal(*words, cwd=tmp_path) as terminal:
-        terminal.expect(f"in ssh://{HOST}{there}")
+        terminal.expect(f"in ssh://{HOST}{server.path_there(there)}")
         terminal.expect("! 1 hook is pending and does not run; /hooks shows what they are and approves them")
         terminal.say("/hooks")
         terminal.expect("> gate  Stop  PENDING, so it does not run: it is not approved  command: sh gate.sh")
@@ -334,7 +350,9 @@ def test_the_hooks_there_are_reviewed_in_a_conversation(
         terminal.expect("hook blocked the stop (continuation 1 of 3): not yet")
         terminal.expect("Done again.")
         terminal.type(CTRL_D)
-        terminal.expect(f"to continue this conversation: turngate run --ssh ssh://{HOST}{there} --session")
+        terminal.expect(
+            f"to continue this conversation: turngate run --ssh ssh://{HOST}{server.path_there(there)} --session"
+        )
         assert terminal.end() == 0
 
 
@@ -347,16 +365,16 @@ def bashrc(server: SshServer, text: str) -> Iterator[None]:
         (server.home / ".bashrc").unlink()
 
 
-def test_a_machine_without_find_has_the_same_hooks(server: SshServer, there: Path, tmp_path: Path) -> None:
+def test_a_machine_without_find_has_the_same_hooks(server: SshServer, there: Path) -> None:
     """A folder that could not be listed is not an empty one."""
-    programs = tmp_path / "programs"
+    programs = there / "programs"
     programs.mkdir()
     for path in (*Path("/bin").iterdir(), *Path("/usr/bin").iterdir()):
         if path.name != "find" and not (programs / path.name).is_symlink():
             (programs / path.name).symlink_to(path)
     write_settings(there, "turngate", stop_hooks("true", id="tests"))
-    with bashrc(server, f"export PATH={programs}\n"):
-        code, out, err = turngate("hooks", "--json", "--ssh", f"{HOST}:code/app")
+    with bashrc(server, f"export PATH={server.path_there(programs)}\n"):
+        code, out, err = turngate("hooks", "--json", "--ssh", f"{HOST}:{PROJECT}")
     assert (code, [hook["key"] for hook in json.loads(out)["hooks"]], err) == (0, ["tests"], "")
 
 
@@ -398,17 +416,17 @@ def test_the_line_of_a_hook_is_that_of_the_file_there(
         text = '{"hooks": {"Stop": [' + "\n" * above + hook % folder.name + "]}}"
         (folder / ".turngate" / "settings.json").write_text(text)
     try:
-        _, out, _ = turngate("hooks", "--ssh", f"{HOST}:code/app")
+        _, out, _ = turngate("hooks", "--ssh", f"{HOST}:{PROJECT}")
     finally:
         shutil.rmtree(server.home / ".turngate")
     places = [line.strip().partition(",")[0] for line in out.splitlines() if "settings.json" in line]
     assert places == ["~/.turngate/settings.json:4", ".turngate/settings.json:2"]
-    assert f"`turngate hooks approve app --ssh ssh://{HOST}{there}` lets it run" in out
+    assert f"`turngate hooks approve app --ssh ssh://{HOST}{server.path_there(there)}` lets it run" in out
 
 
-def test_the_json_result_names_the_machine(there: Path) -> None:
+def test_the_json_result_names_the_machine(server: SshServer, there: Path) -> None:
     code, out, _ = run_there(there, "-p", "go", "--output-format", "json")
-    assert (code, json.loads(out)["project"]) == (0, f"ssh://{HOST}{there}")
+    assert (code, json.loads(out)["project"]) == (0, f"ssh://{HOST}{server.path_there(there)}")
 
 
 def test_a_session_there_is_continued_there_and_not_here(
@@ -416,7 +434,7 @@ def test_a_session_there_is_continued_there_and_not_here(
 ) -> None:
     assert run_there(there, "-p", "go", "--session", "one")[0] == 0
     assert run_there(there, "-p", "go on", "--resume")[:2] == (0, "answer 1\n")
-    location = f"ssh://{HOST}{there}"
+    location = f"ssh://{HOST}{server.path_there(there)}"
     belongs = f"turngate: session one belongs to {location}; continue it with --ssh {location}\n"
     model = ("--model", f"scripted:{there.parent / 'script.json'}")
     for where in (("--project", str(project)), ("--ssh", "build:code/app")):

@@ -1,19 +1,16 @@
 """The tools on a project of another machine: what tests/agent/test_tools.py cannot compare with this machine."""
 
-import asyncio
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 import threading
-from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
-from tests.support.machines import Machine
+from tests.support.machines import Machine, SshMachine
 from tests.support.remote_files import remote_context, run_where
 from tests.support.servers.ssh import SSHD, SshServer
 from tests.support.timeouts import wait_for_slow_machine
@@ -21,14 +18,8 @@ from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments
 from turngate.agent.tools.remote_file import remote_files
 from turngate.agent.tools.search_copy import SearchCopy
 from turngate.aio.threads import run_in_thread
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
 from turngate.core.tools import ToolOutput
 from turngate.filesystem.descent import PathChanged
-from turngate.ports import HookRunContext, Shell
-from turngate.shells.local import LocalShell
-
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -55,76 +46,42 @@ def output(place: ToolContext, name: str, **given: Any) -> ToolOutput:
 # A machine whose files are not here
 
 
-class OtherRoot:
-    """A machine with another /mnt."""
-
-    def __init__(self, folder: Path) -> None:
-        self.shell: Shell = _ShellInNamespace(str(folder))
-        self.environ: Mapping[str, str] = {"PATH": os.environ["PATH"], "HOME": "/mnt/home"}
-        self._runner = asyncio.Runner()
-
-    def run(self, scenario: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(scenario)
-
-    def close(self) -> None:
-        self._runner.close()
-
-
-class _ShellInNamespace(LocalShell):
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-
-    async def run(
-        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
-    ) -> Exited:
-        script = 'mount --bind "$1" /mnt && shift && exec "$@"'
-        args = ("-rm", "sh", "-c", script, "sh", self._folder, hook.command, *(hook.args or ()))
-        return await super().run(CommandHook("unshare", args=args), cwd=cwd, env=env, stdin=stdin, live=live)
-
-
-@pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ToolContext, Path]]:
-    """The tools of /mnt/app on a machine of which this one sees the files in a folder."""
-    folder = tmp_path / "mnt"
-    (folder / "app").mkdir(parents=True)
-    command = ["unshare", "-rm", "sh", "-c", 'mount --bind "$1" /mnt', "sh", str(folder)]
-    if not shutil.which("unshare") or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("this system lets no user make a mount namespace")
-    wait_for_slow_machine(monkeypatch)
-    machine = OtherRoot(folder)
-    yield remote_context(machine, "/mnt/app"), folder / "app"
-    machine.close()
-
-
 @pytest.mark.req("S0-105")
-def test_a_project_that_is_not_on_this_machine_is_read_written_and_searched(
-    there: tuple[ToolContext, Path],
-) -> None:
-    place, folder = there
+def test_a_project_that_is_not_on_this_machine_is_read_written_and_searched(other_machine: SshServer) -> None:
+    folder, machine = other_machine.home / "app", SshMachine()
+    folder.mkdir()
+    machine.connect()
+    path = other_machine.path_there(folder)
+    place = remote_context(machine, path)
     said = [
         use(place, "Write", file_path="src/a.py", content="one = 1\n"),
-        use(place, "Read", file_path="/mnt/app/src/a.py"),
+        use(place, "Read", file_path=f"{path}/src/a.py"),
         use(place, "Edit", file_path="src/a.py", old_string="1", new_string="2"),
         use(place, "Grep", pattern="one", output_mode="content"),
         use(place, "Grep", pattern="on. = [0-9]", path="src/a.py", output_mode="count"),
         use(place, "Glob", pattern="**/*.py"),
-        use(place, "Glob", pattern="*.py", path="/mnt/app/src"),
+        use(place, "Glob", pattern="*.py", path=f"{path}/src"),
         use(place, "Read", file_path="~/secret"),
-        use(place, "Read", file_path="../secret"),
+        use(place, "Read", file_path="../../secret"),
     ]
-    assert not os.path.exists("/mnt/app")
-    assert (folder / "src" / "a.py").read_text() == "one = 2\n"
-    assert said == [
-        "Created /mnt/app/src/a.py",
-        "     1\tone = 1",
-        "Changed /mnt/app/src/a.py in 1 place",
-        "/mnt/app/src/a.py:1:one = 2",
-        "/mnt/app/src/a.py:1",
-        "/mnt/app/src/a.py",
-        "/mnt/app/src/a.py",
-        "/mnt/home/secret is not allowed: it is outside of the project /mnt/app",
-        "/mnt/secret is not allowed: it is outside of the project /mnt/app",
-    ]
+    machine.close()
+    written = (folder / "src" / "a.py").read_text()
+    shutil.rmtree(folder)
+    home = other_machine.path_there(other_machine.home)
+    assert (written, said) == (
+        "one = 2\n",
+        [
+            f"Created {path}/src/a.py",
+            "     1\tone = 1",
+            f"Changed {path}/src/a.py in 1 place",
+            f"{path}/src/a.py:1:one = 2",
+            f"{path}/src/a.py:1",
+            f"{path}/src/a.py",
+            f"{path}/src/a.py",
+            f"{home}/secret is not allowed: it is outside of the project {path}",
+            f"{os.path.dirname(home)}/secret is not allowed: it is outside of the project {path}",
+        ],
+    )
 
 
 # The same as here

@@ -276,7 +276,7 @@ def test_a_jump_host_that_leads_to_itself_is_reported(server: SshServer, home: P
 @needs_sshd
 @pytest.mark.parametrize("method", ["PasswordAuthentication", "KbdInteractiveAuthentication"])
 def test_a_password_is_never_asked_for(method: str, tmp_path: Path, home: Path) -> None:
-    with ssh_server(tmp_path / "sshd", **{method: "yes"}) as server:
+    with ssh_server(tmp_path / "sshd", None, **{method: "yes"}) as server:
         server.configure_client(home, key=make_key(home / "other"))
         assert reason() == f"{HOST} accepts none of your keys; check the login with `ssh {HOST}`"
 

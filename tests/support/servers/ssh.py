@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.servers.mount_namespace import MountNamespace, can_make_namespace
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 
 NO_SSHD = "NO_SSHD"  # if it is set, the tests run as on a machine without sshd
@@ -36,10 +37,15 @@ PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd as root needs it; the init scri
 
 
 class SshServer:
-    """A server that can be stopped, started again and killed with its connections."""
+    """A server that can be stopped, started again and killed with its connections.
 
-    def __init__(self, folder: Path, **options: str) -> None:
+    `folder`, `home` and `temporary` are paths of this machine; `path_there` returns those of the server.
+    """
+
+    def __init__(self, folder: Path, namespace: MountNamespace | None = None, **options: str) -> None:
         self.folder = folder
+        # None: the server has the files of this machine.
+        self.namespace = namespace if namespace and SSHD and can_make_namespace() else None
         self.home = folder / "home"
         self.home.mkdir(parents=True)
         self.temporary = folder / "tmp"  # TMPDIR of its logins
@@ -109,6 +115,10 @@ class SshServer:
         if known:
             (ssh / "known_hosts").write_text(self.known_hosts_line())
 
+    def path_there(self, path: Path) -> str:
+        """Return the path on the machine of the server for one of this machine."""
+        return str(path) if self.namespace is None else self.namespace.path(path)
+
     def known_hosts_line(self, key: str = "host_key") -> str:
         algorithm, data, *_ = (self.folder / f"{key}.pub").read_text().split()
         return f"[127.0.0.1]:{self.port} {algorithm} {data}\n"
@@ -124,14 +134,15 @@ class SshServer:
             ]
         if os.getuid() == 0:
             PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
-        return [SSHD, "-D", "-e", "-f", str(self.folder / "config")]
+        command = [SSHD, "-D", "-e", "-f", self.path_there(self.folder / "config")]
+        return command if self.namespace is None else self.namespace.command(*command)
 
     def _write_config(self) -> None:
         options = {
             "Port": str(self.port),
             "ListenAddress": "127.0.0.1",
-            "HostKey": str(self.folder / "host_key"),
-            "AuthorizedKeysFile": str(self.folder / "authorized_keys"),
+            "HostKey": self.path_there(self.folder / "host_key"),
+            "AuthorizedKeysFile": self.path_there(self.folder / "authorized_keys"),
             "PidFile": "none",
             "StrictModes": "no",
             "UsePAM": "no",
@@ -140,7 +151,7 @@ class SshServer:
             "KbdInteractiveAuthentication": "no",
             "PermitRootLogin": "yes",
             "MaxStartups": "1000",
-            "SetEnv": f"HOME={self.home} TMPDIR={self.temporary}",
+            "SetEnv": f"HOME={self.path_there(self.home)} TMPDIR={self.path_there(self.temporary)}",
             "Subsystem": "sftp internal-sftp",
             **self.options,
         }
@@ -158,8 +169,8 @@ class SshServer:
 
 
 @contextlib.contextmanager
-def ssh_server(folder: Path, **options: str) -> Iterator[SshServer]:
-    server = SshServer(folder, **options)
+def ssh_server(folder: Path, namespace: MountNamespace | None = None, **options: str) -> Iterator[SshServer]:
+    server = SshServer(folder, namespace, **options)
     server.start()
     try:
         yield server
