@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
+from tests.support.machines import Machine, skip_without_sshd
 from tests.support.sessions import (
     SAVE_INPUT,
     ScriptedSession,
@@ -21,6 +22,7 @@ from tests.support.sessions import (
     lines,
     saved_inputs,
     scripted_session,
+    scripted_session_on,
     survives,
     wait_for_file,
     wait_for_file_sync,
@@ -59,8 +61,8 @@ def wait_for(path: str, then: str = "true") -> dict[str, Any]:
     return {"tool": "Bash", "input": {"command": f"until [ -e {path} ]; do sleep 0.01; done; {then}"}}
 
 
-def session(project: Path, *replies: Any, **options: Any) -> ScriptedSession:
-    return scripted_session(project, *replies, permission_mode="bypassPermissions", **options)
+def session(machine: Machine, project: Path, *replies: Any, **options: Any) -> ScriptedSession:
+    return scripted_session_on(machine, project, *replies, permission_mode="bypassPermissions", **options)
 
 
 def results(agent: ScriptedSession) -> list[str]:
@@ -84,11 +86,11 @@ def always_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 @ALL
 @pytest.mark.usefixtures("always_wait")
 def test_the_end_of_a_command_wakes_the_agent_and_the_stop_hooks_run_again(
-    project: Path, dialect: Dialect
+    project: Path, dialect: Dialect, machine: Machine
 ) -> None:
     command = "until [ -e seen ]; do sleep 0.01; done; echo built"
     replies = (background(command, description="build"), "it is building", "it is built")
-    agent = session(project, *replies, stop=SAVE_INPUT, dialect=dialect)
+    agent = session(machine, project, *replies, stop=SAVE_INPUT, dialect=dialect)
     result = agent.play()
     assert agent.heard()[-2:] == [
         "agent: it is building",
@@ -103,8 +105,12 @@ def test_the_end_of_a_command_wakes_the_agent_and_the_stop_hooks_run_again(
 
 
 @pytest.mark.usefixtures("always_wait")
-def test_a_command_that_ends_while_the_agent_works_is_reported_after_its_answer(project: Path) -> None:
-    agent = session(project, background("touch ended; exit 3"), wait_for("ended"), "worked", "saw it")
+def test_a_command_that_ends_while_the_agent_works_is_reported_after_its_answer(
+    project: Path, machine: Machine
+) -> None:
+    agent = session(
+        machine, project, background("touch ended; exit 3"), wait_for("ended"), "worked", "saw it"
+    )
     result = agent.play()
     assert agent.heard()[-1] == (
         "[Background command] bash_1 (touch ended; exit 3) ended with exit code 3. It printed nothing new."
@@ -113,9 +119,11 @@ def test_a_command_that_ends_while_the_agent_works_is_reported_after_its_answer(
 
 
 @pytest.mark.usefixtures("never_wait")
-def test_a_command_that_ends_between_two_turns_is_reported_with_the_next_prompt(project: Path) -> None:
+def test_a_command_that_ends_between_two_turns_is_reported_with_the_next_prompt(
+    project: Path, machine: Machine
+) -> None:
     agent = session(
-        project, background("until [ -e go ]; do sleep 0.01; done; echo late"), "one", "two", "three"
+        machine, project, background("until [ -e go ]; do sleep 0.01; done; echo late"), "one", "two", "three"
     )
 
     async def turns() -> None:
@@ -124,7 +132,7 @@ def test_a_command_that_ends_between_two_turns_is_reported_with_the_next_prompt(
             await release(project, lambda: running._main.background.running)
             await running.send("second")
 
-    asyncio.run(turns())
+    machine.run(turns())
     assert [
         text.partition(" (")[0] for text in agent.heard() if "agent:" not in text and "tool:" not in text
     ] == [
@@ -135,9 +143,9 @@ def test_a_command_that_ends_between_two_turns_is_reported_with_the_next_prompt(
 
 
 @pytest.mark.usefixtures("never_wait")
-def test_the_end_of_a_command_can_begin_a_turn_of_its_own(project: Path) -> None:
+def test_the_end_of_a_command_can_begin_a_turn_of_its_own(project: Path, machine: Machine) -> None:
     agent = session(
-        project, background("until [ -e go ]; do sleep 0.01; done"), "one", "woken", stop=SAVE_INPUT
+        machine, project, background("until [ -e go ]; do sleep 0.01; done"), "one", "woken", stop=SAVE_INPUT
     )
 
     async def turns() -> Any:
@@ -147,12 +155,12 @@ def test_the_end_of_a_command_can_begin_a_turn_of_its_own(project: Path) -> None
             await release(project, lambda: running._main.background.running)
             return nothing, await running.answer_background()
 
-    nothing, woken = asyncio.run(turns())
+    nothing, woken = machine.run(turns())
     assert (nothing, woken.result, len(saved_inputs(project))) == (None, "woken", 2)
 
 
-def test_a_stop_that_is_halted_does_not_wait_for_commands(project: Path) -> None:
-    agent = session(project, background(hang()), "done", stop="""echo '{"continue": false}'""")
+def test_a_stop_that_is_halted_does_not_wait_for_commands(project: Path, machine: Machine) -> None:
+    agent = session(machine, project, background(hang()), "done", stop="""echo '{"continue": false}'""")
     assert agent.play().ended_by == "halted"
 
 
@@ -160,9 +168,10 @@ def test_a_stop_that_is_halted_does_not_wait_for_commands(project: Path) -> None
 
 
 @pytest.mark.usefixtures("always_wait")
-def test_output_is_read_once_and_what_was_read_is_not_reported(project: Path) -> None:
+def test_output_is_read_once_and_what_was_read_is_not_reported(project: Path, machine: Machine) -> None:
     command = "echo one; touch a; until [ -e b ]; do sleep 0.01; done; echo two >&2; touch c"
     agent = session(
+        machine,
         project,
         background(command),
         wait_for("a", "sleep 1"),  # what is in the pipe may not have been read yet
@@ -180,10 +189,18 @@ def test_output_is_read_once_and_what_was_read_is_not_reported(project: Path) ->
 
 
 @pytest.mark.usefixtures("always_wait")
-def test_a_killed_command_ends_with_its_children_and_wakes_no_agent(project: Path) -> None:
+def test_a_killed_command_ends_with_its_children_and_wakes_no_agent(project: Path, machine: Machine) -> None:
     command = f"({hang('child')}) & {hang()}"
     agent = session(
-        project, background(command), wait_for("pid"), wait_for("child"), kill(), read(), kill(), "done"
+        machine,
+        project,
+        background(command),
+        wait_for("pid"),
+        wait_for("child"),
+        kill(),
+        read(),
+        kill(),
+        "done",
     )
     result = agent.play()
     assert results(agent)[3:] == [
@@ -197,14 +214,14 @@ def test_a_killed_command_ends_with_its_children_and_wakes_no_agent(project: Pat
 
 @pytest.mark.parametrize("reply", [read("bash_7"), kill("bash_7")], ids=["BashOutput", "KillShell"])
 def test_an_unknown_command_is_an_error(project: Path, reply: dict[str, Any]) -> None:
-    agent = session(project, reply, "done")
+    agent = scripted_session(project, reply, "done", permission_mode="bypassPermissions")
     agent.play()
     assert results(agent) == ["there is no background command 'bash_7'"]
 
 
 @pytest.mark.usefixtures("never_wait")
-def test_an_agent_can_run_only_so_many_commands_at_once(project: Path) -> None:
-    agent = session(project, *[background("sleep 3600")] * (MAX_RUNNING + 1), "done")
+def test_an_agent_can_run_only_so_many_commands_at_once(project: Path, machine: Machine) -> None:
+    agent = session(machine, project, *[background("sleep 3600")] * (MAX_RUNNING + 1), "done")
     agent.play()
     names = ", ".join(f"bash_{n}" for n in range(1, MAX_RUNNING + 1))
     assert results(agent)[-1] == f"8 commands run in the background already ({names}): end one first"
@@ -219,8 +236,8 @@ def test_a_command_in_the_background_needs_permission(project: Path) -> None:
     )
 
 
-def test_a_hook_gets_the_id_of_a_command_in_the_background(project: Path) -> None:
-    agent = session(project, background("true"), "done", rules=[rule(SAVE_INPUT, "PostToolUse")])
+def test_a_hook_gets_the_id_of_a_command_in_the_background(project: Path, machine: Machine) -> None:
+    agent = session(machine, project, background("true"), "done", rules=[rule(SAVE_INPUT, "PostToolUse")])
     agent.play()
     assert saved_inputs(project, "tool_response")[0]["backgroundTaskId"] == "bash_1"
 
@@ -238,8 +255,8 @@ def test_only_the_newest_output_is_kept_and_what_is_missing_is_named() -> None:
 
 
 @pytest.mark.usefixtures("never_wait")
-def test_a_command_that_floods_its_output_does_not_hold_up_the_agent(project: Path) -> None:
-    agent = session(project, background("echo $$ > pid; yes flood"), wait_for("pid"), read(), "done")
+def test_a_command_that_floods_its_output_does_not_hold_up_the_agent(project: Path, machine: Machine) -> None:
+    agent = session(machine, project, background("echo $$ > pid; yes flood"), wait_for("pid"), read(), "done")
     assert agent.play().result == "done"
     [command] = agent.session._main.background._commands.values()  # what it holds in memory
     assert len(command.output._kept) <= KEPT_BYTES
@@ -255,8 +272,10 @@ def test_a_command_that_floods_its_output_does_not_hold_up_the_agent(project: Pa
     [hang(), f"trap '' TERM; {hang()}", f"setsid sh -c '{hang()}'"],
     ids=["never ends", "ignores TERM", "leaves its session"],
 )
-def test_a_command_ends_with_the_session_and_the_user_is_told(project: Path, command: str) -> None:
-    agent = session(project, background(command), wait_for("pid"), "done")
+def test_a_command_ends_with_the_session_and_the_user_is_told(
+    project: Path, command: str, machine: Machine
+) -> None:
+    agent = session(machine, project, background(command), wait_for("pid"), "done")
     result = agent.play()
     pid = (project / "pid").read_text().strip()
     notice = f"background command killed because it was still running: {command}"
@@ -264,8 +283,11 @@ def test_a_command_ends_with_the_session_and_the_user_is_told(project: Path, com
     assert (result.ended_by, survives(pid), told) == ("allowed", False, [notice])
 
 
-def test_an_interrupt_ends_the_commands_of_its_turn_and_not_earlier_ones(project: Path) -> None:
-    agent = scripted_session(
+def test_an_interrupt_ends_the_commands_of_its_turn_and_not_earlier_ones(
+    project: Path, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine,
         project,
         background(hang("first")),
         wait_for("first"),
@@ -286,7 +308,7 @@ def test_an_interrupt_ends_the_commands_of_its_turn_and_not_earlier_ones(project
             await turn
             return is_running(lines(project / "first")[0]), await asyncio.to_thread(survives, second)
 
-    assert asyncio.run(turns()) == (True, False)
+    assert machine.run(turns()) == (True, False)
     assert not survives(lines(project / "first")[0])
 
 
@@ -294,8 +316,8 @@ async def permit(*_: object) -> bool:
     return True
 
 
-def test_a_reset_ends_the_commands(project: Path) -> None:
-    agent = session(project, background(hang()), wait_for("pid"), "done", permit=permit)
+def test_a_reset_ends_the_commands(project: Path, machine: Machine) -> None:
+    agent = session(machine, project, background(hang()), wait_for("pid"), "done", permit=permit)
 
     async def reset() -> bool:
         async with agent.session as running:
@@ -303,25 +325,27 @@ def test_a_reset_ends_the_commands(project: Path) -> None:
             await running.reset()
             return await asyncio.to_thread(survives, lines(project / "pid")[0])
 
-    assert asyncio.run(reset()) is False
+    assert machine.run(reset()) is False
 
 
 @pytest.mark.usefixtures("never_wait")
-def test_the_commands_of_a_subagent_end_with_it(project: Path) -> None:
+def test_the_commands_of_a_subagent_end_with_it(project: Path, machine: Machine) -> None:
     task = {"tool": "Task", "input": {"prompt": "look", "run_in_background": False}}
     # The main agent waits for its end, because the end of the session would end it too.
     look = "n=0; while kill -0 $(cat pid) && [ $n -lt 600 ]; do sleep 0.1; n=$((n + 1)); done"
     wait = {"tool": "Bash", "input": {"command": f"({look}; kill -0 $(cat pid) || echo gone) 2>/dev/null"}}
-    agent = session(project, task, wait, "done", sub=[background(hang()), wait_for("pid"), "found it"])
+    agent = session(
+        machine, project, task, wait, "done", sub=[background(hang()), wait_for("pid"), "found it"]
+    )
     agent.play()
     assert results(agent) == ["found it", "gone"]
 
 
 @pytest.mark.usefixtures("always_wait")
-def test_the_end_of_a_command_wakes_a_subagent_too(project: Path) -> None:
+def test_the_end_of_a_command_wakes_a_subagent_too(project: Path, machine: Machine) -> None:
     task = {"tool": "Task", "input": {"prompt": "look", "run_in_background": False}}
     agent = session(
-        project, task, "done", sub=[background("sleep 0.2; echo built"), "waiting", "it is built"]
+        machine, project, task, "done", sub=[background("sleep 0.2; echo built"), "waiting", "it is built"]
     )
     agent.play()
     assert results(agent) == ["it is built"]
@@ -340,9 +364,9 @@ LEAVES = f"sh -c '{hang()}' & until [ -s pid ]; do sleep 0.01; done; echo starte
     ids=["holds the output", "has closed the output", "has left the session"],
 )
 def test_what_a_command_left_running_is_reported_and_ends_with_the_session(
-    project: Path, command: str
+    project: Path, command: str, machine: Machine
 ) -> None:
-    agent = session(project, background(command), "it starts", "it has started")
+    agent = session(machine, project, background(command), "it starts", "it has started")
     result = agent.play()
     heading = f"[Background command] bash_1 ({command}) ended with exit code 0"
     notice = f"background command killed because it was still running: {command}"
@@ -352,11 +376,12 @@ def test_what_a_command_left_running_is_reported_and_ends_with_the_session(
 
 
 @pytest.mark.usefixtures("always_wait")
-def test_what_a_command_left_running_can_still_be_read_and_killed(project: Path) -> None:
+def test_what_a_command_left_running_can_still_be_read_and_killed(project: Path, machine: Machine) -> None:
+    skip_without_sshd(machine)
     command = "{ until [ -e go ]; do sleep 0.01; done; echo late; touch said; sleep 3600; } & echo $! > pid"
     say = {"tool": "Bash", "input": {"command": "touch go; until [ -e said ]; do sleep 0.01; done; sleep 1"}}
     replies = (background(command), "it starts", read(), say, read(), kill(), read(), "done")
-    agent = session(project, *replies)
+    agent = session(machine, project, *replies)
     agent.play()
     left_on = f"bash_1 ended with exit code 0{LEFT_ON}."
     assert (results(agent)[1], *results(agent)[3:]) == (
@@ -369,19 +394,21 @@ def test_what_a_command_left_running_can_still_be_read_and_killed(project: Path)
 
 
 @pytest.mark.usefixtures("always_wait")
-def test_what_a_command_of_a_subagent_left_running_ends_with_the_subagent(project: Path) -> None:
+def test_what_a_command_of_a_subagent_left_running_ends_with_the_subagent(
+    project: Path, machine: Machine
+) -> None:
     task = {"tool": "Task", "input": {"prompt": "look", "run_in_background": False}}
     is_alive = "grep -q 'State:.[^Z]' /proc/$(cat pid)/status 2>/dev/null"
     ended = {"tool": "Bash", "input": {"command": f"while {is_alive}; do sleep 0.01; done; echo gone"}}
-    agent = session(project, task, ended, "done", sub=[background(LEAVES), "it starts", "found it"])
+    agent = session(machine, project, task, ended, "done", sub=[background(LEAVES), "it starts", "found it"])
     agent.play()
     assert results(agent) == ["found it", "gone"]
 
 
 @pytest.mark.usefixtures("always_wait")
-def test_what_a_command_left_running_may_end_by_itself(project: Path) -> None:
+def test_what_a_command_left_running_may_end_by_itself(project: Path, machine: Machine) -> None:
     command = "{ until [ -e go ]; do sleep 0.01; done; } & echo started"
-    agent = session(project, background(command), "it starts", "it has started", permit=permit)
+    agent = session(machine, project, background(command), "it starts", "it has started", permit=permit)
 
     async def play() -> bool:
         async with agent.session as running:
@@ -389,7 +416,7 @@ def test_what_a_command_left_running_may_end_by_itself(project: Path) -> None:
             await release(project, lambda: running._main.background.alive)
             return running._main.background.get("bash_1").leaves_processes
 
-    assert (asyncio.run(play()), agent.of(Notice)) == (False, [])
+    assert (machine.run(play()), agent.of(Notice)) == (False, [])
 
 
 SCRIPT = """
@@ -425,9 +452,10 @@ def test_what_a_command_left_running_ends_when_its_session_is_killed(project: Pa
     assert not survives(pid)
 
 
-def test_a_hook_may_block_while_a_command_runs(project: Path) -> None:
+def test_a_hook_may_block_while_a_command_runs(project: Path, machine: Machine) -> None:
     """The command does not delay the hooks, also in dialects that wait for subagents."""
     agent = session(
+        machine,
         project,
         background(hang()),
         "one",

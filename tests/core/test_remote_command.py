@@ -42,6 +42,7 @@ HOSTILE = [
     "\r\n",
     "\x7f",
 ]
+NO_PID = 2**30  # Linux has fewer
 NAMES = st.text(string.ascii_letters + "_", min_size=1, max_size=5).map(lambda name: f"T_{name}")
 
 
@@ -171,6 +172,33 @@ def test_the_guardian_ends_a_run(shell: list[str], lines: str, marker: str, is_e
     finally:
         running.kill()
         running.wait()
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("command", "asked", "is_left"),
+    [
+        pytest.param(["sleep", str(NEVER_S)], "{pid} another", True, id="by its group"),
+        pytest.param(["sleep", str(NEVER_S)], f"{NO_PID} {{mark}}", True, id="by its marker"),
+        pytest.param(["sleep", str(NEVER_S)], f"{NO_PID} another-run", False, id="not of another run"),
+        pytest.param(["true"], "{pid} {mark}", False, id="not one that has ended and was not waited for"),
+    ],
+)
+def test_the_guardian_finds_the_processes_of_a_run(
+    shell: list[str], command: list[str], asked: str, is_left: bool
+) -> None:
+    mark = secrets.token_hex(8)
+    env = {"PATH": os.environ["PATH"], "TURNGATE_RUN": mark}
+    process = subprocess.Popen(command, env=env, start_new_session=True)
+    try:
+        if command == ["true"]:
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        asked = f"= 0 M\nhas_processes {asked.format(pid=process.pid, mark=mark)}\n"
+        printed = sh(shell, guardian_line("T"), asked.encode())
+        assert printed.endswith(f"T M {0 if is_left else 1} \n".encode())
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)

@@ -127,7 +127,7 @@ class Parent:
                 await scene(self)
                 return await turn
 
-        return asyncio.run(both())
+        return self.machine.run(both())
 
     async def supervisor(self) -> Supervisor:
         return await self.session._main.subagents.supervisor()

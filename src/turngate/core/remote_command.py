@@ -112,6 +112,12 @@ end_run() { p=$1 s=$2 m=$3 d=; d=$(descendants); signal TERM; i=0;
 while alive && [ $i -lt 5 ]; do nap; i=$((i + 1)); done; i=0;
 while alive && [ $i -lt 20 ]; do signal STOP; signal KILL; nap; i=$((i + 1)); done; };"""
 
+# `has_processes PID MARKER`: whether a process of a run is left that has not ended, also after the end of PID.
+_HAS_PROCESSES = """\
+has_processes() { m=$2; [ -n "$(marked)" ] || if [ -r /proc/self/stat ]; then cat /proc/[0-9]*/stat | awk -v "root=$1" '
+{ sub(/^.*[)] /, "") } ($3 == root || $4 == root) && $1 != "Z" { found = 1 } END { exit !found }';
+else kill -s 0 -- "-$1"; fi; } 2>/dev/null;"""
+
 # `make_folder NAME`: make a private folder for temporary files, and print its path, or why there is none.
 _MAKE_FOLDER = """\
 make_folder() { case $TMPDIR in /*) d=$TMPDIR ;; *) d=/tmp ;; esac; d=$d/turngate-$1;
@@ -140,7 +146,8 @@ end_run "$pid" "${{t%:*}}" "${{run##*:}}" </dev/null >/dev/null & done; wait;
 
 
 def guardian_line(token: str) -> str:
-    return " ".join((_joined(_END_FUNCTIONS), _joined(_MAKE_FOLDER), _joined(_GUARDIAN.format(token=token))))
+    parts = (_END_FUNCTIONS, _HAS_PROCESSES, _MAKE_FOLDER, _GUARDIAN.format(token=token))
+    return " ".join(map(_joined, parts))
 
 
 def folder_script(name: str) -> str:

@@ -3,17 +3,20 @@
 import asyncio
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import asyncssh
 
 from turngate.core.remote_command import BOOTSTRAP
+from turngate.core.reports import Exited
 from turngate.ports import HookRunContext
+from turngate.shells.process import OUTPUT_GRACE_S
 from turngate.shells.ssh.guardian import Guardian
 from turngate.shells.ssh.login import CannotConnect, connect
 from turngate.shells.ssh.process import RemoteProcess
 
+FIRST_POLL_S, LAST_POLL_S = 0.1, 2.0  # while processes that a command left running are waited for
 SETTLE_S = 1.0  # in which a server may still count a channel that was closed
 
 
@@ -47,6 +50,22 @@ class Connection:
     def forget(self, marker: str) -> None:
         if self.guardian:
             self.guardian.forget(marker)
+
+    async def wait_for_processes(
+        self, process: RemoteProcess, pid: str, marker: str, report: Callable[[Exited], None]
+    ) -> None:
+        """Wait for the processes that a command left running; `report` them if they do not end soon."""
+        loop, exited, delay = asyncio.get_running_loop(), process.exited(), FIRST_POLL_S
+        deadline, is_reported = loop.time() + OUTPUT_GRACE_S, exited.held
+        if exited.held:
+            report(exited)
+            await asyncio.shield(process.closed)
+        while self.guardian and await self.guardian.has_processes(pid, marker):
+            if not is_reported and loop.time() >= deadline:
+                report(exited)
+                is_reported = True
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, LAST_POLL_S)
 
     def channel_closed(self) -> None:
         self._channel_closed_at = asyncio.get_running_loop().time()

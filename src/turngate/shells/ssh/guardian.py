@@ -75,6 +75,11 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         code, _, output = (reply or "").partition(" ")
         return (int(code), output) if code.isdigit() else None
 
+    async def has_processes(self, pid: str, marker: str) -> bool:
+        """Return whether processes of a run are left. They are as long as the guardian does not answer."""
+        ended = await self.evaluate(f"has_processes {pid} {marker}")
+        return self.is_alive if ended is None else ended[0] == 0
+
     async def _ask(self, line: str, marker: str, limit: float | None = None) -> str | None:
         reply = self._replies[marker] = asyncio.get_running_loop().create_future()
         self._send(line)

@@ -66,9 +66,6 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
                 break
             size = live.stdout.size + live.stderr.size
             await asyncio.wait({self.closed}, timeout=OUTPUT_GRACE_S)
-        if not self.closed.done() and live.on_left_running is not None:
-            live.on_left_running(self.exited())
-            await asyncio.shield(self.closed)
 
     def exited(self) -> Exited:
         code = self.code if self.code is not None else 128 + (self.signal or 0)

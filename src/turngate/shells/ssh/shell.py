@@ -235,6 +235,8 @@ class SshShell:
             if not process.has_ended:
                 raise ConnectionLost(f"the connection to {self.host} was lost while it ran{process.why_lost}")
             await process.read_rest()
+            if live.on_left_running is not None:
+                await connection.wait_for_processes(process, pid, marker, live.on_left_running)
             return process.exited()
         except asyncio.CancelledError:
             if process.has_ended:
