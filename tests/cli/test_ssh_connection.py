@@ -1,13 +1,23 @@
 """A command whose machine of `--ssh` cannot be used: one sentence, exit code 64."""
 
+import asyncio
+import shutil
 import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.shells.test_every_shell import needs_sshd
+from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import turngate
-from tests.support.servers.ssh import HOST, SshServer, make_key
+from tests.support.paths import ROOT
+from tests.support.servers.ssh import HOST, SshServer, make_key, ssh_server
+from turngate import ScriptedModel, Session, TurnResult, Workspace
+from turngate.core.messages import ToolResults
+from turngate.core.remote_command import PROGRAMS
 
 COMMANDS = pytest.mark.parametrize("command", [("run", "-p", "go"), ("hooks",)], ids=["run", "hooks"])
 
@@ -70,3 +80,94 @@ def test_a_closed_port_is_reported(command: tuple[str, ...]) -> None:
 def test_a_name_that_cannot_be_resolved_is_reported(command: tuple[str, ...]) -> None:
     why = said(command, "no.such.invalid:app")
     assert why.startswith("the name no.such.invalid cannot be resolved: ")
+
+
+# What there is on the machine
+
+
+@contextmanager
+def logins_with(tmp_path: Path, home: Path, **variables: str) -> Iterator[SshServer]:
+    """Yield a server with a project `app` whose logins have other values of these variables."""
+    given = {"HOME": f"{tmp_path}/sshd/home", **variables}
+    environment = " ".join(f"{name}={value}" for name, value in given.items())
+    with ssh_server(tmp_path / "sshd", SetEnv=environment) as server:
+        server.configure_client(home)
+        (server.home / "app").mkdir()
+        yield server
+
+
+def programs(folder: Path, *names: str) -> str:
+    """Return a folder that holds only these programs."""
+    folder.mkdir()
+    for name in names:
+        found = shutil.which(name)
+        assert found
+        (folder / name).symlink_to(found)
+    return str(folder)
+
+
+@needs_sshd
+@COMMANDS
+def test_programs_that_there_are_not_are_named(command: tuple[str, ...], tmp_path: Path, home: Path) -> None:
+    found = [name for name in PROGRAMS.split() if name not in ("awk", "find")]
+    with logins_with(tmp_path, home, PATH=programs(tmp_path / "programs", *found)):
+        assert said(command, f"{HOST}:app") == (
+            f"{HOST} lacks programs that Turngate needs: awk, find; install them there, or add their folder to PATH"
+        )
+
+
+def test_the_docs_list_the_programs() -> None:
+    *names, last = (f"`{name}`" for name in PROGRAMS.split())
+    docs = " ".join((ROOT / "docs/ssh.md").read_text().split())
+    assert f"in the `PATH` of a login: {', '.join(names)} and {last}." in docs
+
+
+@needs_sshd
+def test_a_machine_needs_no_other_programs(tmp_path: Path, home: Path) -> None:
+    """It has neither `stat` nor `readlink`, and no `bash`."""
+    calls = (
+        ("Write", {"file_path": "src/new.txt", "content": "one\n"}),
+        ("Edit", {"file_path": "src/new.txt", "old_string": "one", "new_string": "two"}),
+        ("Glob", {"pattern": "**/*.txt"}),
+        ("Grep", {"pattern": "two"}),
+        ("Bash", {"command": "cat src/link"}),
+    )
+    replies = [{"tools": [{"name": name, "input": arguments}]} for name, arguments in calls]
+    model = ScriptedModel({"main": [*replies, "done"]})
+
+    async def scenario(app: Path) -> TurnResult:
+        allowed = {"Write", "Edit", "Bash"}
+        async with (
+            await Workspace.ssh(HOST, str(app)) as workspace,
+            await Session.in_workspace(workspace, model, trust=True, allow=allowed) as session,
+        ):
+            return await session.send("go")
+
+    with logins_with(tmp_path, home, PATH=programs(tmp_path / "programs", *PROGRAMS.split())) as server:
+        app = server.home / "app"
+        (app / "src").mkdir()
+        (app / "src/link").symlink_to("new.txt")
+        hook = 'grep -q tool_result "$TURNGATE_TRANSCRIPT_PATH" || { echo "no transcript" >&2; exit 2; }'
+        write_settings(app, "turngate", stop_hooks(hook))
+        result = asyncio.run(scenario(app))
+    answers = [each for each in model.requests[-1].messages if isinstance(each, ToolResults)]
+    assert [each.results[0].content for each in answers] == [
+        f"Created {app}/src/new.txt",
+        f"Changed {app}/src/new.txt in 1 place",
+        f"{app}/src/new.txt",
+        f"{app}/src/new.txt",
+        "two",
+    ]
+    assert (result.outcome, result.continuations, result.unenforced) == ("completed", 0, ())
+
+
+@needs_sshd
+@COMMANDS
+@pytest.mark.parametrize(("value", "wrong"), [("", "is not set"), ("app", "is 'app'")])
+def test_a_login_without_a_home_folder_is_reported(
+    value: str, wrong: str, command: tuple[str, ...], tmp_path: Path, home: Path
+) -> None:
+    with logins_with(tmp_path, home, HOME=value) as server:
+        assert said(command, f"{HOST}:{server.home}/app") == (
+            f"HOME {wrong} in a login on {HOST}; expected the path of the home folder there"
+        )

@@ -93,6 +93,10 @@ def _fail(token: str, why: str) -> str:
 
 # The guardian: one shell for each connection
 
+# What it and the scripts for files need; all of them are utilities of POSIX.
+PROGRAMS = "awk cat chmod chown cksum dd find grep ls mkdir mv printf rm sh sleep wc"
+MISSING = "missing"  # what the guardian prints before the names of those that there are not
+
 # `end_run PID START MARKER`: TERM to all processes of a run, KILL to those that are left half a second later. They are the
 # process group PID, and if there is a /proc all descendants of PID, and all processes with MARKER in their initial
 # environment. PID counts only if it is not 0, and not the number of another process by now: one that did not start at START.
@@ -123,11 +127,12 @@ _MAKE_FOLDER = """\
 make_folder() { case $TMPDIR in /*) d=$TMPDIR ;; *) d=/tmp ;; esac; d=$d/turngate-$1;
 e=$(umask 077; mkdir "$d" 2>&1) && e=$d; };"""
 
-# It prints its environment, then reads `+ PID MARKER` (a run starts, with PID 0 before it is known), `- PID MARKER`
+# It ends if there is not every program. Otherwise it prints its environment, then reads `+ PID MARKER` (a run starts, with PID 0 before it is known), `- PID MARKER`
 # (it has ended), `! PID MARKER` (end it), `. 0 MARKER` (only answer), `/ 0 NAME` (make a folder), and `= 0 MARKER` with a short script on the next
 # line. At the end of its stdin the connection is gone: it ends what still runs, and removes the folder.
 _GUARDIAN = """\
 trap '' HUP INT PIPE TERM; exec 2>/dev/null;
+( m=; for p in {programs}; do command -v "$p" >/dev/null || m="$m $p"; done; [ -z "$m" ] || {{ echo "{token} {missing}$m"; false; }} ) || exit;
 printf '%s\\n' {token};
 awk -v "end={token}" 'BEGIN {{ for (name in ENVIRON) printf "%s=%s\\n%s\\n", name, ENVIRON[name], end; print end }}';
 runs=; folder=;
@@ -146,8 +151,8 @@ end_run "$pid" "${{t%:*}}" "${{run##*:}}" </dev/null >/dev/null & done; wait;
 
 
 def guardian_line(token: str) -> str:
-    parts = (_END_FUNCTIONS, _HAS_PROCESSES, _MAKE_FOLDER, _GUARDIAN.format(token=token))
-    return " ".join(map(_joined, parts))
+    guardian = _GUARDIAN.format(token=token, programs=PROGRAMS, missing=MISSING)
+    return " ".join(map(_joined, (_END_FUNCTIONS, _HAS_PROCESSES, _MAKE_FOLDER, guardian)))
 
 
 def folder_script(name: str) -> str:

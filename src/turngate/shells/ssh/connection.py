@@ -12,7 +12,7 @@ from turngate.core.remote_command import BOOTSTRAP
 from turngate.core.reports import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
-from turngate.shells.ssh.guardian import Guardian
+from turngate.shells.ssh.guardian import Guardian, ProgramsMissing
 from turngate.shells.ssh.login import CannotConnect, connect
 from turngate.shells.ssh.process import RemoteProcess
 
@@ -105,6 +105,12 @@ async def open_connection(address: Address, deadline: float) -> Connection:
         client.abort()
         raise CannotConnect(
             f"the login shell of {address.host} did not answer within {limit:.3g} s"
+        ) from None
+    except ProgramsMissing as error:
+        client.abort()
+        names = ", ".join(str(error).split())
+        raise CannotConnect(
+            f"{address.host} lacks programs that Turngate needs: {names}; install them there, or add their folder to PATH"
         ) from None
     except (OSError, asyncssh.Error) as error:
         client.abort()

@@ -11,12 +11,16 @@ import secrets
 
 import asyncssh
 
-from turngate.core.remote_command import BOOTSTRAP, guardian_line
+from turngate.core.remote_command import BOOTSTRAP, MISSING, guardian_line
 from turngate.core.text import one_line
 
 MAX_ERROR_BYTES = 300
 SILENCE_S = 2.0  # of a guardian that only has to answer; then an interrupt waits no longer
 REPLY_TIMEOUT_S = 10.0  # to end one run; it takes half a second, and longer for one that does not end
+
+
+class ProgramsMissing(ConnectionError):
+    """The machine does not have all programs that the guardian and the scripts for files need; the text names the others."""
 
 
 class Guardian(asyncssh.SSHClientSession[bytes]):
@@ -41,7 +45,7 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         return guardian
 
     async def environment(self) -> dict[str, str]:
-        """Return the environment of a login. Raises ConnectionError if the login shell ends instead."""
+        """Return the environment of a login. Raises ProgramsMissing, or ConnectionError if the login shell ends instead."""
         return await asyncio.shield(self._environment)
 
     def watch(self, pid: str, marker: str) -> None:
@@ -128,11 +132,17 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
             if not reply.done():
                 reply.set_result("")
         if not self._environment.done():
-            self._environment.set_exception(exc or ConnectionError(self._describe_end()))
+            self._environment.set_exception(exc or self._why_ended())
             self._environment.exception()  # it may never be awaited
 
     def exit_status_received(self, status: int) -> None:
         self._code = status
+
+    def _why_ended(self) -> ConnectionError:
+        _, found, rest = bytes(self._received).partition(self._token + f" {MISSING} ".encode())
+        if found:
+            return ProgramsMissing(one_line(rest.decode("ascii", "replace")))
+        return ConnectionError(self._describe_end())
 
     def _describe_end(self) -> str:
         errors = one_line(self._errors.decode("utf-8", "replace"))

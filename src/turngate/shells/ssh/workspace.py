@@ -72,7 +72,8 @@ async def open_ssh_workspace(
     )
     try:
         login = await shell.environment()
-        project = await _find_folder(shell, host, path, login)
+        home = _home_folder(host, login)
+        project = await _find_folder(shell, host, path, home, login)
     except (NotStarted, ConnectionLost) as error:
         await shell.close()
         raise UsageError(str(error.strerror or error)) from None
@@ -82,7 +83,7 @@ async def open_ssh_workspace(
     environ = {**login, **{name: os.environ[name] for name in AGENT_MARKERS if name in os.environ}}
     machine = SshLocation(host, path, user, port).machine
     loop, copies = asyncio.get_running_loop(), RemoteCopies(shell)
-    files = RemoteFiles(shell, loop, home=login.get("HOME", "/"), environ=environ, machine=machine)
+    files = RemoteFiles(shell, loop, home=home, environ=environ, machine=machine)
 
     async def disconnect() -> None:
         for part in (copies, background, shell):
@@ -96,9 +97,16 @@ async def open_ssh_workspace(
     )
 
 
-async def _find_folder(shell: Shell, host: str, path: str, environ: Mapping[str, str]) -> str:
+def _home_folder(host: str, environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME", "")
+    if not home.startswith("/"):
+        wrong = f"is {home!r}" if home else "is not set"
+        raise UsageError(f"HOME {wrong} in a login on {host}; expected the path of the home folder there")
+    return home
+
+
+async def _find_folder(shell: Shell, host: str, path: str, home: str, environ: Mapping[str, str]) -> str:
     """Return the absolute path of a folder there; a relative one begins at the home folder."""
-    home = environ.get("HOME", "/")
     path = home + path[1:] if path == "~" or path.startswith("~/") else path
     hook = CommandHook("/bin/sh", args=("-c", _FIND_FOLDER, "sh", path))
     live = HookRunContext()
