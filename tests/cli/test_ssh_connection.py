@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.shells.test_every_shell import needs_sshd
-from tests.support.builders import stop_hooks, write_settings
-from tests.support.cli import turngate
+from tests.support.builders import script, stop_hooks, write_settings
+from tests.support.cli import PROGRESS, turngate
 from tests.support.paths import ROOT
 from tests.support.servers.ssh import HOST, SshServer, make_key, ssh_server
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate import ScriptedModel, Session, TurnResult, Workspace
 from turngate.core.messages import ToolResults
 from turngate.core.remote_command import PROGRAMS
@@ -171,3 +173,47 @@ def test_a_login_without_a_home_folder_is_reported(
         assert said(command, f"{HOST}:{server.home}/app") == (
             f"HOME {wrong} in a login on {HOST}; expected the path of the home folder there"
         )
+
+
+# A connection that is lost
+
+STOP_SERVER = """\
+#!/bin/sh
+pid=$$
+while read -r text <"/proc/$pid/stat"; do
+    case $text in *"(sshd"*) kill -STOP "$pid" ;; esac
+    text=${text##*)} pid=${text#* ? } pid=${pid%% *}
+done
+"""
+WITH_LIMITS = """\
+import sys
+from turngate.cli.main import main
+from turngate.shells.remote_files import script_runner
+from turngate.shells.ssh import shell, workspace
+shell.CONNECT_TIMEOUT_S = workspace.FIND_TIMEOUT_S = {limit}
+script_runner.START_TIMEOUT_S = 2.0  # as for the question that follows: the server may stop before it reports the start
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@needs_sshd
+@COMMANDS
+def test_a_machine_that_stops_answering_while_settings_are_loaded_is_reported(
+    command: tuple[str, ...], tmp_path: Path, home: Path
+) -> None:
+    """The first program that reads settings there stops the server."""
+    folder = programs(tmp_path / "programs", *PROGRAMS.split())
+    script(Path(folder, "stat"), STOP_SERVER)
+    with logins_with(tmp_path, home, PATH=folder):
+        words = (
+            sys.executable,
+            "-c",
+            WITH_LIMITS.format(limit=HANG_TIMEOUT_S),
+            *command,
+            "--ssh",
+            f"{HOST}:app",
+        )
+        ended = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    why = f"the files of ssh://{HOST} cannot be read: the machine did not answer within 2 s; check the connection, and try again"
+    printed = PROGRESS.sub("", ended.stderr)
+    assert (ended.returncode, ended.stdout, printed) == (64, "", f"turngate: {why}\n")

@@ -13,13 +13,10 @@ from tests.support.remote_files import connected_files
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
 from tests.trust.support import command, said, stop_settings
-from turngate.cli.ssh_connection import reporting_silence
 from turngate.core.hooks import hook_text
 from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Verdict
 from turngate.engine import ask_hooks
-from turngate.errors import UsageError
-from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import RemoteMachine, World, call_with_files
 from turngate.shells.remote_files.files import RemoteFiles
 from turngate.shells.ssh.shell import SshShell
@@ -174,11 +171,3 @@ def test_bytecode_of_hooks_is_kept_in_the_home_folder_there(
     folder = f"{server.home}/.local/state/turngate/trust/bytecode"
     assert (project / "prefix").read_text() == folder
     assert not (state / "trust" / "bytecode").exists()
-
-
-def test_a_machine_that_stops_answering_is_one_sentence() -> None:
-    """Settings that cannot be read are not settings without hooks: the command ends."""
-    with pytest.raises(UsageError) as raised, reporting_silence("box:app"):
-        raise MachineUnreachable("the machine did not answer within 2 s")
-    why = "--ssh box:app: the machine did not answer within 2 s; check the connection, and try again"
-    assert str(raised.value) == why

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 
 from turngate.aio.threads import event_loop_in_thread
 from turngate.cli.progress import show_if_slow
-from turngate.errors import UsageError
-from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import World
 from turngate.shells.ssh.workspace import parse_ssh_location
 
@@ -21,16 +19,6 @@ def connected(location: str) -> Iterator[World]:
         with show_if_slow(f"connecting to {place.host}"):
             world = asyncio.run_coroutine_threadsafe(opening, loop).result()
         try:
-            with reporting_silence(location):
-                yield world
+            yield world
         finally:
             asyncio.run_coroutine_threadsafe(world.disconnect(), loop).result()
-
-
-@contextmanager
-def reporting_silence(location: str) -> Iterator[None]:
-    """Raise UsageError when the machine stops answering while its files are read."""
-    try:
-        yield
-    except MachineUnreachable as error:
-        raise UsageError(f"--ssh {location}: {error}; check the connection, and try again") from None

@@ -20,6 +20,7 @@ from turngate.errors import UsageError
 from turngate.models import resolve
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model, World, call_with_files
+from turngate.settings.load import report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path, state_folder
 from turngate.trust.load import load_settings
@@ -52,8 +53,7 @@ def open_here(options: argparse.Namespace, project: str) -> OpenSession:
 
 def open_over_ssh(options: argparse.Namespace) -> OpenSession:
     """Return what connects to the machine of `--ssh`, and opens the session there."""
-    from turngate.cli.ssh_connection import reporting_silence  # noqa: PLC0415  # lazy: few projects need it
-    from turngate.shells.ssh.workspace import parse_ssh_location  # noqa: PLC0415  # as above
+    from turngate.shells.ssh.workspace import parse_ssh_location  # noqa: PLC0415  # lazy: few projects need it
 
     place = parse_ssh_location(options.ssh)
 
@@ -61,10 +61,9 @@ def open_over_ssh(options: argparse.Namespace) -> OpenSession:
     async def open_session(**handlers: object) -> AsyncIterator[OpenedSession]:
         workspace = await World.ssh(place.host, place.path, user=place.user, port=place.port)
         async with workspace as world:
-            with reporting_silence(options.ssh):
-                settings = await world.with_files(_load_settings, options, world, options.plugin_dir)
-                new_session = _session_factory(options, world, settings, options.add_dir)
-                session = await world.with_files(partial(new_session, **handlers))
+            settings = await world.with_files(_load_settings, options, world, options.plugin_dir)
+            new_session = _session_factory(options, world, settings, options.add_dir)
+            session = await world.with_files(report_unreachable()(partial(new_session, **handlers)))
             yield OpenedSession(session, partial(_review, options, world, options.plugin_dir), world)
 
     return open_session

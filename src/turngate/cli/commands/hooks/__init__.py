@@ -32,6 +32,7 @@ from turngate.cli.streams import paint
 from turngate.core.hints import with_location
 from turngate.errors import UsageError
 from turngate.ports import World, call_with_files
+from turngate.settings.load import report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     from turngate.cli.ssh_connection import connected  # noqa: PLC0415
 
     with connected(options.ssh) as world:
-        return call_with_files(world.files, _run, options, world)
+        return call_with_files(world.files, report_unreachable()(_run), options, world)
 
 
 def _run(options: argparse.Namespace, world: World) -> int:
