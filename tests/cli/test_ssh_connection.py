@@ -1,6 +1,7 @@
 """A command whose machine of `--ssh` cannot be used: one sentence, exit code 64."""
 
 import asyncio
+import json
 import shutil
 import socket
 import subprocess
@@ -16,7 +17,8 @@ from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import PROGRESS, turngate
 from tests.support.paths import ROOT
 from tests.support.servers.ssh import HOST, SshServer, make_key, ssh_server
-from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.terminal import CTRL_D, ENTER, ESCAPE, Terminal
+from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
 from turngate import ScriptedModel, Session, TurnResult, Workspace
 from turngate.core.messages import ToolResults
 from turngate.core.remote_command import PROGRAMS
@@ -217,3 +219,65 @@ def test_a_machine_that_stops_answering_while_settings_are_loaded_is_reported(
     why = f"the files of ssh://{HOST} cannot be read: the machine did not answer within 2 s; check the connection, and try again"
     printed = PROGRESS.sub("", ended.stderr)
     assert (ended.returncode, ended.stdout, printed) == (64, "", f"turngate: {why}\n")
+
+
+@contextmanager
+def conversation(server: SshServer, tmp_path: Path, *replies: object) -> Iterator[Terminal]:
+    """Yield a conversation in a project there that has a pending hook."""
+    write_settings(server.home / "app", "turngate", stop_hooks("true", id="gate"))
+    (tmp_path / "script.json").write_text(json.dumps({"main": replies}))
+    words = ("run", "--ssh", f"{HOST}:app", "--model", f"scripted:{tmp_path}/script.json")
+    with Terminal(*words, cwd=tmp_path) as terminal:
+        terminal.expect("! 1 hook is pending and does not run")
+        yield terminal
+
+
+GONE = f"! no SSH server listens on {HOST}: connection refused"
+
+
+def check_the_conversation_goes_on(terminal: Terminal) -> None:
+    terminal.say("go on")
+    terminal.expect("Still here.")
+    terminal.type(CTRL_D)
+    terminal.expect("to continue this conversation")
+    assert (terminal.end(), terminal.text.count(GONE), "Traceback" in terminal.text) == (0, 1, False)
+
+
+@pytest.mark.parametrize("keys", ["", "n", "yy"], ids=["before it opens", "reject", "approve"])
+def test_the_menu_of_hooks_reports_a_server_that_is_gone(
+    keys: str, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST", raising=False)
+    with (
+        logins_with(tmp_path, home) as server,
+        conversation(server, tmp_path, "Still here.") as terminal,
+    ):
+        if keys:
+            terminal.say("/hooks")
+            terminal.expect("> gate  Stop  PENDING")
+        for key in keys[:-1]:
+            terminal.type(key)
+            terminal.expect("y again approves")
+        server.kill()
+        terminal.type(keys[-1] if keys else f"/hooks{ENTER}")
+        terminal.expect(GONE)
+        check_the_conversation_goes_on(terminal)
+
+
+def test_the_list_of_hooks_reports_a_server_that_is_gone_while_the_agent_works(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST", raising=False)
+    slow = {"text": "Late.", "delay": NEVER_S}
+    with (
+        logins_with(tmp_path, home) as server,
+        conversation(server, tmp_path, slow, "Still here.") as terminal,
+    ):
+        terminal.say("go")
+        terminal.expect("waiting for the model")
+        server.kill()
+        terminal.say("/hooks")
+        terminal.expect(GONE)
+        terminal.type(ESCAPE)
+        terminal.expect("interrupted")
+        check_the_conversation_goes_on(terminal)

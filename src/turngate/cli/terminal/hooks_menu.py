@@ -103,10 +103,10 @@ class HooksMenu:
         """Print all hooks, also while the agent works."""
         try:
             review = await run_in_thread(self._review_again)
-        except (UsageError, OSError) as error:
+            entries = await self._read_entries(review)
+        except (UsageError, OSError, MachineUnreachable) as error:
             self._ui.print(f"! {error}", "notice")
             return
-        entries = await self._read_entries(review)
         self._print(format_entries(entries, review))
         self._print_problems()
 
@@ -196,7 +196,7 @@ class HooksMenu:
                     await self._reject(entry.hook)
                 case _:
                     await self._show(entry)
-        except (UsageError, MachineUnreachable) as error:
+        except UsageError as error:
             self._ui.print(f"! {error}", "notice")
             await self._read()
 
