@@ -341,7 +341,7 @@ def test_tools_on_a_dead_link_fail_with_a_sentence(
     ssh_machine: Machine, server: SshServer, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = remote_context(ssh_machine, project)
-    run_where(place, run_in_thread(remote_files(place).dialect))
+    run_where(place, run_in_thread(remote_files(place).stat_kind))
     monkeypatch.setattr("turngate.shells.remote_files.files.EXISTENCE_TIMEOUT_S", 2.0)
     stopped = server.connections()
     for pid in stopped:

@@ -171,7 +171,7 @@ def test_every_method_finds_of_every_kind_of_file_what_os_finds(files: RemoteFil
 
 
 def test_a_pipe_is_never_opened(files: RemoteFiles, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files.dialect()
+    files.stat_kind()
     monkeypatch.setattr(remote_files, "READ_TIMEOUT_S", 30.0)
     with pytest.raises(OSError, match="it is not a regular file"):
         files.read(str(place / "pipe"), 100)
@@ -295,7 +295,7 @@ def test_the_stat_of_bsd_finds_the_same(
 ) -> None:
     wait_for_slow_machine(monkeypatch)
     with connected_files(PATH=_with_program(tmp_path, "stat", BSD_STAT)) as files:
-        assert files.dialect() == "bsd"
+        assert files.stat_kind() == "bsd"
         for path in PATHS[:-2]:
             compare(files, f"{place}/{path}")
 
@@ -313,7 +313,7 @@ def test_without_stat_all_but_the_times_and_the_device_is_known(
 ) -> None:
     wait_for_slow_machine(monkeypatch)
     with connected_files(PATH=_with_program(tmp_path, "stat", NO_PROGRAM)) as files:
-        assert files.dialect() == NO_STAT
+        assert files.stat_kind() == NO_STAT
         for path in PATHS[:-2]:
             for there, here in ((files.stat, os.stat), (files.lstat, os.lstat)):
                 assert _without_times(facts(there, f"{place}/{path}")) == _without_times(
@@ -333,9 +333,9 @@ def _without_times(found: object) -> object:
 
 
 def test_output_that_is_not_that_of_stat_is_an_error() -> None:
-    for dialect in ("gnu", NO_STAT):
+    for stat_kind in ("gnu", NO_STAT):
         with pytest.raises(ValueError, match="not the output of stat: 'nonsense'"):
-            parse_stat("nonsense", dialect)
+            parse_stat("nonsense", stat_kind)
 
 
 # Writing
@@ -494,7 +494,7 @@ def test_a_snapshot_finds_the_same_with_one_command(
         paths += [f"{folder}/.turngate/gates/{name}" for name in ("check", "deep", "deep/deeper/deepest")]
     (project / "src" / "deep").mkdir(parents=True)
     paths += [f"{project}/{name}" for name in ("src", "src/deep", "src/missing", "other", "other/file")]
-    files.dialect()
+    files.stat_kind()
     calls = files.calls
     found = settings_snapshot_of(files, project)
     assert files.calls == calls + 1
@@ -528,7 +528,7 @@ def test_a_missing_place_costs_no_further_command(files: RemoteFiles, tmp_path: 
 
 
 def test_some_files_are_read_with_one_command(files: RemoteFiles, place: Path) -> None:
-    files.dialect()
+    files.stat_kind()
     calls = files.calls
     found = take_snapshot(files, [f"{place}/file", f"{place}/missing", f"{place}/folder"])
     assert (found.read(f"{place}/file", 100), found.is_executable(f"{place}/missing")) == (b"text\n", False)
@@ -543,7 +543,7 @@ def test_some_files_are_read_with_one_command(files: RemoteFiles, place: Path) -
 
 def test_a_path_is_resolved_there_with_one_command(files: RemoteFiles, place: Path) -> None:
     path = f"{place}/folder/inner"
-    files.dialect()
+    files.stat_kind()
     found = look_up(files, [path])
     calls = files.calls
     parts = path.split("/")
@@ -556,7 +556,7 @@ def test_a_path_is_resolved_there_with_one_command(files: RemoteFiles, place: Pa
 def test_paths_behind_links_are_resolved_with_one_more_command(files: RemoteFiles, place: Path) -> None:
     (place / "far").symlink_to(place / "to folder")
     paths = [f"{place}/{name}" for name in ("far/inner/x", "to folder/../file", "broken/x", "loop/x")]
-    files.dialect()
+    files.stat_kind()
     calls = files.calls
     found = look_up(files, [*paths, f"{place}/to folder/inner"])
     assert files.calls <= calls + MAX_LOOK_UPS

@@ -49,7 +49,7 @@ class RemoteFiles(DescribedFiles):
     ) -> None:
         self.home, self.environ, self.machine = home, environ, machine
         self.scripts = ScriptRunner(shell, loop, environ)
-        self._dialect = ""  # of `stat` there
+        self._stat_kind = ""  # not known yet
 
     @property
     def calls(self) -> int:
@@ -65,17 +65,17 @@ class RemoteFiles(DescribedFiles):
         return self._stat(path, "")
 
     def _stat(self, path: str, follow: str) -> os.stat_result:
-        dialect = self.dialect()
-        output = self._run(scripts.STAT, dialect, follow, path, path=path)
-        return self._parse(output.decode("utf-8", "surrogateescape"), dialect, path)
+        stat_kind = self.stat_kind()
+        output = self._run(scripts.STAT, stat_kind, follow, path, path=path)
+        return self._parse(output.decode("utf-8", "surrogateescape"), stat_kind, path)
 
-    def _parse(self, text: str, dialect: str, path: str) -> os.stat_result:
+    def _parse(self, text: str, stat_kind: str, path: str) -> os.stat_result:
         with _parsing(path):
-            return parse_stat(text, dialect)
+            return parse_stat(text, stat_kind)
 
-    def _parse_all(self, output: bytes, dialect: str, token: str, path: str) -> list[Described | Content]:
+    def _parse_all(self, output: bytes, stat_kind: str, token: str, path: str) -> list[Described | Content]:
         with _parsing(path):
-            return list(parse_files(output, dialect, token))
+            return list(parse_files(output, stat_kind, token))
 
     def readlink(self, path: str) -> str:
         return self._run(scripts.READLINK, path, path=path).decode("utf-8", "surrogateescape")
@@ -109,7 +109,7 @@ class RemoteFiles(DescribedFiles):
     ) -> tuple[bytes, str]:
         answer = self.scripts.run(
             script,
-            (name, self.dialect(), str(first), str(count), *folder),
+            (name, self.stat_kind(), str(first), str(count), *folder),
             path=path,
             max_bytes=count * scripts.BLOCK_BYTES,
             limit=Limit(READ_TIMEOUT_S, while_silent=True),
@@ -117,11 +117,11 @@ class RemoteFiles(DescribedFiles):
         return answer.stdout.data(), scripts.version_in(answer.stderr.text())
 
     def inspect(self, path: str) -> Inspected:
-        dialect = self.dialect()
-        output = self._run(scripts.INSPECT, dialect, *_split(path), path=path)
+        stat_kind = self.stat_kind()
+        output = self._run(scripts.INSPECT, stat_kind, *_split(path), path=path)
         with _parsing(path):
             line, version, writable = output.decode("utf-8", "surrogateescape").split("\0")
-            return Inspected(parse_stat(line, dialect), version.strip(), bool(writable))
+            return Inspected(parse_stat(line, stat_kind), version.strip(), bool(writable))
 
     def replace(
         self, path: str, data: bytes, before: Inspected | None = None, *, make_folders: bool = False
@@ -136,7 +136,7 @@ class RemoteFiles(DescribedFiles):
         return (
             self._run(
                 scripts.REPLACE,
-                self.dialect(),
+                self.stat_kind(),
                 folder,
                 name,
                 f".turngate-{secrets.token_hex(6)}",
@@ -161,11 +161,11 @@ class RemoteFiles(DescribedFiles):
         `skipped` are the names of folders that are left out, `names` patterns that the names of files match; [] for
         all files. A `stat` is that of what a link leads to. Raises OSError with EFBIG if there is too much.
         """
-        dialect = self.dialect()
+        stat_kind = self.stat_kind()
         output = self._run(
             scripts.TREE,
             scripts.DESCRIBE_ALL,
-            dialect,
+            stat_kind,
             folder,
             str(max_depth),
             "\n".join(_any_name(names)),
@@ -174,7 +174,7 @@ class RemoteFiles(DescribedFiles):
             max_bytes=MAX_LIST_BYTES,
             limit=Limit(SEARCH_TIMEOUT_S),
         )
-        found = self._parse_all(output.removeprefix(b"e"), dialect, "", folder)
+        found = self._parse_all(output.removeprefix(b"e"), stat_kind, "", folder)
         files = {
             file.path: file for file in found if isinstance(file, Described) and _is_below(file.path, folder)
         }
@@ -196,10 +196,10 @@ class RemoteFiles(DescribedFiles):
 
     def fetch(self, paths: Sequence[str], max_bytes: int) -> list[Content]:
         """Return the contents of files with one command. Those that cannot be read or have just been changed are left out."""
-        dialect, token = self.dialect(), _new_token()
+        stat_kind, token = self.stat_kind(), _new_token()
         output = self._run(
             scripts.FETCH_ALL,
-            dialect,
+            stat_kind,
             token,
             "",
             *paths,
@@ -207,26 +207,26 @@ class RemoteFiles(DescribedFiles):
             max_bytes=max_bytes,
             limit=Limit(READ_TIMEOUT_S, while_silent=True),
         )
-        found = self._parse_all(output, dialect, token, paths[0])
+        found = self._parse_all(output, stat_kind, token, paths[0])
         return [file for file in found if isinstance(file, Content)]
 
     def describe(self, paths: Sequence[str], *, contents: bool = False) -> list[Described | Content]:
-        dialect, token = self.dialect(), _new_token()
+        stat_kind, token = self.stat_kind(), _new_token()
         if contents:
-            words = [scripts.SNAPSHOT, scripts.DESCRIBE_ALL, scripts.FETCH_ALL, dialect, token]
+            words = [scripts.SNAPSHOT, scripts.DESCRIBE_ALL, scripts.FETCH_ALL, stat_kind, token]
             limit = Limit(READ_TIMEOUT_S, while_silent=True)
         else:
-            words = [scripts.DESCRIBE_ALL, dialect, "links", ""]
+            words = [scripts.DESCRIBE_ALL, stat_kind, "links", ""]
             limit = Limit(EXISTENCE_TIMEOUT_S)
         words += _first(paths)
         output = self._run(*words, path=paths[0], max_bytes=MAX_LIST_BYTES, limit=limit)
-        return self._parse_all(output, dialect, token, paths[0])
+        return self._parse_all(output, stat_kind, token, paths[0])
 
-    def dialect(self) -> str:
+    def stat_kind(self) -> str:
         """Return which `stat` there is."""
-        if not self._dialect:
-            self._dialect = self._run(scripts.DIALECT, path="/").decode("utf-8", "replace").strip()
-        return self._dialect
+        if not self._stat_kind:
+            self._stat_kind = self._run(scripts.STAT_KIND, path="/").decode("utf-8", "replace").strip()
+        return self._stat_kind
 
     def _run(
         self,

@@ -24,7 +24,7 @@ _FIELDS = {
 }
 # `describe L|"" NAME…` prints one line for each file; L follows links. BSD's `stat -L` does not report a broken link.
 _DESCRIBE = f"""\
-describe() {{ follow=$1; shift; case $dialect in
+describe() {{ follow=$1; shift; case $stat_kind in
 {GNU}) stat ${{follow:+-L}} -c '{_FIELDS[GNU]}' -- "$@" ;;
 {BSD}) {{ [ -z "$follow" ] || [ $# -gt 1 ] || ls -dL -- "$1" >/dev/null; }} && stat ${{follow:+-L}} -f '{_FIELDS[BSD]}' -- "$@" ;;
 *) ls -dlin$follow -- "$1" ;;
@@ -36,11 +36,11 @@ if command -v readlink >/dev/null; then target() { target=$(readlink -n "$1" && 
 else target() { target=$(ls -ld "$1" && printf x) && target=${target%?x} && target=${target#*"$1 -> "}; }; fi
 """
 
-DIALECT = (
+STAT_KIND = (
     f"if stat -c %f / >/dev/null 2>&1; then echo {GNU}; "
     f"elif stat -f %p / >/dev/null 2>&1; then echo {BSD}; else echo {NO_STAT}; fi"
 )
-STAT = f'{_C}{_DESCRIBE}dialect=$1; describe "$2" "$3"'
+STAT = f'{_C}{_DESCRIBE}stat_kind=$1; describe "$2" "$3"'
 READLINK = f"""{_C}{_TARGET}
 [ -h "$1" ] || {{ ls -d "$1" >/dev/null && echo 'Invalid argument' >&2; exit 1; }}
 target "$1" && printf %s "$target" """
@@ -56,7 +56,7 @@ _CHECK_REGULAR = """\
 """
 # `version NAME` prints what differs after a file was written.
 _VERSION = f"""\
-version() {{ case $dialect in
+version() {{ case $stat_kind in
 {GNU}) stat -c '%s %.9Y' -- "$1" ;;
 {BSD}) stat -f '%z %Fm' -- "$1" ;;
 *) cksum <"$1" ;;
@@ -69,26 +69,26 @@ cd -P "$1" 2>/dev/null || {{ echo 'Permission denied' >&2; exit 1; }}
 here=$(pwd -P && printf x) && [ "$here" = "$1$(printf '\\nx')" ] || fail link; }}
 fail() {{ echo "{_PREFIX}$1" >&2; exit 1; }}
 """
-# `READ PATH DIALECT FIRST COUNT`: blocks. The version is on stderr.
+# `READ PATH STAT_KIND FIRST COUNT`: blocks. The version is on stderr.
 BLOCK_BYTES = 65536
 _READ = f"""\
-dialect=$2 v=$(version "$1") && echo {_VERSION_PREFIX}$v >&2
+stat_kind=$2 v=$(version "$1") && echo {_VERSION_PREFIX}$v >&2
 exec dd if="$1" bs={BLOCK_BYTES} skip="$3" count="$4" """
 READ = f"{_C}{_VERSION}{_CHECK_REGULAR}{_READ}"
-# The same for a path without links: `READ_RESOLVED ./NAME DIALECT FIRST COUNT FOLDER`
+# The same for a path without links: `READ_RESOLVED ./NAME STAT_KIND FIRST COUNT FOLDER`
 READ_RESOLVED = f"""{_C}{_VERSION}{_ENTER}
 enter "$5"; [ ! -h "$1" ] || fail link
 {_CHECK_REGULAR}{_READ}"""
 
-# `INSPECT DIALECT FOLDER ./NAME`: the line of `stat` for the file itself, its version, and whether it may be written.
+# `INSPECT STAT_KIND FOLDER ./NAME`: the line of `stat` for the file itself, its version, and whether it may be written.
 INSPECT = f"""{_C}{_DESCRIBE}{_VERSION}{_ENTER}
-enter "$2"; dialect=$1; describe '' "$3" || exit 1
+enter "$2"; stat_kind=$1; describe '' "$3" || exit 1
 printf '\\0'; [ -h "$3" ] || [ ! -f "$3" ] || echo $(version "$3"); printf '\\0'; [ ! -w "$3" ] || echo w"""
-# `REPLACE DIALECT FOLDER NAME TEMPORARY SIZE CREATE VERSION OWNER MODE` replaces a file by stdin in one step, if it still has this
+# `REPLACE STAT_KIND FOLDER NAME TEMPORARY SIZE CREATE VERSION OWNER MODE` replaces a file by stdin in one step, if it still has this
 # version; an empty one means that there is no such file. Prints the new version.
 REPLACE = f"""{_C}{_VERSION}{_ENTER}
 [ -z "$6" ] || mkdir -p -- "$2" || exit 1
-enter "$2"; dialect=$1 name=$3 temporary=./$4
+enter "$2"; stat_kind=$1 name=$3 temporary=./$4
 [ ! -h "$name" ] || fail link
 [ ! -e "$name" ] || current=$(version "$name") || exit 1
 [ "$(echo $current)" = "$7" ] || fail changed
@@ -160,12 +160,12 @@ _LINE = re.compile(
 _LS_LINE = re.compile(rf" *{_N} +([a-zA-Z-]{{10}})\S* +{_N} +{_N} +{_N} +{_N}(,?)")
 
 
-def parse_stat(text: str, dialect: str) -> os.stat_result:
+def parse_stat(text: str, stat_kind: str) -> os.stat_result:
     """Return what `describe` printed for one file. Raises ValueError."""
-    found = (_LS_LINE if dialect == NO_STAT else _LINE).match(text)
+    found = (_LS_LINE if stat_kind == NO_STAT else _LINE).match(text)
     if found is None:
         raise ValueError(f"not the output of stat: {text[:100]!r}")
-    return _from_ls(*found.groups()) if dialect == NO_STAT else _from_fields(*found.groups())
+    return _from_ls(*found.groups()) if stat_kind == NO_STAT else _from_fields(*found.groups())
 
 
 def _from_fields(mode: str, *fields: str) -> os.stat_result:
@@ -212,12 +212,12 @@ def _from_ls(
 
 # Many files with one command
 
-# `sh -c DESCRIBE_ALL sh DIALECT LINKS FOLDER NAME…` prints `dFOLDER`. For each name follow three fields: what it is (l: link,
+# `sh -c DESCRIBE_ALL sh STAT_KIND LINKS FOLDER NAME…` prints `dFOLDER`. For each name follow three fields: what it is (l: link,
 # f: file, d: folder, o: other, -: missing; then r if it is readable, x if it is executable) with the name; for a link, if
 # LINKS is not empty, its target, and the line of `stat` for what it leads to. After an empty field come the lines of
 # `stat` for all names, without LINKS for what they lead to. Each field ends with NUL.
 DESCRIBE_ALL = f"""{_C}{_DESCRIBE}{_TARGET}
-dialect=$1 links=$2; printf 'd%s\\0' "$3"; shift 3
+stat_kind=$1 links=$2; printf 'd%s\\0' "$3"; shift 3
 for f do
 r=-; [ -r "$f" ] && r=r; x=-; [ -x "$f" ] && x=x; target= followed= kind=o
 if [ -h "$f" ]; then kind=l; [ -z "$links" ] || {{ target "$f"; followed=$(describe L "$f"); }}
@@ -225,28 +225,28 @@ elif [ -f "$f" ]; then kind=f; elif [ -d "$f" ]; then kind=d; elif [ ! -e "$f" ]
 printf '%s%s%s%s\\0%s\\0%s\\0' $kind $r $x "$f" "$target" "$followed"
 done
 printf '\\0'
-case $dialect-$links in {NO_STAT}*) ;; *-) describe L "$@" ;; *) describe '' "$@" ;; esac
+case $stat_kind-$links in {NO_STAT}*) ;; *-) describe L "$@" ;; *) describe '' "$@" ;; esac
 printf '\\0'
 exit 0"""
 
-# `sh -c FETCH_ALL sh DIALECT TOKEN FOLDER NAME…` prints `cFOLDER`, the names of the files that can be read, an empty field,
+# `sh -c FETCH_ALL sh STAT_KIND TOKEN FOLDER NAME…` prints `cFOLDER`, the names of the files that can be read, an empty field,
 # and the lines of `stat`. Then come the contents of all of them, and TOKEN: a file may have changed meanwhile.
 FETCH_ALL = f"""{_C}{_DESCRIBE}
-dialect=$1 token=$2; printf 'c%s\\0' "$3"; shift 3
+stat_kind=$1 token=$2; printf 'c%s\\0' "$3"; shift 3
 for f do shift; [ -f "$f" ] && [ -r "$f" ] && set -- "$@" "$f"; done
 printf '%s\\0' "$@" ''; [ $# -eq 0 ] || describe L "$@"; printf '\\0'
 [ $# -eq 0 ] || cat -- "$@"; printf '%s\\0' "$token"
 exit 0"""
 
-# `TREE DESCRIBE_ALL DIALECT FOLDER DEPTH NAMES PRUNE…` describes what is below a folder and not a folder itself. PRUNE is the
+# `TREE DESCRIBE_ALL STAT_KIND FOLDER DEPTH NAMES PRUNE…` describes what is below a folder and not a folder itself. PRUNE is the
 # beginning of the expression of `find`, NAMES another part of it with one word on each line. It prints `e` first if folders are
 # deeper than DEPTH.
 TREE = f"""{_C}{_ENTER}
-describe=$1 dialect=$2 folder=$3 depth=$4 names=$5; shift 5; enter "$folder"
+describe=$1 stat_kind=$2 folder=$3 depth=$4 names=$5; shift 5; enter "$folder"
 find . "$@" -type d -print | awk -F/ -v "depth=$depth" 'NF > depth + 1 {{ printf "e"; exit }}'
 set -f; IFS='
 '
-find . "$@" ! -type d $names -exec sh -c "$describe" sh "$dialect" '' "$folder" {{}} +
+find . "$@" ! -type d $names -exec sh -c "$describe" sh "$stat_kind" '' "$folder" {{}} +
 exit 0"""
 
 # `SEARCH TEXT FOLDER PRUNE…`: the names of the files that have a text, one on each line.
@@ -255,34 +255,34 @@ enter "$2"; text=$1; shift 2
 find . "$@" -type f -exec grep -lF -e "$text" {{}} +
 exit 0"""
 
-# `SNAPSHOT DESCRIBE_ALL FETCH_ALL DIALECT TOKEN PATH…` describes all paths, and everything down to three levels below each path
+# `SNAPSHOT DESCRIBE_ALL FETCH_ALL STAT_KIND TOKEN PATH…` describes all paths, and everything down to three levels below each path
 # that ends with `/.`, one level below one that ends with `/./.`; it prints the contents of small files. It fails if a folder
 # could not be listed: names that are left out must not look like files that do not exist.
 MAX_SNAPSHOT_FILE_BYTES = 65536
 _SMALL_FILES = f"-type f -size -{MAX_SNAPSHOT_FILE_BYTES + 1}c"
 SNAPSHOT = f"""{_C}
-describe=$1 fetch=$2 dialect=$3 token=$4 code=0; shift 4
-sh -c "$describe" sh "$dialect" links '' "$@"
-find "$@" -prune {_SMALL_FILES} -exec sh -c "$fetch" sh "$dialect" "$token" '' {{}} +
+describe=$1 fetch=$2 stat_kind=$3 token=$4 code=0; shift 4
+sh -c "$describe" sh "$stat_kind" links '' "$@"
+find "$@" -prune {_SMALL_FILES} -exec sh -c "$fetch" sh "$stat_kind" "$token" '' {{}} +
 for folder do case $folder in
 */./.) cd "$folder" || continue
-find . ! -name . -prune -exec sh -c "$describe" sh "$dialect" links "${{folder%/.}}" {{}} + || code=1
+find . ! -name . -prune -exec sh -c "$describe" sh "$stat_kind" links "${{folder%/.}}" {{}} + || code=1
 ;; */.) cd "$folder" || continue
-find . -path './*/*/*/*' -prune -o -exec sh -c "$describe" sh "$dialect" links "$folder" {{}} + || code=1
-find . -path './*/*/*/*' -prune -o {_SMALL_FILES} -exec sh -c "$fetch" sh "$dialect" "$token" "$folder" {{}} +
+find . -path './*/*/*/*' -prune -o -exec sh -c "$describe" sh "$stat_kind" links "$folder" {{}} + || code=1
+find . -path './*/*/*/*' -prune -o {_SMALL_FILES} -exec sh -c "$fetch" sh "$stat_kind" "$token" "$folder" {{}} +
 ;; esac; done
 exit $code"""
 
 
-def parse_files(data: bytes, dialect: str, token: str) -> Iterator[Described | Content]:
+def parse_files(data: bytes, stat_kind: str, token: str) -> Iterator[Described | Content]:
     """Yield what DESCRIBE_ALL and FETCH_ALL printed. Raises ValueError for anything else, such as output that was truncated."""
     output = _Output(data)
     while not output.at_end:
         kind, folder = output.head()
         if kind == "d":
-            yield from _described(output, folder, dialect)
+            yield from _described(output, folder, stat_kind)
         elif kind == "c":
-            yield from _contents(output, folder, dialect, token.encode())
+            yield from _contents(output, folder, stat_kind, token.encode())
         else:
             raise ValueError("unknown output")
 
@@ -322,18 +322,18 @@ class _Output:
         return [self._data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
-def _described(output: _Output, folder: str, dialect: str) -> Iterator[Described]:
+def _described(output: _Output, folder: str, stat_kind: str) -> Iterator[Described]:
     records = [(first[:3], first[3:], *more) for first, *more in output.fields(3)]
-    stats = _stat_lines(output.field(), [name for _, name, *_ in records], dialect)
+    stats = _stat_lines(output.field(), [name for _, name, *_ in records], stat_kind)
     for (flags, name, target, followed), info in zip(records, stats, strict=True):
-        leads_to = parse_stat(f"{followed} ", dialect) if followed else None
+        leads_to = parse_stat(f"{followed} ", stat_kind) if followed else None
         if path := _join(folder, name):
             yield Described(path, flags[0], flags[1:2] == "r", flags[2:] == "x", target, info, leads_to)
 
 
-def _contents(output: _Output, folder: str, dialect: str, token: bytes) -> Iterator[Content]:
+def _contents(output: _Output, folder: str, stat_kind: str, token: bytes) -> Iterator[Content]:
     names = [name for name, *_ in output.fields(1)]
-    stats = _stat_lines(output.field(), names, dialect)
+    stats = _stat_lines(output.field(), names, stat_kind)
     known = [info for info in stats if info is not None]
     contents = output.contents([info.st_size for info in known], token)
     if contents is not None and len(known) == len(names):
@@ -342,14 +342,14 @@ def _contents(output: _Output, folder: str, dialect: str, token: bytes) -> Itera
                 yield Content(path, info, content)
 
 
-def _stat_lines(text: str, names: Sequence[str], dialect: str) -> list[os.stat_result | None]:
+def _stat_lines(text: str, names: Sequence[str], stat_kind: str) -> list[os.stat_result | None]:
     """Return the lines for these names, in this order; None where there is none."""
     found: list[os.stat_result | None] = []
     at = 0
     for name in names:
         line = _LINE.match(text, at)
         if line is not None and text.startswith(f"{name}\n", line.end()):
-            found.append(parse_stat(line[0], dialect))
+            found.append(parse_stat(line[0], stat_kind))
             at = line.end() + len(name) + 1
         else:
             found.append(None)
