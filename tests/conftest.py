@@ -16,6 +16,7 @@ import pytest
 
 import turngate
 from tests.support.machines import Machine, SshMachine, ThisMachine
+from tests.support.remote_files import CommandCounter
 from tests.support.servers.mount_namespace import MountNamespace
 from tests.support.servers.ssh import SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
@@ -196,3 +197,8 @@ def machine(request: pytest.FixtureRequest) -> Machine:
         return ThisMachine()
     found: Machine = request.getfixturevalue("ssh_machine")
     return found
+
+
+@pytest.fixture
+def counter(monkeypatch: pytest.MonkeyPatch) -> CommandCounter:
+    return CommandCounter(monkeypatch)

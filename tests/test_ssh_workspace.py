@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from tests.shells.test_every_shell import needs_sshd
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
+from tests.support.remote_files import CommandCounter
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.sessions import block_first, wait_for_file
 from tests.support.terminal import CTRL_D, ENTER, Terminal
@@ -266,7 +267,9 @@ def read_if(condition: str | None) -> dict[str, Any]:
         ("Read(gone/{a,b}/*.py)", 1),
     ],
 )
-def test_a_turn_there_needs_few_commands(there: Path, condition: str | None, commands: int) -> None:
+def test_a_turn_there_needs_few_commands(
+    counter: CommandCounter, there: Path, condition: str | None, commands: int
+) -> None:
     """`commands` is how many the condition of two hooks needs."""
     write_settings(there, "turngate", read_if(condition))
     for name in ("CLAUDE.md", "AGENTS.md", "src/a/b/c.py"):
@@ -276,14 +279,14 @@ def test_a_turn_there_needs_few_commands(there: Path, condition: str | None, com
 
     async def scenario() -> list[int]:
         model = ScriptedModel({"main": ["one", read, "two"]})
-        async with await Workspace.ssh(HOST, PROJECT) as workspace:
-            files = workspace.files
-            assert isinstance(files, RemoteFiles)
-            async with await Session.in_workspace(workspace, model, trust=True) as session:
-                calls = [files.calls]
-                for _ in range(2):
-                    await session.send("go")
-                    calls.append(files.calls)
+        async with (
+            await Workspace.ssh(HOST, PROJECT) as workspace,
+            await Session.in_workspace(workspace, model, trust=True) as session,
+        ):
+            calls = [counter.count]
+            for _ in range(2):
+                await session.send("go")
+                calls.append(counter.count)
         assert "The project's CLAUDE.md:\nCLAUDE.md" in model.requests[-1].system
         return [after - before for before, after in pairwise(calls)]
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.machines import Machine
-from tests.support.remote_files import connected_files
+from tests.support.remote_files import CommandCounter, connected_files
 from tests.support.servers.ssh import SSHD, SshServer, ssh_server
 from tests.support.shells import start
 from tests.support.timeouts import (
@@ -468,7 +468,7 @@ def test_files_that_cannot_be_read_are_not_fetched(files: RemoteFiles, place: Pa
 
 
 def test_a_snapshot_finds_the_same_with_one_command(
-    files: RemoteFiles, place: Path, server: SshServer
+    counter: CommandCounter, files: RemoteFiles, place: Path, server: SshServer
 ) -> None:
     project, home = place / "project", server.home
     for folder in (project, home):
@@ -495,15 +495,15 @@ def test_a_snapshot_finds_the_same_with_one_command(
     (project / "src" / "deep").mkdir(parents=True)
     paths += [f"{project}/{name}" for name in ("src", "src/deep", "src/missing", "other", "other/file")]
     files.stat_kind()
-    calls = files.calls
+    calls = counter.count
     found = settings_snapshot_of(files, project)
-    assert files.calls == calls + 1
+    assert counter.count == calls + 1
     assert sorted(found.listdir(str(project))) == sorted(os.listdir(project))
-    assert files.calls == calls + 1
+    assert counter.count == calls + 1
     for path in paths:
         compare(found, path)
     # Six questions about each. Asked are large contents, what is deeper, links, and errors that only the system knows.
-    assert files.calls - calls < 2 * len(paths)
+    assert counter.count - calls < 2 * len(paths)
 
 
 def settings_snapshot_of(files: RemoteFiles, project: Path) -> Snapshot:
@@ -511,12 +511,14 @@ def settings_snapshot_of(files: RemoteFiles, project: Path) -> Snapshot:
     return take_snapshot(files, places)
 
 
-def test_a_missing_place_costs_no_further_command(files: RemoteFiles, tmp_path: Path) -> None:
+def test_a_missing_place_costs_no_further_command(
+    counter: CommandCounter, files: RemoteFiles, tmp_path: Path
+) -> None:
     project = tmp_path / "project"
     (project / ".turngate").mkdir(parents=True)
     (project / ".turngate" / "settings.json").write_text("{}")
     found = settings_snapshot_of(files, project)
-    calls = files.calls
+    calls = counter.count
 
     for name in (".mux", ".claude/settings.json", ".turngate/x/y", "AGENTS.md", ".turngate/gates"):
         with pytest.raises(FileNotFoundError):
@@ -524,58 +526,66 @@ def test_a_missing_place_costs_no_further_command(files: RemoteFiles, tmp_path: 
         assert not found.is_executable(f"{project}/{name}")
     assert found.listdir(f"{project}/.turngate") == ["settings.json"]
     assert found.read(f"{project}/.turngate/settings.json", 100) == b"{}"
-    assert files.calls == calls
+    assert counter.count == calls
 
 
-def test_some_files_are_read_with_one_command(files: RemoteFiles, place: Path) -> None:
+def test_some_files_are_read_with_one_command(
+    counter: CommandCounter, files: RemoteFiles, place: Path
+) -> None:
     files.stat_kind()
-    calls = files.calls
+    calls = counter.count
     found = take_snapshot(files, [f"{place}/file", f"{place}/missing", f"{place}/folder"])
     assert (found.read(f"{place}/file", 100), found.is_executable(f"{place}/missing")) == (b"text\n", False)
     assert stat.S_ISDIR(found.stat(f"{place}/folder").st_mode)
-    assert files.calls == calls + 1
+    assert counter.count == calls + 1
     many = take_snapshot(files, (f"{place}/{number:0200}" for number in range(1000)))
     with pytest.raises(FileNotFoundError):
         many.stat(f"{place}/{1:0200}")
-    assert files.calls == calls + 2
+    assert counter.count == calls + 2
     compare(many, f"{place}/{999:0200}")
 
 
-def test_a_path_is_resolved_there_with_one_command(files: RemoteFiles, place: Path) -> None:
+def test_a_path_is_resolved_there_with_one_command(
+    counter: CommandCounter, files: RemoteFiles, place: Path
+) -> None:
     path = f"{place}/folder/inner"
     files.stat_kind()
     found = look_up(files, [path])
-    calls = files.calls
+    calls = counter.count
     parts = path.split("/")
     for n in range(2, len(parts) + 1):
         with pytest.raises(OSError, match="Invalid argument"):
             found.readlink("/".join(parts[:n]))
-    assert files.calls == calls
+    assert counter.count == calls
 
 
-def test_paths_behind_links_are_resolved_with_one_more_command(files: RemoteFiles, place: Path) -> None:
+def test_paths_behind_links_are_resolved_with_one_more_command(
+    counter: CommandCounter, files: RemoteFiles, place: Path
+) -> None:
     (place / "far").symlink_to(place / "to folder")
     paths = [f"{place}/{name}" for name in ("far/inner/x", "to folder/../file", "broken/x", "loop/x")]
     files.stat_kind()
-    calls = files.calls
+    calls = counter.count
     found = look_up(files, [*paths, f"{place}/to folder/inner"])
-    assert files.calls <= calls + MAX_LOOK_UPS
-    calls = files.calls
+    assert counter.count <= calls + MAX_LOOK_UPS
+    calls = counter.count
     assert [call_with_files(found, resolve, path) for path in paths[:3]] == [
         os.path.realpath(path) for path in paths[:3]
     ]
-    assert files.calls == calls
+    assert counter.count == calls
     with pytest.raises(OSError, match="Too many levels of symbolic links"):
         call_with_files(found, resolve, paths[3])
 
 
-def test_a_path_with_many_folders_costs_few_commands(files: RemoteFiles, place: Path) -> None:
+def test_a_path_with_many_folders_costs_few_commands(
+    counter: CommandCounter, files: RemoteFiles, place: Path
+) -> None:
     found = look_up(files, [f"{place}/{'n/' * 1500}file"])
-    calls = files.calls
+    calls = counter.count
     for name in ("n", "n/n", "n/" * 1500 + "file"):
         with pytest.raises(FileNotFoundError):
             found.readlink(f"{place}/{name}")
-    assert files.calls == calls
+    assert counter.count == calls
 
 
 # A connection that is dead
@@ -589,7 +599,7 @@ def _stop(processes: list[int], number: signal.Signals) -> None:
 @pytest.mark.skipif(SSHD is None, reason="the processes of asyncssh's server cannot be stopped one by one")
 @pytest.mark.req("X-32")
 def test_a_dead_link_is_waited_for_once(
-    server: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    counter: CommandCounter, server: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connected_files() as files:
         stopped = server.connections()
@@ -609,15 +619,13 @@ def test_a_dead_link_is_waited_for_once(
                     function("/")
             with pytest.raises(MachineUnreachable):
                 call_with_files(files, current.isfile, "/etc/passwd")
-            assert files.calls == 2  # one that was answered, and one that was waited for
-            assert files.scripts.unreachable is not None
+            assert counter.count == 2  # one that was answered, and one that was waited for
         finally:
             _stop(stopped, signal.SIGCONT)
         monkeypatch.setattr(remote_files, "EXISTENCE_TIMEOUT_S", 100.0)
-        files.scripts.paused_until = 0.0
+        monkeypatch.setattr(script_runner, "PAUSE_S", 0.0)
         assert stat.S_ISDIR(files.stat("/").st_mode)
         assert server.connections() == stopped  # it did not wait until the connection was given up
-        assert files.scripts.unreachable is None
 
 
 class BusyShell(LocalShell):

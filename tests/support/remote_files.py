@@ -6,15 +6,33 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from tests.support.machines import Machine
 from tests.support.servers.ssh import HOST
 from turngate.agent.tools import ToolContext
 from turngate.aio.threads import event_loop_in_thread
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited
 from turngate.ports import RemoteMachine, World
 from turngate.shells.remote_files.files import RemoteFiles
 from turngate.shells.ssh.shell import SshShell
 
 T = TypeVar("T")
+
+
+class CommandCounter:
+    """Counts the commands over SSH that read or write files, from now on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        run = SshShell.run
+
+        async def counted(shell: SshShell, hook: CommandHook, **options: Any) -> Exited:
+            self.count += hook.args is not None and hook.args[2:3] == ("sh",)
+            return await run(shell, hook, **options)
+
+        monkeypatch.setattr(SshShell, "run", counted)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import script, stop_event, stop_hooks, write_settings
-from tests.support.remote_files import connected_files
+from tests.support.remote_files import CommandCounter, connected_files
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
 from tests.trust.support import command, said, stop_settings
@@ -93,14 +93,14 @@ def test_settings_are_discovered_on_the_other_machine(
     assert [problem.file for problem in settings.problems] == [".mux/setings.json"]
 
 
-def test_a_load_needs_few_commands(files: RemoteFiles, project: Path) -> None:
+def test_a_load_needs_few_commands(counter: CommandCounter, files: RemoteFiles, project: Path) -> None:
     write_settings(project, "turngate", stop_settings(command("./check.sh")))
     script(project / "check.sh", "#!/bin/sh\n")
     script(project / ".mux" / "stop", "#!/bin/sh\n")
     approve_all(files, project)
-    before = files.calls
+    before = counter.count
     load(files, project)
-    assert files.calls - before == 2  # the usual places, and the script elsewhere
+    assert counter.count - before == 2  # the usual places, and the script elsewhere
 
 
 def ask(project: Path, settings: Settings, before: Callable[[], None] = lambda: None) -> Verdict:

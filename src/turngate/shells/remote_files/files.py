@@ -51,11 +51,6 @@ class RemoteFiles(DescribedFiles):
         self.scripts = ScriptRunner(shell, loop, environ)
         self._stat_kind = ""  # not known yet
 
-    @property
-    def calls(self) -> int:
-        """How many commands were run so far."""
-        return self.scripts.calls
-
     # As in `os`
 
     def stat(self, path: str) -> os.stat_result:

@@ -36,10 +36,11 @@ class ScriptRunner:
     """After the machine did not answer, all calls fail at once for PAUSE_S."""
 
     def __init__(self, shell: Shell, loop: asyncio.AbstractEventLoop, environ: Mapping[str, str]) -> None:
-        self.calls = 0  # commands so far
-        self.unreachable: MachineUnreachable | None = None  # why, if the machine did not answer the last call
-        self.paused_until = 0.0
         self.loop = loop
+        self._unreachable: MachineUnreachable | None = (
+            None  # why, if the machine did not answer the last call
+        )
+        self._unreachable_since = 0.0
         self._shell, self._environ = shell, environ
         self._ending: set[asyncio.Task[Exited]] = set()
 
@@ -76,12 +77,11 @@ class ScriptRunner:
             raise ValueError("embedded null byte")
         if len(path.encode("utf-8", "surrogateescape")) > MAX_ARGUMENT_BYTES:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path[:100])
-        if self.unreachable is not None and time.monotonic() < self.paused_until:
-            raise MachineUnreachable(str(self.unreachable))
+        if self._unreachable is not None and time.monotonic() < self._unreachable_since + PAUSE_S:
+            raise MachineUnreachable(str(self._unreachable))
 
     def _on_loop(self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: Limit) -> Exited:
         """Run a command on the event loop, while this thread waits."""
-        self.calls += 1
         call = self._ask(hook, stdin, answer, limit)
         try:
             exited = asyncio.run_coroutine_threadsafe(call, self.loop).result()
@@ -93,13 +93,13 @@ class ScriptRunner:
             raise self._pause(why) from None
         except OSError as error:
             raise self._pause(error.strerror or str(error)) from None
-        self.unreachable = None
+        self._unreachable = None
         return exited
 
     def _pause(self, why: str) -> MachineUnreachable:
-        self.paused_until = time.monotonic() + PAUSE_S
-        self.unreachable = MachineUnreachable(why)
-        return self.unreachable
+        self._unreachable_since = time.monotonic()
+        self._unreachable = MachineUnreachable(why)
+        return self._unreachable
 
     async def _ask(self, hook: CommandHook, stdin: bytes, answer: HookRunContext, limit: Limit) -> Exited:
         """Run a command, which may be tried again if it only reads. Raises TimeoutError."""
