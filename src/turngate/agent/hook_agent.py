@@ -32,6 +32,7 @@ from turngate.core.verdict_json import evaluation_json, hook_json
 from turngate.errors import ModelError, UsageError
 from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import HookRunContext, Model, World
+from turngate.runners.command import with_copies
 from turngate.state.paths import session_folder
 from turngate.subagents.agent_types import READ_ONLY
 
@@ -85,7 +86,9 @@ class HookAgentRunner:
     async def __call__(self, hook: AgentHook, event: Event, live: HookRunContext) -> Report:
         try:
             model = await run_in_thread(self.models, hook.model)
-            run = HookAgentRun(self, model, hook, event, await self._readable_transcript(event))
+            seen = await with_copies(event, self.world)  # its tools read on the machine of the project
+            is_readable = os.path.isfile(event.stopping_transcript)  # noqa: ASYNC240 - on this machine
+            run = HookAgentRun(self, model, hook, seen, seen.stopping_transcript if is_readable else "")
             await run.tools.prepare()
         except UsageError as error:
             return HookFailed(f"it is unavailable: {error}")
@@ -102,13 +105,6 @@ class HookAgentRunner:
             raise
         finally:
             live.evaluation = run.close()
-
-    async def _readable_transcript(self, event: Event) -> str:
-        """Return the path of the transcript on the machine of the project, or "" if there is none to read."""
-        path = event.stopping_transcript
-        if not path or not os.path.isfile(path):  # noqa: ASYNC240 - on this machine
-            return ""
-        return path if self.world.copies is None else await self.world.copies.copy(path)
 
 
 class HookAgentRun:
