@@ -423,6 +423,13 @@ def test_the_line_of_a_hook_is_that_of_the_file_there(
     assert f"`turngate hooks approve app --ssh ssh://{HOST}{server.path_there(there)}` lets it run" in out
 
 
+def test_the_line_of_a_hook_on_the_command_line_is_that_of_the_file_here(there: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text("\n\n" + json.dumps(stop_hooks("true", id="mine")))
+    _, out, _ = turngate("hooks", "--settings", str(file), "--ssh", f"{HOST}:{PROJECT}")
+    assert f"    {file}:3, " in out
+
+
 def test_the_json_result_names_the_machine(server: SshServer, there: Path) -> None:
     code, out, _ = run_there(there, "-p", "go", "--output-format", "json")
     assert (code, json.loads(out)["project"]) == (0, f"ssh://{HOST}{server.path_there(there)}")
@@ -477,6 +484,16 @@ def test_wrong_usage_is_one_sentence(
     command: tuple[str, ...], words: tuple[str, ...], error: str, server: SshServer
 ) -> None:
     assert turngate(*command, *words) == (64, "", f"turngate: {error}\n")
+
+
+def test_a_folder_that_is_added_must_exist_there(there: Path, project: Path) -> None:
+    """One that exists here is not meant."""
+    assert run_there(there, "-p", "go", "--add-dir", str(project)) == (
+        64,
+        "",
+        f"turngate: --add-dir {project}: there is no such folder on ssh://{HOST}; give one that exists\n",
+    )
+    assert run_there(there, "-p", "go", "--add-dir", "..") == (0, "answer 1\n", "")
 
 
 def test_hooks_are_not_tested_there(server: SshServer) -> None:

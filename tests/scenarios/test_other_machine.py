@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import Any
 import pytest
 
 from tests.support.builders import script, write_settings
-from tests.support.cli import turngate
+from tests.support.cli import start_turngate, turngate
+from tests.support.left_behind import asked, listed, scripted, task
 from tests.support.servers.mount_namespace import NO_NAMESPACE
 from tests.support.servers.ssh import HOST, SSHD, SshServer
 from tests.support.sessions import message_text
 from tests.support.shells import run
+from tests.support.timeouts import NEVER_S
 from turngate import ScriptedModel, Session, TurnResult, Workspace
 from turngate.core.hook_run import outcome
 from turngate.shells.ssh.shell import SshShell
@@ -203,3 +206,29 @@ def test_nothing_of_a_session_is_read_or_written_on_the_wrong_machine(
     assert {name: lines_of(box.home, name) for name in written} == written
     kept = (len(list(box.home.glob("archive/*"))), len(lines_of(box.home, "stops.jsonl")))
     assert (kept, list(box.temporary.iterdir())) == ((3, 3), [])
+
+
+# After a crash
+
+
+def test_a_subagent_that_was_left_behind_there_is_continued_there(
+    box: SshServer, app: Path, state: Path
+) -> None:
+    """`turngate runs recover` would look for its project here."""
+    sleep = use("Bash", command=f"sleep {NEVER_S}")
+    words = ("run", *WHERE, "--allow", "Bash", "--model", scripted(app, [task("count files")], [sleep]))
+    with start_turngate(*words, "-p", "go") as process:
+        asked(state)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    [child] = listed()
+    steered = turngate("runs", "steer", child["id"], "Only in src.")
+    scripted(app, ["all done"], [use("Bash", command="pwd > ~/worked"), "three"])
+    resumed = turngate(*words, "-p", "go on", "--resume")
+    notice = "! continuing 1 subagent of a process that died: count files\n"
+    assert (steered[1].splitlines()[-1], resumed) == (
+        f"  turngate run --resume --ssh ssh://{HOST}{box.path_there(app)}",
+        (0, "all done\n", notice),
+    )
+    assert [(each["state"], each["result"]) for each in listed()] == [("done", "three")]
+    assert lines_of(box.home, "worked") == [box.path_there(app)]

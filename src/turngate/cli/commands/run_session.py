@@ -17,6 +17,7 @@ from turngate.cli.session_ids import find_session
 from turngate.core.settings import Settings
 from turngate.core.tools import TOOL_ALIASES
 from turngate.errors import UsageError
+from turngate.filesystem import files
 from turngate.models import resolve
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model, World, call_with_files
@@ -41,7 +42,7 @@ def open_here(options: argparse.Namespace, project: str) -> OpenSession:
     """Return what opens the session of a project on this machine. What is wrong with the options is raised now."""
     world = World(LocalShell(), project)
     plugins = plugin_folders(options.plugin_dir)
-    folders = _absolute_folders(options.add_dir)
+    folders = _find_folders(options.add_dir, os.getcwd())
     new_session = _session_factory(options, world, _load_settings(options, world, plugins), folders)
 
     @asynccontextmanager
@@ -62,7 +63,8 @@ def open_over_ssh(options: argparse.Namespace) -> OpenSession:
         workspace = await World.ssh(place.host, place.path, user=place.user, port=place.port)
         async with workspace as world:
             settings = await world.with_files(_load_settings, options, world, options.plugin_dir)
-            new_session = _session_factory(options, world, settings, options.add_dir)
+            folders = await world.with_files(_find_folders, options.add_dir, world.project)
+            new_session = _session_factory(options, world, settings, folders)
             session = await world.with_files(report_unreachable()(partial(new_session, **handlers)))
             yield OpenedSession(session, partial(_review, options, world, options.plugin_dir), world)
 
@@ -119,11 +121,15 @@ def _check_tools(names: list[str]) -> None:
             raise UsageError(f"--allow {name}: there is no such tool; the tools are {', '.join(tools)}")
 
 
-def _absolute_folders(folders: list[str]) -> list[str]:
-    for folder in folders:
-        if not os.path.isdir(folder):
-            raise UsageError(f"--add-dir {folder}: there is no such folder; give one that exists")
-    return [os.path.abspath(folder) for folder in folders]
+@report_unreachable()
+def _find_folders(given: list[str], base: str) -> list[str]:
+    """Return the absolute paths of the folders of `--add-dir`, on the machine of the project."""
+    folders = [os.path.normpath(os.path.join(base, files.expand_home(folder))) for folder in given]
+    for name, folder in zip(given, folders, strict=True):
+        if not files.isdir(folder):
+            where = f" on {files.machine()}" if files.machine() else ""
+            raise UsageError(f"--add-dir {name}: there is no such folder{where}; give one that exists")
+    return folders
 
 
 def find_model(name: str | None, settings: Settings) -> Model:

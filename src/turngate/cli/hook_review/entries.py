@@ -17,6 +17,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
 from turngate.core.visible_text import make_visible
 from turngate.filesystem import files
+from turngate.filesystem.snapshot import this_machine
 from turngate.settings.hook_lines import HookLines
 from turngate.trust.approvals import Approval
 from turngate.trust.review import Review, ReviewedHook
@@ -57,18 +58,16 @@ class HookEntry:
 
 def read_entries(review: Review, project: str, state: str) -> list[HookEntry]:
     """Return all hooks with their lines and last runs; it is called with the files of the project's machine."""
-    lines, histories = HookLines(), Histories(files.machine() + project, state)
-    return [
-        HookEntry(hook, lines.line_of(hook.rule, source_path(hook.rule, project)), histories.of(hook.rule))
-        for hook in review.hooks
-    ]
+    lines, given, histories = HookLines(), HookLines(), Histories(files.machine() + project, state)
 
+    def line_of(rule: Rule) -> int | None:
+        """The file of `--settings` is on this machine."""
+        if rule.source != COMMAND_LINE:
+            return lines.line_of(rule, os.path.join(project, files.expand_home(rule.file or "")))
+        with this_machine():
+            return given.line_of(rule, os.path.abspath(rule.file or ""))
 
-def source_path(rule: Rule, project: str) -> str:
-    """Return the path of the file that holds a hook, from its name in messages."""
-    name = rule.file or ""
-    base = os.getcwd() if rule.source == COMMAND_LINE else project
-    return os.path.join(base, files.expand_home(name))
+    return [HookEntry(hook, line_of(hook.rule), histories.of(hook.rule)) for hook in review.hooks]
 
 
 # Lines

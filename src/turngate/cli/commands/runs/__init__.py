@@ -93,7 +93,7 @@ def _steer(options: argparse.Namespace) -> int:
     print(f"steered  {summary.id[:8]}  {summary.title}")
     if summary.left:
         print("Its process died. It continues with the new prompt once it is recovered:")
-        print(f"  turngate runs recover --project {summary.project}")
+        print(f"  {summary.recovery}")
     else:
         print("It drops its current work and continues with the new prompt. Hooks run as before.")
     return 0

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import itertools
 import os
-import shlex
 import signal
 import sys
 from collections import Counter
@@ -197,14 +196,8 @@ def _print_results(ours: Sequence[SubagentSummary]) -> int:
 
 
 def _print_other_projects(summaries: Sequence[SubagentSummary]) -> None:
-    for project, count in Counter(summary.project for summary in summaries).items():
-        is_remote = project.startswith("ssh://")
-        how = (
-            f"turngate run --resume --ssh {shlex.quote(project)}"
-            if is_remote
-            else f"turngate runs recover --project {project}"
-        )
-        print(f"{_count(count, 'subagent')} of another project: {how}")
+    for command, count in Counter(summary.recovery for summary in summaries).items():
+        print(f"{_count(count, 'subagent')} of another project: {command}")
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,6 +1,7 @@
 """A subagent as `turngate runs` presents it: its chain of runs, the last of which holds its state."""
 
 import itertools
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -66,6 +67,13 @@ class SubagentSummary:
     @property
     def project(self) -> str:
         return str(self.last.launch.get("project", ""))
+
+    @property
+    def recovery(self) -> str:
+        """The command that recovers it if it was left behind."""
+        if self.project.startswith("ssh://"):
+            return f"turngate run --resume --ssh {shlex.quote(self.project)}"
+        return f"turngate runs recover --project {self.project}"
 
     @property
     def has_unread_report(self) -> bool:
