@@ -155,6 +155,13 @@ def test_args_are_passed_on_as_they_are(make_shell: MakeShell, project: Path) ->
     assert ended == Exited(0, "".join(f"<{word}>" for word in args))
 
 
+@pytest.mark.req("S0-105")
+def test_a_script_without_an_interpreter_line_is_read_by_bash(make_shell: MakeShell, project: Path) -> None:
+    script(project / "each.sh", 'for word; do [[ $word == a* ]] && printf "<%s>" "$0 $word"; done\n')
+    ended = run(make_shell, "./each.sh", cwd=project, args=("a  b", "c", "a\nd"))
+    assert ended == Exited(0, "<./each.sh a  b><./each.sh a\nd>")
+
+
 def test_args_find_their_program_on_the_path(make_shell: MakeShell, project: Path) -> None:
     script(project / "mine", "#!/bin/sh\necho mine\n")
     ended = run(make_shell, "mine", args=(), env={"PATH": f"{project}:/usr/bin:/bin"})

@@ -46,6 +46,7 @@ def command_line(
         *_program_checks(argv[0], token),
         f"printf '%s %s\\n' {token} $$",
         f"printf '%s\\n' {token} >&2",
+        *_bash_for_script(argv),
         "exec " + " ".join(map(quote, argv)),
     )
     return as_line("; ".join(steps))
@@ -85,6 +86,16 @@ def _program_checks(program: str, token: str) -> Iterable[str]:
         yield f"{{ [ -f {word} ] && [ -x {word} ]; }} || {_fail(token, NOT_EXECUTABLE)}"
     else:
         yield f"command -v {word} >/dev/null 2>&1 || {_fail(token, NO_PROGRAM)}"
+
+
+def _bash_for_script(argv: Sequence[str]) -> Iterable[str]:
+    """Give a script without a `#!` line to bash, as `LocalShell` does; `exec` of a shell would read it as `sh`."""
+    program = quote(argv[0])
+    if "/" in argv[0] and argv[0] != "/bin/sh":
+        bash = "command -v bash >/dev/null 2>&1 && exec bash " + " ".join(map(quote, argv))
+        yield f"if [ -r {program} ]; then IFS= read -r turngate_first <{program}"
+        yield f"case $turngate_first in '#!'*) ;; ''|[[:print:][:space:]]*) {bash} ;; esac"
+        yield "fi"
 
 
 def _fail(token: str, why: str) -> str:
