@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
+from tests.support.machines import Machine
 from tests.support.sessions import (
     SAVE_INPUT,
     ScriptedSession,
@@ -16,6 +17,7 @@ from tests.support.sessions import (
     saved_inputs,
     say,
     scripted_session,
+    scripted_session_on,
 )
 from turngate.agent.compaction import SUMMARY_PROMPT
 from turngate.core.messages import UserMessage
@@ -42,11 +44,11 @@ def test_a_conversation_becomes_its_own_summary(project: Path) -> None:
 
 
 @pytest.mark.req("S3-13")
-def test_a_hook_runs_before_and_its_words_join_the_instructions(project: Path) -> None:
-    agent = scripted_session(
-        project, "answer {n}", rules=[rule(f"{SAVE_INPUT}; echo keep the names", "PreCompact")]
+def test_a_hook_runs_before_and_its_words_join_the_instructions(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine, project, "answer {n}", rules=[rule(f"{SAVE_INPUT}; echo keep the names", "PreCompact")]
     )
-    asyncio.run(talk_and_compact(agent, "keep the colours"))
+    machine.run(talk_and_compact(agent, "keep the colours"))
     assert saved_inputs(project, "hook_event_name", "trigger", "custom_instructions") == [
         ("PreCompact", "manual", "keep the colours")
     ]
@@ -61,23 +63,26 @@ PREVENTED = [
 
 @pytest.mark.req("S3-13")
 @pytest.mark.parametrize(("hook", "said"), PREVENTED, ids=["exit 2", "block"])
-def test_a_hook_may_prevent_it(project: Path, hook: str, said: str) -> None:
-    agent = scripted_session(project, "answer {n}", rules=[rule(hook, "PreCompact")])
-    assert not asyncio.run(talk_and_compact(agent))
+def test_a_hook_may_prevent_it(project: Path, hook: str, said: str, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, "answer {n}", rules=[rule(hook, "PreCompact")])
+    assert not machine.run(talk_and_compact(agent))
     assert agent.heard() == ["one", "agent: answer 1", "two"]
     assert agent.of(Notice) == [Notice(said)]
 
 
-def test_continue_false_prevents_it_too(project: Path) -> None:
+def test_continue_false_prevents_it_too(project: Path, machine: Machine) -> None:
     halt = say({"continue": False, "stopReason": "not now"})
-    agent = scripted_session(project, "answer {n}", rules=[rule(halt, "PreCompact")])
-    assert not asyncio.run(talk_and_compact(agent))
+    agent = scripted_session_on(machine, project, "answer {n}", rules=[rule(halt, "PreCompact")])
+    assert not machine.run(talk_and_compact(agent))
 
 
 @pytest.mark.parametrize(("matcher", "done"), [("auto", True), ("manual", False), ("manual|auto", False)])
-def test_a_matcher_chooses_the_trigger(project: Path, matcher: str, done: bool) -> None:
+def test_a_matcher_chooses_the_trigger(project: Path, matcher: str, done: bool, machine: Machine) -> None:
     rules = [rule("echo no >&2; exit 2", "PreCompact", matcher=matcher)]
-    assert asyncio.run(talk_and_compact(scripted_session(project, "answer {n}", rules=rules))) == done
+    assert (
+        machine.run(talk_and_compact(scripted_session_on(machine, project, "answer {n}", rules=rules)))
+        == done
+    )
 
 
 def test_an_empty_conversation_is_left_alone(project: Path) -> None:
@@ -197,10 +202,10 @@ def test_a_summary_is_asked_for_again_while_the_provider_is_overloaded_and_is_co
     assert agent.heard() == [f"{SUMMARY}the summary", "go on"]
 
 
-def test_the_context_of_a_start_hook_is_kept_after_a_compaction(project: Path) -> None:
+def test_the_context_of_a_start_hook_is_kept_after_a_compaction(project: Path, machine: Machine) -> None:
     rules = [rule("echo we use tabs", "SessionStart", matcher="startup")]
-    agent = scripted_session(project, "answer {n}", rules=rules)
-    asyncio.run(talk_and_compact(agent))
+    agent = scripted_session_on(machine, project, "answer {n}", rules=rules)
+    machine.run(talk_and_compact(agent))
     assert "we use tabs" in agent.model.requests[-1].system
 
 
@@ -211,10 +216,12 @@ def test_the_summary_does_not_count_as_a_message_of_the_user(project: Path) -> N
 
 
 @pytest.mark.req("U-03")
-def test_hooks_may_keep_lessons_and_costs(project: Path) -> None:
+def test_hooks_may_keep_lessons_and_costs(project: Path, machine: Machine) -> None:
     cost = """sed 's/.*"output_tokens":\\([0-9]*\\).*/\\1/' >> costs"""
     lessons = """tail -n 5 "$TURNGATE_TRANSCRIPT_PATH" | grep -o 'lesson: [a-z ]*' > lessons"""
-    agent = scripted_session(project, "lesson: measure twice", stop=cost, rules=[rule(lessons, "PreCompact")])
-    asyncio.run(talk_and_compact(agent))
+    agent = scripted_session_on(
+        machine, project, "lesson: measure twice", stop=cost, rules=[rule(lessons, "PreCompact")]
+    )
+    machine.run(talk_and_compact(agent))
     assert lines(project / "lessons") == ["lesson: measure twice"]
     assert [int(tokens) > 0 for tokens in lines(project / "costs")] == [True, True]

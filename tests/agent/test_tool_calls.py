@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
+from tests.support.machines import Machine, ThisMachine
 from tests.support.sessions import (
     SAVE_INPUT,
     ScriptedSession,
@@ -16,6 +17,7 @@ from tests.support.sessions import (
     saved_inputs,
     say,
     scripted_session,
+    scripted_session_on,
     specific,
 )
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
@@ -45,7 +47,14 @@ def last_result(agent: ScriptedSession) -> tuple[bool, str]:
 
 
 def play(project: Path, *replies: Any, **options: Any) -> ScriptedSession:
-    agent = scripted_session(project, *replies, "done", permission_mode="bypassPermissions", **options)
+    """Take a turn on this machine."""
+    return play_on(ThisMachine(), project, *replies, **options)
+
+
+def play_on(machine: Machine, project: Path, *replies: Any, **options: Any) -> ScriptedSession:
+    agent = scripted_session_on(
+        machine, project, *replies, "done", permission_mode="bypassPermissions", **options
+    )
     agent.play()
     return agent
 
@@ -120,10 +129,10 @@ RESPONSES: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("calls", "response"), [pytest.param(*row[1:], id=row[0]) for row in RESPONSES])
 def test_a_hook_gets_the_response_of_each_tool_as_an_object(
-    project: Path, calls: list[dict[str, Any]], response: dict[str, Any]
+    project: Path, calls: list[dict[str, Any]], response: dict[str, Any], machine: Machine
 ) -> None:
     (project / "a.txt").write_text("one\ntwo\n")
-    play(project, *calls, rules=[rule(SAVE_INPUT, "PostToolUse")], sub=["found it"])
+    play_on(machine, project, *calls, rules=[rule(SAVE_INPUT, "PostToolUse")], sub=["found it"])
     given = saved_inputs(project, "tool_response")[-1]
     names = {"{project}": str(project), "{agent}": given.get("agentId", "")}
     expected = json.dumps(response)
@@ -136,11 +145,13 @@ TOOL_EVENTS = ("PreToolUse", "PermissionRequest", "PostToolUse")
 
 
 @ALL
-def test_the_events_of_a_tool_call_belong_to_the_prompt_of_its_stop(project: Path, dialect: Dialect) -> None:
+def test_the_events_of_a_tool_call_belong_to_the_prompt_of_its_stop(
+    project: Path, dialect: Dialect, machine: Machine
+) -> None:
     names = ("UserPromptSubmit", *TOOL_EVENTS, "Stop", "SessionEnd")
     rules = [rule(SAVE_INPUT, name) for name in names]
     grant = rule(specific("PermissionRequest", decision={"behavior": "allow"}), "PermissionRequest")
-    scripted_session(project, bash("true"), "done", rules=[*rules, grant], dialect=dialect).play()
+    scripted_session_on(machine, project, bash("true"), "done", rules=[*rules, grant], dialect=dialect).play()
     given = saved_inputs(project, "hook_event_name", "prompt_id")
     assert given == [(name, given[0][1]) for name in names]
 
@@ -153,8 +164,8 @@ def test_each_prompt_has_an_id_of_its_own(project: Path, dialect: Dialect) -> No
     assert first != second
 
 
-def test_a_hook_after_a_tool_gets_how_long_the_tool_took(project: Path) -> None:
-    play(project, bash("sleep 0.3"), rules=[rule(SAVE_INPUT, "PostToolUse")])
+def test_a_hook_after_a_tool_gets_how_long_the_tool_took(project: Path, machine: Machine) -> None:
+    play_on(machine, project, bash("sleep 0.3"), rules=[rule(SAVE_INPUT, "PostToolUse")])
     [given] = saved_inputs(project)
     assert given["duration_ms"] >= 300
 
@@ -164,9 +175,11 @@ def test_a_hook_after_a_tool_gets_how_long_the_tool_took(project: Path) -> None:
 
 @ALL
 @pytest.mark.req("S3-09")
-def test_a_tool_that_fails_fires_its_own_event_and_not_post_tool_use(project: Path, dialect: Dialect) -> None:
+def test_a_tool_that_fails_fires_its_own_event_and_not_post_tool_use(
+    project: Path, dialect: Dialect, machine: Machine
+) -> None:
     rules = [rule(SAVE_INPUT, "PostToolUse"), rule(SAVE_INPUT, "PostToolUseFailure")]
-    play(project, bash("echo half; exit 3"), bash("true"), rules=rules, dialect=dialect)
+    play_on(machine, project, bash("echo half; exit 3"), bash("true"), rules=rules, dialect=dialect)
     failed, succeeded = saved_inputs(project)
     fields = ("hook_event_name", "tool_name", "tool_input", "tool_use_id", "error", "is_interrupt")
     assert [failed[field] for field in fields] == [
@@ -189,10 +202,10 @@ NOT_RUN = {
 
 @pytest.mark.parametrize(("reply", "rules"), NOT_RUN.values(), ids=NOT_RUN)
 def test_a_call_that_did_not_run_fires_no_event_after_it(
-    project: Path, reply: dict[str, Any], rules: list[Rule]
+    project: Path, reply: dict[str, Any], rules: list[Rule], machine: Machine
 ) -> None:
     after = [rule(SAVE_INPUT, name) for name in ("PostToolUse", "PostToolUseFailure")]
-    play(project, reply, rules=[*rules, *after])
+    play_on(machine, project, reply, rules=[*rules, *after])
     assert saved_inputs(project) == []
 
 
@@ -201,14 +214,16 @@ def test_a_call_that_did_not_run_fires_no_event_after_it(
     [specific("PostToolUseFailure", additionalContext="try again"), "echo 'try again' >&2; exit 2"],
     ids=["additionalContext", "exit 2"],
 )
-def test_feedback_on_a_failure_goes_to_the_model_with_the_error(project: Path, hook: str) -> None:
-    agent = play(project, bash("exit 3"), rules=[rule(hook, "PostToolUseFailure")])
+def test_feedback_on_a_failure_goes_to_the_model_with_the_error(
+    project: Path, hook: str, machine: Machine
+) -> None:
+    agent = play_on(machine, project, bash("exit 3"), rules=[rule(hook, "PostToolUseFailure")])
     assert last_result(agent) == (True, "exit code 3\n(no output)\n\nHook feedback: try again")
 
 
-def test_a_matcher_chooses_the_tool_that_failed(project: Path) -> None:
+def test_a_matcher_chooses_the_tool_that_failed(project: Path, machine: Machine) -> None:
     rules = [rule(SAVE_INPUT, "PostToolUseFailure", matcher="Read|Write")]
-    play(project, bash("exit 3"), call("Read", file_path="absent"), rules=rules)
+    play_on(machine, project, bash("exit 3"), call("Read", file_path="absent"), rules=rules)
     assert saved_inputs(project, "tool_name") == ["Read"]
 
 
@@ -254,8 +269,12 @@ BATCH = {"tools": [{"name": "Bash", "input": {"command": f"echo {n}"}} for n in 
 
 
 @ALL
-def test_the_calls_of_one_reply_fire_one_event_when_all_are_finished(project: Path, dialect: Dialect) -> None:
-    play(project, BATCH, bash("exit 3"), rules=[rule(SAVE_INPUT, "PostToolBatch")], dialect=dialect)
+def test_the_calls_of_one_reply_fire_one_event_when_all_are_finished(
+    project: Path, dialect: Dialect, machine: Machine
+) -> None:
+    play_on(
+        machine, project, BATCH, bash("exit 3"), rules=[rule(SAVE_INPUT, "PostToolBatch")], dialect=dialect
+    )
     first, second = saved_inputs(project, "tool_calls")
     assert first == [
         {
@@ -269,9 +288,11 @@ def test_the_calls_of_one_reply_fire_one_event_when_all_are_finished(project: Pa
     assert [given["tool_response"] for given in second] == ["exit code 3\n(no output)"]
 
 
-def test_context_after_a_batch_goes_to_the_model_with_the_next_request(project: Path) -> None:
+def test_context_after_a_batch_goes_to_the_model_with_the_next_request(
+    project: Path, machine: Machine
+) -> None:
     hook = rule(specific("PostToolBatch", additionalContext="use tabs"), "PostToolBatch")
-    agent = play(project, BATCH, rules=[hook])
+    agent = play_on(machine, project, BATCH, rules=[hook])
     assert agent.heard()[-2:] == ["tool: 1 + 2", "use tabs"]
 
 
@@ -280,9 +301,16 @@ def test_context_after_a_batch_goes_to_the_model_with_the_next_request(project: 
     ["echo 'enough' >&2; exit 2", say({"decision": "block", "reason": "enough"})],
     ids=["exit 2", "block"],
 )
-def test_a_block_after_a_batch_ends_the_turn_before_the_next_request(project: Path, hook: str) -> None:
-    agent = scripted_session(
-        project, BATCH, "never", rules=[rule(hook, "PostToolBatch")], permission_mode="bypassPermissions"
+def test_a_block_after_a_batch_ends_the_turn_before_the_next_request(
+    project: Path, hook: str, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine,
+        project,
+        BATCH,
+        "never",
+        rules=[rule(hook, "PostToolBatch")],
+        permission_mode="bypassPermissions",
     )
     result = agent.play()
     assert (result.ended_by, result.stop_reason, len(agent.model.requests)) == ("halted", "enough", 1)
@@ -296,8 +324,11 @@ DEFER = rule(
 
 
 @ALL
-def test_a_deferred_call_ends_the_turn_and_is_not_run(project: Path, dialect: Dialect) -> None:
-    agent = scripted_session(
+def test_a_deferred_call_ends_the_turn_and_is_not_run(
+    project: Path, dialect: Dialect, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine,
         project,
         bash("touch ran"),
         "never",
@@ -345,8 +376,9 @@ def test_with_a_user_a_deferred_call_asks_the_user(project: Path, answer: bool, 
     assert (result.ended_by, (project / "ran").exists()) == ("allowed", ran)
 
 
-def test_in_a_subagent_a_deferred_call_fails(project: Path) -> None:
-    agent = play(
+def test_in_a_subagent_a_deferred_call_fails(project: Path, machine: Machine) -> None:
+    agent = play_on(
+        machine,
         project,
         call("Task", prompt="look"),
         rules=[replace(DEFER, matcher="Bash")],
@@ -364,21 +396,23 @@ def test_in_a_subagent_a_deferred_call_fails(project: Path) -> None:
 # What a hook's process gets
 
 
-def test_in_the_claude_dialect_a_hook_finds_the_session_in_its_environment(project: Path) -> None:
+def test_in_the_claude_dialect_a_hook_finds_the_session_in_its_environment(
+    project: Path, machine: Machine
+) -> None:
     names = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_EFFORT", "CLAUDE_PID")
     echo = " ".join(f"${name}" for name in names)
-    scripted_session(project, stop=f"echo {echo} > seen", dialect=CLAUDE, session_id="s-1").play()
+    scripted_session_on(machine, project, stop=f"echo {echo} > seen", dialect=CLAUDE, session_id="s-1").play()
     assert lines(project / "seen") == [f"1 s-1 sdk-cli medium {os.getpid()}"]
 
 
 @ALL
 def test_the_hooks_of_a_subagent_get_the_mode_and_the_prompt_of_the_session(
-    project: Path, dialect: Dialect
+    project: Path, dialect: Dialect, machine: Machine
 ) -> None:
     names = ("PreToolUse", "SubagentStart", "PreToolUse", "SubagentStop", "Stop")
     rules = [rule(SAVE_INPUT, name) for name in dict.fromkeys(names)]
     task = call("Task", prompt="look", run_in_background=False)
-    play(project, task, rules=rules, sub=[bash("true"), "found it"], dialect=dialect)
+    play_on(machine, project, task, rules=rules, sub=[bash("true"), "found it"], dialect=dialect)
     given = saved_inputs(project)
     mode = [each.get("permission_mode", "none") for each in given]
     mine = "bypassPermissions"

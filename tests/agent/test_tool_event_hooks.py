@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, write_settings
+from tests.support.machines import Machine, ThisMachine
 from tests.support.servers.http import serve_answers
-from tests.support.sessions import specific
+from tests.support.sessions import configured_session_on, make_session, specific
 from turngate.agent.session import Session
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hook_run import outcome
@@ -41,15 +42,18 @@ def play(
     main: Any = (TOUCH, "done"),
     dialect: Dialect = TURNGATE,
     allow: Any = ("Bash",),
+    machine: Machine | None = None,
 ) -> tuple[TurnResult, ScriptedModel]:
+    machine = machine or ThisMachine()
     model = ScriptedModel({"main": list(main), "judge": [judge]})
+    settings = Settings(rules=rules, dialect=dialect)
+    session = make_session(machine, project, model, settings, allow=list(allow))
 
     async def turn() -> TurnResult:
-        settings = Settings(rules=rules, dialect=dialect)
-        async with Session(str(project), model, settings, allow=list(allow)) as session:
+        async with session:
             return await session.send("go")
 
-    return asyncio.run(turn()), model
+    return machine.run(turn()), model
 
 
 def tool_results(model: ScriptedModel) -> list[ToolResult]:
@@ -158,9 +162,9 @@ FAILS = {
 @ALL
 @pytest.mark.parametrize("hook", FAILS.values(), ids=FAILS)
 def test_a_guard_that_fails_blocks_the_tool_where_it_says_so(
-    project: Path, hook: Hook, dialect: Dialect
+    project: Path, hook: Hook, dialect: Dialect, machine: Machine
 ) -> None:
-    result, model = play(project, rule(hook, "PreToolUse"), dialect=dialect)
+    result, model = play(project, rule(hook, "PreToolUse"), dialect=dialect, machine=machine)
     assert not (project / "ran").exists()
     [given] = tool_results(model)
     assert given.is_error
@@ -207,21 +211,22 @@ def test_a_check_of_a_tools_result_that_fails_is_feedback_where_it_says_so(
 
 @ALL
 def test_a_check_before_a_compaction_that_fails_blocks_it_where_it_says_so(
-    project: Path, dialect: Dialect
+    project: Path, dialect: Dialect, machine: Machine
 ) -> None:
     guard = rule(CommandHook("exit 1", on_failure="block"), "PreCompact")
     model = ScriptedModel({"main": ["done"]})
     notices: list[str] = []
+    settings = Settings(rules=(guard,), dialect=dialect)
+    session = make_session(
+        machine, project, model, settings, on_event=lambda event: notices.append(str(event))
+    )
 
     async def compact() -> bool:
-        settings = Settings(rules=(guard,), dialect=dialect)
-        async with Session(
-            str(project), model, settings, on_event=lambda e: notices.append(str(e))
-        ) as session:
+        async with session:
             await session.send("go")
             return await session.compact()
 
-    assert asyncio.run(compact()) is False
+    assert machine.run(compact()) is False
     assert any("a hook blocked the compaction: this check failed and must pass" in text for text in notices)
 
 
@@ -234,16 +239,18 @@ def test_an_endpoint_that_fails_blocks_the_tool_where_it_says_so(project: Path, 
 
 @pytest.mark.parametrize(("dialect", "requests"), [(TURNGATE, 4), (CLAUDE, 1)], ids=["turngate", "claude"])
 def test_at_a_stop_claude_ignores_it_and_turngate_holds_the_agent(
-    project: Path, dialect: Dialect, requests: int
+    project: Path, dialect: Dialect, requests: int, machine: Machine
 ) -> None:
     hook = CommandHook("exit 1", on_failure="block")
-    _, model = play(project, rule(hook), main=("done",), dialect=dialect)
+    _, model = play(project, rule(hook), main=("done",), dialect=dialect, machine=machine)
     assert len(model.requests) == requests
 
 
 @ALL
-def test_without_it_a_guard_that_fails_is_reported_and_the_tool_runs(project: Path, dialect: Dialect) -> None:
-    result, _ = play(project, rule("exit 1", "PreToolUse"), dialect=dialect)
+def test_without_it_a_guard_that_fails_is_reported_and_the_tool_runs(
+    project: Path, dialect: Dialect, machine: Machine
+) -> None:
+    result, _ = play(project, rule("exit 1", "PreToolUse"), dialect=dialect, machine=machine)
     assert (project / "ran").exists()
     assert result.notices == ('hook "exit 1" failed and was NOT enforced: exit code 1, nothing on stderr',)
 
@@ -277,19 +284,14 @@ def test_a_guard_with_a_condition_runs_only_for_calls_that_match_it(
     assert (project / "ran").exists() is not blocked
 
 
-def test_a_condition_is_read_from_the_settings(project: Path) -> None:
+def test_a_condition_is_read_from_the_settings(project: Path, machine: Machine) -> None:
     entries = [
         {"type": "command", "command": f"echo {name} >> asked", "if": condition}
         for name, condition in (("touch", "Bash(touch:*)"), ("git", "Bash(git:*)"))
     ]
     write_settings(project, "claude", {"hooks": {"PreToolUse": [{"hooks": entries}]}})
-    model = ScriptedModel({"main": [TOUCH, "done"]})
-
-    async def turn() -> None:
-        async with Session(str(project), model, dialect="claude", allow=["Bash"]) as session:
-            await session.send("go")
-
-    asyncio.run(turn())
+    agent = configured_session_on(machine, project, TOUCH, "done", dialect="claude", allow=["Bash"])
+    agent.play()
     assert (project / "asked").read_text() == "touch\n"
 
 

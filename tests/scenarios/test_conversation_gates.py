@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from tests.support.builders import write_settings
+from tests.support.machines import Machine
 from tests.support.scripted_run import as_json, turngate
-from tests.support.sessions import configured_session, scripted_session
+from tests.support.sessions import (
+    configured_session_on,
+    scripted_session_on,
+)
 from turngate.core.hooks import GateHook
 from turngate.core.session_events import Continuation
 
@@ -29,8 +33,9 @@ def gates(*hooks: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.req("T-6")
-def test_the_agents_own_list_holds_it_until_all_of_it_is_done(project: Path) -> None:
-    agent = scripted_session(
+def test_the_agents_own_list_holds_it_until_all_of_it_is_done(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine,
         project,
         todos("completed", "pending"),
         "Done.",
@@ -45,11 +50,12 @@ def test_the_agents_own_list_holds_it_until_all_of_it_is_done(project: Path) -> 
 
 
 @pytest.mark.req("T-2")
-def test_a_claim_holds_the_agent_until_a_command_backs_it(project: Path) -> None:
+def test_a_claim_holds_the_agent_until_a_command_backs_it(project: Path, machine: Machine) -> None:
     """The gate's own words about tests are in the transcript at the second stop, and back nothing."""
     (project / "Makefile").write_text("test:\n\t@echo 1 passed\n")
     write_settings(project, "turngate", gates({"gate": "evidence"}))
-    agent = configured_session(
+    agent = configured_session_on(
+        machine,
         project,
         bash("echo 1 > a.py"),
         "All tests pass.",
@@ -88,19 +94,19 @@ def test_a_run_waits_after_each_phase_and_goes_on_with_the_users_message(
     assert (result["outcome"], result["continuations"], result["result"]) == ("completed", 1, "All is done.")
 
 
-def test_a_budget_ends_a_turn_that_another_gate_would_hold(project: Path) -> None:
+def test_a_budget_ends_a_turn_that_another_gate_would_hold(project: Path, machine: Machine) -> None:
     write_settings(
         project,
         "turngate",
         gates({"command": "false"}, {"gate": "budget", "options": {"turns": 2, "perPrompt": True}}),
     )
-    agent = configured_session(project, "one", "two", "three", dialect="turngate")
+    agent = configured_session_on(machine, project, "one", "two", "three", dialect="turngate")
     result = agent.play()
     assert (result.outcome, result.ended_by, result.continuations) == ("halted", "halted", 1)
     assert result.stop_reason == "the budget of this prompt is used up: 2 of 2 turns"
 
 
-def test_observers_see_every_stop_and_hold_none(project: Path) -> None:
+def test_observers_see_every_stop_and_hold_none(project: Path, machine: Machine) -> None:
     write_settings(
         project,
         "turngate",
@@ -110,7 +116,7 @@ def test_observers_see_every_stop_and_hold_none(project: Path) -> None:
             {"gate": "notify", "command": "false"},
         ),
     )
-    result = configured_session(project, "Done.", dialect="turngate").play()
+    result = configured_session_on(machine, project, "Done.", dialect="turngate").play()
     assert (result.outcome, result.ended_by, result.continuations, result.unenforced) == (
         "completed",
         "allowed",

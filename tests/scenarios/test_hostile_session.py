@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 
 from tests.support.builders import rule
+from tests.support.machines import Machine
 from tests.support.paths import ROOT
 from tests.support.sessions import (
     BLOCK_COMMAND,
@@ -26,6 +27,7 @@ from tests.support.sessions import (
     records,
     saved_inputs,
     scripted_session,
+    scripted_session_on,
     survives,
     wait_for_file,
 )
@@ -265,12 +267,15 @@ def test_an_interrupt_ends_the_time_of_observers(project: Path) -> None:
 # The end of a turn that is cut off
 
 
-@pytest.mark.parametrize("last", [(), (rule('cp "$TRANSCRIPT" at_end', "SessionEnd"),)], ids=["", "hook"])
+@pytest.mark.parametrize(
+    "last", [(), (rule('cp "$TURNGATE_TRANSCRIPT_PATH" at_end', "SessionEnd"),)], ids=["", "hook"]
+)
 def test_a_session_that_is_closed_in_the_middle_of_a_turn_writes_its_end_first(
-    project: Path, monkeypatch: pytest.MonkeyPatch, state: Path, last: tuple[Rule, ...]
+    project: Path, last: tuple[Rule, ...], machine: Machine
 ) -> None:
-    monkeypatch.setenv("TRANSCRIPT", f"{state}/sessions/s/chat.jsonl")
-    agent = scripted_session(project, bash(hang()), "never", rules=last, allow=["Bash"], session_id="s")
+    agent = scripted_session_on(
+        machine, project, bash(hang()), "never", rules=last, allow=["Bash"], session_id="s"
+    )
     session = agent.session
 
     async def play() -> tuple[bool, TurnResult]:
@@ -279,7 +284,7 @@ def test_a_session_that_is_closed_in_the_middle_of_a_turn_writes_its_end_first(
         await session.close()
         return turn.done(), await turn
 
-    done, result = asyncio.run(play())
+    done, result = machine.run(play())
     assert (done, result.outcome, session.is_running) == (True, "interrupted", False)
     assert said(session) == ["go", "agent: Bash", f"tool: {ENDED.format('interrupt')}"]
     assert kinds(session) == ["user", "tool_call", "assistant", "user", "turn_end"]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from tests.support.sessions import lines, on_first, records, say, scripted_session
+from tests.support.machines import Machine
+from tests.support.sessions import lines, on_first, records, say, scripted_session, scripted_session_on
 from turngate.agent.model_loop import TRUNCATED_CALL
 from turngate.agent.session import Session
 from turngate.core.dialect import MUX, TURNGATE, Dialect
@@ -36,8 +37,9 @@ def test_a_model_that_calls_tools_for_ever_is_ended_by_itself(
     )
 
 
-def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path) -> None:
-    agent = scripted_session(
+def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine,
         project,
         calls("echo one", "echo two"),
         rules=[rule(HALT, "PostToolUse")],
@@ -62,8 +64,10 @@ WAIT = say({"continue": False, "stopReason": "approve the plan", "waits": True})
 
 
 @pytest.mark.parametrize("event", ["Stop", "PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart"])
-def test_a_hook_can_end_the_turn_to_wait_for_the_user(project: Path, event: str) -> None:
-    agent = scripted_session(project, calls("true"), "done", rules=[rule(WAIT, event)], allow=["Bash"])
+def test_a_hook_can_end_the_turn_to_wait_for_the_user(project: Path, event: str, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine, project, calls("true"), "done", rules=[rule(WAIT, event)], allow=["Bash"]
+    )
     result = agent.play()
     assert (result.outcome, result.ended_by, result.stop_reason) == (
         "waiting",
@@ -72,9 +76,9 @@ def test_a_hook_can_end_the_turn_to_wait_for_the_user(project: Path, event: str)
     )
 
 
-def test_a_hook_that_waits_overrides_the_blocks_of_the_others(project: Path) -> None:
+def test_a_hook_that_waits_overrides_the_blocks_of_the_others(project: Path, machine: Machine) -> None:
     rules = [rule("echo more >&2; exit 2"), rule(WAIT)]
-    result = scripted_session(project, "done", rules=rules).play()
+    result = scripted_session_on(machine, project, "done", rules=rules).play()
     assert (result.ended_by, result.continuations) == ("checkpoint", 0)
 
 
@@ -86,9 +90,11 @@ def asks_for(count: int) -> str:
 
 
 @pytest.mark.req("C-18")
-def test_a_hook_that_asks_for_continuations_gets_them_up_to_the_hard_limit(project: Path) -> None:
+def test_a_hook_that_asks_for_continuations_gets_them_up_to_the_hard_limit(
+    project: Path, machine: Machine
+) -> None:
     hook = CommandHook(asks_for(12), id="until")
-    agent = scripted_session(project, "done", rules=[rule(hook)])
+    agent = scripted_session_on(machine, project, "done", rules=[rule(hook)])
     result = agent.play()
     less = "gets 10, the hard limit: raise `hardLimit` in the user settings for more"
     assert (result.ended_by, result.continuations, result.notices) == (
@@ -126,21 +132,25 @@ def test_a_tool_call_that_is_cut_again_and_again_ends_the_turn(project: Path) ->
     assert not (project / "half").exists()
 
 
-def test_a_start_hook_that_says_continue_false_ends_the_turn_before_the_model_is_asked(project: Path) -> None:
-    agent = scripted_session(project, "done", rules=[rule(HALT, "SessionStart", matcher="startup")])
+def test_a_start_hook_that_says_continue_false_ends_the_turn_before_the_model_is_asked(
+    project: Path, machine: Machine
+) -> None:
+    agent = scripted_session_on(
+        machine, project, "done", rules=[rule(HALT, "SessionStart", matcher="startup")]
+    )
     result = agent.play()
     assert (result.ended_by, result.stop_reason, result.model_requests) == ("halted", "enough", 0)
 
 
-def test_a_start_hook_at_the_opening_ends_the_first_turn_only(project: Path) -> None:
-    agent = scripted_session(project, "done", rules=[rule(HALT, "SessionStart")])
+def test_a_start_hook_at_the_opening_ends_the_first_turn_only(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(machine, project, "done", rules=[rule(HALT, "SessionStart")])
 
     async def two() -> list[str]:
         async with agent.session:
             await agent.session.open()
             return [(await agent.session.send(prompt)).ended_by for prompt in ("one", "two")]
 
-    assert asyncio.run(two()) == ["halted", "allowed"]
+    assert machine.run(two()) == ["halted", "allowed"]
 
 
 class Odd:
@@ -166,9 +176,9 @@ ODD = [
 
 @pytest.mark.parametrize(("raised", "said"), ODD, ids=["exception", "cancelled"])
 def test_a_model_of_ones_own_that_raises_fails_the_turn_and_nothing_else(
-    project: Path, raised: BaseException, said: str
+    project: Path, raised: BaseException, said: str, machine: Machine
 ) -> None:
-    agent = scripted_session(project, rules=[rule("cat > failure", "StopFailure")], retries=())
+    agent = scripted_session_on(machine, project, rules=[rule("cat > failure", "StopFailure")], retries=())
     agent.session._main.model = Odd(raised)
     result = agent.play()
     assert (result.ended_by, result.stop_reason) == ("error", said)
@@ -200,9 +210,12 @@ def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_plugins_are_notified(
     assert len(agent.of(TurnEnd)) == 1
 
 
-def test_a_later_prompt_that_is_blocked_takes_neither_the_answer_nor_the_gate_with_it(project: Path) -> None:
+def test_a_later_prompt_that_is_blocked_takes_neither_the_answer_nor_the_gate_with_it(
+    project: Path, machine: Machine
+) -> None:
     no = "grep -q secret && { echo not that >&2; exit 2; }; exit 0"
-    agent = scripted_session(
+    agent = scripted_session_on(
+        machine,
         project,
         "one",
         "two",
@@ -219,7 +232,7 @@ def test_a_later_prompt_that_is_blocked_takes_neither_the_answer_nor_the_gate_wi
 @pytest.mark.req("S0-100", "C-31")
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=["turngate", "mux"])
 def test_messages_typed_while_a_hook_blocks_do_not_multiply_the_continuations(
-    project: Path, dialect: Dialect
+    project: Path, dialect: Dialect, machine: Machine
 ) -> None:
     def type_on(event: object, session: Session) -> None:
         if isinstance(event, HookStarted) and len(typed) < 2:
@@ -228,7 +241,7 @@ def test_messages_typed_while_a_hook_blocks_do_not_multiply_the_continuations(
 
     typed: list[object] = []
     counting = "echo x >> asked; echo no $(wc -l < asked) >&2; exit 2"
-    agent = scripted_session(project, "a{n}", stop=counting, dialect=dialect, listen=type_on)
+    agent = scripted_session_on(machine, project, "a{n}", stop=counting, dialect=dialect, listen=type_on)
     result = agent.play()
     assert (result.ended_by, len(agent.of(Continuation))) == ("capped", 3)
     assert {message for message in agent.heard() if message.startswith("also")} == {"also 1", "also 2"}
@@ -247,8 +260,9 @@ def test_a_conversation_that_does_not_fit_even_then_ends_the_turn(project: Path)
     assert (result.ended_by, result.model_requests) == ("error", 3)
 
 
-def test_what_a_tool_printed_counts_before_the_next_request_is_made(project: Path) -> None:
-    agent = scripted_session(
+def test_what_a_tool_printed_counts_before_the_next_request_is_made(project: Path, machine: Machine) -> None:
+    agent = scripted_session_on(
+        machine,
         project,
         calls("yes | head -c 28000"),
         "the summary",
