@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shells.test_every_shell import needs_sshd
+from tests.shells.test_remote_files import needs_bash
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.remote_files import CommandCounter
@@ -116,6 +117,7 @@ def test_a_workspace_knows_its_folder_there(path: str, server: SshServer, there:
     assert asyncio.run(scenario()) == (folder, f"ssh://{HOST}{folder}", server.path_there(server.home))
 
 
+@needs_bash
 def test_the_search_path_of_cd_there_does_not_choose_another_folder(server: SshServer, there: Path) -> None:
     other = there / "other"
     (other / PROJECT).mkdir(parents=True)
@@ -368,6 +370,7 @@ def bashrc(server: SshServer, text: str) -> Iterator[None]:
         (server.home / ".bashrc").unlink()
 
 
+@needs_bash
 def test_a_machine_whose_find_fails_has_the_same_hooks(server: SshServer, there: Path) -> None:
     """A folder that could not be listed is not an empty one."""
     script(there / "programs" / "find", "#!/bin/sh\nexit 1\n")
