@@ -1,7 +1,7 @@
 """SshShell: run commands on another machine, over one connection that stays open.
 
-Nothing is assumed of the other machine but an SSH server and a POSIX `/bin/sh`: see `core/remote_command.py` for how a
-command starts there, and `shells/ssh/guardian.py` for how it ends there.
+Nothing is assumed of the other machine but an SSH server, a POSIX `/bin/sh` and the utilities of POSIX that
+`core/remote_command.py` names. See there for how a command starts, and `shells/ssh/guardian.py` for how it ends.
 """
 
 import asyncio
