@@ -176,7 +176,7 @@ def test_the_guardian_ends_a_run(shell: list[str], lines: str, marker: str, is_e
 
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
 @pytest.mark.parametrize(
-    ("command", "asked", "is_left"),
+    ("member", "asked", "is_left"),
     [
         pytest.param(["sleep", str(NEVER_S)], "{pid} another", True, id="by its group"),
         pytest.param(["sleep", str(NEVER_S)], f"{NO_PID} {{mark}}", True, id="by its marker"),
@@ -184,16 +184,18 @@ def test_the_guardian_ends_a_run(shell: list[str], lines: str, marker: str, is_e
         pytest.param(["true"], "{pid} {mark}", False, id="not one that has ended and was not waited for"),
     ],
 )
-def test_the_guardian_finds_the_processes_of_a_run(
-    shell: list[str], command: list[str], asked: str, is_left: bool
+def test_the_guardian_finds_what_a_command_left_running(
+    shell: list[str], member: list[str], asked: str, is_left: bool
 ) -> None:
     mark = secrets.token_hex(8)
     env = {"PATH": os.environ["PATH"], "TURNGATE_RUN": mark}
-    process = subprocess.Popen(command, env=env, start_new_session=True)
+    command = subprocess.Popen(["cat"], stdin=subprocess.PIPE, process_group=0)
+    process = subprocess.Popen(member, env=env, process_group=command.pid)
     try:
-        if command == ["true"]:
+        command.communicate()
+        if member == ["true"]:
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        asked = f"= 0 M\nhas_processes {asked.format(pid=process.pid, mark=mark)}\n"
+        asked = f"= 0 M\nhas_processes {asked.format(pid=command.pid, mark=mark)}\n"
         printed = sh(shell, guardian_line("T"), asked.encode())
         assert printed.endswith(f"T M {0 if is_left else 1} \n".encode())
     finally:

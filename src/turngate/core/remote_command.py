@@ -109,38 +109,35 @@ PROGRAMS = "awk cat chmod chown cksum dd find grep ls mkdir mv printf rm sh slee
 MISSING = "missing"  # what the guardian prints before the names of those that there are not
 
 # `end_run PID START MARKER`: TERM to all processes of a run, KILL to those that are left half a second later. They are the
-# process group PID, and if there is a /proc all descendants of PID, and all processes with MARKER in their initial
-# environment. PID counts only if it is not 0, and not the number of another process by now: one that did not start at START.
+# process group PID, and if there is a /proc also its session, all descendants of PID, and all processes with MARKER in their
+# initial environment. Zombies do not count: not every init reaps them soon. PID counts only if it is not 0, and not the number
+# of another process by now: one that did not start at START. `has_processes PID MARKER`, after the end of PID: is one left?
 _END_FUNCTIONS = """\
 start_of() { t=; read -r t <"/proc/$1/stat" && { t=${t##*)}; set -- $t; t=${20}; }; };
 marked() { grep -l -e "$m" /proc/[0-9]*/environ; };
 is_ours() { [ "$p" -gt 1 ] && { start_of "$p"; [ -z "$t" ] || [ "$t" = "$s" ]; }; };
-descendants() { r=$d; is_ours && r="$p $d"; [ -z "$r" ] || cat /proc/[0-9]*/stat | awk -v "roots=$r" '
-{ pid = $1; sub(/^.*[)] /, ""); parent[pid] = $2 }
-END { split(roots, list); for (i in list) ours[list[i]];
-for (pid in parent) { n = 0; for (q = pid; q > 1 && n++ < 9999; q = parent[q]) if (q in ours) { print pid; break } } }'; };
+living() { r=$d g=; is_ours && r="$p $d" g=$p; [ -z "$r" ] || cat /proc/[0-9]*/stat | awk -v "roots=$r" -v "group=$g" '
+{ pid = $1; sub(/^.*[)] /, ""); parent[pid] = $2; if ($1 == "Z") dead[pid]; if ($3 == group || $4 == group) ours[pid] }
+END { split(roots, list); for (i in list) ours[list[i]]; for (pid in parent) if (!(pid in dead)) {
+n = 0; for (q = pid; q > 1 && n++ < 9999; q = parent[q]) if (q in ours) { print pid; break } } }'; };
 signal() { is_ours && kill -s "$1" -- "-$p"; for f in $d; do kill -s "$1" "$f"; done;
 for f in $(marked); do f=${f#/proc/}; kill -s "$1" "${f%/environ}"; done; };
-alive() { d=$(descendants); { is_ours && kill -s 0 -- "-$p"; } || [ -n "$d$(marked)" ]; };
+alive() { d=$(living); [ -n "$d$(marked)" ] || { [ ! -r /proc/self/stat ] && is_ours && kill -s 0 -- "-$p"; }; };
 nap() { sleep 0.1 || sleep 1; };
-end_run() { p=$1 s=$2 m=$3 d=; d=$(descendants); signal TERM; i=0;
+end_run() { p=$1 s=$2 m=$3 d=; d=$(living); signal TERM; i=0;
 while alive && [ $i -lt 5 ]; do nap; i=$((i + 1)); done; i=0;
-while alive && [ $i -lt 20 ]; do signal STOP; signal KILL; nap; i=$((i + 1)); done; };"""
-
-# `has_processes PID MARKER`: whether a process of a run is left that has not ended, also after the end of PID.
-_HAS_PROCESSES = """\
-has_processes() { m=$2; [ -n "$(marked)" ] || if [ -r /proc/self/stat ]; then cat /proc/[0-9]*/stat | awk -v "root=$1" '
-{ sub(/^.*[)] /, "") } ($3 == root || $4 == root) && $1 != "Z" { found = 1 } END { exit !found }';
-else kill -s 0 -- "-$1"; fi; } 2>/dev/null;"""
+while alive && [ $i -lt 20 ]; do signal STOP; signal KILL; nap; i=$((i + 1)); done; };
+has_processes() { p=$1 s= m=$2 d=; alive; } 2>/dev/null;"""
 
 # `make_folder NAME`: make a private folder for temporary files, and print its path, or why there is none.
 _MAKE_FOLDER = """\
 make_folder() { case $TMPDIR in /*) d=$TMPDIR ;; *) d=/tmp ;; esac; d=$d/turngate-$1;
 e=$(umask 077; mkdir "$d" 2>&1) && e=$d; };"""
 
-# It ends if there is not every program. Otherwise it prints its environment, then reads `+ PID MARKER` (a run starts, with PID 0 before it is known), `- PID MARKER`
-# (it has ended), `! PID MARKER` (end it), `. 0 MARKER` (only answer), `/ 0 NAME` (make a folder), and `= 0 MARKER` with a short script on the next
-# line. At the end of its stdin the connection is gone: it ends what still runs, and removes the folder.
+# It ends if a program is missing. Otherwise it prints its environment, then reads `+ PID MARKER` (a run starts, with PID 0 before
+# it is known), `- PID MARKER` (it has ended), `! PID MARKER` (end it), `. 0 MARKER` (only answer), `/ 0 NAME` (make a folder), and
+# `= 0 MARKER` with a short script on the next line. At the end of its stdin the connection is gone: it ends what still runs, and
+# removes the folder.
 _GUARDIAN = """\
 trap '' HUP INT PIPE TERM; exec 2>/dev/null;
 ( m=; for p in {programs}; do command -v "$p" >/dev/null || m="$m $p"; done; [ -z "$m" ] || {{ echo "{token} {missing}$m"; false; }} ) || exit;
@@ -163,7 +160,7 @@ end_run "$pid" "${{t%:*}}" "${{run##*:}}" </dev/null >/dev/null & done; wait;
 
 def guardian_line(token: str) -> str:
     guardian = _GUARDIAN.format(token=token, programs=PROGRAMS, missing=MISSING)
-    return " ".join(map(_joined, (_END_FUNCTIONS, _HAS_PROCESSES, _MAKE_FOLDER, guardian)))
+    return " ".join(map(_joined, (_END_FUNCTIONS, _MAKE_FOLDER, guardian)))
 
 
 def folder_script(name: str) -> str:
