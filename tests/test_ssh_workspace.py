@@ -24,6 +24,7 @@ from tests.shells.test_every_shell import needs_sshd
 from tests.shells.test_remote_files import needs_bash
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
+from tests.support.machines import skip_with_shared_files
 from tests.support.remote_files import CommandCounter
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.sessions import block_first, wait_for_file
@@ -489,8 +490,9 @@ def test_wrong_usage_is_one_sentence(
     assert turngate(*command, *words) == (64, "", f"turngate: {error}\n")
 
 
-def test_a_folder_that_is_added_must_exist_there(there: Path, project: Path) -> None:
+def test_a_folder_that_is_added_must_exist_there(server: SshServer, there: Path, project: Path) -> None:
     """One that exists here is not meant."""
+    skip_with_shared_files(server)
     assert run_there(there, "-p", "go", "--add-dir", str(project)) == (
         64,
         "",

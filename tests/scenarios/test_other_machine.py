@@ -15,8 +15,8 @@ import pytest
 from tests.support.builders import script, write_settings
 from tests.support.cli import start_turngate, turngate
 from tests.support.left_behind import asked, listed, scripted, task
-from tests.support.servers.mount_namespace import NO_NAMESPACE
-from tests.support.servers.ssh import HOST, SSHD, SshServer
+from tests.support.machines import skip_with_shared_files
+from tests.support.servers.ssh import HOST, SshServer
 from tests.support.sessions import message_text
 from tests.support.shells import run
 from tests.support.timeouts import NEVER_S
@@ -29,9 +29,7 @@ WHERE = ("--ssh", f"{HOST}:app")
 
 @pytest.fixture
 def box(other_machine: SshServer) -> Iterator[SshServer]:
-    if other_machine.namespace is None:
-        why = NO_NAMESPACE if SSHD else "no sshd: install openssh-server"
-        pytest.skip(f"the server has the files of this machine: {why}")
+    skip_with_shared_files(other_machine)
     yield other_machine
     shutil.rmtree(other_machine.home)  # the server is shared
     other_machine.home.mkdir()

@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeVar
 import pytest
 
 from tests.support.builders import settings, stop_event
-from tests.support.servers.ssh import HOST, SSHD
+from tests.support.servers.mount_namespace import NO_NAMESPACE
+from tests.support.servers.ssh import HOST, SSHD, SshServer
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import Hook
 from turngate.core.verdict import Verdict
@@ -86,6 +87,13 @@ def skip_without_sshd(machine: Machine) -> None:
     """Skip a test that the server of asyncssh fails: it closes a channel whose output a process still holds."""
     if isinstance(machine, SshMachine) and SSHD is None:
         pytest.skip("no sshd: install openssh-server")
+
+
+def skip_with_shared_files(server: SshServer) -> None:
+    """Skip a test that needs a server without the files of this machine."""
+    if server.namespace is None:
+        why = NO_NAMESPACE if SSHD else "no sshd: install openssh-server"
+        pytest.skip(f"the server has the files of this machine: {why}")
 
 
 def world_on(machine: Machine, project: Path | str, store: Store | None = None) -> World:
