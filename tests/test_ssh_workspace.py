@@ -381,6 +381,32 @@ def test_a_machine_whose_find_fails_has_the_same_hooks(server: SshServer, there:
     assert (code, [hook["key"] for hook in json.loads(out)["hooks"]], err) == (0, ["tests"], "")
 
 
+def test_json_about_hooks_there_names_the_machine(server: SshServer, there: Path) -> None:
+    _, out, _ = turngate("hooks", "--json", "--ssh", f"{HOST}:{PROJECT}")
+    assert json.loads(out)["project"] == f"ssh://{HOST}{server.path_there(there)}"
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_what_happened_there_is_shown_for_the_name_of_the_project(
+    end: str, server: SshServer, there: Path, project: Path
+) -> None:
+    location = f"ssh://{HOST}{server.path_there(there)}"
+    for folder in (there, project):
+        write_settings(folder, "turngate", stop_hooks("true", id="tests"))
+    run_there(there, "-p", "go", "--session", "there")
+    model = f"scripted:{there.parent / 'script.json'}"
+    turngate("run", "-p", "go", "--session", "here", "--model", model, "--project", str(project))
+    _, listed, _ = turngate("sessions", "--json", "--project", location + end)
+    _, heading, _ = turngate("log", "--project", location + end)
+    assert [session["session_id"] for session in json.loads(listed)] == ["there"]
+    assert heading.splitlines()[0].endswith(f"  {location}  session there")
+    assert turngate("log", "--project", f"{location}/other") == (
+        64,
+        "",
+        f"turngate: no hook has run in {location}/other yet; `turngate run --ssh {location}/other` runs them once\n",
+    )
+
+
 @needs_sshd
 def test_the_agent_is_told_that_a_connection_was_lost_while_its_command_ran(
     tmp_path: Path, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
@@ -505,7 +531,7 @@ def test_hooks_are_not_tested_there(server: SshServer) -> None:
     assert turngate("hooks", "--ssh", f"{HOST}:x", "test", "Stop") == (
         64,
         "",
-        "turngate: `turngate hooks test` runs hooks on this machine; leave --ssh out\n",
+        "turngate: `turngate hooks test` works on this machine only; leave --ssh out\n",
     )
 
 

@@ -51,6 +51,38 @@ def test_wrong_usage_points_to_the_command_or_to_the_closest_name(
     assert capsys.readouterr().err.endswith(f"{end}\n")
 
 
+@pytest.mark.parametrize("place", [["--ssh", "build:src/app"], ["--ssh=build:src/app"]])
+@pytest.mark.parametrize(
+    ("words", "command", "hint"),
+    [
+        *(
+            (command.split(), command, "leave --ssh out")
+            for command in ("check", "doctor", "fire", "gates", "init", "install", "runs")
+        ),
+        (["hooks", "test", "Stop"], "hooks test", "leave --ssh out"),
+        *(
+            (
+                [command],
+                command,
+                "name a project on another machine as `turngate sessions` lists it: --project ssh://…",
+            )
+            for command in ("log", "sessions")
+        ),
+    ],
+)
+def test_a_command_without_ssh_says_that_it_works_on_this_machine_only(
+    words: list[str], command: str, hint: str, place: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, *place]) == 64
+    assert capsys.readouterr().err == f"turngate: `turngate {command}` works on this machine only; {hint}\n"
+
+
+def test_ssh_behind_two_dashes_is_not_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--", "--ssh"]) == 64
+    expected = "turngate: unrecognized arguments: -- --ssh; see `turngate check --help`\n"
+    assert capsys.readouterr().err == expected
+
+
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     code = main([])
     assert (code, capsys.readouterr().err.splitlines()[0]) == (

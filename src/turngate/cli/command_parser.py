@@ -21,6 +21,17 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
+    ssh_hint = "leave --ssh out"  # for a command without that option
+
+    def parse_known_args(  # type: ignore[override] # typeshed has overloads for other kinds of namespaces
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Raise UsageError if `--ssh` is given to a command that has no such option; `turngate` itself leaves it to them."""
+        is_command = " " in self.prog
+        if is_command and "--ssh" not in self._option_string_actions and _has_ssh(args or ()):
+            raise not_over_ssh(self.prog, self.ssh_hint)
+        return super().parse_known_args(args, namespace)
+
     def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
         """Name the command in the message about an argument that it does not have."""
         options, unknown = self.parse_known_args(args, namespace)
@@ -42,6 +53,15 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> None:  # type: ignore[override] # NoReturn needs typing, which loads slowly
         raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def _has_ssh(args: Sequence[str]) -> bool:
+    options = args[: args.index("--")] if "--" in args else args
+    return any(word == "--ssh" or word.startswith("--ssh=") for word in options)
+
+
+def not_over_ssh(command: str, hint: str = Parser.ssh_hint) -> UsageError:
+    return UsageError(f"`{command}` works on this machine only; {hint}")
 
 
 def add_command(
@@ -88,9 +108,10 @@ def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
 def add_ssh_option(parser: Parser, *, of_action: bool = False) -> None:
     parser.add_argument(
         "--ssh",
-        metavar="[USER@]HOST:PATH",
+        metavar="LOCATION",
         default=argparse.SUPPRESS if of_action else None,
-        help="the project is this folder on another machine; needs the extra `ssh`",
+        help="the project is this folder on another machine: [user@]host:path or ssh://[user@]host[:port]/path; a relative "
+        "path begins at the home folder there; needs the extra `ssh`",
     )
 
 

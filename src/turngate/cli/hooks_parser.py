@@ -33,6 +33,7 @@ def add_hooks(commands: "argparse._SubParsersAction[Parser]") -> None:
             "turngate hooks reject tests        never run it as it is now",
             "turngate hooks test Stop           run the hooks of Stop on a sample, and explain their answers",
             "turngate hooks show tests          one hook: definition, scripts, last runs",
+            "turngate hooks --ssh build:src/app    the hooks of a project on another machine",
         ),
         exit_codes=EXIT_CODES,
     )

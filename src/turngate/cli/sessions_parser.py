@@ -4,6 +4,8 @@ import argparse
 
 from turngate.cli.command_parser import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_SIGNALS, Parser, add_command
 
+SSH_HINT = "name a project on another machine as `turngate sessions` lists it: --project ssh://…"
+
 
 def add_sessions(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
@@ -26,11 +28,16 @@ def add_sessions(commands: "argparse._SubParsersAction[Parser]") -> None:
             EXIT_OUTPUT,
         ),
     )
+    parser.ssh_hint = SSH_HINT
     add = parser.add_argument
     actions = ["list", "show", "prune"]
     add("action", nargs="?", choices=actions, default="list", metavar="ACTION", help="list, show or prune")
     add("session", nargs="?", metavar="ID", help="the session or subagent to show: the beginning of its id")
-    add("--project", metavar="DIR", help="list only the sessions of this project")
+    add(
+        "--project",
+        metavar="DIR",
+        help="list only the sessions of this project: a folder, or ssh://… as it is listed",
+    )
     add("--days", type=float, help="prune sessions older than this (default: the setting, or 30)")
     add("--json", action="store_true", help="print one JSON list")
 
@@ -59,6 +66,7 @@ def add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
             EXIT_SIGNALS,
         ),
     )
+    parser.ssh_hint = SSH_HINT
     add = parser.add_argument
     add(
         "id",
@@ -68,7 +76,11 @@ def add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
         "in this project or, if none ran in it, in any)",
     )
     add("--session", metavar="ID", help="the same as ID")
-    add("--project", metavar="DIR", help="show only what the hooks of this project did")
+    add(
+        "--project",
+        metavar="DIR",
+        help="show only what the hooks of this project did: a folder, or ssh://… as `turngate sessions` lists it",
+    )
     add("--follow", action="store_true", help="wait for new lines; without ID also those of other sessions")
     add(
         "-v",

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from turngate.agent.session_store import list_sessions
 from turngate.cli.commands.log_format import JsonLines, TextLines
 from turngate.cli.progress import show_if_slow
-from turngate.cli.project import project_folder
+from turngate.cli.project import project_folder, recorded_project
 from turngate.cli.session_ids import find_session, session_of_subagent
 from turngate.cli.streams import stdout_error
 from turngate.errors import UsageError
@@ -139,7 +139,7 @@ def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
 
     Without a session and a project: the session of the current folder's project whose hooks ran last, if there is one.
     """
-    given = project_folder(project) if project else None
+    given = recorded_project(project) if project else None
     if session is not None and not session.strip():
         raise UsageError("the id is empty; give the beginning of an id: `turngate sessions` lists them")
     if session:
@@ -148,9 +148,8 @@ def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
     if given:
         newest = _newest_of(given, folders)
         if newest is None:
-            raise _NothingRan(
-                f"no hook has run in {given} yet; `turngate fire Stop --project {given}` runs them once"
-            )
+            command = f"fire Stop --project {given}" if os.path.isabs(given) else f"run --ssh {given}"
+            raise _NothingRan(f"no hook has run in {given} yet; `turngate {command}` runs them once")
         return newest, given
     current = _current_project()
     newest = _newest_of(current, folders) if current else None

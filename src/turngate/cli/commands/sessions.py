@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from turngate.agent.session_store import SessionSummary, list_sessions, prune_sessions
 from turngate.cli.progress import show_if_slow
-from turngate.cli.project import project_folder
+from turngate.cli.project import project_folder, recorded_project
 from turngate.cli.session_ids import find_session, transcript_of_subagent
 from turngate.core.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.settings import Layer
@@ -47,14 +47,14 @@ def _read_all() -> list[SessionSummary]:
 def _list(project: str | None, *, as_json: bool) -> None:
     sessions = _read_all()
     if project:
-        folder = project_folder(project)
+        folder = recorded_project(project)
         sessions = [session for session in sessions if session.project == folder]
     if as_json:
         print(json.dumps([vars(session) for session in sessions], indent=2))
     elif sessions:
         print("\n".join(format_table(sessions)))
     else:
-        where = f" of {project_folder(project)}" if project else ""
+        where = f" of {recorded_project(project)}" if project else ""
         print(f"there are no sessions{where} yet; `turngate run` starts one")
 
 

@@ -194,9 +194,9 @@ def _format_total(entries: Sequence[HookEntry]) -> Line:
 # JSON
 
 
-def entries_json(entries: Sequence[HookEntry], review: Review, project: str) -> dict[str, Any]:
+def entries_json(entries: Sequence[HookEntry], review: Review, location: str) -> dict[str, Any]:
     return {
-        "project": project,
+        "project": location,
         "dialect": review.settings.dialect.name,
         "hooks": [entry_json(entry, review.settings) for entry in entries],
         "vanished": [{"key": approval.key, "approved": approval.time} for approval in vanished_hooks(review)],

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 
+from turngate.cli.command_parser import not_over_ssh
 from turngate.cli.confirm import can_ask, confirm
 from turngate.cli.hook_review.changes import format_changes
 from turngate.cli.hook_review.decisions import (
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         return _run(options, World(LocalShell(), project))
     check_one_project(options.project, options.ssh)
     if options.action == "test":
-        raise UsageError("`turngate hooks test` runs hooks on this machine; leave --ssh out")
+        raise not_over_ssh("turngate hooks test")
     # lazy: most projects are on this machine
     from turngate.cli.ssh_connection import connected  # noqa: PLC0415
 
@@ -100,7 +101,7 @@ def _list(options: argparse.Namespace, world: World) -> int:
         review = _review(options, world)
         entries = read_entries(review, world.project, state_folder())
     if options.json:
-        print(json.dumps(entries_json(entries, review, world.project), indent=2))
+        print(json.dumps(entries_json(entries, review, world.location), indent=2))
     else:
         _print_lines(format_entries(entries, review), world)
     return 0
