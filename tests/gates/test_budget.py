@@ -11,6 +11,7 @@ from tests.support.machines import Machine
 from tests.support.transcripts import talk
 
 
+@pytest.mark.req("S0-105")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_budget(case: GateCase, project: Path, ssh_machine: Machine) -> None:
     check_case(case, project, ssh_machine)

@@ -10,7 +10,7 @@ from tests.support.machines import Machine
 from turngate.core.decisions import UNCHANGED_RESULT
 
 
-@pytest.mark.req("T-6")
+@pytest.mark.req("T-6", "S0-105")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_checklist(case: GateCase, project: Path, ssh_machine: Machine) -> None:
     check_case(case, project, ssh_machine)

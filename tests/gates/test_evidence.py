@@ -11,7 +11,7 @@ from tests.support.transcripts import talk
 from turngate.core.decisions import UNCHANGED_RESULT
 
 
-@pytest.mark.req("T-2")
+@pytest.mark.req("T-2", "S0-105")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_evidence(case: GateCase, project: Path, ssh_machine: Machine) -> None:
     check_case(case, project, ssh_machine)

@@ -27,7 +27,7 @@ PHASE_2_IS_DONE = {
 }
 
 
-@pytest.mark.req("S3-52")
+@pytest.mark.req("S3-52", "S0-105")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_plan(case: GateCase, project: Path, ssh_machine: Machine) -> None:
     check_case(case, project, ssh_machine)

@@ -19,6 +19,7 @@ from tests.support.transcripts import TranscriptBuilder, talk
 from turngate.gates.until import has_promise
 
 
+@pytest.mark.req("S0-105")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_promise(case: GateCase, project: Path, ssh_machine: Machine) -> None:
     check_case(case, project, ssh_machine)
