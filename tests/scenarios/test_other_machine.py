@@ -120,7 +120,23 @@ def lines_of(folder: Path, pattern: str) -> list[str]:
     return [line for path in sorted(folder.glob(pattern)) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.req("S0-105", "X-32")
+@pytest.mark.req("S0-31", "S0-32", "S0-33", "S0-35", "S0-105", "X-32")
+def test_the_folder_and_the_variables_of_a_hook_name_paths_of_its_machine(
+    box: SshServer, app: Path, tmp_path: Path
+) -> None:
+    shown = '"$PWD" "$MUX_PROJECT_DIR" "$CLAUDE_PROJECT_DIR" "$TURNGATE_PROJECT_DIR" "${MUX_TRANSCRIPT_PATH%/*/*/*}"'
+    text = (
+        f'printf "%s\\n" "$(pwd -P)" {shown} > ~/seen; grep -o "I am done" "$MUX_TRANSCRIPT_PATH" >> ~/seen'
+    )
+    write_settings(app, "turngate", hooks(Stop=[command("paths", text)]))
+    (tmp_path / "script.json").write_text(json.dumps({"main": ["I am done"]}))
+    words = ("--strict", "--model", f"scripted:{tmp_path / 'script.json'}")
+    assert turngate("run", *WHERE, "-p", "go", *words) == (0, "I am done\n", "")
+    project, temporary = box.path_there(app), box.path_there(box.temporary)
+    assert lines_of(box.home, "seen") == [*[project] * 5, temporary, "I am done"]
+
+
+@pytest.mark.req("S0-31", "S0-33", "S0-105", "X-32")
 def test_nothing_of_a_session_is_read_or_written_on_the_wrong_machine(
     box: SshServer, app: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

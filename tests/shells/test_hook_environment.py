@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import script, settings, stop_event, subagent_stop
-from tests.support.machines import Machine, ask_on, world_on
+from tests.support.builders import script, settings, stop_event
+from tests.support.machines import Machine, SshMachine, ask_on, workspace_on
+from turngate.core.events import StopEvent, Subagent
 from turngate.core.hook_run import outcome, run_message
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited, Report
-from turngate.core.verdict import Continue, Stop
+from turngate.core.verdict import Continue, Stop, Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import World
 
@@ -38,30 +39,59 @@ def test_a_hooks_own_idea_of_its_folder_is_the_projects(
 @pytest.mark.req("S0-32", "S0-33", "S0-34", "S0-35", "S0-105")
 @pytest.mark.parametrize(("active", "word"), [(False, "false"), (True, "true")])
 def test_a_hook_finds_project_transcript_and_state_in_its_environment(
-    active: bool, word: str, project: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
+    active: bool,
+    word: str,
+    project: Path,
+    transcript: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    machine: Machine,
 ) -> None:
     monkeypatch.delenv("TURNGATE_TRUST")
-    fields = {"stop_hook_active": active, "continuation_count": int(active), "transcript_path": "/t/c.jsonl"}
+    state = {"stop_hook_active": active, "continuation_count": int(active)}
+    event = stop_event(cwd=str(project), transcript_path=str(transcript), **state)
+    (only,) = ask_in_workspace(machine, project, "/usr/bin/env", event).runs
+    variables = found(only.report)
+    path = variables["TURNGATE_TRANSCRIPT_PATH"]
     assert project.is_absolute()
-    assert found(machine, project, **fields) == {
+    assert is_transcript_there(machine, path, transcript)
+    assert variables == {
         "CLAUDE_PROJECT_DIR": str(project),
         "MUX_PROJECT_DIR": str(project),
         "MUX_STOP_HOOK_ACTIVE": word,
         "MUX_STOP_HOOK_COUNT": str(int(active)),
-        "MUX_TRANSCRIPT_PATH": "/t/c.jsonl",
+        "MUX_TRANSCRIPT_PATH": path,
         "TURNGATE_EVENT": "Stop",
         "TURNGATE_IN_HOOK": "1",
         "TURNGATE_PROJECT_DIR": str(project),
         "TURNGATE_SESSION_ID": "s-1",
         "TURNGATE_STOP_HOOK_ACTIVE": word,
         "TURNGATE_STOP_HOOK_COUNT": str(int(active)),
-        "TURNGATE_TRANSCRIPT_PATH": "/t/c.jsonl",
+        "TURNGATE_TRANSCRIPT_PATH": path,
     }
 
 
-def found(machine: Machine, project: Path, **fields: Any) -> dict[str, str]:
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    path = tmp_path / "my chat.jsonl"
+    path.write_text('{"text":"TODO"}\n')
+    return path
+
+
+def ask_in_workspace(machine: Machine, project: Path, command: str, event: StopEvent) -> Verdict:
+    """Run a hook that gets the transcript of an event, as in a session."""
+    world = workspace_on(machine, project)
+    return machine.run(ask_hooks(event, settings(command, event=event.name), world))
+
+
+def is_transcript_there(machine: Machine, path: str, transcript: Path) -> bool:
+    """Return whether a path names the transcript on a machine. The server of the tests can also read the one here."""
+    if isinstance(machine, SshMachine):
+        return Path(path).is_relative_to(machine.environ["TMPDIR"]) and Path(path).name == transcript.name
+    return path == str(transcript)
+
+
+def found(ended: Report) -> dict[str, str]:
     """Return the variables that Turngate sets, without the run marker, the state folder and the time that is left."""
-    ended = report(machine, project, "/usr/bin/env", **fields)
     assert isinstance(ended, Exited)
     lines = (line.partition("=") for line in ended.stdout.splitlines())
     ours = {name: value for name, _, value in lines if name.startswith(("CLAUDE_P", "MUX_", "TURNGATE_"))}
@@ -76,22 +106,29 @@ def report(machine: Machine, project: Path, command: str, **fields: Any) -> Repo
 
 
 @pytest.mark.req("S0-35")
-def test_a_subagents_hook_finds_the_subagents_transcript(project: Path, machine: Machine) -> None:
-    hook = CommandHook('echo "$TURNGATE_EVENT $MUX_TRANSCRIPT_PATH $TURNGATE_TRANSCRIPT_PATH"')
-    asked = ask_hooks(subagent_stop(), settings(hook, event="SubagentStop"), world_on(machine, project))
-    (only,) = machine.run(asked).runs
-    assert only.report == Exited(0, "SubagentStop /t/a-1.jsonl /t/a-1.jsonl\n")
+def test_a_subagents_hook_finds_the_subagents_transcript(
+    project: Path, transcript: Path, machine: Machine
+) -> None:
+    command = 'echo "$TURNGATE_EVENT"; echo "$MUX_TRANSCRIPT_PATH"; echo "$TURNGATE_TRANSCRIPT_PATH"'
+    event = stop_event(subagent=Subagent(id="a-1", transcript_path=str(transcript)))
+    (only,) = ask_in_workspace(machine, project, command, event).runs
+    assert isinstance(only.report, Exited)
+    name, *paths = only.report.stdout.splitlines()
+    assert (name, [is_transcript_there(machine, path, transcript) for path in paths]) == (
+        "SubagentStop",
+        [True, True],
+    )
 
 
 @pytest.mark.req("S0-35")
 def test_a_hook_can_grep_the_transcript_that_its_environment_names(
-    project: Path, tmp_path: Path, machine: Machine
+    project: Path, transcript: Path, machine: Machine
 ) -> None:
-    transcript = tmp_path / "my chat.jsonl"
-    transcript.write_text('{"text":"TODO"}\n')
-    command = 'if grep -q TODO "$MUX_TRANSCRIPT_PATH"; then echo "a TODO is left" >&2; exit 2; fi'
-    verdict = machine.run(ask_on(machine, project, command, transcript_path=str(transcript)))
-    assert [run_message(r) for r in verdict.runs] == ["a TODO is left"]
+    command = 'if grep -q TODO "$MUX_TRANSCRIPT_PATH"; then echo "$MUX_TRANSCRIPT_PATH" >&2; exit 2; fi'
+    verdict = ask_in_workspace(machine, project, command, stop_event(transcript_path=str(transcript)))
+    [path] = [run_message(r) for r in verdict.runs]
+    assert path is not None
+    assert is_transcript_there(machine, path, transcript)
 
 
 def test_a_hooks_env_overrides_the_settings_env_and_both_override_the_inherited_one(

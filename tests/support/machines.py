@@ -100,6 +100,11 @@ def world_on(machine: Machine, project: Path | str, store: Store | None = None) 
     return World(machine.shell, str(project), store, environ=machine.environ)
 
 
+def workspace_on(machine: Machine, project: Path | str) -> World:
+    """Return the workspace of a project. On another machine it has the files there, and copies of transcripts."""
+    return machine.workspace(project) if isinstance(machine, SshMachine) else world_on(machine, project)
+
+
 async def ask_on(
     machine: Machine, project: Path, *hooks: Hook | str, dialect: Dialect = TURNGATE, **fields: Any
 ) -> Verdict:
