@@ -21,7 +21,7 @@ from tests.shells.test_every_shell import needs_sshd, wait_for
 from tests.support.builders import settings, stop_event
 from tests.support.live_models import wait_until
 from tests.support.paths import ROOT
-from tests.support.servers.ssh import HOST, SshServer, ssh_server
+from tests.support.servers.ssh import HOST, READS_BASHRC, SshServer, ssh_server
 from tests.support.shells import opened
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
 from turngate.core.events import Subagent
@@ -620,7 +620,7 @@ def full_disk(own_server: SshServer) -> Iterator[SshServer]:
     if os.getuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0:
         yield own_server
         subprocess.run(["umount", "-l", str(own_server.temporary)], check=True)
-    elif os.path.basename(os.environ.get("SHELL", "")) == "bash":
+    elif READS_BASHRC:
         (own_server.home / ".bashrc").write_text("ulimit -f 64\n")
         yield own_server
     else:

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import math
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.support.machines import Machine
 from tests.support.remote_files import CommandCounter, connected_files
-from tests.support.servers.ssh import SSHD, SshServer, ssh_server
+from tests.support.servers.ssh import READS_BASHRC, SSHD, SshServer, ssh_server
 from tests.support.shells import start
 from tests.support.timeouts import (
     HANG_TIMEOUT_S,
@@ -672,10 +671,7 @@ def test_a_command_without_a_channel_has_not_begun(ssh_machine: Machine, tmp_pat
     assert ssh_machine.run(scenario()) == (math.inf, True)
 
 
-needs_bash = pytest.mark.skipif(
-    SSHD is None or not pwd.getpwuid(os.getuid()).pw_shell.endswith("/bash"),
-    reason="only bash reads .bashrc when sshd starts it",
-)
+needs_bash = pytest.mark.skipif(not READS_BASHRC, reason="only bash reads .bashrc when sshd starts it")
 
 
 @needs_bash

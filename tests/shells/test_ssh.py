@@ -4,7 +4,6 @@ import asyncio
 import errno
 import math
 import os
-import pwd
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import pytest
 
 from tests.shells.test_every_shell import is_alive, needs_sshd, pids, wait_for
 from tests.support.paths import ROOT
-from tests.support.servers.ssh import HOST, SshServer, ssh_server
+from tests.support.servers.ssh import HOST, READS_BASHRC, SshServer, ssh_server
 from tests.support.sessions import survives
 from tests.support.shells import ask_over, ask_with, opened, run, start
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
@@ -479,7 +478,7 @@ NOISE = "echo welcome; printf 'no newline'; echo stderr >&2; printf 'no newline'
 
 @pytest.fixture
 def bashrc(own_server: SshServer) -> Path:
-    if not pwd.getpwuid(os.getuid()).pw_shell.endswith("/bash"):
+    if not READS_BASHRC:
         pytest.skip("the login shell is not bash")
     return own_server.home / ".bashrc"
 

@@ -20,18 +20,22 @@ from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 NO_SSHD = "NO_SSHD"  # if it is set, the tests run as on a machine without sshd
 
 
+def _login_shell() -> str:
+    try:
+        return os.path.basename(pwd.getpwuid(os.getuid()).pw_shell)
+    except KeyError:
+        return "nologin"
+
+
 def _find_sshd() -> str | None:
     """Return the program, unless this user cannot log in: sshd starts the shell of the account."""
-    try:
-        shell = pwd.getpwuid(os.getuid()).pw_shell
-    except KeyError:
-        return None
-    if NO_SSHD in os.environ or os.path.basename(shell) in ("nologin", "false"):
+    if NO_SSHD in os.environ or _login_shell() in ("nologin", "false"):
         return None
     return shutil.which("sshd", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin")
 
 
 SSHD = _find_sshd()
+READS_BASHRC = SSHD is not None and _login_shell() == "bash"  # for each command, if sshd has started it
 HOST = "box"  # the name in the config of the client
 PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd as root needs it; the init script makes it
 
