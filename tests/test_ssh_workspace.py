@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 from tests.shells.test_every_shell import needs_sshd
 from tests.shells.test_remote_files import needs_bash
 from tests.support.builders import script, stop_hooks, write_settings
-from tests.support.cli import turngate
+from tests.support.cli import TURNGATE, turngate
 from tests.support.machines import skip_with_shared_files
 from tests.support.remote_files import CommandCounter
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
@@ -533,6 +534,18 @@ def test_hooks_are_not_tested_there(server: SshServer) -> None:
         "",
         "turngate: `turngate hooks test` works on this machine only; leave --ssh out\n",
     )
+
+
+def test_a_server_that_never_answers_is_left_after_10_seconds(home: Path) -> None:
+    """The default limit: a new process has it, and the others of the tests have a longer one."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"ssh://127.0.0.1:{silent.getsockname()[1]}/srv"
+        words = [*TURNGATE, "run", "-p", "go", "--ssh", place]
+        began = time.monotonic()
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=HANG_TIMEOUT_S)
+    error = "turngate: 127.0.0.1 did not answer within 10 s\n"
+    assert (done.returncode, done.stdout, done.stderr) == (64, "", error)
+    assert time.monotonic() - began >= 10
 
 
 @pytest.mark.parametrize("command", [("run", "-p", "go"), ("run",), ("hooks",)])

@@ -21,9 +21,10 @@ import pytest
 from tests.shells.test_every_shell import needs_sshd
 from tests.support.builders import settings, stop_event
 from tests.support.servers.ssh import HOST, SshServer, make_key, ssh_server
-from tests.support.shells import start
+from tests.support.shells import opened, start
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.hook_run import outcome, run_message
+from turngate.core.reports import Exited
 from turngate.core.verdict import Stop
 from turngate.engine import ask_hooks
 from turngate.ports import World
@@ -191,15 +192,38 @@ def test_a_hook_without_a_connection_has_failed_and_does_not_block(
     assert message.startswith(f"could not be started: ssh {HOST}: the host key of")
 
 
-def test_many_commands_share_one_attempt(server: SshServer, home: Path) -> None:
-    shutil.rmtree(home / ".ssh")
+@pytest.mark.req("X-32")
+def test_many_commands_share_one_attempt(home: Path) -> None:
+    async def scenario() -> tuple[int, list[str]]:
+        attempts = 0
 
-    async def scenario() -> set[str]:
-        shell = SshShell("127.0.0.1", port=server.port)
-        ended = await asyncio.gather(*(start(shell, "exit 0") for _ in range(5)), return_exceptions=True)
-        return {type(error).__name__ for error in ended}
+        async def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal attempts
+            attempts += 1
+            writer.close()
 
-    assert asyncio.run(scenario()) == {"NotStarted"}
+        async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
+            shell = SshShell("127.0.0.1", port=server.sockets[0].getsockname()[1])
+            ended = await asyncio.gather(*(start(shell, "exit 0") for _ in range(5)), return_exceptions=True)
+        return attempts, [str(error) for error in ended]
+
+    why = "could not be started: ssh 127.0.0.1: 127.0.0.1 closed the connection before the login"
+    assert asyncio.run(scenario()) == (1, [why] * 5)
+
+
+@needs_sshd
+def test_many_commands_share_one_connection(server: SshServer) -> None:
+    async def scenario() -> list[Exited]:
+        async with opened(lambda: SshShell(HOST)) as shell:
+            return await asyncio.gather(*(start(shell, "exit 3") for _ in range(5)))
+
+    before = logins(server)
+    assert asyncio.run(scenario()) == [Exited(3)] * 5
+    assert logins(server) - before == 1
+
+
+def logins(server: SshServer) -> int:
+    return (server.folder / "log").read_text().count("Accepted publickey")
 
 
 # What the user's own `ssh` knows
@@ -249,9 +273,9 @@ def test_a_config_with_patterns_and_a_jump_host_is_followed(server: SshServer, h
         f"Host *.inside\n  HostName 127.0.0.1\n  Port {server.port}\n  ProxyJump jump",
     )
     (home / ".ssh/config").write_text("\n".join(reversed(lines)) + "\n")
-    before = (server.folder / "log").read_text().count("Accepted publickey")
+    before = logins(server)
     assert reason("build.inside") == "connected"
-    assert (server.folder / "log").read_text().count("Accepted publickey") - before == 2
+    assert logins(server) - before == 2
 
 
 @pytest.mark.parametrize("known_hosts", ["", "UserKnownHostsFile none\n"])
