@@ -506,7 +506,7 @@ def test_a_session_of_this_machine_is_not_continued_there(there: Path, project: 
         ),
         (
             ("--ssh", "no.such.invalid:x"),
-            "the name no.such.invalid cannot be resolved: Name or service not known",
+            "the name no.such.invalid cannot be resolved: Name or service not known; check it, and the hosts of ~/.ssh/config",
         ),
     ],
 )

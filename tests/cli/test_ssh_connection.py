@@ -76,8 +76,11 @@ def test_a_key_that_the_server_does_not_know_is_reported(
 def test_a_closed_port_is_reported(command: tuple[str, ...]) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        location = f"ssh://127.0.0.1:{unused.getsockname()[1]}/app"
-        assert said(command, location) == "no SSH server listens on 127.0.0.1: connection refused"
+        port = unused.getsockname()[1]
+        assert said(command, f"ssh://127.0.0.1:{port}/app") == (
+            f"no SSH server listens on 127.0.0.1, port {port}: connection refused; "
+            f"check the connection with `ssh -p {port} 127.0.0.1`"
+        )
 
 
 @COMMANDS
@@ -232,7 +235,7 @@ def conversation(server: SshServer, tmp_path: Path, *replies: object) -> Iterato
         yield terminal
 
 
-GONE = f"! no SSH server listens on {HOST}: connection refused"
+GONE = f"! no SSH server listens on {HOST}, port "
 
 
 def check_the_conversation_goes_on(terminal: Terminal) -> None:

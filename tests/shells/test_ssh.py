@@ -279,7 +279,8 @@ def test_a_command_fails_plainly_while_the_server_is_gone(own_server: SshServer)
             await start(shell, "exit 4")
         return str(raised.value)
 
-    why = f"no SSH server listens on {HOST}: connection refused"
+    refused = f"no SSH server listens on {HOST}, port {own_server.port}: connection refused"
+    why = f"{refused}; check the connection with `ssh {HOST}`"
     assert with_shell(scenario) == f"could not be started: ssh {HOST}: {why}"
 
 
@@ -527,12 +528,14 @@ def test_a_command_that_is_cancelled_before_a_slow_login_shell_is_ready_never_st
 
 
 @needs_sshd
-def test_an_account_without_a_shell_is_named_as_the_reason(tmp_path: Path, home: Path) -> None:
-    with ssh_server(tmp_path / "sshd", ForceCommand="echo 'not available' >&2; exit 7") as server:
+@pytest.mark.parametrize("output", [">&2", ">&1"])
+def test_an_account_without_a_shell_is_named_as_the_reason(output: str, tmp_path: Path, home: Path) -> None:
+    with ssh_server(tmp_path / "sshd", ForceCommand=f"echo 'not available' {output}; exit 7") as server:
         server.configure_client(home)
         with pytest.raises(NotStarted) as raised:
             run(lambda: SshShell(HOST), "exit 2")
-    why = f"{HOST} started no shell: the login shell ended with exit code 7: not available"
+    ended = "the login shell ended with exit code 7: not available"
+    why = f"{HOST} started no shell: {ended}; check it with `ssh {HOST} true`"
     assert str(raised.value) == f"could not be started: ssh {HOST}: {why}"
 
 

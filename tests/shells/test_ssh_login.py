@@ -57,20 +57,77 @@ def test_the_config_the_key_and_the_known_host_of_the_user_are_enough(server: Ss
     assert reason() == "connected"
 
 
-@pytest.mark.skipif(shutil.which("ssh-agent") is None, reason="no ssh-agent")
-def test_a_key_of_the_agent_is_enough(server: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+NO_KEY = f"{HOST} accepts none of your keys; check the login with `ssh {HOST}`"
+
+
+def configure_keys(home: Path, *lines: str) -> None:
+    """Write these lines about keys into the config, and no other ones."""
     config = home / ".ssh" / "config"
-    lines = [line for line in config.read_text().splitlines() if not line.startswith("Identit")]
-    config.write_text("\n".join(lines) + "\n")
-    assert reason() == f"{HOST} accepts none of your keys; check the login with `ssh {HOST}`"
+    others = [line for line in config.read_text().splitlines() if not line.startswith("Identit")]
+    config.write_text("\n".join([*others, *lines]) + "\n")
+
+
+@pytest.fixture
+def agent(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An agent that has the key of the server."""
+    if shutil.which("ssh-agent") is None:
+        pytest.skip("no ssh-agent")
     started = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
     for name, value in re.findall(r"(SSH_\w+)=([^;]+);", started):
         monkeypatch.setenv(name, value)
     try:
         subprocess.run(["ssh-add", "-q", str(server.folder / "user_key")], check=True)
-        assert reason() == "connected"
+        yield
     finally:
         os.kill(int(os.environ["SSH_AGENT_PID"]), signal.SIGTERM)
+
+
+def test_without_an_agent_there_is_no_key(server: SshServer, home: Path) -> None:
+    configure_keys(home)
+    assert reason() == NO_KEY
+
+
+@pytest.mark.usefixtures("agent")
+def test_a_key_of_the_agent_is_enough(home: Path) -> None:
+    configure_keys(home)
+    assert reason() == "connected"
+
+
+@pytest.mark.parametrize("only", ["yes", "no"])
+def test_a_key_that_does_not_exist_is_left_out(only: str, server: SshServer, home: Path) -> None:
+    files = ("IdentityFile ~/missing", f"IdentityFile {server.folder}/user_key")
+    configure_keys(home, *files, f"IdentitiesOnly {only}")
+    assert reason() == "connected"
+
+
+def test_no_key_exists(server: SshServer, home: Path) -> None:
+    configure_keys(home, "IdentityFile ~/missing", "IdentityFile ~/lost", "IdentitiesOnly yes")
+    why = f"no key for {HOST} can be read: {home}/missing and {home}/lost"
+    assert reason() == f"{why}; check IdentityFile in ~/.ssh/config"
+
+
+def test_a_key_that_does_not_exist_is_not_replaced_by_a_default_key(server: SshServer, home: Path) -> None:
+    shutil.copy(server.folder / "user_key", home / ".ssh/id_ed25519")
+    configure_keys(home)
+    assert reason() == "connected"
+    configure_keys(home, "IdentityFile ~/missing")
+    assert reason() == NO_KEY
+
+
+@pytest.mark.usefixtures("agent")
+def test_the_agent_has_the_key_that_does_not_exist(server: SshServer, home: Path) -> None:
+    configure_keys(home, "IdentityFile ~/missing")
+    assert reason() == "connected"
+    shutil.copy(server.folder / "user_key.pub", home / "missing.pub")
+    configure_keys(home, "IdentityFile ~/missing", "IdentitiesOnly yes")
+    assert reason() == "connected"
+
+
+def test_a_proxy_command_that_cannot_start_is_named_as_the_reason(server: SshServer, home: Path) -> None:
+    with (home / ".ssh/config").open("a") as config:
+        config.write("ProxyCommand no-such-program %h %p\n")
+    why = f"the ProxyCommand of {HOST} cannot be started: no-such-program: No such file or directory"
+    assert reason() == f"{why}; install the program, or change ~/.ssh/config"
 
 
 def test_an_unknown_host_is_not_accepted(server: SshServer, home: Path) -> None:
@@ -123,7 +180,7 @@ def test_a_changed_host_key_names_the_file_of_the_old_one(server: SshServer, hom
 
 def test_a_wrong_key_is_named_as_the_reason(server: SshServer, home: Path) -> None:
     server.configure_client(home, key=make_key(home / "other"))
-    assert reason() == f"{HOST} accepts none of your keys; check the login with `ssh {HOST}`"
+    assert reason() == NO_KEY
 
 
 def test_the_command_in_a_message_has_user_and_port(server: SshServer, home: Path) -> None:
@@ -137,7 +194,10 @@ def test_a_closed_port_is_named_as_the_reason(home: Path) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-        assert reason("127.0.0.1", port=port) == "no SSH server listens on 127.0.0.1: connection refused"
+        assert reason("127.0.0.1", port=port) == (
+            f"no SSH server listens on 127.0.0.1, port {port}: connection refused; "
+            f"check the connection with `ssh -p {port} 127.0.0.1`"
+        )
 
 
 def test_a_name_that_does_not_resolve_is_named_as_the_reason(home: Path) -> None:
@@ -154,25 +214,39 @@ def listening() -> Iterator[socket.socket]:
 
 def test_a_server_that_says_nothing_is_left_at_the_limit(home: Path) -> None:
     with listening() as listener:
-        begun = time.monotonic()
-        message = reason("127.0.0.1", port=listener.getsockname()[1], limit=0.5)
-        assert message == "127.0.0.1 did not answer within 0.5 s"
+        begun, port = time.monotonic(), listener.getsockname()[1]
+        message = reason("127.0.0.1", port=port, limit=0.5)
+        check = f"check the connection with `ssh -p {port} 127.0.0.1`"
+        assert message == f"127.0.0.1 did not answer within 0.5 s; {check}"
         assert time.monotonic() - begun >= 0.5
 
 
+def test_the_connect_timeout_of_the_config_counts(home: Path) -> None:
+    with listening() as listener:
+        (home / ".ssh").mkdir()
+        (home / ".ssh/config").write_text(f"Port {listener.getsockname()[1]}\nConnectTimeout 1\n")
+        assert reason("127.0.0.1") == (
+            "127.0.0.1 did not answer within the ConnectTimeout of ~/.ssh/config; "
+            "check the connection with `ssh 127.0.0.1`"
+        )
+
+
 def test_a_server_that_is_not_an_ssh_server_is_reported(home: Path) -> None:
-    async def scenario() -> str:
+    async def scenario() -> tuple[str, int]:
         async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n")
             writer.close()
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
         async with server:
             with pytest.raises(CannotConnect) as raised:
-                await connect("127.0.0.1", None, server.sockets[0].getsockname()[1], HANG_TIMEOUT_S)
-        return str(raised.value)
+                await connect("127.0.0.1", None, port, HANG_TIMEOUT_S)
+        return str(raised.value), port
 
-    assert asyncio.run(scenario()) == "127.0.0.1 closed the connection before the login"
+    message, port = asyncio.run(scenario())
+    check = f"check the connection with `ssh -p {port} 127.0.0.1`"
+    assert message == f"127.0.0.1 closed the connection before the login; {check}"
 
 
 @pytest.mark.req("X-32")
@@ -302,7 +376,7 @@ def test_a_jump_host_that_leads_to_itself_is_reported(server: SshServer, home: P
 def test_a_password_is_never_asked_for(method: str, tmp_path: Path, home: Path) -> None:
     with ssh_server(tmp_path / "sshd", None, **{method: "yes"}) as server:
         server.configure_client(home, key=make_key(home / "other"))
-        assert reason() == f"{HOST} accepts none of your keys; check the login with `ssh {HOST}`"
+        assert reason() == NO_KEY
 
 
 @needs_sshd
@@ -310,7 +384,24 @@ def test_the_passphrase_of_a_key_is_never_asked_for(server: SshServer, home: Pat
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", str(home / "locked")]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     server.configure_client(home, key=home / "locked")
-    assert reason() == f"{HOST} accepts none of your keys; check the login with `ssh {HOST}`"
+    assert reason() == (
+        f"{HOST} accepts none of your keys; a key with a passphrase must be in your agent: "
+        f"add it with `ssh-add {home}/locked`, or check the login with `ssh {HOST}`"
+    )
+    configure_keys(home)
+    assert reason() == NO_KEY
+    (home / "locked").rename(home / ".ssh/id_ed25519")
+    assert f"add it with `ssh-add {home}/.ssh/id_ed25519`" in reason()
+
+
+@needs_sshd
+@pytest.mark.usefixtures("agent")
+@pytest.mark.parametrize("only", ["yes", "no"])
+def test_a_key_with_a_passphrase_is_used_through_the_agent(only: str, server: SshServer, home: Path) -> None:
+    locked = shutil.copy(server.folder / "user_key", home / "locked")
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", locked], check=True)
+    configure_keys(home, "IdentityFile ~/locked", f"IdentitiesOnly {only}")
+    assert reason() == "connected"
 
 
 def test_a_config_that_cannot_be_read_is_named_as_the_reason(server: SshServer, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""A connection with its guardian: open one, and run one line over another one."""
+"""A connection and its guardian. `run_line` opens another connection, for one line."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from turngate.core.reports import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
 from turngate.shells.ssh.guardian import Guardian, ProgramsMissing
-from turngate.shells.ssh.login import CannotConnect, connect
+from turngate.shells.ssh.login import CannotConnect, connect, ssh_command
 from turngate.shells.ssh.process import RemoteProcess
 
 FIRST_POLL_S, LAST_POLL_S = 0.1, 2.0  # while processes that a command left running are waited for
@@ -97,6 +97,7 @@ async def open_connection(address: Address, deadline: float) -> Connection:
     """Connect and start the guardian, until a deadline in the time of the loop. Raises CannotConnect."""
     limit = max(0.001, deadline - asyncio.get_running_loop().time())
     client = await connect(*address, limit)
+    check = f"check it with `{ssh_command(*address, 'true')}`"
     try:
         async with asyncio.timeout_at(deadline):
             guardian = await Guardian.start(client)
@@ -104,7 +105,7 @@ async def open_connection(address: Address, deadline: float) -> Connection:
     except TimeoutError:
         client.abort()
         raise CannotConnect(
-            f"the login shell of {address.host} did not answer within {limit:.3g} s"
+            f"the login shell of {address.host} did not answer within {limit:.3g} s; {check}"
         ) from None
     except ProgramsMissing as error:
         client.abort()
@@ -114,7 +115,7 @@ async def open_connection(address: Address, deadline: float) -> Connection:
         ) from None
     except (OSError, asyncssh.Error) as error:
         client.abort()
-        raise CannotConnect(f"{address.host} started no shell: {error}") from None
+        raise CannotConnect(f"{address.host} started no shell: {error}; {check}") from None
     except BaseException:
         client.abort()
         raise

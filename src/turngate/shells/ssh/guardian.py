@@ -1,8 +1,8 @@
 """The guardian: one shell on each connection that ends runs, also when the connection is lost.
 
-To close a channel leaves its command running. The guardian runs on the other machine and knows all runs. It ends those
-that it is asked to end, and at the end of its stdin, when the connection is gone, those that still run. It also makes
-and removes the folder for temporary files.
+A command goes on when its channel is closed. The guardian runs on the other machine and knows all runs. It ends a run
+when it is asked to. When the connection is gone, its stdin ends, and it ends all runs that are left. It also makes and
+removes the folder for temporary files.
 """
 
 import asyncio
@@ -145,9 +145,12 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         return ConnectionError(self._describe_end())
 
     def _describe_end(self) -> str:
-        errors = one_line(self._errors.decode("utf-8", "replace"))
+        printed = bytes(self._received).partition(self._token)[0][
+            -MAX_ERROR_BYTES:
+        ]  # the environment follows
+        said = one_line((self._errors or printed).decode("utf-8", "replace"))
         code = "" if self._code is None else f" with exit code {self._code}"
-        return f"the login shell ended{code}" + (f": {errors}" if errors else "")
+        return f"the login shell ended{code}" + (f": {said}" if said else "")
 
     def _read_reply(self, line: str) -> None:
         """Parse `TOKEN MARKER TEXT`."""

@@ -1,14 +1,12 @@
-"""Open an SSH connection as the user's own `ssh` would: config, agent, keys, known hosts. Never asks, never accepts.
-
-asyncssh takes long to load, so only `SshShell` imports this module, when it connects.
-"""
+"""Open an SSH connection as the user's own `ssh` would: config, agent, keys, known hosts. Never asks, never accepts."""
 
 import asyncio
 import contextlib
+import glob
 import os
 import shlex
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import asyncssh
 from asyncssh.encryption import get_default_encryption_algs
@@ -31,22 +29,33 @@ async def connect(
     host: str, user: str | None, port: int | None, limit: float
 ) -> asyncssh.SSHClientConnection:
     """Open a connection within `limit` seconds. Raises CannotConnect."""
+    attempt = _Attempt()
     try:
         async with asyncio.timeout(limit):
-            return await _open(host, user, port)
+            return await _open(host, user, port, attempt)
     except TimeoutError:
-        raise CannotConnect(f"{host} did not answer within {limit:.3g} s", is_transient=True) from None
+        check = f"check the connection with `{ssh_command(host, user, port)}`"
+        raise CannotConnect(f"{attempt.missing} within {limit:.3g} s; {check}", is_transient=True) from None
+
+
+class _Attempt:
+    """A call of `connect`, which may open several connections."""
+
+    missing = ""  # what has not happened yet
 
 
 async def _open(
     host: str,
     user: str | None,
     port: int | None,
+    attempt: _Attempt,
     tunnel: asyncssh.SSHClientConnection | None = None,
     depth: int = 0,
 ) -> asyncssh.SSHClientConnection:
     """Open a connection, through those of the jump hosts if there are any; each is checked as a host of its own."""
-    known_hosts = _KnownHosts()
+    known_hosts, ssh = _KnownHosts(), ssh_command(host, user, port)
+    options: asyncssh.SSHClientConnectionOptions | None = None
+    attempt.missing = f"{host} did not answer"
     try:
         options = await asyncssh.SSHClientConnectionOptions.construct(
             config=(),  # ~/.ssh/config
@@ -54,12 +63,14 @@ async def _open(
             port=port if port is not None else (),
             username=user if user is not None else (),
             client_factory=lambda: _Client(known_hosts),
+            client_keys=None,  # `_connect` reads them
             password_auth=False,
             kbdint_auth=False,
         )
         known_hosts.configure(options.known_hosts)
         if tunnel is None and isinstance(options.tunnel, str):
-            tunnel = await _open_jumps(options.tunnel, host, depth)
+            tunnel = await _open_jumps(options.tunnel, host, attempt, depth)
+        attempt.missing = f"{host} did not answer"
         try:
             return await _connect(host, options, known_hosts, tunnel)
         except (ConnectionError, asyncssh.ConnectionLost, asyncssh.KeyExchangeFailed):
@@ -69,13 +80,15 @@ async def _open(
             return await _connect(host, options, known_hosts, tunnel, server_host_key_algs="default")
     except (OSError, asyncssh.Error, ValueError) as error:
         _abort(tunnel)
-        raise _explain(error, known_hosts, shlex.join(_ssh_command(host, user, port)), host) from None
+        raise _explain(error, known_hosts, ssh, host, options) from None
     except BaseException:
         _abort(tunnel)
         raise
 
 
-async def _open_jumps(jumps: str, host: str, depth: int) -> asyncssh.SSHClientConnection | None:
+async def _open_jumps(
+    jumps: str, host: str, attempt: _Attempt, depth: int
+) -> asyncssh.SSHClientConnection | None:
     """Open the connections of `ProxyJump`. asyncssh would look for their keys itself: see `_KnownHosts`."""
     if depth == MAX_JUMPS:
         raise CannotConnect(
@@ -86,7 +99,7 @@ async def _open_jumps(jumps: str, host: str, depth: int) -> asyncssh.SSHClientCo
         user, _, place = jump.strip().rpartition("@")
         name, colon, number = place.rpartition(":")
         named = (name, int(number)) if colon and number.isdigit() else (place, None)
-        tunnel = await _open(named[0], user or None, named[1], tunnel, depth + 1)
+        tunnel = await _open(named[0], user or None, named[1], attempt, tunnel, depth + 1)
     return tunnel
 
 
@@ -109,6 +122,8 @@ async def _connect(
         known_hosts=known_hosts.match,
         keepalive_interval=interval,
         encryption_algs=_ciphers(options),
+        client_keys=_client_keys(host, options),
+        ignore_encrypted=True,
         tunnel=tunnel or (),
         **more,
     )
@@ -123,26 +138,89 @@ def _ciphers(options: asyncssh.SSHClientConnectionOptions) -> list[str]:
     return sorted(names, key=lambda name: "gcm" not in name) if is_default else names
 
 
-def _ssh_command(host: str, user: str | None, port: int | None) -> list[str]:
-    return ["ssh", *(["-p", str(port)] if port else []), f"{user}@{host}" if user else host]
+def _client_keys(host: str, options: asyncssh.SSHClientConnectionOptions) -> Iterable[str]:
+    """Return the keys of the config that exist; asyncssh fails for one that does not. Empty: asyncssh chooses them."""
+    files = _identity_files(options)
+    found = [file for file in files if os.access(file, os.R_OK)]
+    if len(found) == len(files):
+        return ()
+    if not options.config.get("IdentitiesOnly"):
+        return found or iter(())  # an empty list would be the default keys, and not those of the agent alone
+    found += [f"{file}.pub" for file in files if file not in found and os.access(f"{file}.pub", os.R_OK)]
+    if not found:
+        names = " and ".join(files)
+        raise CannotConnect(f"no key for {host} can be read: {names}; check IdentityFile in ~/.ssh/config")
+    return found
 
 
-def _explain(error: Exception, known_hosts: "_KnownHosts", ssh: str, host: str) -> CannotConnect:
+def _identity_files(options: asyncssh.SSHClientConnectionOptions) -> list[str]:
+    configured = options.config.get("IdentityFile")
+    return [os.path.expanduser(file) for file in configured] if isinstance(configured, list) else []
+
+
+def ssh_command(host: str, user: str | None, port: int | None, *words: str) -> str:
+    """Return the command with which the user can try the same login."""
+    target = f"{user}@{host}" if user else host
+    return shlex.join(["ssh", *(["-p", str(port)] if port else []), target, *words])
+
+
+def _explain(
+    error: Exception,
+    known_hosts: "_KnownHosts",
+    ssh: str,
+    host: str,
+    options: asyncssh.SSHClientConnectionOptions | None,
+) -> CannotConnect:
     if known_hosts.rejected is not None:
         return CannotConnect(known_hosts.describe(known_hosts.rejected, ssh))
+    check = f"check the connection with `{ssh}`"
     match error:
         case asyncssh.PermissionDenied():
-            return CannotConnect(f"{host} accepts none of your keys; check the login with `{ssh}`")
+            return CannotConnect(f"{host} accepts none of your keys; {_advise_login(options, ssh)}")
         case asyncssh.ConnectionLost() | ConnectionResetError():
-            return CannotConnect(f"{host} closed the connection before the login", is_transient=True)
+            why = f"{host} closed the connection before the login"
         case socket.gaierror():
-            return CannotConnect(f"the name {host} cannot be resolved: {error.strerror}")
-        case ConnectionRefusedError():
-            return CannotConnect(f"no SSH server listens on {host}: connection refused", is_transient=True)
+            name = options.host if options else host
+            return CannotConnect(
+                f"the name {name} cannot be resolved: {error.strerror}; check it, and the hosts of ~/.ssh/config"
+            )
+        case ConnectionRefusedError() if options:
+            why = f"no SSH server listens on {host}, port {options.port}: connection refused"
+        case OSError(filename=str(file)) if (
+            options and options.proxy_command and file == options.proxy_command[0]
+        ):
+            return CannotConnect(
+                f"the ProxyCommand of {host} cannot be started: {file}: {error.strerror}; "
+                "install the program, or change ~/.ssh/config"
+            )
+        case TimeoutError(errno=None):
+            why = f"{host} did not answer within the ConnectTimeout of ~/.ssh/config"
         case OSError():
-            return CannotConnect(f"{host} cannot be reached: {error.strerror or error}", is_transient=True)
+            file = f"{error.filename}: " if error.filename else ""
+            why = f"{host} cannot be reached: {file}{error.strerror or error}"
         case _:
             return CannotConnect(f"the login on {host} failed: {error}; check it with `{ssh}`")
+    return CannotConnect(f"{why}; {check}", is_transient=True)
+
+
+def _advise_login(options: asyncssh.SSHClientConnectionOptions | None, ssh: str) -> str:
+    files = _identity_files(options) if options else []
+    locked = list(filter(_has_passphrase, files or sorted(glob.glob(os.path.expanduser("~/.ssh/id_*")))))
+    check = f"check the login with `{ssh}`"
+    add = shlex.join(["ssh-add", *locked])
+    return (
+        f"a key with a passphrase must be in your agent: add it with `{add}`, or {check}" if locked else check
+    )
+
+
+def _has_passphrase(file: str) -> bool:
+    try:
+        asyncssh.read_private_key(file)
+    except asyncssh.KeyImportError as error:
+        return str(error).startswith("Passphrase")
+    except OSError:
+        pass
+    return False
 
 
 class _KnownHosts:
