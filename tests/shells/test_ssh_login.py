@@ -11,6 +11,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -229,6 +231,33 @@ def test_the_connect_timeout_of_the_config_counts(home: Path) -> None:
             "127.0.0.1 did not answer within the ConnectTimeout of ~/.ssh/config; "
             "check the connection with `ssh 127.0.0.1`"
         )
+
+
+@pytest.mark.req("X-32")
+def test_a_name_server_that_is_silent_does_not_delay_the_exit(home: Path) -> None:
+    program = """
+        import asyncio, socket, threading
+        from turngate import UsageError, Workspace
+
+        def getaddrinfo(*_, **__):
+            if threading.current_thread().daemon:
+                threading.Event().wait()
+            raise OSError("the exit would wait for this thread")
+
+        socket.getaddrinfo = getaddrinfo
+        try:
+            asyncio.run(Workspace.ssh("build.example.org", "app", connect_timeout=0.1))
+        except UsageError as error:
+            print(error)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=HANG_TIMEOUT_S)
+    check = "check the connection with `ssh build.example.org`"
+    assert (ended.stdout, ended.stderr, ended.returncode) == (
+        f"the name build.example.org was not resolved within 0.1 s; {check}\n",
+        "",
+        0,
+    )
 
 
 def test_a_server_that_is_not_an_ssh_server_is_reported(home: Path) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 import asyncssh
 from asyncssh.encryption import get_default_encryption_algs
 
+from turngate.aio.threads import run_in_thread
+
 KEEPALIVE_S = 15  # without an answer to three of them, the connection is lost
 MAX_JUMPS = 8
 USER_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
@@ -70,6 +72,8 @@ async def _open(
         known_hosts.configure(options.known_hosts)
         if tunnel is None and isinstance(options.tunnel, str):
             tunnel = await _open_jumps(options.tunnel, host, attempt, depth)
+        if tunnel is None and not options.proxy_command:
+            await _resolve(options, attempt)
         attempt.missing = f"{host} did not answer"
         try:
             return await _connect(host, options, known_hosts, tunnel)
@@ -84,6 +88,14 @@ async def _open(
     except BaseException:
         _abort(tunnel)
         raise
+
+
+async def _resolve(options: asyncssh.SSHClientConnectionOptions, attempt: _Attempt) -> None:
+    """Resolve the name before asyncssh does: a name server that is silent would hold its thread, and the program's exit."""
+    if options.canonicalize_hostname or options.config.has_match_final():
+        return  # asyncssh may yet choose another name
+    attempt.missing = f"the name {options.host} was not resolved"
+    await run_in_thread(socket.getaddrinfo, options.host, options.port, options.family)
 
 
 async def _open_jumps(
