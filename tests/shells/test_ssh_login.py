@@ -14,7 +14,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tests.support.builders import settings, stop_event
 from tests.support.servers.ssh import HOST, SshServer, make_key, ssh_server
 from tests.support.shells import opened, start
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate import UsageError, Workspace
 from turngate.core.hook_run import outcome, run_message
 from turngate.core.reports import Exited
 from turngate.core.verdict import Stop
@@ -190,6 +191,42 @@ def test_the_command_in_a_message_has_user_and_port(server: SshServer, home: Pat
     message = reason("127.0.0.1", "no user", server.port)
     command = f"ssh -p {server.port} 'no user@127.0.0.1'"
     assert message == f"127.0.0.1 accepts none of your keys; check the login with `{command}`"
+
+
+def without_known_hosts(_: SshServer, home: Path) -> None:
+    (home / ".ssh/known_hosts").unlink()
+
+
+def with_a_changed_key(server: SshServer, home: Path) -> None:
+    make_key(home / "other")
+    (home / ".ssh/known_hosts").write_text(f"[127.0.0.1]:{server.port} {(home / 'other.pub').read_text()}")
+
+
+def with_a_wrong_key(server: SshServer, home: Path) -> None:
+    server.configure_client(home, key=make_key(home / "other"))
+
+
+def with_a_closed_port(server: SshServer, home: Path) -> None:
+    config = home / ".ssh/config"
+    config.write_text(config.read_text().replace(f"Port {server.port}", "Port 9"))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (without_known_hosts, "is not known"),
+        (with_a_changed_key, "has CHANGED"),
+        (with_a_wrong_key, "accepts none of your keys"),
+        (with_a_closed_port, "no SSH server listens"),
+    ],
+)
+def test_a_workspace_that_cannot_be_opened_raises_that_reason(
+    change: Callable[[SshServer, Path], None], expected: str, server: SshServer, home: Path
+) -> None:
+    change(server, home)
+    with pytest.raises(UsageError, match=expected) as raised:
+        asyncio.run(Workspace.ssh(HOST, "app"))
+    assert str(raised.value) == reason()
 
 
 def test_a_closed_port_is_named_as_the_reason(home: Path) -> None:
