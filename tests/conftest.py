@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -18,7 +19,7 @@ import turngate
 from tests.support.machines import Machine, SshMachine, ThisMachine
 from tests.support.remote_files import CommandCounter
 from tests.support.servers.mount_namespace import MountNamespace
-from tests.support.servers.ssh import SshServer, ssh_server
+from tests.support.servers.ssh import READS_BASHRC, SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
 from tests.trace import marked
 from turngate.core.constants import AGENT_MARKERS
@@ -174,6 +175,28 @@ def _use(server: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     server.configure_client(home)
+
+
+@pytest.fixture
+def own_server(tmp_path: Path, home: Path) -> Iterator[SshServer]:
+    """A server that the test may stop."""
+    with ssh_server(tmp_path / "sshd") as server:
+        server.configure_client(home)
+        yield server
+
+
+@pytest.fixture
+def full_disk(own_server: SshServer) -> Iterator[SshServer]:
+    """A server with 64 KiB for temporary files: a tmpfs, or where none can be mounted, a limit for each file."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(own_server.temporary)]
+    if os.getuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+        yield own_server
+        subprocess.run(["umount", "-l", str(own_server.temporary)], check=True)
+    elif READS_BASHRC:
+        (own_server.home / ".bashrc").write_text("ulimit -f 64\n")
+        yield own_server
+    else:
+        pytest.skip("no disk of the server can be filled")
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,8 +21,9 @@ from tests.shells.test_every_shell import needs_sshd, wait_for
 from tests.support.builders import settings, stop_event
 from tests.support.live_models import wait_until
 from tests.support.paths import ROOT
-from tests.support.servers.ssh import HOST, READS_BASHRC, SshServer, ssh_server
+from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.shells import opened
+from tests.support.ssh_leftovers import files_left
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
 from turngate.core.events import Subagent
 from turngate.core.hook_run import outcome, run_message
@@ -36,14 +37,6 @@ from turngate.shells.ssh.copies import CHUNK_BYTES, READ_BYTES, CopyFailed, Remo
 from turngate.shells.ssh.shell import SshShell
 
 T = TypeVar("T")
-
-
-@pytest.fixture
-def own_server(tmp_path: Path, home: Path) -> Iterator[SshServer]:
-    """A server that the test may stop."""
-    with ssh_server(tmp_path / "sshd") as server:
-        server.configure_client(home)
-        yield server
 
 
 @pytest.fixture
@@ -66,16 +59,6 @@ def with_copies(scenario: Callable[[RemoteCopies], Awaitable[T]]) -> T:
     return asyncio.run(opening())
 
 
-def left(server: SshServer) -> list[str]:
-    """Return what is in the temporary folder there, which may be removed meanwhile."""
-    found = [
-        os.path.join(path, name)
-        for path, folders, files in os.walk(server.temporary)
-        for name in (*folders, *files)
-    ]
-    return sorted(os.path.relpath(path, server.temporary) for path in found)
-
-
 # A copy
 
 
@@ -88,7 +71,7 @@ def test_a_copy_is_private_and_is_removed_afterwards(own_server: SshServer, tran
         return read(copy), modes, copy.name == transcript.name
 
     assert with_copies(scenario) == ("one\ntwo\n", [0o600, 0o700, 0o700], True)
-    assert left(own_server) == []
+    assert files_left(own_server) == []
 
 
 @pytest.mark.req("X-32")
@@ -175,7 +158,7 @@ def test_a_copy_that_is_not_as_it_was_sent_is_sent_anew(
         return read(await copies.copy(str(transcript)))
 
     assert with_copies(scenario) == "one\ntwo\nthree\n"
-    assert left(own_server) == []
+    assert files_left(own_server) == []
 
 
 @pytest.mark.parametrize("seconds", [0, 4_102_444_800])
@@ -307,7 +290,7 @@ def test_a_hook_that_asks_later_sees_what_is_new(own_server: SshServer, transcri
 async def wait_for_transfer(server: SshServer) -> None:
     """Wait until a part of a new copy is there."""
     async with asyncio.timeout(HANG_TIMEOUT_S):
-        while not any(name.endswith(".new") for name in left(server)):
+        while not any(name.endswith(".new") for name in files_left(server)):
             await asyncio.sleep(0)
 
 
@@ -335,7 +318,7 @@ def test_two_sessions_never_share_a_folder(own_server: SshServer, transcript: Pa
             return len({path.parent for path in paths}), [path.exists() for path in paths]
 
     assert asyncio.run(scenario()) == (3, [True, False, False])
-    assert left(own_server) == []
+    assert files_left(own_server) == []
 
 
 # Long transcripts
@@ -395,7 +378,7 @@ def test_an_interrupt_ends_a_transfer_and_the_next_one_begins_anew(
         return read(await copies.copy(str(path))) == read(path)
 
     assert with_copies(scenario)
-    assert left(own_server) == []
+    assert files_left(own_server) == []
 
 
 # Hooks
@@ -470,7 +453,7 @@ def test_a_hook_of_a_subagent_gets_copies_of_both_transcripts(
 def test_a_hook_without_a_transcript_copies_nothing(own_server: SshServer, project: Path) -> None:
     async def scenario(copies: RemoteCopies) -> tuple[str, list[str]]:
         printed = stdout(await ask(copies, project, 'echo "<$MUX_TRANSCRIPT_PATH>"', transcript_path=""))
-        return printed, left(own_server)
+        return printed, files_left(own_server)
 
     assert with_copies(scenario) == ("<>\n", [])
 
@@ -507,7 +490,9 @@ def test_the_folder_is_removed_when_the_connection_is_lost_and_the_next_hook_get
         else:
             own_server.cut_connections()
         lost = failure(await asking)
-        await asyncio.to_thread(wait_until, lambda: left(own_server) == [], "the folder was not removed")
+        await asyncio.to_thread(
+            wait_until, lambda: files_left(own_server) == [], "the folder was not removed"
+        )
         command = 'cat "$MUX_TRANSCRIPT_PATH"; echo "$MUX_TRANSCRIPT_PATH"'
         *lines, path = stdout(
             await ask(copies, project, command, transcript_path=str(transcript))
@@ -518,7 +503,7 @@ def test_the_folder_is_removed_when_the_connection_is_lost_and_the_next_hook_get
     assert (verdict, ended) == (Stop, "failed")
     assert str(message).startswith(f"the connection to {HOST} was lost while it ran: ")
     assert (seen, path == (project / "paths").read_text().strip()) == ("one\ntwo", False)
-    assert left(own_server) == []
+    assert files_left(own_server) == []
 
 
 @needs_sshd
@@ -562,7 +547,7 @@ def test_a_connection_that_is_lost_while_a_transcript_is_copied_is_opened_again(
         return stdout(await asking).strip()
 
     assert with_copies(scenario) == str(3 * CHUNK_BYTES)
-    wait_until(lambda: left(own_server) == [], "the folder was not removed")
+    wait_until(lambda: files_left(own_server) == [], "the folder was not removed")
 
 
 @needs_sshd
@@ -577,16 +562,16 @@ def test_a_connection_that_is_lost_twice_while_a_transcript_is_copied_leaves_not
         asking = asyncio.ensure_future(ask(copies, project, "touch started", transcript_path=str(path)))
         for _ in range(2):
             await wait_for_transfer(own_server)
-            before = left(own_server)
+            before = files_left(own_server)
             own_server.cut_connections()
             async with asyncio.timeout(HANG_TIMEOUT_S):
-                while set(before) & set(left(own_server)):
+                while set(before) & set(files_left(own_server)):
                     await asyncio.sleep(0)
         return failure(await asking)
 
     why = f"the connection to {HOST} was lost while the transcript was copied"
     assert with_copies(scenario) == (Stop, "failed", why)
-    wait_until(lambda: left(own_server) == [], "the folder was not removed")
+    wait_until(lambda: files_left(own_server) == [], "the folder was not removed")
     assert not (project / "started").exists()
 
 
@@ -610,21 +595,7 @@ def test_the_folder_is_removed_when_this_process_is_killed(own_server: SshServer
     with ours, ours.stdout as printed:
         assert Path(printed.readline().strip()).read_text() == "one\ntwo\n"
         ours.send_signal(signal.SIGKILL)
-    wait_until(lambda: left(own_server) == [], "the folder was not removed")
-
-
-@pytest.fixture
-def full_disk(own_server: SshServer) -> Iterator[SshServer]:
-    """A server with 64 KiB for temporary files: a tmpfs, or where none can be mounted, a limit for each file."""
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(own_server.temporary)]
-    if os.getuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0:
-        yield own_server
-        subprocess.run(["umount", "-l", str(own_server.temporary)], check=True)
-    elif READS_BASHRC:
-        (own_server.home / ".bashrc").write_text("ulimit -f 64\n")
-        yield own_server
-    else:
-        pytest.skip("no disk of the server can be filled")
+    wait_until(lambda: files_left(own_server) == [], "the folder was not removed")
 
 
 @needs_sshd
@@ -636,7 +607,7 @@ def test_a_full_disk_there_fails_the_hook_and_leaves_nothing(
         await copies.copy(str(transcript))
         append(transcript, "x" * 100_000)
         failed = failure(await ask(copies, project, "touch started", transcript_path=str(transcript)))
-        files = [name for name in left(full_disk) if (full_disk.temporary / name).is_file()]
+        files = [name for name in files_left(full_disk) if (full_disk.temporary / name).is_file()]
         remove(transcript)
         append(transcript, "short\n")
         return failed, files, read(await copies.copy(str(transcript)))
@@ -647,25 +618,7 @@ def test_a_full_disk_there_fails_the_hook_and_leaves_nothing(
     assert "No space left on device" in str(message) or "ile size limit" in str(message)
     assert "\n" not in str(message)
     assert not (project / "started").exists()
-    assert left(full_disk) == []
-
-
-@needs_sshd
-@pytest.mark.req("X-32")
-def test_a_temporary_folder_without_write_access_fails_the_hook(
-    tmp_path: Path, home: Path, transcript: Path, project: Path
-) -> None:
-    async def scenario(copies: RemoteCopies) -> tuple[type, str, str | None]:
-        return failure(await ask(copies, project, "touch started", transcript_path=str(transcript)))
-
-    # Not even root can make a folder in /sys.
-    with ssh_server(tmp_path / "sshd", SetEnv=f"HOME={tmp_path}/sshd/home TMPDIR=/sys") as server:
-        server.configure_client(home)
-        verdict, ended, message = with_copies(scenario)
-    assert (verdict, ended) == (Stop, "failed")
-    assert str(message).startswith(f"the transcript could not be copied to {HOST}: mkdir: ")
-    assert "\n" not in str(message)
-    assert not (project / "started").exists()
+    assert files_left(full_disk) == []
 
 
 @needs_sshd
@@ -688,7 +641,7 @@ def test_a_server_with_one_channel_has_copies_too(
     with ssh_server(tmp_path / "sshd", MaxSessions="1") as server:
         server.configure_client(home)
         assert with_copies(scenario) == (["one", "two"], ["one", "two", "three"], True)
-        assert left(server) == []
+        assert files_left(server) == []
 
 
 @needs_sshd
@@ -708,4 +661,4 @@ def test_a_login_that_prints_much_and_has_no_umask_does_not_change_a_copy(
         server.configure_client(home)
         (server.home / ".bashrc").write_text("umask 0; yes noise | head -c 300000; echo noise >&2\n")
         assert with_copies(scenario) == ("one\ntwo\nthree\n", [0o600, 0o700])
-        assert left(server) == []
+        assert files_left(server) == []

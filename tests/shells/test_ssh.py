@@ -37,14 +37,6 @@ T = TypeVar("T")
 HANGING = f"sleep {NEVER_S} & echo $$ $! >>pids; wait"
 
 
-@pytest.fixture
-def own_server(tmp_path: Path, home: Path) -> Iterator[SshServer]:
-    """A server that the test may stop."""
-    with ssh_server(tmp_path / "sshd") as server:
-        server.configure_client(home)
-        yield server
-
-
 def with_shell(scenario: Callable[[SshShell], Awaitable[T]]) -> T:
     async def opening() -> T:
         async with opened(lambda: SshShell(HOST)) as shell:
