@@ -539,12 +539,12 @@ def test_hooks_are_not_tested_there(server: SshServer) -> None:
 def test_a_server_that_never_answers_is_left_after_10_seconds(home: Path) -> None:
     """The default limit: a new process has it, and the others of the tests have a longer one."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        place = f"ssh://127.0.0.1:{silent.getsockname()[1]}/srv"
-        words = [*TURNGATE, "run", "-p", "go", "--ssh", place]
+        port = silent.getsockname()[1]
+        words = [*TURNGATE, "run", "-p", "go", "--ssh", f"ssh://127.0.0.1:{port}/srv"]
         began = time.monotonic()
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=HANG_TIMEOUT_S)
-    error = "turngate: 127.0.0.1 did not answer within 10 s\n"
-    assert (done.returncode, done.stdout, done.stderr) == (64, "", error)
+    error = f"127.0.0.1 did not answer within 10 s; check the connection with `ssh -p {port} 127.0.0.1`"
+    assert (done.returncode, done.stdout, done.stderr) == (64, "", f"turngate: {error}\n")
     assert time.monotonic() - began >= 10
 
 
