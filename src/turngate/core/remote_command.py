@@ -110,8 +110,9 @@ MISSING = "missing"  # what the guardian prints before the names of those that t
 
 # `end_run PID START MARKER`: TERM to all processes of a run, KILL to those that are left half a second later. They are the
 # process group PID, and if there is a /proc also its session, all descendants of PID, and all processes with MARKER in their
-# initial environment. Zombies do not count: not every init reaps them soon. PID counts only if it is not 0, and not the number
-# of another process by now: one that did not start at START. `has_processes PID MARKER`, after the end of PID: is one left?
+# initial environment. Zombies do not count: not every init reaps them soon. PID counts only if it is not 0, and not the
+# number of another process by now: one that did not start at START. `has_processes PID MARKER`, after the end of PID: is one
+# left?
 _END_FUNCTIONS = """\
 start_of() { t=; read -r t <"/proc/$1/stat" && { t=${t##*)}; set -- $t; t=${20}; }; };
 marked() { grep -l -e "$m" /proc/[0-9]*/environ; };
@@ -134,13 +135,14 @@ _MAKE_FOLDER = """\
 make_folder() { case $TMPDIR in /*) d=$TMPDIR ;; *) d=/tmp ;; esac; d=$d/turngate-$1;
 e=$(umask 077; mkdir "$d" 2>&1) && e=$d; };"""
 
-# It ends if a program is missing. Otherwise it prints its environment, then reads `+ PID MARKER` (a run starts, with PID 0 before
-# it is known), `- PID MARKER` (it has ended), `! PID MARKER` (end it), `. 0 MARKER` (only answer), `/ 0 NAME` (make a folder), and
-# `= 0 MARKER` with a short script on the next line. At the end of its stdin the connection is gone: it ends what still runs, and
-# removes the folder.
+# It ends if a program is missing. Otherwise it prints its environment, then reads `+ PID MARKER` (a run starts, with PID 0
+# before it is known), `- PID MARKER` (it has ended), `! PID MARKER` (end it), `. 0 MARKER` (only answer), `/ 0 NAME` (make a
+# folder), and `= 0 MARKER` with a short script on the next line. At the end of its stdin the connection is gone: it ends
+# what still runs, and removes the folder.
 _GUARDIAN = """\
 trap '' HUP INT PIPE TERM; exec 2>/dev/null;
-( m=; for p in {programs}; do command -v "$p" >/dev/null || m="$m $p"; done; [ -z "$m" ] || {{ echo "{token} {missing}$m"; false; }} ) || exit;
+( m=; for p in {programs}; do command -v "$p" >/dev/null || m="$m $p"; done;
+[ -z "$m" ] || {{ echo "{token} {missing}$m"; false; }} ) || exit;
 printf '%s\\n' {token};
 awk -v "end={token}" 'BEGIN {{ for (name in ENVIRON) printf "%s=%s\\n%s\\n", name, ENVIRON[name], end; print end }}';
 runs=; folder=;

@@ -18,7 +18,10 @@ class MachineUnreachable(Exception):
 
 
 class Files:
-    """The files of another machine. The methods block, and raise OSError or MachineUnreachable; a path is absolute and has no NUL."""
+    """The files of another machine. A path is absolute and has no NUL.
+
+    The methods block, and raise OSError or MachineUnreachable.
+    """
 
     machine: str  # its name: `ssh://me@build`
     home: str  # the home folder there

@@ -37,9 +37,7 @@ class ScriptRunner:
 
     def __init__(self, shell: Shell, loop: asyncio.AbstractEventLoop, environ: Mapping[str, str]) -> None:
         self.loop = loop
-        self._unreachable: MachineUnreachable | None = (
-            None  # why, if the machine did not answer the last call
-        )
+        self._unreachable: MachineUnreachable | None = None  # the machine did not answer the last call
         self._unreachable_since = 0.0
         self._shell, self._environ = shell, environ
         self._ending: set[asyncio.Task[Exited]] = set()
@@ -54,7 +52,7 @@ class ScriptRunner:
         max_bytes: int,
         limit: Limit,
     ) -> HookRunContext:
-        """Return the output of a script. Raises MachineUnreachable, or OSError for one that failed; `path` is the file that it is about."""
+        """Return the output of a script about the file `path`. Raises MachineUnreachable, or OSError if the script fails."""
         self._check_call(path)
         answer = HookRunContext()
         answer.stdout, answer.stderr = BoundedOutput(max_bytes), BoundedOutput(MAX_ERROR_BYTES)
