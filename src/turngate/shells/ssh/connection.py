@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import asyncssh
 
-from turngate.core.remote_command import BOOTSTRAP
+from turngate.core.remote_command import BOOTSTRAP, as_line, quote
 from turngate.core.reports import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
@@ -16,6 +16,7 @@ from turngate.shells.ssh.guardian import Guardian, ProgramsMissing
 from turngate.shells.ssh.login import CannotConnect, connect, ssh_command
 from turngate.shells.ssh.process import RemoteProcess
 
+NO_PROCESS = "0"  # the id of a process that is not known
 FIRST_POLL_S, LAST_POLL_S = 0.1, 2.0  # while processes that a command left running are waited for
 SETTLE_S = 1.0  # in which a server may still count a channel that was closed
 
@@ -26,6 +27,13 @@ class Address(NamedTuple):
     host: str
     user: str | None
     port: int | None
+
+
+class Remains(NamedTuple):
+    """What a connection may have left on its machine: the markers of runs, and folders."""
+
+    runs: frozenset[str] = frozenset()
+    folders: frozenset[str] = frozenset()
 
 
 class Connection:
@@ -41,15 +49,37 @@ class Connection:
         self.guardian = guardian
         self.environment = environment
         self.folder = ""  # for temporary files; the guardian removes it
+        self._runs: set[str] = set()  # the markers of those that have not ended
+        self._inherited = Remains()  # of earlier connections
         self._channel_closed_at = -math.inf
 
     def watch(self, pid: str, marker: str) -> None:
+        self._runs.add(marker)
         if self.guardian:
             self.guardian.watch(pid, marker)
 
     def forget(self, marker: str) -> None:
+        if self.is_open:  # otherwise it is not known whether the run has ended
+            self._runs.discard(marker)
         if self.guardian:
             self.guardian.forget(marker)
+
+    @property
+    def remains(self) -> Remains:
+        """What may be there if the connection is lost, and its server has not noticed that."""
+        folders = frozenset({self.folder} - {""})
+        return Remains(self._inherited.runs | self._runs, self._inherited.folders | folders)
+
+    async def remove(self, remains: Remains) -> None:
+        """End and remove what an earlier connection has left."""
+        self._inherited = remains
+        if self.guardian is None:
+            return
+        ended = [await self.guardian.end(NO_PROCESS, marker) for marker in remains.runs]
+        lines = [as_line(f"rm -rf -- {quote(folder)}") for folder in remains.folders]
+        removed = [await self.guardian.evaluate(line) is not None for line in lines]
+        if all((*ended, *removed)):
+            self._inherited = Remains()
 
     async def wait_for_processes(
         self, process: RemoteProcess, pid: str, marker: str, report: Callable[[Exited], None]

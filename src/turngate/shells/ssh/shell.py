@@ -15,6 +15,7 @@ from typing import Any
 import asyncssh
 
 from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.tasks import BackgroundTasks
 from turngate.core.hooks import CommandHook
 from turngate.core.remote_command import (
     BOOTSTRAP,
@@ -31,7 +32,7 @@ from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.process import KILL_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
 from turngate.shells.ssh.channel_limit import ChannelLimit
-from turngate.shells.ssh.connection import Address, Connection, open_connection, run_line
+from turngate.shells.ssh.connection import NO_PROCESS, Address, Connection, open_connection, run_line
 from turngate.shells.ssh.guardian import REPLY_TIMEOUT_S, SILENCE_S
 from turngate.shells.ssh.login import CannotConnect
 from turngate.shells.ssh.process import RemoteProcess, command_words, not_started
@@ -39,7 +40,6 @@ from turngate.shells.ssh.process import RemoteProcess, command_words, not_starte
 CONNECT_TIMEOUT_S = 10.0
 MAX_COMMANDS = 8  # at once on one connection; OpenSSH allows ten channels, one is the guardian's
 OPEN_DELAYS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # while the server opens no channel, or closes the connection
-NO_PROCESS = "0"
 RETRY_DELAYS_S = (0.2, 0.4, 0.8, 1.6, 3.2)  # when a connection that there was cannot be opened again
 
 
@@ -66,8 +66,8 @@ class SshShell:
         self._unguarded_folder = ""  # of a server without one; it outlives a connection
         self._channels = ChannelLimit(MAX_COMMANDS)
         self._slots = ChannelLimit(MAX_COMMANDS)
-        self._endings: set[asyncio.Task[None]] = set()  # of commands on a connection that is silent
-        self._abandoned: set[asyncio.Task[None]] = set()  # channels that no command waits for any more
+        self._endings = BackgroundTasks()  # they end what another connection has left
+        self._abandoned = BackgroundTasks()  # for channels that no command waits for any more
         self._background = asyncio.Semaphore(MAX_COMMANDS // 4)  # of the slots, for hooks in the background
 
     async def environment(self) -> dict[str, str]:
@@ -87,9 +87,8 @@ class SshShell:
     @property
     def folder(self) -> str:
         """The private folder of the connection that is open now; empty if there is none."""
-        return self._unguarded_folder or (
-            self._connection.folder if self._connection and self._connection.is_open else ""
-        )
+        connection = self._connection
+        return self._unguarded_folder or (connection.folder if connection and connection.is_open else "")
 
     async def private_folder(self, instead_of: str | None = None) -> str:
         """Return a folder there for temporary files of this connection, which is removed when the connection ends.
@@ -101,9 +100,8 @@ class SshShell:
             folder = self.folder
             if folder in ("", instead_of):
                 if connection.live_guardian and not self._has_two_channels:
-                    await self._run_script(
-                        connection, ":"
-                    )  # now the guardian gives up its channel, if it has to
+                    # Now the guardian gives up its channel, if it has to.
+                    await self._run_script(connection, ":")
                 folder = await self._make_folder(await self._connected(), secrets.token_hex(16))
             return folder
 
@@ -126,9 +124,8 @@ class SshShell:
     async def _make_folder(self, connection: Connection, name: str) -> str:
         guardian = connection.live_guardian
         if guardian is None:
-            printed: str | None = (await self._run_script(connection, folder_script(name))).stdout.rstrip(
-                "\n"
-            )
+            made = await self._run_script(connection, folder_script(name))
+            printed: str | None = made.stdout.rstrip("\n")
         else:
             printed = await guardian.make_folder(name)
         if printed is None:
@@ -151,8 +148,12 @@ class SshShell:
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.wait({self._connecting})
-        await self._finish_endings()
-        if self.folder and not (self._connection and self._connection.live_guardian):
+        if self._connection and any(self._connection.remains) and not self._connection.is_open:
+            with contextlib.suppress(CannotConnect):
+                await self._open(asyncio.get_running_loop().time() + SILENCE_S)
+        await self._endings.finish(SILENCE_S)
+        connection = self._connection
+        if self._unguarded_folder or (self.folder and not (connection and connection.live_guardian)):
             await self._remove_folder(self.folder)
         connection, self._connection = self._connection, None
         if connection is not None and connection.guardian and connection.folder:
@@ -166,13 +167,6 @@ class SshShell:
         """Return whether the connection is alive, as far as it is known without a channel."""
         guardian = self._connection.live_guardian if self._connection else None
         return guardian is None or await guardian.answers()
-
-    async def _finish_endings(self) -> None:
-        if self._endings:
-            await asyncio.wait(self._endings, timeout=SILENCE_S)
-        for ending in tuple(self._endings):
-            ending.cancel()
-            await asyncio.wait({ending})
 
     async def _remove_folder(self, folder: str) -> None:
         self._unguarded_folder = ""
@@ -288,9 +282,7 @@ class SshShell:
             await asyncio.shield(opening)
         except asyncio.CancelledError:
             self._channels.take()
-            abandoned = asyncio.create_task(self._abandon(opening, process, connection), name="ssh channel")
-            self._abandoned.add(abandoned)
-            abandoned.add_done_callback(self._abandoned.discard)
+            self._abandoned.start(self._abandon(opening, process, connection))
             raise
 
     async def _abandon(
@@ -321,9 +313,8 @@ class SshShell:
             return
         if connection.guardian and await connection.guardian.end(pid, marker):
             return
-        ending = asyncio.create_task(self._end_over_another_connection(connection, end_line(pid, marker)))
-        self._endings.add(ending)
-        ending.add_done_callback(self._endings.discard)
+        line = end_line(pid, marker)
+        ending = self._endings.start(self._end_over_another_connection(connection, line))
         if not connection.is_silent:  # otherwise an interrupt does not wait for a network that may be gone
             await ending
 
@@ -383,14 +374,19 @@ class SshShell:
         deadline = loop.time() + self._connect_timeout
         while True:
             try:
-                self._connection = await open_connection(self._address, deadline)
+                return await self._open(deadline)
             except CannotConnect as error:
                 delay = next(delays, None)
                 if not error.is_transient or delay is None or loop.time() + delay >= deadline:
                     raise
                 await asyncio.sleep(delay)
-            else:
-                self._was_connected, self._has_two_channels = True, False
-                self._channels.reset()
-                self._slots.reset()
-                return self._connection
+
+    async def _open(self, deadline: float) -> Connection:
+        connection = await open_connection(self._address, deadline)
+        lost, self._connection = self._connection, connection
+        self._was_connected, self._has_two_channels = True, False
+        self._channels.reset()
+        self._slots.reset()
+        if lost is not None and any(lost.remains):
+            self._endings.start(connection.remove(lost.remains))
+        return connection

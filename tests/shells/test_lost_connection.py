@@ -1,0 +1,101 @@
+"""A connection whose packets are lost: the server does not notice it, so its guardian ends nothing."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.shells.test_every_shell import is_alive, needs_sshd, pids, wait_for
+from tests.shells.test_ssh import HANGING, own_server
+from tests.support.servers.ssh import HOST, SshServer, ssh_server
+from tests.support.shells import start
+from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
+from turngate.core.reports import Exited
+from turngate.ports import ConnectionLost
+from turngate.shells.ssh import login
+from turngate.shells.ssh import shell as ssh
+from turngate.shells.ssh.shell import SshShell
+
+__all__ = ["own_server"]
+
+
+@contextmanager
+def silent(server: SshServer) -> Iterator[None]:
+    """Stop what serves the connections until the end; new connections are served."""
+    serving = server.connections()
+    for pid in serving:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in serving:
+            os.kill(pid, signal.SIGKILL)
+
+
+async def wait_until_nothing_is_left(server: SshServer, project: Path) -> None:
+    async with asyncio.timeout(HANG_TIMEOUT_S):
+        while any(server.temporary.iterdir()) or any(map(is_alive, pids(project))):
+            await asyncio.sleep(POLL_INTERVAL_S)
+
+
+async def lose_connection(shell: SshShell, server: SshServer, project: Path) -> None:
+    """Wait until the loss is noticed here."""
+    folder = await shell.private_folder()
+    assert Path(folder).parent == server.temporary
+    running = asyncio.ensure_future(start(shell, HANGING, cwd=project))
+    await wait_for(project / "pids")
+    with pytest.raises(ConnectionLost):
+        await running
+
+
+@needs_sshd
+@pytest.mark.req("X-32")
+@pytest.mark.parametrize("goes_on", [True, False], ids=["the next command", "the end of the session"])
+def test_what_a_connection_left_there_is_ended_over_the_next_one(
+    goes_on: bool, own_server: SshServer, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(login, "KEEPALIVE_S", 1)
+    monkeypatch.setattr(ssh, "SILENCE_S", HANG_TIMEOUT_S)
+
+    async def scenario() -> None:
+        shell = SshShell(HOST)
+        await shell.environment()
+        losing = asyncio.ensure_future(lose_connection(shell, own_server, project))
+        await wait_for(project / "pids")
+        with silent(own_server):
+            await losing
+            if goes_on:
+                assert await start(shell, "exit 4") == Exited(4)
+            else:
+                await shell.close()
+            await wait_until_nothing_is_left(own_server, project)
+        await shell.close()
+
+    asyncio.run(scenario())
+
+
+@needs_sshd
+@pytest.mark.req("X-32")
+def test_a_server_with_one_channel_keeps_no_folder_after_a_loss(tmp_path: Path, home: Path) -> None:
+    async def scenario() -> str:
+        shell = SshShell(HOST)
+        made = await shell.private_folder()
+        server.cut_connections()
+        while not await is_connected_again(shell):
+            await asyncio.sleep(POLL_INTERVAL_S)
+        await shell.close()
+        return made
+
+    with ssh_server(tmp_path / "sshd", MaxSessions="1") as server:
+        server.configure_client(home)
+        assert os.path.dirname(asyncio.run(scenario())) == str(server.temporary)
+        assert list(server.temporary.iterdir()) == []
+
+
+async def is_connected_again(shell: SshShell) -> bool:
+    """Return False while the loss is not noticed: the guardian of the old connection had given up its channel."""
+    return await shell.evaluate(":") is not None
