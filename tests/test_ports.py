@@ -321,6 +321,25 @@ def test_an_http_hook_of_the_home_folder_elsewhere_does_not_send_the_event_unenc
 
 
 @pytest.mark.req("S0-105")
+def test_a_webhook_of_the_home_folder_elsewhere_is_not_that_of_a_variable_here(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = GateHook("notify", options={"webhookEnv": "CHAT_URL"})
+    rules = Settings(rules=(Rule("Stop", hook, source="user"),))
+    with serve_answers() as here, serve_answers() as there:
+        monkeypatch.setenv("CHAT_URL", here.url)
+        asyncio.run(ask_hooks(stop_event(), rules, elsewhere(project, CHAT_URL=f"{there.url}/x")))
+        (run,) = asyncio.run(
+            ask_hooks(stop_event(), rules, elsewhere(project, CHAT_URL="http://chat.example/x"))
+        ).runs
+    assert (here.paths, there.paths) == ([], ["/x"])
+    assert run.decision == Allow(
+        notice='gate "notify": the webhook was not called: chat.example is not encrypted: '
+        "use https, or allow it in `turngate.allowedUrls` of your user settings"
+    )
+
+
+@pytest.mark.req("S0-105")
 def test_a_program_that_a_hook_starts_here_runs_no_hooks_elsewhere(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -85,7 +85,7 @@ def test_a_server_with_one_channel_keeps_no_folder_after_a_loss(tmp_path: Path, 
         shell = SshShell(HOST)
         made = await shell.private_folder()
         server.cut_connections()
-        while not await is_connected_again(shell):
+        while not await answers(shell):  # the guardian of the first connection had given up its channel
             await asyncio.sleep(POLL_INTERVAL_S)
         await shell.close()
         return made
@@ -96,6 +96,29 @@ def test_a_server_with_one_channel_keeps_no_folder_after_a_loss(tmp_path: Path, 
         assert list(server.temporary.iterdir()) == []
 
 
-async def is_connected_again(shell: SshShell) -> bool:
-    """Return False while the loss is not noticed: the guardian of the old connection had given up its channel."""
-    return await shell.evaluate(":") is not None
+@needs_sshd
+@pytest.mark.req("X-32")
+def test_a_guardian_that_was_killed_is_replaced(own_server: SshServer, project: Path) -> None:
+    async def scenario() -> list[object]:
+        shell = SshShell(HOST)
+        _, guardian = await shell.evaluate("echo $$") or (1, "")
+        running = asyncio.ensure_future(start(shell, "echo >started; read -r _ <go; exit 3", cwd=project))
+        await wait_for(project / "started")
+        os.kill(int(guardian), signal.SIGKILL)
+        while await answers(shell):
+            await asyncio.sleep(POLL_INTERVAL_S)
+        go.write_text("\n")
+        ended: list[object] = [await running, await start(shell, "exit 4"), await shell.evaluate("exit 5")]
+        await shell.close()
+        return ended
+
+    go = project / "go"
+    os.mkfifo(go)
+    assert asyncio.run(scenario()) == [Exited(3), Exited(4), (5, "")]
+
+
+async def answers(shell: SshShell) -> bool:
+    """Return False when it is known that the guardian has died, and a command still runs without it."""
+    with suppress(ConnectionLost):
+        return await shell.evaluate(":") is not None
+    return True

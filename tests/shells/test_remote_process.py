@@ -9,7 +9,7 @@ import pytest
 from turngate.core.reports import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
-from turngate.shells.ssh.process import RemoteProcess
+from turngate.shells.ssh.process import MAX_NOISE_BYTES, RemoteProcess
 
 STDERR = asyncssh.EXTENDED_DATA_STDERR
 
@@ -80,6 +80,11 @@ def test_the_token_may_come_in_pieces() -> None:
         return process.started.result(), live.stdout.text().replace(process.token, "TOKEN")
 
     assert asyncio.run(scenario()) == ("12", "out TOKEN 13\n")
+
+
+def test_a_line_that_never_ends_does_not_fill_the_memory() -> None:
+    begun, ended = received(stdout("TOKEN 7"), stdout("x" * 2 * MAX_NOISE_BYTES), stdout("\n"), eof)
+    assert (begun, ended) == ("", Exited(128))
 
 
 @pytest.mark.parametrize("end", [eof, lost])

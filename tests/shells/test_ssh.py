@@ -485,6 +485,30 @@ def test_a_login_shell_that_prints_is_not_heard(bashrc: Path) -> None:
 
 
 @needs_sshd
+def test_an_environment_that_is_too_long_is_not_read_to_its_end(
+    bashrc: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guardian, "MAX_REPLY_BYTES", 10_000)
+    bashrc.write_text('export LONG=$(head -c 100000 /dev/zero | tr "\\0" x)\n')
+    with pytest.raises(NotStarted) as raised:
+        run(lambda: SshShell(HOST), "true")
+    assert raised.value.strerror == f"{HOST} started no shell: the output of its login is too long"
+
+
+@needs_sshd
+@pytest.mark.parametrize("command", ["exec sh", "exec bash --norc"])
+def test_a_login_shell_that_is_replaced_is_refused(bashrc: Path, command: str) -> None:
+    """The other shell would read a part of the stdin of commands."""
+    bashrc.write_text(f"{command}\n")
+    with pytest.raises(NotStarted) as raised:
+        run(lambda: SshShell(HOST), "cat", stdin=b"x" * 20_000)
+    assert raised.value.strerror == (
+        f"{HOST} started no shell: the login shell ended with exit code 1: "
+        "a startup file there starts another shell; let it do so at a terminal only"
+    )
+
+
+@needs_sshd
 def test_a_login_shell_that_prints_much_is_not_heard(bashrc: Path) -> None:
     bashrc.write_text("yes noise | head -c 3000000; yes noise | head -c 3000000 >&2\n")
     assert run(lambda: SshShell(HOST), "echo out; echo err >&2") == Exited(0, "out\n", "err\n")

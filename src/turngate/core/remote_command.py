@@ -108,6 +108,9 @@ def _fail(token: str, why: str) -> str:
 PROGRAMS = "awk cat chmod chown cksum dd find grep ls mkdir mv printf rm sh sleep wc"
 MISSING = "missing"  # what the guardian prints before the names of those that there are not
 
+# `exec sh` in .bashrc reads the line as a script; it would also read what is meant for the stdin of commands.
+REPLACED = "a startup file there starts another shell; let it do so at a terminal only"
+
 # `end_run PID START MARKER`: TERM to all processes of a run, KILL to those that are left half a second later. They are the
 # process group PID, and if there is a /proc also its session, all descendants of PID, and all processes with MARKER in their
 # initial environment. Zombies do not count: not every init reaps them soon. PID counts only if it is not 0, and not the
@@ -140,6 +143,7 @@ e=$(umask 077; mkdir "$d" 2>&1) && e=$d; };"""
 # folder), and `= 0 MARKER` with a short script on the next line. At the end of its stdin the connection is gone: it ends
 # what still runs, and removes the folder.
 _GUARDIAN = """\
+[ -n "$turngate_line" ] || {{ echo "{replaced}" >&2; exit 1; }};
 trap '' HUP INT PIPE TERM; exec 2>/dev/null;
 ( m=; for p in {programs}; do command -v "$p" >/dev/null || m="$m $p"; done;
 [ -z "$m" ] || {{ echo "{token} {missing}$m"; false; }} ) || exit;
@@ -161,7 +165,7 @@ end_run "$pid" "${{t%:*}}" "${{run##*:}}" </dev/null >/dev/null & done; wait;
 
 
 def guardian_line(token: str) -> str:
-    guardian = _GUARDIAN.format(token=token, programs=PROGRAMS, missing=MISSING)
+    guardian = _GUARDIAN.format(token=token, programs=PROGRAMS, missing=MISSING, replaced=REPLACED)
     return " ".join(map(_joined, (_END_FUNCTIONS, _MAKE_FOLDER, guardian)))
 
 

@@ -86,7 +86,7 @@ def with_parents(paths: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for path in paths:
         if "\0" not in path:
-            names = path.strip("/").removesuffix("/.").removesuffix("/.").split("/")
+            names = [name for name in path.split("/") if name not in ("", ".")]
             found.update(dict.fromkeys("/" + "/".join(names[:n]) for n in range(1, len(names) + 1)))
             found[path] = None
     return list(found)

@@ -1,5 +1,6 @@
 """A gate: what it is called, which options it has, what it is given, and what it can answer."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -117,6 +118,8 @@ class GateContext:
     command: CommandHook | None = None
     now: float = 0.0  # seconds since the epoch
     base: str | None = None  # the commit to compare with; None: the session's start; "": there is no session
+    # The variables that the gate itself may read: of the machine of the project, which settings of another machine know.
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     # Asks a judge: the one of the hook, or of the settings. None: there is no model.
     ask_judge: Callable[[PromptHook], Awaitable[GateResult]] | None = None
     # Returns why nothing may be sent to a URL; the second argument is its name in the message.

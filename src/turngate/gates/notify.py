@@ -24,7 +24,7 @@ async def notify(context: GateContext) -> GateResult:
         return Passed()
     url = options["webhook"]
     if options["webhook-env"]:
-        url = os.environ.get(options["webhook-env"])
+        url = context.environ.get(options["webhook-env"])
     ways: list[Awaitable[str | None]] = []
     if options["bell"]:
         ways.append(_ring())

@@ -45,7 +45,8 @@ def make_context(
     timeout: float | None = None,  # None: no limit
     state_folder: str | None = None,  # None: nothing is kept
     base: str | None = None,  # see `GateContext.base`
-    env: Mapping[str, str] = os.environ,
+    env: Mapping[str, str] = os.environ,  # of commands
+    environ: Mapping[str, str] = os.environ,
 ) -> GateContext:
     """Return what one run of a gate is given; the state is that of this session, agent and gate."""
     path = None
@@ -62,6 +63,7 @@ def make_context(
         command=command,
         now=time.time(),
         base=base,
+        environ=environ,
     )
 
 

@@ -32,6 +32,7 @@ from turngate.gates.project_commands import ProjectUnreachable
 from turngate.gates.runner import holds_for_tree, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, World
 from turngate.runners.command import prepare_command, with_copies
+from turngate.runners.sent_from_here import environ_and_level
 from turngate.state.paths import state_folder
 from turngate.trust.bytecode import with_own_bytecode
 
@@ -63,6 +64,7 @@ async def run_gate_hook(
     )
     if isinstance(prepared, HookFailed):
         return prepared
+    environ, level = environ_and_level(rule.source, world)
     context = make_context(
         call.gate,
         _stop_of(event),
@@ -74,13 +76,14 @@ async def run_gate_hook(
         state_folder=state_folder(world.own_environ) if event.session_id not in _NO_SESSIONS else None,
         env=prepared.env,
         base=world.own_environ.get(GATES_BASE),
+        environ=environ,
     )
     if not isinstance(event, StopEvent):
         return Returned(await _record(call, context))
     judge = judge_for(event, settings, world, live)
     context.ask_judge = lambda question: judge(_as_seen_by(rule, question, settings))
     context.url_problem = lambda url, name: url_problem(
-        url, rule.source, settings.allowed_urls, settings.http_hook_urls, name=name
+        url, level, settings.allowed_urls, settings.http_hook_urls, name=name
     )
     result = await run_gate(call.gate, context)
     if holds_for_tree(context, result):

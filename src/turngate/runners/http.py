@@ -5,7 +5,6 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
-from turngate.core.constants import COMMAND_LINE
 from turngate.core.events import Event
 from turngate.core.hook_input import encode
 from turngate.core.hooks import HttpHook
@@ -25,10 +24,10 @@ from turngate.http.connection import request_target
 from turngate.http.errors import HttpError
 from turngate.http.timeouts import UNLIMITED
 from turngate.ports import HookRunContext, World
+from turngate.runners.sent_from_here import environ_and_level
 
 MAX_REPLY_BYTES = 1024 * 1024
 MAX_REDIRECTS = 3  # to the same host; nothing is sent to another one
-_GIVEN_HERE = ("python", COMMAND_LINE)  # levels of hooks that are never those of another machine
 _REDIRECTS = (301, 302, 307, 308)  # not 303: it asks for a GET, which has no body
 
 
@@ -43,12 +42,9 @@ async def run_http(
 ) -> Report:
     """Send the event. `source` is the level of the hook: a project's hook may not send it unencrypted.
 
-    The request is sent from this machine. A hook that is configured on another one gets nothing of the environment
-    here, which may hold keys, and is trusted no more than one of a project.
+    The request is sent from this machine.
     """
-    environ = world.own_environ
-    if world.machine and source not in _GIVEN_HERE:
-        environ, source = world.environ, "project"
+    environ, source = environ_and_level(source, world)
     if found := used_user_config(hook):
         return HookFailed(f"it {describe_user_config(found[0])}; write the value itself")
     if problem := url_problem(hook.url, source, settings.allowed_urls, settings.http_hook_urls):

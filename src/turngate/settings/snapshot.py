@@ -1,5 +1,6 @@
 """Read the usual places of settings on another machine at once."""
 
+import os
 from contextlib import AbstractContextManager
 
 from turngate.core.constants import FAMILIES
@@ -22,13 +23,14 @@ def settings_snapshot(project: str) -> AbstractContextManager[None]:
 
 def settings_places(project: str) -> list[str]:
     """Return the folders and files of settings, and the folders of programs, as `Files.describe` takes them."""
-    home = files.home_folder()
+    home, project = files.home_folder().rstrip("/"), project.rstrip("/")
     folders = [*MANAGED_FOLDERS, *(f"{home}/.claude/{name}" for name in _CLAUDE_FOLDERS)]
     for family in FAMILIES["turngate"]:
         folders.append(f"{project}/.{family}")
         if family != "claude":
             folders.append(f"{home}/.{family}")
-    programs = [folder for folder in files.environ().get("PATH", "").split(":") if folder.startswith("/")]
+    path = files.environ().get("PATH", "")
+    programs = [os.path.normpath(folder) for folder in path.split(":") if folder.startswith("/")]
     return [
         *(f"{home}/.claude/{name}" for name in _CLAUDE_FILES),
         *(f"{folder}/." for folder in folders),

@@ -122,6 +122,11 @@ class Connection:
     def is_open(self) -> bool:
         return not self.client.is_closed()
 
+    def drop_if_unguarded(self) -> None:
+        """Give up a connection whose guardian has died, once nothing runs on it: another one has a guardian."""
+        if self.guardian and not self.guardian.is_alive and not self._runs:
+            self.client.abort()
+
 
 async def open_connection(address: Address, deadline: float) -> Connection:
     """Connect and start the guardian, until a deadline in the time of the loop. Raises CannotConnect."""

@@ -15,6 +15,7 @@ from turngate.core.remote_command import BOOTSTRAP, MISSING, guardian_line
 from turngate.core.text import one_line
 
 MAX_ERROR_BYTES = 300
+MAX_REPLY_BYTES = 16 * 1024 * 1024  # also of the environment
 SILENCE_S = 2.0  # of a guardian that only has to answer; then an interrupt waits no longer
 REPLY_TIMEOUT_S = 10.0  # to end one run; it takes half a second, and longer for one that does not end
 
@@ -125,6 +126,8 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
             self._received = bytearray(rest)
             for line in lines:
                 self._read_reply(line.decode("utf-8", "surrogateescape"))
+        if len(self._received) > MAX_REPLY_BYTES and self._channel is not None:
+            self._channel.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_alive = False
@@ -142,6 +145,8 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         _, found, rest = bytes(self._received).partition(self._token + f" {MISSING} ".encode())
         if found:
             return ProgramsMissing(one_line(rest.decode("ascii", "replace")))
+        if len(self._received) > MAX_REPLY_BYTES:
+            return ConnectionError("the output of its login is too long")
         return ConnectionError(self._describe_end())
 
     def _describe_end(self) -> str:

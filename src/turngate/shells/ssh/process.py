@@ -168,8 +168,7 @@ class _AfterToken:
         at = self.before.find(self._token)
         end = self.before.find(b"\n", at + len(self._token) - 1) if at >= 0 else -1
         if end < 0:
-            if at < 0:
-                del self.before[:-MAX_NOISE_BYTES]
+            del self.before[:-MAX_NOISE_BYTES]
             return
         self._found = True
         rest = bytes(self.before[end + 1 :])

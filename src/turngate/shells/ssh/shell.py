@@ -353,8 +353,10 @@ class SshShell:
 
     async def _connected(self) -> Connection:
         """Return the connection, opened if it is not there; all commands wait for the same attempt."""
-        if self._connection is not None and self._connection.is_open:
-            return self._connection
+        if self._connection is not None:
+            self._connection.drop_if_unguarded()
+            if self._connection.is_open:
+                return self._connection
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._connect(), name=f"ssh {self.host}")
             self._connecting.add_done_callback(self._connect_ended)
