@@ -341,6 +341,11 @@ def call_with_files(files: Files | None, function: Callable[..., T], *args: obje
         current_files.reset(token)
 
 
+def on_machine(world: World) -> str:
+    """Return " on me@build", for a message about what is read there, or "" for this machine."""
+    return f" on {world.machine.removeprefix('ssh://')}" if world.machine else ""
+
+
 def ssh_option(world: World) -> str:
     """Return the option of a command for a project on another machine, with a space; "" for one on this machine."""
     return f"--ssh {shlex.quote(world.location)} " if world.machine else ""

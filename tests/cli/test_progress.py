@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import turngate
-from tests.support.terminal import Terminal
+from tests.support.servers.ssh import HOST, SshServer
+from tests.support.terminal import CTRL_C, Terminal
 from turngate.cli import progress
 from turngate.cli.progress import CLEAR_LINE, ProgressLine
 
@@ -82,6 +84,15 @@ module.{function} = wait
 """
 
 
+def hold(slow: str, folder: Path) -> Path:
+    """Write a module that lets this function wait for a file; return the path of the file."""
+    module, _, function = slow.rpartition(".")
+    released = folder / "released"
+    text = WAIT.format(module=module, function=function, released=str(released))
+    (folder / "sitecustomize.py").write_text(text)
+    return released
+
+
 @pytest.mark.parametrize(
     ("words", "slow", "shown"),
     [
@@ -95,16 +106,70 @@ module.{function} = wait
 def test_a_command_that_takes_more_than_a_second_says_what_it_does(
     project: Path, tmp_path: Path, words: str, slow: str, shown: str
 ) -> None:
-    module, _, function = slow.rpartition(".")
-    released = tmp_path / "released"
-    text = WAIT.format(module=module, function=function, released=str(released))
-    (tmp_path / "sitecustomize.py").write_text(text)
+    released = hold(slow, tmp_path)
     with Terminal(*words.split(), cwd=project, env={"PYTHONPATH": str(tmp_path)}) as terminal:
         terminal.expect(shown)
         released.touch()
         terminal.end()
         terminal.expect("\n")
         assert terminal.raw.rpartition(shown[:9].encode())[2].count(CLEAR_LINE.encode()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "slow", "shown", "afterwards"),
+    [
+        (
+            "hooks",
+            "turngate.cli.hook_review.review.review_hooks",
+            f"reading the settings on {HOST} … 1 s",
+            "no hooks",
+        ),
+        (
+            "hooks",
+            "turngate.cli.hook_review.entries.read_entries",
+            f"reading the settings on {HOST} … 1 s",
+            "no hooks",
+        ),
+        (
+            "run -p hi --model scripted:script.json",
+            "turngate.trust.load.load_settings",
+            f"reading the settings on {HOST} … 1 s",
+            "Done.",
+        ),
+        (
+            "run --model scripted:script.json",
+            "turngate.trust.load.load_settings",
+            f"reading the settings on {HOST} … 1 s",
+            "/help shows the commands and keys",
+        ),
+        (
+            "run --model scripted:script.json",
+            "turngate.agent.tools.base.looked_up",
+            f"opening the session on {HOST} · ",
+            "/help shows the commands and keys",
+        ),
+    ],
+)
+def test_what_is_slow_on_another_machine_is_named_with_the_machine(
+    server: SshServer, tmp_path: Path, words: str, slow: str, shown: str, afterwards: str
+) -> None:
+    (tmp_path / "script.json").write_text('{"main": ["Done."]}')
+    released = hold(slow, tmp_path)
+    command = (*words.split(), "--ssh", f"{HOST}:{server.path_there(server.home)}")
+    with Terminal(*command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}) as terminal:
+        terminal.expect(shown)
+        released.touch()
+        terminal.expect(afterwards)
+
+
+@pytest.mark.parametrize("words", ["hooks", "run", "run -p hi"])
+def test_a_command_that_connects_says_so(words: str, project: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        name = f"127.0.0.1:{silent.getsockname()[1]}"
+        with Terminal(*words.split(), "--ssh", f"ssh://{name}/srv", cwd=project) as terminal:
+            terminal.expect(f"connecting to {name} … 1 s")
+            terminal.type(CTRL_C)
+            assert terminal.end() == 130
 
 
 def test_in_a_pipe_no_progress_of_a_command_is_printed(project: Path) -> None:

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.shells.test_every_shell import needs_sshd
+from tests.shells.test_remote_files import needs_bash
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import PROGRESS, turngate
 from tests.support.paths import ROOT
 from tests.support.servers.ssh import HOST, SshServer, make_key, ssh_server
-from tests.support.terminal import CTRL_D, ENTER, ESCAPE, Terminal
+from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, Terminal
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
 from turngate import ScriptedModel, Session, TurnResult, Workspace
 from turngate.core.messages import ToolResults
@@ -180,6 +181,29 @@ def test_a_login_without_a_home_folder_is_reported(
         )
 
 
+# Mistakes that need no connection
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            "hooks --settings none.json",
+            SETTINGS_FILE := "--settings none.json: there is no such file; give a file, or JSON in braces",
+        ),
+        ("run -p go --settings none.json", SETTINGS_FILE),
+        ("run -p go --allow Sing", "--allow Sing: there is no such tool; the tools are "),
+        (
+            "run -p go --model scripted:none.json",
+            "the script none.json cannot be read: No such file or directory",
+        ),
+        ("run -p go --model sonnet", "the model 'sonnet' is not of the form PROVIDER:NAME"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_found_without_a_connection(words: str, error: str) -> None:
+    assert said(tuple(words.split()), "no.such.invalid:app").startswith(error)
+
+
 # A connection that is lost
 
 STOP_SERVER = """\
@@ -265,6 +289,24 @@ def test_the_menu_of_hooks_reports_a_server_that_is_gone(
         terminal.type(keys[-1] if keys else f"/hooks{ENTER}")
         terminal.expect(GONE)
         check_the_conversation_goes_on(terminal)
+
+
+@needs_bash
+def test_hooks_that_are_read_slowly_are_announced_and_an_interrupt_ends_it(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST", raising=False)
+    with logins_with(tmp_path, home) as server, conversation(server, tmp_path) as terminal:
+        slow = server.home / "slow"
+        slow.touch()
+        (server.home / ".bashrc").write_text("while [ -e ~/slow ]; do sleep 0.1; done\n")
+        terminal.say("/hooks")
+        terminal.expect(f"reading the hooks on {HOST} · ")
+        terminal.type(CTRL_C)
+        terminal.expect("interrupted")
+        slow.unlink()
+        terminal.say("/hooks")
+        terminal.expect("> gate  Stop  PENDING")
 
 
 def test_the_list_of_hooks_reports_a_server_that_is_gone_while_the_agent_works(

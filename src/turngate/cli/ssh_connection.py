@@ -16,7 +16,7 @@ def connected(location: str) -> Iterator[World]:
     place = parse_ssh_location(location)
     with event_loop_in_thread() as loop:
         opening = World.ssh(place.host, place.path, user=place.user, port=place.port)
-        with show_if_slow(f"connecting to {place.host}"):
+        with show_if_slow(f"connecting to {place.name}"):
             world = asyncio.run_coroutine_threadsafe(opening, loop).result()
         try:
             yield world

@@ -59,7 +59,7 @@ def read_settings(
     project, home = os.path.abspath(project), home or files.home_folder()
     layers = _load_files(project, dialect, home)
     if extra is not None:
-        layers.append(_load_extra(extra, ALL_DIALECTS[dialect]))
+        layers.append(load_extra(extra, ALL_DIALECTS[dialect]))
     plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins)
     layers += [*script_layers(project, dialect), *plugin_layers(plugins, ALL_DIALECTS[dialect])]
     if review:
@@ -91,7 +91,7 @@ def _load_files(project: str | None, dialect: str, home: str | None = None) -> l
     return [layer for file in found if (layer := _load_file(file, ALL_DIALECTS[dialect]))]
 
 
-def _load_extra(extra: str, dialect: Dialect) -> Layer:
+def load_extra(extra: str, dialect: Dialect) -> Layer:
     """Return the layer of `--settings`, a file on this machine. What the command line names must be usable.
 
     Raises UsageError.

@@ -88,6 +88,25 @@ def test_a_question_is_answered_and_the_user_leaves(talk: Callable[..., Terminal
     assert json.loads((project / "end.json").read_text())["reason"] == "prompt_input_exit"
 
 
+def test_the_menu_of_hooks_waits_until_the_session_is_open(project: Path, tmp_path: Path) -> None:
+    """Its keys would otherwise be text of the next message."""
+    hook(project, "until [ -e opened ]; do sleep 0.1; done", event="SessionStart")
+    file = tmp_path / "script.json"
+    file.write_text('{"main": ["Done."]}')
+    with Terminal("run", "--trust", "--model", f"scripted:{file}", cwd=project) as terminal:
+        terminal.expect("waiting for hook")
+        terminal.say("/hooks")
+        terminal.say("/help")
+        terminal.expect("show this help")
+        (project / "opened").touch()
+        terminal.expect("/help shows the commands and keys")
+        terminal.expect("q: leave")
+        terminal.type("q")
+        terminal.say("hi")
+        terminal.expect("> hi")
+        terminal.expect("Done.")
+
+
 @pytest.mark.parametrize("keys", ["/exit\r", "/quit\r", CTRL_C])
 def test_there_are_other_ways_out_and_none_of_them_is_an_interrupt(
     talk: Callable[..., Terminal], keys: str

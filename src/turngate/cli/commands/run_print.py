@@ -95,8 +95,7 @@ class _SingleTurn:
         async with AsyncExitStack() as stack:
             opened = self._open_session(on_event=self._printer.on_event)
             self._opening = asyncio.create_task(stack.enter_async_context(opened))
-            async with self._progress("opening the session"):
-                await asyncio.wait({self._opening})
+            await asyncio.wait({self._opening})
             if self.signal or self._opening.cancelled():
                 return None, None
             self._session = self._opening.result().session

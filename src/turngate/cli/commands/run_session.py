@@ -14,6 +14,7 @@ from turngate.agent.tools import TOOLS
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders
 from turngate.cli.session_ids import find_session
+from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.settings import Settings
 from turngate.core.tools import TOOL_ALIASES
 from turngate.errors import UsageError
@@ -21,7 +22,7 @@ from turngate.filesystem import files
 from turngate.models import resolve
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model, World, call_with_files
-from turngate.settings.load import report_unreachable
+from turngate.settings.load import load_extra, report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path, state_folder
 from turngate.trust.load import load_settings
@@ -40,6 +41,7 @@ OpenSession = Callable[..., AbstractAsyncContextManager[OpenedSession]]
 
 def open_here(options: argparse.Namespace, project: str) -> OpenSession:
     """Return what opens the session of a project on this machine. What is wrong with the options is raised now."""
+    _check_tools(options.allow)
     world = World(LocalShell(), project)
     plugins = plugin_folders(options.plugin_dir)
     folders = _find_folders(options.add_dir, os.getcwd())
@@ -57,15 +59,20 @@ def open_over_ssh(options: argparse.Namespace) -> OpenSession:
     from turngate.shells.ssh.workspace import parse_ssh_location  # noqa: PLC0415  # lazy: few projects need it
 
     place = parse_ssh_location(options.ssh)
+    _check_options(options)
+    reading = f"reading the settings on {place.name}"
 
     @asynccontextmanager
     async def open_session(**handlers: object) -> AsyncIterator[OpenedSession]:
-        workspace = await World.ssh(place.host, place.path, user=place.user, port=place.port)
+        with show_if_slow(f"connecting to {place.name}"):
+            workspace = await World.ssh(place.host, place.path, user=place.user, port=place.port)
         async with workspace as world:
-            settings = await world.with_files(_load_settings, options, world, options.plugin_dir)
-            folders = await world.with_files(_find_folders, options.add_dir, world.project)
+            with show_if_slow(reading):
+                settings = await world.with_files(_load_settings, options, world, options.plugin_dir)
+                folders = await world.with_files(_find_folders, options.add_dir, world.project)
             new_session = _session_factory(options, world, settings, folders)
-            session = await world.with_files(report_unreachable()(partial(new_session, **handlers)))
+            with show_if_slow(reading):
+                session = await world.with_files(report_unreachable()(partial(new_session, **handlers)))
             yield OpenedSession(session, partial(_review, options, world, options.plugin_dir), world)
 
     return open_session
@@ -92,7 +99,6 @@ def _session_factory(
     options: argparse.Namespace, world: World, settings: Settings, folders: list[str]
 ) -> Callable[..., Session]:
     """Return a function that makes the session of the command line; its caller adds the event handlers."""
-    _check_tools(options.allow)
     with show_if_slow("loading the model"):
         model = find_model(options.model or settings.model, settings)
     return partial(
@@ -112,6 +118,15 @@ def _session_factory(
         plugins=load_plugins(settings.plugins),
         models=lambda name: find_model(name, settings),
     )
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise UsageError for what is wrong whatever the other machine has: to connect to it takes time."""
+    _check_tools(options.allow)
+    if options.settings is not None:
+        load_extra(options.settings, ALL_DIALECTS[options.dialect])
+    if options.model and (options.model.startswith("scripted:") or ":" not in options.model):
+        resolve.open_model(options.model)
 
 
 def _check_tools(names: list[str]) -> None:

@@ -9,6 +9,7 @@ from turngate.core.text import quote_name, strip_controls
 
 MODEL_REQUEST = "waiting for the model"
 MODEL_REPLY = "the model is answering"
+SLOW_S = 1.0  # what usually takes less is shown after this time
 
 
 class _RunningHook(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from turngate.agent.session import Session
 from turngate.agent.slash_commands import BUILT_IN
 from turngate.cli.terminal import format as fmt
-from turngate.cli.terminal.activity import MODEL_REPLY, MODEL_REQUEST, ActivityTracker
+from turngate.cli.terminal.activity import MODEL_REPLY, MODEL_REQUEST, SLOW_S, ActivityTracker
 from turngate.cli.terminal.hooks_menu import HooksMenu
 from turngate.cli.terminal.permission import PermissionDialog
 from turngate.cli.terminal.ui import Activity, MenuKey, TerminalUI
@@ -36,7 +36,7 @@ from turngate.core.session_events import (
 )
 from turngate.core.text import one_line, strip_controls
 from turngate.errors import ModelError, UsageError
-from turngate.ports import World, ssh_option
+from turngate.ports import World, on_machine, ssh_option
 from turngate.trust.review import Review
 
 BACKGROUND_JOB = "background"  # compared by identity: answer commands that have ended in the background
@@ -58,6 +58,7 @@ class Chat:
         self._interrupted = False
         self._interruption = "interrupted"  # what the user reads about the last interrupt
         self._turn_ended_at = self._ctrl_c_at = float("-inf")
+        self._is_open = False  # the session, whose hooks can then be reviewed
         self._input_ended = False
         self._exit_code: int | None = None  # set when the user exits
         self._permission = PermissionDialog(ui)
@@ -67,7 +68,8 @@ class Chat:
     async def run(self, first: str | None) -> int:
         """Run the conversation until the user exits; return the exit code."""
         try:
-            await self._run_task(self.session.open())
+            await self._run_task(self._open())
+            self._is_open = True
             self._greet()
             if first and first.strip():
                 self.ui.print(f"> {first}", "user")
@@ -83,6 +85,14 @@ class Chat:
                 "dim",
             )
         return self._exit_code or 0
+
+    async def _open(self) -> None:
+        label = f"opening the session{on_machine(self._world)}"
+        timer = asyncio.get_running_loop().call_later(SLOW_S, self._start, label)
+        try:
+            await self.session.open()
+        finally:
+            timer.cancel()
 
     def _greet(self) -> None:
         settings = self.session.settings
@@ -245,7 +255,7 @@ class Chat:
             self._permission.on_message(text)
         elif self._hooks.is_open:
             self._hooks.on_message(text)
-        elif self.is_busy and not (command in (None, "/compact", "/clear") or self._is_file_command(command)):
+        elif self.is_busy and command is not None and not self._is_job(command):
             self._run_command(command)
         elif self._in_turn and not self._interrupted and command is None:
             self.session.queue(message)
@@ -254,13 +264,19 @@ class Chat:
             self._jobs.append(text)
             self._wake.set()
 
+    def _is_job(self, command: str) -> bool:
+        """Return whether a command waits for the running job. `/hooks` does not while the agent works: it prints a list."""
+        if command == "/hooks":
+            return not self._is_open
+        return command in ("/compact", "/clear") or self._is_file_command(command)
+
     def on_menu_key(self, key: MenuKey) -> None:
         self._hooks.on_key(key)
 
     def interrupt(self) -> None:
         if self._task is None or self._interrupted:
             return
-        if self._hooks.is_open:
+        if self._hooks.is_shown:
             self._hooks.close()
             return
         self._interrupted = True

@@ -3,7 +3,9 @@
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from turngate.agent.session import Session
 from turngate.aio.threads import run_in_thread
@@ -23,13 +25,14 @@ from turngate.cli.hook_review.entries import (
     trust_style,
     vanished_hooks,
 )
-from turngate.cli.terminal.ui import Menu, MenuKey, TerminalUI
+from turngate.cli.terminal.activity import SLOW_S
+from turngate.cli.terminal.ui import Activity, Menu, MenuKey, TerminalUI
 from turngate.core.hints import with_location
 from turngate.core.plan import switched_off_by
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.filesystem.files import MachineUnreachable
-from turngate.ports import World, call_with_files
+from turngate.ports import World, call_with_files, on_machine
 from turngate.settings.lint import lint
 from turngate.state.paths import state_folder
 from turngate.trust.review import Review, ReviewedHook
@@ -51,6 +54,7 @@ class HooksMenu:
         self._project, self._state = session.project, state_folder()
         # While the menu is open: what was typed, and the row that it names.
         self._keys: asyncio.Queue[tuple[MenuKey, int | None]] | None = None
+        self._is_shown = False
         self._is_left = False  # from then on, what is typed belongs to the conversation
         self._review: Review | None = None
         self._entries: list[HookEntry] = []
@@ -60,6 +64,11 @@ class HooksMenu:
     @property
     def is_open(self) -> bool:
         return self._keys is not None and not self._is_left
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the menu is open and its rows have been read."""
+        return self.is_open and self._is_shown
 
     def pending_notice(self) -> str | None:
         """Return a line about the hooks of the session that wait for a decision."""
@@ -82,13 +91,14 @@ class HooksMenu:
             await self.print_list()
             return
         self._print_problems()
-        self._keys, self._is_left = asyncio.Queue(), False
+        self._keys, self._is_shown, self._is_left = asyncio.Queue(), False, False
         self._shown.clear()
         try:
             await self._read()
             self._print_notes()
             while self._entries and not self._is_left:
                 self._ui.show_menu(self._menu())
+                self._is_shown = True
                 key, row = await self._keys.get()
                 if key != "q":
                     self._selected = self._selected if row is None else min(row, len(self._entries) - 1)
@@ -154,9 +164,20 @@ class HooksMenu:
         )
 
     async def _read(self) -> None:
-        self._review = await run_in_thread(self._review_again)
-        self._entries = await self._read_entries(self._review)
+        with self._show_if_slow():
+            self._review = await run_in_thread(self._review_again)
+            self._entries = await self._read_entries(self._review)
         self._selected = min(self._selected, max(0, len(self._entries) - 1))
+
+    @contextmanager
+    def _show_if_slow(self) -> Iterator[None]:
+        reading = Activity(f"reading the hooks{on_machine(self._world)}", time.monotonic())
+        timer = asyncio.get_running_loop().call_later(SLOW_S, self._ui.set_activity, reading)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._ui.set_activity(None)
 
     async def _read_entries(self, review: Review) -> list[HookEntry]:
         return await run_in_thread(

@@ -31,10 +31,14 @@ class SshLocation(NamedTuple):
     port: int | None = None
 
     @property
-    def machine(self) -> str:
+    def name(self) -> str:
         user = f"{self.user}@" if self.user else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"ssh://{user}{host}" + (f":{self.port}" if self.port else "")
+        return f"{user}{host}" + (f":{self.port}" if self.port else "")
+
+    @property
+    def machine(self) -> str:
+        return f"ssh://{self.name}"
 
 
 def parse_ssh_location(text: str) -> SshLocation:

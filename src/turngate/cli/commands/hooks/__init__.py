@@ -17,6 +17,7 @@ from turngate.cli.hook_review.decisions import (
 )
 from turngate.cli.hook_review.details import details_json, format_details
 from turngate.cli.hook_review.entries import (
+    HookEntry,
     Line,
     entries_json,
     format_entries,
@@ -30,10 +31,11 @@ from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
 from turngate.cli.streams import paint
+from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.hints import with_location
 from turngate.errors import UsageError
-from turngate.ports import World, call_with_files
-from turngate.settings.load import report_unreachable
+from turngate.ports import World, call_with_files, on_machine
+from turngate.settings.load import load_extra, report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval
@@ -51,6 +53,10 @@ def run(options: argparse.Namespace) -> int:
     check_one_project(options.project, options.ssh)
     if options.action == "test":
         raise not_over_ssh("turngate hooks test")
+    if options.settings is not None:
+        load_extra(
+            options.settings, ALL_DIALECTS[options.dialect]
+        )  # its mistakes are found without a connection
     # lazy: most projects are on this machine
     from turngate.cli.ssh_connection import connected  # noqa: PLC0415
 
@@ -79,12 +85,19 @@ def _run(options: argparse.Namespace, world: World) -> int:
 
 def _review(options: argparse.Namespace, world: World) -> Review:
     plugins = options.plugin_dir if world.machine else plugin_folders(options.plugin_dir)
-    return review_hooks(
-        world.project,
-        dialect=options.dialect,
-        plugin_dirs=plugins,
-        extra=options.settings,
-    )
+    with show_if_slow(f"reading the settings{on_machine(world)}"):
+        return review_hooks(
+            world.project,
+            dialect=options.dialect,
+            plugin_dirs=plugins,
+            extra=options.settings,
+        )
+
+
+def _read_entries(review: Review, world: World) -> list[HookEntry]:
+    what = f"settings{on_machine(world)}" if world.machine else "journals"
+    with show_if_slow(f"reading the {what}"):
+        return read_entries(review, world.project, state_folder())
 
 
 def _print_lines(lines: Iterable[Line], world: World) -> None:
@@ -97,9 +110,8 @@ def _print_lines(lines: Iterable[Line], world: World) -> None:
 
 
 def _list(options: argparse.Namespace, world: World) -> int:
-    with show_if_slow("reading the journals"):
-        review = _review(options, world)
-        entries = read_entries(review, world.project, state_folder())
+    review = _review(options, world)
+    entries = _read_entries(review, world)
     if options.json:
         print(json.dumps(entries_json(entries, review, world.location), indent=2))
     else:
@@ -108,12 +120,9 @@ def _list(options: argparse.Namespace, world: World) -> int:
 
 
 def _show(options: argparse.Namespace, world: World) -> int:
-    with show_if_slow("reading the journals"):
-        review = _review(options, world)
-        [hook] = find_hooks(review, [options.key])
-        [entry] = [
-            entry for entry in read_entries(review, world.project, state_folder()) if entry.hook is hook
-        ]
+    review = _review(options, world)
+    [hook] = find_hooks(review, [options.key])
+    [entry] = [entry for entry in _read_entries(review, world) if entry.hook is hook]
     if options.json:
         print(json.dumps(details_json(entry, review.settings, world.project), indent=2))
     else:
