@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.shells.test_every_shell import is_alive, needs_sshd, pids, wait_for
-from tests.shells.test_ssh import HANGING, own_server
+from tests.shells.test_ssh import HANGING
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.shells import start
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
@@ -19,8 +19,6 @@ from turngate.ports import ConnectionLost
 from turngate.shells.ssh import login
 from turngate.shells.ssh import shell as ssh
 from turngate.shells.ssh.shell import SshShell
-
-__all__ = ["own_server"]
 
 
 @contextmanager

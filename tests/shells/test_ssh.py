@@ -492,7 +492,9 @@ def test_an_environment_that_is_too_long_is_not_read_to_its_end(
     bashrc.write_text('export LONG=$(head -c 100000 /dev/zero | tr "\\0" x)\n')
     with pytest.raises(NotStarted) as raised:
         run(lambda: SshShell(HOST), "true")
-    assert raised.value.strerror == f"{HOST} started no shell: the output of its login is too long"
+    assert raised.value.strerror == (
+        f"{HOST} started no shell: the output of its login is too long; check it with `ssh {HOST} true`"
+    )
 
 
 @needs_sshd
@@ -504,7 +506,7 @@ def test_a_login_shell_that_is_replaced_is_refused(bashrc: Path, command: str) -
         run(lambda: SshShell(HOST), "cat", stdin=b"x" * 20_000)
     assert raised.value.strerror == (
         f"{HOST} started no shell: the login shell ended with exit code 1: "
-        "a startup file there starts another shell; let it do so at a terminal only"
+        f"a startup file there starts another shell, also without a terminal; check it with `ssh {HOST} true`"
     )
 
 

@@ -109,7 +109,7 @@ PROGRAMS = "awk cat chmod chown cksum dd find grep ls mkdir mv printf rm sh slee
 MISSING = "missing"  # what the guardian prints before the names of those that there are not
 
 # `exec sh` in .bashrc reads the line as a script; it would also read what is meant for the stdin of commands.
-REPLACED = "a startup file there starts another shell; let it do so at a terminal only"
+REPLACED = "a startup file there starts another shell, also without a terminal"
 
 # `end_run PID START MARKER`: TERM to all processes of a run, KILL to those that are left half a second later. They are the
 # process group PID, and if there is a /proc also its session, all descendants of PID, and all processes with MARKER in their
