@@ -560,6 +560,17 @@ def test_an_account_without_a_shell_is_named_as_the_reason(output: str, tmp_path
 # Secrets
 
 
+@needs_sshd
+def test_a_login_that_ends_early_is_reported_without_its_environment(tmp_path: Path, home: Path) -> None:
+    ends = 'eval "$SSH_ORIGINAL_COMMAND" | { head -n 2; kill -9 0; }'  # after the first variable
+    with ssh_server(tmp_path / "sshd", ForceCommand=f"echo welcome; {ends}") as server:
+        server.configure_client(home)
+        with pytest.raises(NotStarted) as raised:
+            run(lambda: SshShell(HOST), "exit 2")
+    why = f"{HOST} started no shell: the login shell ended: welcome; check it with `ssh {HOST} true`"
+    assert str(raised.value) == f"could not be started: ssh {HOST}: {why}"
+
+
 def test_no_variable_is_on_a_command_line(server: SshServer) -> None:
     """All users of the other machine can read those."""
     command = "cat /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c hunter[2]"

@@ -150,10 +150,8 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         return ConnectionError(self._describe_end())
 
     def _describe_end(self) -> str:
-        printed = bytes(self._received).partition(self._token)[0][
-            -MAX_ERROR_BYTES:
-        ]  # the environment follows
-        said = one_line((self._errors or printed).decode("utf-8", "replace"))
+        printed, _, _ = bytes(self._received).partition(self._token)  # the environment follows
+        said = one_line((self._errors or printed[-MAX_ERROR_BYTES:]).decode("utf-8", "replace"))
         code = "" if self._code is None else f" with exit code {self._code}"
         return f"the login shell ended{code}" + (f": {said}" if said else "")
 
