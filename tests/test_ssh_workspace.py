@@ -147,6 +147,12 @@ def test_a_folder_that_is_not_there_is_named(server: SshServer) -> None:
     )
 
 
+def test_a_user_in_the_name_of_the_host_is_refused() -> None:
+    with pytest.raises(UsageError) as raised:
+        asyncio.run(Workspace.ssh("root@build", "src/app"))
+    assert str(raised.value) == "the host 'root@build' names a user; expected host='build', user='root'"
+
+
 def test_a_session_there_is_not_made_on_the_event_loop(server: SshServer, there: Path) -> None:
     async def scenario() -> None:
         async with await Workspace.ssh(HOST, PROJECT) as workspace:

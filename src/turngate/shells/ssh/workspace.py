@@ -59,6 +59,9 @@ async def open_ssh_workspace(
     host: str, path: str, *, user: str | None, port: int | None, connect_timeout: float | None
 ) -> World:
     """Connect, and return the workspace of a folder there. Raises UsageError."""
+    if "@" in host:
+        given, _, name = host.rpartition("@")
+        raise UsageError(f"the host {host!r} names a user; expected host={name!r}, user={given!r}")
     try:
         # lazy: asyncssh is an extra, and slow to import
         from turngate.shells.ssh.copies import RemoteCopies  # noqa: PLC0415
