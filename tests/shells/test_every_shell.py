@@ -173,6 +173,14 @@ def test_args_find_their_program_on_the_path(make_shell: MakeShell, project: Pat
     [
         ("./missing.sh", "could not be started: ./missing.sh: No such file or directory"),
         ("./plain.sh", "could not be started: ./plain.sh: Permission denied"),
+        (
+            "./crlf.sh",
+            "could not be started: ./crlf.sh: its first line ends with CR LF: save the file with LF line endings",
+        ),
+        (
+            "./typo.sh",
+            "could not be started: ./typo.sh: its first line names the interpreter /bin/bsah, which does not exist",
+        ),
         ("./folder", "could not be started: ./folder: Permission denied"),
         ("pytets", "could not be started: pytets: No such file or directory"),
     ],
@@ -181,6 +189,8 @@ def test_args_whose_program_cannot_be_started_fail(
     make_shell: MakeShell, command: str, why: str, project: Path
 ) -> None:
     script(project / "plain.sh", "#!/bin/sh\n", 0o644)
+    script(project / "crlf.sh", "#!/bin/sh\r\nexit 2\n")
+    script(project / "typo.sh", "#!/bin/bsah -e\nexit 2\n")
     (project / "folder").mkdir()
     verdict = ask_with(make_shell, project, CommandHook(command, args=()))
     assert (type(verdict), [run_message(r) for r in verdict.runs]) == (Stop, [why])

@@ -22,6 +22,8 @@ _OWN_VARIABLES = frozenset({"_", "IFS", "OLDPWD", "OPTIND", "PWD", "SHLVL"})
 NO_FOLDER = "folder"  # what the line prints instead of a process id
 NO_PROGRAM = "program"
 NOT_EXECUTABLE = "executable"
+CR_LF = "crlf"
+NO_INTERPRETER = "interpreter"  # and its path
 
 
 def quote(text: str) -> str:
@@ -37,7 +39,7 @@ def command_line(
 
     `base` is the environment that the shell itself has. Before the program starts, the line prints `TOKEN PID` on
     stdout and `TOKEN` on stderr: what comes before is from the login shell. If the program cannot start, it prints
-    `TOKEN folder`, `TOKEN program` or `TOKEN executable`.
+    `TOKEN folder`, `TOKEN program`, `TOKEN executable`, `TOKEN crlf` or `TOKEN interpreter PATH`.
     """
     steps = (
         f"cd -- {quote(cwd)} 2>/dev/null || {_fail(token, NO_FOLDER)}",
@@ -86,16 +88,24 @@ def _program_checks(program: str, token: str) -> Iterable[str]:
         yield f"{{ [ -f {word} ] && [ -x {word} ]; }} || {_fail(token, NOT_EXECUTABLE)}"
     else:
         yield f"command -v {word} >/dev/null 2>&1 || {_fail(token, NO_PROGRAM)}"
+    if _may_be_script(program):
+        no_interpreter = _fail(token, f'"{NO_INTERPRETER} $1"')
+        yield f"turngate_first=; [ ! -r {word} ] || IFS= read -r turngate_first <{word}"
+        yield "turngate_cr=$(printf '\\r'); set -f; set -- ${turngate_first#'#!'}; set +f"
+        yield f"case $turngate_first in '#!'*\"$turngate_cr\") {_fail(token, CR_LF)} ;; esac"
+        yield f"case $turngate_first in '#!'*) [ -e \"$1\" ] || {no_interpreter} ;; esac"
+
+
+def _may_be_script(program: str) -> bool:
+    return "/" in program and program != "/bin/sh"
 
 
 def _bash_for_script(argv: Sequence[str]) -> Iterable[str]:
     """Give a script without a `#!` line to bash, as `LocalShell` does; `exec` of a shell would read it as `sh`."""
-    program = quote(argv[0])
-    if "/" in argv[0] and argv[0] != "/bin/sh":
+    if _may_be_script(argv[0]):
         bash = "command -v bash >/dev/null 2>&1 && exec bash " + " ".join(map(quote, argv))
-        yield f"if [ -r {program} ]; then IFS= read -r turngate_first <{program}"
-        yield f"case $turngate_first in '#!'*) ;; ''|[[:print:][:space:]]*) {bash} ;; esac"
-        yield "fi"
+        text = f"''|[[:print:][:space:]]*) [ ! -r {quote(argv[0])} ] || {{ {bash}; }} ;;"
+        yield f"case $turngate_first in '#!'*) ;; {text} esac"
 
 
 def _fail(token: str, why: str) -> str:

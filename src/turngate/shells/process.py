@@ -19,6 +19,7 @@ from turngate.ports import BoundedOutput, HookRunContext, NotStarted
 from turngate.shells import process_tree as tree
 from turngate.shells.death_watch import DeathWatch
 
+CR_LF_PROBLEM = "its first line ends with CR LF: save the file with LF line endings"
 OUTPUT_GRACE_S = 0.5  # reading continues this long after the exit, while another process holds the pipes
 KILL_GRACE_S = 0.5  # between TERM and KILL
 TREE_POLL_S = 0.1  # while processes that a command left running are waited for
@@ -326,10 +327,14 @@ def interpreter_problem(cwd: str, program: str) -> str | None:
     except OSError:
         return None
     if line.startswith("#!") and line.endswith("\r\n"):
-        return "its first line ends with CR LF: save the file with LF line endings"
+        return CR_LF_PROBLEM
     interpreter = next(iter(line.removeprefix("#!").split()), "") if line.startswith("#!") else ""
     is_missing = interpreter and not os.path.exists(os.path.join(cwd, interpreter))
-    return f"its first line names the interpreter {interpreter}, which does not exist" if is_missing else None
+    return describe_missing_interpreter(interpreter) if is_missing else None
+
+
+def describe_missing_interpreter(path: str) -> str:
+    return f"its first line names the interpreter {path}, which does not exist"
 
 
 def _watch_exit(loop: asyncio.AbstractEventLoop, pid: int, on_exit: Callable[[], None]) -> int | None:

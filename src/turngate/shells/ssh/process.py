@@ -10,11 +10,11 @@ import asyncssh
 
 from turngate.aio.threads import T
 from turngate.core.hooks import CommandHook
-from turngate.core.remote_command import NO_FOLDER, NO_PROGRAM, NOT_EXECUTABLE
+from turngate.core.remote_command import CR_LF, NO_FOLDER, NO_INTERPRETER, NO_PROGRAM, NOT_EXECUTABLE
 from turngate.core.reports import Exited
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, NotStarted
-from turngate.shells.process import OUTPUT_GRACE_S
+from turngate.shells.process import CR_LF_PROBLEM, OUTPUT_GRACE_S, describe_missing_interpreter
 
 MAX_GRACES = 10  # times OUTPUT_GRACE_S, after the exit, while output still comes
 MAX_NOISE_BYTES = 64 * 1024  # kept of what a login shell prints
@@ -94,6 +94,11 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
                 raise NotStarted(errno.ENOENT, "No such file or directory", program)
             case printed if printed == NOT_EXECUTABLE:
                 raise NotStarted(errno.EACCES, "Permission denied", program)
+            case printed if printed == CR_LF:
+                raise NotStarted(errno.ENOENT, CR_LF_PROBLEM, program)
+            case printed if printed.startswith(f"{NO_INTERPRETER} "):
+                interpreter = printed.removeprefix(f"{NO_INTERPRETER} ")
+                raise NotStarted(errno.ENOENT, describe_missing_interpreter(interpreter), program)
             case _ if self.has_ended:
                 noise = self.noise()
                 raise not_started(
@@ -173,7 +178,7 @@ class _AfterToken:
         self._found = True
         rest = bytes(self.before[end + 1 :])
         if self._on_line:
-            self._on_line(self.before[at + len(self._token) : end].decode("ascii", "replace"))
+            self._on_line(self.before[at + len(self._token) : end].decode("utf-8", "replace"))
         del self.before[at:]
         self._output.feed(rest)
 
