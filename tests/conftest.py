@@ -5,6 +5,7 @@ import compileall
 import gc
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -154,17 +155,21 @@ def _shared_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshSer
 
 
 @pytest.fixture
-def server(shared_server: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> SshServer:
+def server(shared_server: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshServer]:
     """The shared server, known to the client as `box`."""
     _use(shared_server, home, monkeypatch)
-    return shared_server
+    yield shared_server
+    _remove_content(shared_server.home)
 
 
 @pytest.fixture
-def other_machine(_shared_machine: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> SshServer:
+def other_machine(
+    _shared_machine: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SshServer]:
     """A server with none of the folders of tests here, and whose folders are not here, where the system allows it."""
     _use(_shared_machine, home, monkeypatch)
-    return _shared_machine
+    yield _shared_machine
+    _remove_content(_shared_machine.home)
 
 
 def _use(server: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +180,14 @@ def _use(server: SshServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     server.configure_client(home)
+
+
+def _remove_content(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 @pytest.fixture

@@ -3,10 +3,8 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +26,9 @@ WHERE = ("--ssh", f"{HOST}:app")
 
 
 @pytest.fixture
-def box(other_machine: SshServer) -> Iterator[SshServer]:
+def box(other_machine: SshServer) -> SshServer:
     skip_with_shared_files(other_machine)
-    yield other_machine
-    shutil.rmtree(other_machine.home)  # the server is shared
-    other_machine.home.mkdir()
+    return other_machine
 
 
 @pytest.fixture
