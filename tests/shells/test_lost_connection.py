@@ -3,14 +3,13 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.shells.test_every_shell import is_alive, needs_sshd, pids, wait_for
-from tests.shells.test_ssh import HANGING
+from tests.shells.test_ssh import HANGING, stopped
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.shells import start
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
@@ -19,19 +18,6 @@ from turngate.ports import ConnectionLost
 from turngate.shells.ssh import login
 from turngate.shells.ssh import shell as ssh
 from turngate.shells.ssh.shell import SshShell
-
-
-@contextmanager
-def silent(server: SshServer) -> Iterator[None]:
-    """Stop what serves the connections until the end; new connections are served."""
-    serving = server.connections()
-    for pid in serving:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in serving:
-            os.kill(pid, signal.SIGKILL)
 
 
 async def wait_until_nothing_is_left(server: SshServer, project: Path) -> None:
@@ -64,7 +50,7 @@ def test_what_a_connection_left_there_is_ended_over_the_next_one(
         await shell.environment()
         losing = asyncio.ensure_future(lose_connection(shell, own_server, project))
         await wait_for(project / "pids")
-        with silent(own_server):
+        with stopped(own_server.connections()):
             await losing
             if goes_on:
                 assert await start(shell, "exit 4") == Exited(4)

@@ -144,17 +144,11 @@ def test_a_connection_that_is_silent_is_given_up_when_a_hook_cannot_be_ended_ove
         hook = CommandHook(HANGING, timeout=NEVER_S)
         asking = asyncio.ensure_future(ask_over(shell, project, hook))
         await wait_for(project / "pids")
-        stopped = own_server.connections()
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
-        try:
+        with stopped(own_server.connections()):
             asking.cancel()
             await asyncio.wait({asking})
             async with asyncio.timeout(HANG_TIMEOUT_S):
                 return await start(shell, "exit 4"), ",".join(filter(is_alive, pids(project)))
-        finally:
-            for pid in stopped:
-                os.kill(pid, signal.SIGKILL)
 
     assert with_shell(scenario) == (Exited(4), "")
 
