@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.measure import Row, interleaved
 from turngate import CallbackHook, CommandHook, LocalShell, Rule, Settings, StopEvent, World, ask_hooks
-from turngate.core.verdict import Verdict
+from turngate.core.verdict.verdict import Verdict
 from turngate.shells.process import KILL_GRACE_S
 
 PROGRAM = "/bin/cat"  # 1 KB in, 1 KB out

@@ -8,8 +8,8 @@ from typing import Literal
 
 from bench.measure import Row, interleaved
 from turngate import StopEvent
-from turngate.core.hooks import PromptHook
-from turngate.core.messages import ModelRequest
+from turngate.core.conversation.messages import ModelRequest
+from turngate.core.hooks.kinds import PromptHook
 from turngate.core.settings import Rule, Settings
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel

@@ -10,7 +10,14 @@ import tempfile
 import time
 
 from bench.measure import Row, interleaved
-from turngate.core.messages import Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.core.conversation.messages import (
+    Reply,
+    Text,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    UserMessage,
+)
 from turngate.transcript.resume import read_conversation
 from turngate.transcript.writer import Transcript
 

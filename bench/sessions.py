@@ -13,7 +13,7 @@ from collections.abc import Callable
 from bench.measure import Row, interleaved
 from turngate import CommandHook, Rule, Settings
 from turngate.agent.session import Session
-from turngate.core.messages import ModelRequest, Reply, Text
+from turngate.core.conversation.messages import ModelRequest, Reply, Text
 from turngate.transcript.reader import read_last_assistant_message
 
 CLOCK = "/bin/date +%s.%N"  # prints when it was started

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 
 from bench.measure import Row, interleaved
 from turngate.agent.session import Session
-from turngate.core.messages import ModelRequest, Reply, Text
+from turngate.core.conversation.messages import ModelRequest, Reply, Text
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.settings import Settings
-from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.registry import Registry, new_id

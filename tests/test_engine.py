@@ -27,15 +27,15 @@ from tests.support.machines import Machine, ask_on, world_on
 from tests.support.sessions import lines, survives
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.agent.session import Session
-from turngate.core.decisions import Advise, Allow, Block, Decision, Fault
+from turngate.core.answers.reports import Detached, Exited, HookFailed, Skipped, TimedOut
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events import StopEvent, StopHookInput
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook
-from turngate.core.reports import Detached, Exited, HookFailed, Skipped, TimedOut
-from turngate.core.session_events import TurnResult
+from turngate.core.events.events import StopEvent, StopHookInput
+from turngate.core.events.session_events import TurnResult
+from turngate.core.hooks.kinds import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Settings
-from turngate.core.verdict import Continue, Stop, unenforced, warnings
+from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault
+from turngate.core.verdict.hook_run import outcome
+from turngate.core.verdict.verdict import Continue, Stop, unenforced, warnings
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.shells.local import LocalShell

@@ -11,9 +11,9 @@ import turngate
 from turngate import CallbackHook, CommandHook, InvalidOptions, Options
 from turngate.cli.commands import log_format
 from turngate.core.dialect import DIALECTS
-from turngate.core.hooks import KINDS, Hook, HookKind, HttpHook, hook_text, identity, label
+from turngate.core.hooks.kinds import KINDS, Hook, HookKind, HttpHook, hook_text, identity, label
 from turngate.core.settings import Rule
-from turngate.core.verdict_json import hook_json
+from turngate.core.verdict.json_output import hook_json
 from turngate.settings import keys
 from turngate.settings.json_schema import settings_schema
 from turngate.settings.parse import parse_layer
@@ -100,9 +100,9 @@ def missing_in_output(hook: type[Hook]) -> Iterator[str]:
     one, other = sample(hook), sample(hook, 1)
     text = hook_text(one)
     if not text.strip() or not label(one).strip() or text == hook_text(other):
-        yield f"a text that tells hooks with a different {hook.body!r} apart: hook_text in core/hooks.py"
+        yield f"a text that tells hooks with a different {hook.body!r} apart: hook_text in core/hooks/kinds.py"
     if hook_json(one).get("name" if hook is CallbackHook else hook.body) != text:
-        yield f"the key {hook.body!r} in the JSON of a run: hook_json in core/verdict_json.py"
+        yield f"the key {hook.body!r} in the JSON of a run: hook_json in core/verdict/json_output.py"
     if text not in log_format._format_run({"hook": hook_json(one)}):
         yield "its text in `turngate log`: _NAME_KEYS in cli/commands/log_format.py"
 

@@ -18,12 +18,12 @@ from tests.support.prefixed_files import PrefixedFiles
 from tests.support.servers.anthropic import serve_script
 from tests.support.servers.http import serve_answers
 from turngate.agent.session import Session
-from turngate.core.decisions import Allow, Block, Decision, Fault
-from turngate.core.events import SessionStart
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.events.events import SessionStart
+from turngate.core.hooks.kinds import CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
 from turngate.core.settings import Rule, Settings
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.core.verdict.hook_run import outcome
 from turngate.engine import ask_hooks
 from turngate.filesystem.content import content_id
 from turngate.models.scripted import ScriptedModel

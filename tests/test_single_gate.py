@@ -31,8 +31,8 @@ from turngate import (
     ask_hooks,
     gate_callback,
 )
-from turngate.core.decisions import Decision
-from turngate.core.events import PreToolUse, SessionStart
+from turngate.core.events.events import PreToolUse, SessionStart
+from turngate.core.verdict.decisions import Decision
 
 FAILS = "echo 'FAILED test_total'; exit 1"
 REASON = f"`{FAILS}`: exit code 1\nFAILED test_total"

@@ -33,7 +33,7 @@ from tests.support.terminal import CTRL_D, ENTER, Terminal
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, wait_for_slow_machine
 from turngate import ScriptedModel, Session, UsageError, Workspace
 from turngate.aio.threads import run_in_thread
-from turngate.core.messages import ToolResults, UserMessage
+from turngate.core.conversation.messages import ToolResults, UserMessage
 from turngate.shells.remote_files.files import RemoteFiles
 from turngate.shells.ssh.workspace import SshLocation, parse_ssh_location
 

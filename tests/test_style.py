@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-MAX_MODULE_LINES = 400
+MAX_MODULE_LINES = 500
 
 MODULES = sorted((ROOT / "src").rglob("*.py"))
 PROSE = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

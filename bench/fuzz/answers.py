@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 
 from bench.fuzz.target import Target
 from bench.fuzz.values import damaged, dumps, json_value, some, text
+from turngate.core.answers.contract import Answer, InvalidAnswer
+from turngate.core.answers.interpret import interpret
+from turngate.core.answers.judge import parse_judgement
+from turngate.core.answers.misplaced import ANSWER_KEYS
+from turngate.core.answers.reports import Exited, JudgeReplied, Replied, Report
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS
-from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
 from turngate.core.dialect import DIALECTS, TURNGATE, Dialect
-from turngate.core.effects import context_of, permission_of
-from turngate.core.hook_output import Answer, InvalidAnswer
-from turngate.core.hook_run import HookRun
-from turngate.core.hooks import CommandHook, PromptHook
-from turngate.core.interpret import interpret
-from turngate.core.judge import parse_judgement
-from turngate.core.loop_guard import EndTurn, new_guard
-from turngate.core.lost_decision import ANSWER_KEYS
-from turngate.core.reports import Exited, JudgeReplied, Replied, Report
+from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.core.settings import Rule, Settings
-from turngate.core.verdict import Continue, Stop, Verdict, conclude
-from turngate.core.verdict_json import verdict_json
+from turngate.core.verdict.decisions import Advise, Allow, Block, Fault, Halt
+from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.json_output import verdict_json
+from turngate.core.verdict.loop_guard import EndTurn, new_guard
+from turngate.core.verdict.tool_effects import context_of, permission_of
+from turngate.core.verdict.verdict import Continue, Stop, Verdict, conclude
 
 NAMES = [*sorted(ANSWER_KEYS), "behavior", "message", "interrupt", "async"]
 WORDS = ["block", "deny", "approve", "allow", "ask", "defer", "BLOCK", "Deny", *EVENTS, "go on", "", " \n"]

@@ -6,15 +6,15 @@ from urllib.parse import unquote, urlsplit
 
 from bench.fuzz.target import Target
 from bench.fuzz.values import HOSTILE, json_value, text
-from turngate.core.http_policy import (
+from turngate.core.hooks.http_policy import (
     pattern_allows,
     read_headers,
     redirect_target,
     same_origin,
     url_problem,
 )
-from turngate.core.matcher import read_matcher
-from turngate.core.permission_rule import read_rule, rule_matches
+from turngate.core.hooks.matcher import read_matcher
+from turngate.core.permissions.rule import read_rule, rule_matches
 from turngate.core.settings import AllowedUrls
 from turngate.core.shell_syntax import read_commands
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from bench.fuzz.target import Target
 from bench.fuzz.values import damaged, json_value
-from turngate.core.messages import Reply, Text, ToolUse
+from turngate.core.conversation.messages import Reply, Text, ToolUse
 from turngate.http.errors import HttpError
 from turngate.http.event_stream import EventDecoder
 from turngate.models.provider_errors import status_error, stream_error

@@ -14,7 +14,7 @@ from bench.fuzz.values import json_value, some, text
 from turngate.agent.tools import TOOLS
 from turngate.agent.tools.arguments import check_arguments
 from turngate.agent.tools.base import Tool, ToolContext, UserQuestion
-from turngate.core.tools import ToolFailed, ToolOutput
+from turngate.core.conversation.tools import ToolFailed, ToolOutput
 
 SECRET = "the secret outside of the project"
 IN_PROCESS = ("Read", "Write", "Edit", "TodoWrite", "AskUser", "BashOutput", "KillShell", "Task")

@@ -11,19 +11,19 @@ from functools import partial
 from turngate.aio.cancellation import current_task_cancelled
 from turngate.aio.foreign import CallbackCancelledItself
 from turngate.aio.threads import run_in_thread
+from turngate.core.answers.interpret import interpret
+from turngate.core.answers.interpret_answer import Interpretation
+from turngate.core.answers.reports import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.constants import STOP_OF_START
-from turngate.core.decision_limits import oversized_texts, truncate_decision
-from turngate.core.decisions import Fault
-from turngate.core.events import Event
-from turngate.core.hook_run import HookRun
-from turngate.core.hooks import CommandHook, GateHook, label
-from turngate.core.interpret import interpret
-from turngate.core.interpret_answer import Interpretation
-from turngate.core.plan import Locate, Plan, plan
-from turngate.core.reports import Detached, HookFailed, Report, Skipped, TimedOut
+from turngate.core.events.events import Event
+from turngate.core.hooks.kinds import CommandHook, GateHook, label
+from turngate.core.hooks.selection import Locate, Plan, plan
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
-from turngate.core.verdict import (
+from turngate.core.verdict.decisions import Fault, oversized_texts, truncate_decision
+from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.json_output import run_json, verdict_json
+from turngate.core.verdict.verdict import (
     Stop,
     Verdict,
     blocking_hooks,
@@ -31,7 +31,6 @@ from turngate.core.verdict import (
     stops_sequence,
     unenforced_warnings,
 )
-from turngate.core.verdict_json import run_json, verdict_json
 from turngate.filesystem.files import MachineUnreachable, current_files, expand_home
 from turngate.filesystem.real_path import locate
 from turngate.filesystem.snapshot import looked_up

@@ -10,19 +10,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
 
+from turngate._frozen import frozen
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import T, run_in_thread
+from turngate.core.answers.reports import Exited, Report
 from turngate.core.constants import IN_HOOK
-from turngate.core.events import Event
-from turngate.core.frozen import frozen
-from turngate.core.hook_run import HookRun
-from turngate.core.hooks import AgentHook, CommandHook
-from turngate.core.messages import Evaluation, ModelRequest, Reply
-from turngate.core.redaction import Redactor, make_redactor
-from turngate.core.reports import Exited, Report
-from turngate.core.secrets import secret_values
+from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply
+from turngate.core.events.events import Event
+from turngate.core.hooks.kinds import AgentHook, CommandHook
+from turngate.core.redaction import Redactor, make_redactor, secret_values
 from turngate.core.settings import Rule
 from turngate.core.text import omission_note, quote_name
+from turngate.core.verdict.hook_run import HookRun
 from turngate.filesystem.files import Files, current_files
 
 

@@ -5,21 +5,20 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never, overload
 
-from turngate.core.camel_case import camel_case
+from turngate.core.answers.reports import HookFailed, Returned
 from turngate.core.constants import STOP_EVENTS, STOP_OF_START
-from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import TURNGATE
-from turngate.core.events import Event, StopEvent, StopHookInput, Subagent
-from turngate.core.hook_input import read_event
-from turngate.core.hooks import COMMAND_GATE, GateHook, hook_text
-from turngate.core.plugin_events import (
+from turngate.core.events.events import Event, StopEvent, StopHookInput, Subagent
+from turngate.core.events.hook_input import read_event
+from turngate.core.events.plugin_events import (
     SubagentStoppingContext,
     SubagentStoppingEvent,
     SubagentStoppingResult,
 )
-from turngate.core.reports import HookFailed, Returned
+from turngate.core.hooks.kinds import COMMAND_GATE, GateHook, hook_text
 from turngate.core.settings import Rule, Settings
-from turngate.core.text import quote_name
+from turngate.core.text import camel_case, quote_name
+from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.errors import TurngateError, UsageError
 from turngate.gates.answer import describe_could_not_run
 from turngate.gates.gate_hook import GateCall, read_gate_hook

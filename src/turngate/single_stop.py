@@ -6,15 +6,15 @@ from dataclasses import field
 from functools import partial
 from typing import assert_never
 
+from turngate._frozen import frozen
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.dialect import Dialect
-from turngate.core.events import StopHookInput
-from turngate.core.frozen import frozen
-from turngate.core.hook_run import HookOutput
-from turngate.core.hooks import AgentHook
+from turngate.core.events.events import StopHookInput
+from turngate.core.hooks.kinds import AgentHook
 from turngate.core.settings import Settings
-from turngate.core.verdict import Continue, Stop, Verdict, warnings
+from turngate.core.verdict.hook_run import HookOutput
+from turngate.core.verdict.verdict import Continue, Stop, Verdict, warnings
 from turngate.engine import IN_HOOK_REASON, ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Shell, World

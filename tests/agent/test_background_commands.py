@@ -29,9 +29,9 @@ from tests.support.sessions import (
 )
 from turngate.agent import agent_session
 from turngate.agent.background_commands import KEPT_BYTES, MAX_RUNNING, RecentOutput
+from turngate.core.conversation.messages import ToolResults
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.messages import ToolResults
-from turngate.core.session_events import BackgroundCommandFinished, Notice
+from turngate.core.events.session_events import BackgroundCommandFinished, Notice
 from turngate.core.text import omission_note
 
 ALL = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)

@@ -20,8 +20,8 @@ from tests.support.sessions import (
     scripted_session_on,
 )
 from turngate.agent.compaction import SUMMARY_PROMPT
-from turngate.core.messages import UserMessage
-from turngate.core.session_events import Compacted, Notice
+from turngate.core.conversation.messages import UserMessage
+from turngate.core.events.session_events import Compacted, Notice
 
 SUMMARY = "Summary of the conversation so far:\n\n"
 

@@ -7,8 +7,15 @@ import pytest
 
 from tests.support.sessions import records
 from turngate.agent.conversation import Conversation
-from turngate.core.inbox import InboxEntry
-from turngate.core.messages import Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.core.conversation.inbox import InboxEntry
+from turngate.core.conversation.messages import (
+    Reply,
+    Text,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    UserMessage,
+)
 from turngate.errors import UsageError
 
 CALLS = (ToolUse("1", "Read", {}), ToolUse("2", "Read", {}))

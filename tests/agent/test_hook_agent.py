@@ -23,15 +23,15 @@ from turngate.agent.hook_agent import (
     HookAgentRunner,
 )
 from turngate.agent.session import Session
-from turngate.core.decisions import Allow, Block, Fault
+from turngate.core.answers.reports import HookFailed, JudgeReplied, Report
+from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply, Usage
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
-from turngate.core.hook_input import encode
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import AgentHook, CommandHook
-from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage
-from turngate.core.reports import HookFailed, JudgeReplied, Report
-from turngate.core.session_events import TurnResult
+from turngate.core.events.hook_input import encode
+from turngate.core.events.session_events import TurnResult
+from turngate.core.hooks.kinds import AgentHook, CommandHook
 from turngate.core.settings import Rule, Settings
+from turngate.core.verdict.decisions import Allow, Block, Fault
+from turngate.core.verdict.hook_run import outcome
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import HookRunContext, World
 from turngate.shells.local import LocalShell

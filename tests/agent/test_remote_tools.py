@@ -18,7 +18,7 @@ from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments
 from turngate.agent.tools.remote_file import remote_files
 from turngate.agent.tools.search_copy import SearchCopy
 from turngate.aio.threads import run_in_thread
-from turngate.core.tools import ToolOutput
+from turngate.core.conversation.tools import ToolOutput
 from turngate.filesystem.descent import PathChanged
 
 

@@ -42,13 +42,10 @@ from turngate import agent as agent_package
 from turngate import subagents as subagents_package
 from turngate.agent import session_hooks
 from turngate.agent.session import Session
-from turngate.core.decisions import Block
+from turngate.core.conversation.inbox import InboxEntry
+from turngate.core.conversation.messages import ModelRequest, Reply, ToolResult, ToolResults, UserMessage
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import CallbackHook, CommandHook
-from turngate.core.inbox import InboxEntry
-from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, UserMessage
-from turngate.core.session_events import (
+from turngate.core.events.session_events import (
     Continuation,
     HookFinished,
     HookStarted,
@@ -60,8 +57,11 @@ from turngate.core.session_events import (
     TurnEnd,
     TurnResult,
 )
+from turngate.core.hooks.kinds import CallbackHook, CommandHook
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name
+from turngate.core.verdict.decisions import Block
+from turngate.core.verdict.hook_run import outcome
 from turngate.errors import ModelError, UsageError
 from turngate.models.scripted import ScriptedModel
 

@@ -29,14 +29,21 @@ from tests.support.sessions import (
 from tests.support.timeouts import NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
 from turngate.agent.permissions import PermissionMode
 from turngate.agent.session import Session
+from turngate.core.conversation.messages import (
+    ModelRequest,
+    Reply,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    UserMessage,
+)
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.events import OTHER_EVENTS
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import CommandHook
-from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse, UserMessage
-from turngate.core.session_events import HookStarted, Notice, TextDelta, TurnResult
+from turngate.core.events.events import OTHER_EVENTS
+from turngate.core.events.session_events import HookStarted, Notice, TextDelta, TurnResult
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Rule
 from turngate.core.text import describe_exception
+from turngate.core.verdict.hook_run import outcome
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import Plugins
 from turngate.subagents import manager, supervisor

@@ -32,7 +32,15 @@ from tests.support.subagents import parent
 from tests.support.timeouts import HANG_TIMEOUT_S
 from tests.support.warm_cli import Program
 from turngate.agent.session_store import SessionLock, SessionSummary, list_sessions, prune_sessions
-from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.core.conversation.messages import (
+    Message,
+    Reply,
+    Text,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    UserMessage,
+)
 from turngate.errors import SessionBusy, UsageError
 from turngate.state.paths import main_transcript_path
 from turngate.transcript.resume import StoredConversation, read_conversation

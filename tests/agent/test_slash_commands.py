@@ -7,7 +7,7 @@ import pytest
 
 from turngate.agent.slash_commands import SlashCommand, SlashCommands, expand, load_commands, parse_call
 from turngate.cli.main import main
-from turngate.core.checkpoints import Stage, Workflow
+from turngate.core.conversation.checkpoints import Stage, Workflow
 from turngate.errors import UsageError
 
 PLAN = """\

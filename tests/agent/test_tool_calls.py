@@ -20,9 +20,9 @@ from tests.support.sessions import (
     scripted_session_on,
     specific,
 )
+from turngate.core.conversation.messages import ModelRequest, ToolResult, ToolResults, ToolUse
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.hooks import CommandHook
-from turngate.core.messages import ModelRequest, ToolResult, ToolResults, ToolUse
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Rule
 
 ALL = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)

@@ -12,13 +12,13 @@ from tests.support.machines import Machine, ThisMachine
 from tests.support.servers.http import serve_answers
 from tests.support.sessions import configured_session_on, make_session, specific
 from turngate.agent.session import Session
+from turngate.core.answers.judge import ACTION_INSTRUCTIONS, INSTRUCTIONS
+from turngate.core.conversation.messages import ToolResult, ToolResults
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
-from turngate.core.judge import ACTION_INSTRUCTIONS, INSTRUCTIONS
-from turngate.core.messages import ToolResult, ToolResults
-from turngate.core.session_events import TurnResult
+from turngate.core.events.session_events import TurnResult
+from turngate.core.hooks.kinds import AgentHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Rule, Settings
+from turngate.core.verdict.hook_run import outcome
 from turngate.models.scripted import ScriptedModel
 
 NO = '{"ok": false, "reason": "no"}'

@@ -13,13 +13,13 @@ import pytest
 from tests.support.builders import settings, stop_event, world
 from turngate.agent.session import Session
 from turngate.aio.foreign import CallbackCancelledItself, call_callback
-from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
-from turngate.core.events import PostToolUse, StopEvent
-from turngate.core.hook_run import HookRun
-from turngate.core.hooks import CallbackHook
-from turngate.core.messages import ToolUse
-from turngate.core.reports import HookFailed, Returned, TimedOut
-from turngate.core.verdict import Continue, Stop, Verdict
+from turngate.core.answers.reports import HookFailed, Returned, TimedOut
+from turngate.core.conversation.messages import ToolUse
+from turngate.core.events.events import PostToolUse, StopEvent
+from turngate.core.hooks.kinds import CallbackHook
+from turngate.core.verdict.decisions import Advise, Allow, Block, Fault, Halt
+from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.verdict import Continue, Stop, Verdict
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.options import Options

@@ -12,7 +12,7 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.terminal import Terminal
 from turngate.cli.parser import _COMMANDS
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.text import printable, strip_controls
 from turngate.subagents.registry import Registry
 

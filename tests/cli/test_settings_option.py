@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import stop_hooks, write_settings
 from turngate.cli.main import main
-from turngate.core.hooks import hook_text
+from turngate.core.hooks.kinds import hook_text
 from turngate.trust.load import load_settings
 
 BLOCK = stop_hooks("echo 'go on' >&2; exit 2")

@@ -21,8 +21,8 @@ from tests.support.servers.ssh import HOST, SshServer, make_key, ssh_server
 from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, Terminal
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
 from turngate import ScriptedModel, Session, TurnResult, Workspace
-from turngate.core.messages import ToolResults
-from turngate.core.remote_command import PROGRAMS
+from turngate.core.conversation.messages import ToolResults
+from turngate.shells.ssh.command_line import PROGRAMS
 
 COMMANDS = pytest.mark.parametrize("command", [("run", "-p", "go"), ("hooks",)], ids=["run", "hooks"])
 

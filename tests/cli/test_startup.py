@@ -37,7 +37,7 @@ MODULES = [
     "turngate.cli.streams",
     "turngate.cli.commands.check",
     "turngate.settings.load",
-    "turngate.core.hooks",
+    "turngate.core.hooks.kinds",
 ]
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from turngate.core.decisions import Allow, Block, Decision, Fault
-from turngate.core.hook_output import Answer
+from turngate.core.answers.contract import Answer
+from turngate.core.answers.reports import Exited, HookFailed, Replied, Report, Skipped, TimedOut
 from turngate.core.redaction import Redactor, join_redactors, make_redactor
-from turngate.core.reports import Exited, HookFailed, Replied, Report, Skipped, TimedOut
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 
 
 def test_the_secrets_of_two_redactors_are_joined() -> None:

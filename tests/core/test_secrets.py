@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from turngate.core.secrets import is_secret_name, secret_values
+from turngate.core.redaction import is_secret_name, secret_values
 
 VALUE = "s3cr3t-value"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks.kinds import CommandHook
 from turngate.errors import UsageError
 from turngate.gates.all_gates import GATES
 from turngate.gates.arguments import GateArguments, parse_gate_words

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.gates import ELSEWHERE, OtherShell
 from tests.support.git_projects import LATER, commit, git, make_repository, write, write_transcript
-from turngate.core.events import StopEvent
+from turngate.core.events.events import StopEvent
 from turngate.gates.all_gates import GATES
 from turngate.gates.base import GateContext
 from turngate.gates.changes import find_changes, find_patches, record_files

@@ -7,7 +7,7 @@ import pytest
 from tests.gates.cases.checklist import CASES, OPEN, OPEN_REASON
 from tests.support.gates import GateCase, answer_with_shell, blocked, check_case, claude_input
 from tests.support.machines import Machine
-from turngate.core.decisions import UNCHANGED_RESULT
+from turngate.core.verdict.decisions import UNCHANGED_RESULT
 
 
 @pytest.mark.req("T-6", "S0-105")

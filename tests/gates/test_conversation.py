@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.transcripts import TranscriptBuilder, talk
-from turngate.core.events import StopEvent, Subagent
-from turngate.core.messages import Reply, ToolResult, ToolResults, ToolUse, Usage, UserMessage
+from turngate.core.conversation.messages import (
+    Reply,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    Usage,
+    UserMessage,
+)
+from turngate.core.events.events import StopEvent, Subagent
 from turngate.gates.base import GateContext
 from turngate.gates.conversation import (
     ToolCall,

@@ -9,9 +9,9 @@ from tests.support.builders import write_settings
 from tests.support.cli import turngate
 from turngate import GateHook, InvalidOptions, Options, gate_callback
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
-from turngate.core.hooks import hook_text, label
+from turngate.core.hooks.kinds import hook_text, label
 from turngate.core.settings import Layer
-from turngate.core.verdict_json import hook_json, recorded_gate
+from turngate.core.verdict.json_output import hook_json, recorded_gate
 from turngate.gates.all_gates import GATES
 from turngate.gates.arguments import parse_gate_words
 from turngate.gates.base import Gate

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.gates import answer_of_process, blocked, claude_input
-from turngate.core.events import StopEvent, Subagent
+from turngate.core.events.events import StopEvent, Subagent
 from turngate.gates.conversation import (
     ToolCall,
     UsedTokens,

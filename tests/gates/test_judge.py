@@ -20,8 +20,8 @@ from tests.support.gates import (
     run_case_as_process,
 )
 from tests.support.transcripts import talk
-from turngate.core.decisions import Allow, Block, Decision, Fault
-from turngate.core.hooks import GateHook
+from turngate.core.hooks.kinds import GateHook
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import World

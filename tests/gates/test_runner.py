@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.gates import answer_with_shell, claude_input
 from tests.support.git_projects import make_repository
-from turngate.core.decisions import UNCHANGED_RESULT
+from turngate.core.verdict.decisions import UNCHANGED_RESULT
 
 
 def test_a_failing_command_blocks_with_its_output_and_says_when_nothing_has_changed(

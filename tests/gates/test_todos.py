@@ -8,7 +8,7 @@ from tests.gates.cases.todos import CASES, OPEN_TWO, OPEN_TWO_REASON
 from tests.support.gates import GateCase, answer_with_shell, blocked, check_case, claude_input
 from tests.support.machines import Machine
 from tests.support.transcripts import talk
-from turngate.core.decisions import UNCHANGED_RESULT
+from turngate.core.verdict.decisions import UNCHANGED_RESULT
 
 
 @pytest.mark.req("T-6", "S0-105")

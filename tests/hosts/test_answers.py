@@ -3,10 +3,10 @@
 import pytest
 
 from tests.support.builders import run
-from turngate.core.decisions import Allow, Block, Halt
 from turngate.core.dialect import HOST, TURNGATE
-from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard
-from turngate.core.verdict import conclude
+from turngate.core.verdict.decisions import Allow, Block, Halt
+from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard
+from turngate.core.verdict.verdict import conclude
 from turngate.hosts.answers import answer_for
 from turngate.hosts.base import HostAnswer
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hosts.recordings import INPUTS, in_snake_case, input_id, recorded
-from turngate.core.events import Event, SessionStart, StopEvent, Subagent, SubagentStart
-from turngate.core.hook_input import read_event
+from turngate.core.events.events import Event, SessionStart, StopEvent, Subagent, SubagentStart
+from turngate.core.events.hook_input import read_event
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.fields import PROJECT_VARIABLES, normalise, recognise
 

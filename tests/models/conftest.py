@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.providers import REQUEST, Exchange, Point, Provider
-from turngate.core.messages import Message, ModelRequest
+from turngate.core.conversation.messages import Message, ModelRequest
 
 
 @pytest.fixture

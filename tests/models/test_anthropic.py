@@ -12,7 +12,7 @@ from tests.support.providers import KEY, REQUEST, Exchange, Point, Provider, wit
 from tests.support.servers.anthropic import AnthropicServer, Script, serve_script
 from tests.support.servers.model import Json
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
-from turngate.core.messages import (
+from turngate.core.conversation.messages import (
     ModelRequest,
     Reply,
     Text,

@@ -15,7 +15,7 @@ from tests.support.servers.openai import OpenAIServer, serve_replies
 from tests.support.sessions import block_first
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
-from turngate.core.messages import (
+from turngate.core.conversation.messages import (
     Reply,
     Text,
     ToolResult,
@@ -25,7 +25,7 @@ from turngate.core.messages import (
     Usage,
     UserMessage,
 )
-from turngate.core.session_events import TurnResult
+from turngate.core.events.session_events import TurnResult
 from turngate.core.settings import Settings
 from turngate.models.resolve import open_model
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.providers import KEY, Exchange, Provider, without_details
 from tests.support.servers.model import Json
 from tests.support.servers.openai_chat import serve_chat
-from turngate.core.messages import (
+from turngate.core.conversation.messages import (
     Reply,
     Text,
     ToolResult,

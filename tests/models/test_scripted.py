@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, Usage, UserMessage
+from turngate.core.conversation.messages import ModelRequest, Reply, Text, ToolUse, Usage, UserMessage
 from turngate.errors import ModelError, UsageError
 from turngate.models.scripted import ScriptedModel
 

@@ -12,7 +12,7 @@ from tests.support.certificates import make_certificate, server_context
 from tests.support.providers import KEY, OTHER_VARIABLES, REQUEST
 from tests.support.servers.http import serve_answers
 from tests.support.servers.raw import Step, response, serve_raw, stream
-from turngate.core.messages import Reply
+from turngate.core.conversation.messages import Reply
 from turngate.errors import ModelError
 from turngate.http.timeouts import Timeouts
 from turngate.models.live import LiveModel

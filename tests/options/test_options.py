@@ -48,8 +48,8 @@ from turngate import (
     load_settings,
 )
 from turngate.core.constants import JUDGED_EVENTS
-from turngate.core.session_events import HookFinished, HookStarted, SessionEvent, TurnResult
-from turngate.core.verdict import Verdict
+from turngate.core.events.session_events import HookFinished, HookStarted, SessionEvent, TurnResult
+from turngate.core.verdict.verdict import Verdict
 from turngate.errors import UsageError
 
 EVENTS = (

@@ -25,9 +25,20 @@ from tests.support.sessions import (
 from tests.support.subagents import parent
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
 from turngate.agent.session import Session
-from turngate.core.messages import Message, ModelRequest, Reply, Usage, UserMessage
-from turngate.core.plugin_events import StopPayload, SubagentStoppingContext, SubagentStoppingEvent
-from turngate.core.session_events import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
+from turngate.core.conversation.messages import Message, ModelRequest, Reply, Usage, UserMessage
+from turngate.core.events.plugin_events import (
+    StopPayload,
+    SubagentStoppingContext,
+    SubagentStoppingEvent,
+)
+from turngate.core.events.session_events import (
+    Continuation,
+    HookFinished,
+    Notice,
+    StreamEnd,
+    TurnEnd,
+    TurnResult,
+)
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import ALIASES, HANDLER_NAMES, PluginContext, PluginHook, Plugins

@@ -11,8 +11,8 @@ import pytest
 from tests.support.builders import script, stop_event
 from tests.support.machines import Machine, ask_on
 from tests.support.prefixed_files import PrefixedFiles
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Settings
 from turngate.ports import HookRunContext, RemoteMachine, World
 from turngate.runners.command import MAX_ENVIRONMENT_BYTES, MAX_VARIABLE_BYTES, run_command, sanitize_env

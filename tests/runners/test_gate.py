@@ -12,12 +12,12 @@ import pytest
 from tests.support.builders import rule, settings, stop_event, subagent_stop, world
 from tests.support.gates import ELSEWHERE, OtherShell
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.core.decisions import UNCHANGED_RESULT, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events import Event, SessionStart, SubagentStart
-from turngate.core.hook_run import HookRun
-from turngate.core.hooks import GateHook
+from turngate.core.events.events import Event, SessionStart, SubagentStart
+from turngate.core.hooks.kinds import GateHook
 from turngate.core.settings import Settings
+from turngate.core.verdict.decisions import UNCHANGED_RESULT, Allow, Block, Decision, Fault, Halt
+from turngate.core.verdict.hook_run import HookRun
 from turngate.engine import ask_hooks
 from turngate.gates.all_gates import GATES
 from turngate.gates.base import (

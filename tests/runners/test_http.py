@@ -16,16 +16,16 @@ from tests.support.certificates import make_certificate, server_context
 from tests.support.servers.http import Endpoint, serve_answers
 from tests.support.sessions import scripted_session
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
-from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.core.answers.reports import HookFailed, Replied, Report, TimedOut
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
-from turngate.core.hook_input import encode
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import HttpHook
-from turngate.core.reports import HookFailed, Replied, Report, TimedOut
-from turngate.core.session_events import TurnResult
+from turngate.core.events.hook_input import encode
+from turngate.core.events.session_events import TurnResult
+from turngate.core.hooks.kinds import HttpHook
 from turngate.core.settings import AllowedUrls, Settings
-from turngate.core.verdict import Continue, Stop, Verdict, warnings
-from turngate.core.verdict_json import run_json
+from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.core.verdict.hook_run import outcome
+from turngate.core.verdict.json_output import run_json
+from turngate.core.verdict.verdict import Continue, Stop, Verdict, warnings
 from turngate.engine import ask_hooks
 from turngate.extras import install_command
 from turngate.state.journal import Journal
@@ -611,7 +611,7 @@ import asyncio, sys
 sys.modules["h11"] = None
 from pathlib import Path
 from tests.support.builders import ask
-from turngate.core.hooks import HttpHook
+from turngate.core.hooks.kinds import HttpHook
 verdict = asyncio.run(ask(Path({str(project)!r}), HttpHook("https://hooks.example.com/a")))
 print(verdict.runs[0].report.error)
 """

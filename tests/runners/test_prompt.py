@@ -24,19 +24,19 @@ from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.agent.hook_agent import HookAgentRunner
 from turngate.agent.session import Session
 from turngate.cli.main import main
+from turngate.core.answers.judge import INSTRUCTIONS, SCHEMA
+from turngate.core.answers.reports import HookFailed, JudgeReplied, Skipped, TimedOut
 from turngate.core.constants import EVENTS, JUDGED_EVENTS
-from turngate.core.decisions import Block, Fault
+from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply, Usage, UserMessage
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.events import PreToolUse, StopHookInput, Subagent, UserPromptSubmit
-from turngate.core.hook_input import encode
-from turngate.core.hook_run import HookRun, outcome
-from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook
-from turngate.core.judge import INSTRUCTIONS, SCHEMA
-from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage, UserMessage
-from turngate.core.reports import HookFailed, JudgeReplied, Skipped, TimedOut
-from turngate.core.session_events import Continuation, SessionEvent, TurnResult
+from turngate.core.events.events import PreToolUse, StopHookInput, Subagent, UserPromptSubmit
+from turngate.core.events.hook_input import encode
+from turngate.core.events.session_events import Continuation, SessionEvent, TurnResult
+from turngate.core.hooks.kinds import AgentHook, CallbackHook, Hook, PromptHook
 from turngate.core.settings import Settings
-from turngate.core.verdict_json import run_json
+from turngate.core.verdict.decisions import Block, Fault
+from turngate.core.verdict.hook_run import HookRun, outcome
+from turngate.core.verdict.json_output import run_json
 from turngate.engine import ask_hooks
 from turngate.errors import ModelError, UsageError
 from turngate.models.resolve import JudgeModels

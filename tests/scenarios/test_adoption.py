@@ -21,10 +21,10 @@ from tests.support.subagents import Gate, Parent, bash, parent, write
 from tests.support.subagents import task as subagent_task
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.agent_config import common_folders
-from turngate.core.hooks import CallbackHook, CommandHook, HttpHook
-from turngate.core.session_events import TurnResult
+from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.events.session_events import TurnResult
+from turngate.core.hooks.kinds import CallbackHook, CommandHook, HttpHook
 from turngate.core.settings import Rule, Settings
-from turngate.core.subagent_run import SubagentRun
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.gates import (
     GATE_EVENTS,

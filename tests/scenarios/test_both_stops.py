@@ -20,8 +20,14 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import Parent, bash, parent, task, tasks, write
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.hooks import CallbackHook
-from turngate.core.session_events import SessionEvent, StreamEnd, SubagentFinished, ToolFinished, TurnEnd
+from turngate.core.events.session_events import (
+    SessionEvent,
+    StreamEnd,
+    SubagentFinished,
+    ToolFinished,
+    TurnEnd,
+)
+from turngate.core.hooks.kinds import CallbackHook
 from turngate.plugins.handlers import Plugins
 
 by_dialect = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)

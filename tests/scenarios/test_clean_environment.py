@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_event, write_settings
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks.kinds import CommandHook
 from turngate.engine import ask_hooks
 from turngate.options import Options
 from turngate.ports import World

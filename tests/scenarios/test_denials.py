@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from tests.support.builders import rule, run
 from tests.support.strategies import any_text
+from turngate.core.answers.interpret import interpret
+from turngate.core.answers.reports import Exited, Replied, Report, Returned
 from turngate.core.constants import PERMISSION_EVENTS
-from turngate.core.decisions import Fault
 from turngate.core.dialect import DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.effects import permission_of
-from turngate.core.interpret import interpret
-from turngate.core.reports import Exited, Replied, Report, Returned
-from turngate.core.verdict import conclude
+from turngate.core.verdict.decisions import Fault
+from turngate.core.verdict.tool_effects import permission_of
+from turngate.core.verdict.verdict import conclude
 
 Form = Callable[[str, Any, Any], dict[str, Any]]
 

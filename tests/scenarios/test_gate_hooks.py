@@ -18,8 +18,8 @@ from tests.support.sessions import (
     scripted_session_on,
 )
 from tests.support.subagents import parent, task
-from turngate.core.hooks import GateHook
-from turngate.core.session_events import Continuation
+from turngate.core.events.session_events import Continuation
+from turngate.core.hooks.kinds import GateHook
 from turngate.core.settings import Settings
 
 TESTS = "grep -q '2 + 2' sum.py || { echo 'FAILED test_sum: 5 is not 4'; exit 1; }"

@@ -24,13 +24,13 @@ from tests.support.builders import ask, script, stop_hooks, write_settings
 from tests.support.machines import Machine, SshMachine, ask_on, skip_without_sshd
 from tests.support.sessions import wait_for_file
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
+from turngate.core.answers.reports import Exited
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
-from turngate.core.events import StopHookInput
-from turngate.core.hook_run import HookOutcome, outcome, run_message
-from turngate.core.hooks import CallbackHook, CommandHook
-from turngate.core.reports import Exited
+from turngate.core.events.events import StopHookInput
+from turngate.core.hooks.kinds import CallbackHook, CommandHook
 from turngate.core.text import truncate_middle
-from turngate.core.verdict import Continue, Stop, Verdict
+from turngate.core.verdict.hook_run import HookOutcome, outcome, run_message
+from turngate.core.verdict.verdict import Continue, Stop, Verdict
 from turngate.ports import MAX_STDERR_BYTES, BoundedOutput
 from turngate.shells import process
 from turngate.shells.ssh import process as ssh_process

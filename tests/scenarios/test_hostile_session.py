@@ -35,8 +35,16 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.compaction import MIN_MESSAGES_BETWEEN
 from turngate.agent.session import Session
 from turngate.agent.system_prompt import INSTRUCTIONS
-from turngate.core.messages import ModelRequest, Reply, Text, ToolResult, ToolResults, ToolUse, Usage
-from turngate.core.session_events import (
+from turngate.core.conversation.messages import (
+    ModelRequest,
+    Reply,
+    Text,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    Usage,
+)
+from turngate.core.events.session_events import (
     Continuation,
     HookStarted,
     Notice,

@@ -16,15 +16,15 @@ from tests.support.subagents import parent, task
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent import agent_session
 from turngate.agent.session import Session
-from turngate.core.decisions import Advise, Block
+from turngate.core.conversation.messages import UserMessage
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.hooks import CommandHook
-from turngate.core.loop_guard import ContinueTurn, LoopGuard, new_guard
-from turngate.core.messages import UserMessage
-from turngate.core.session_events import Continuation
+from turngate.core.events.session_events import Continuation
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name
-from turngate.core.verdict import Continue, Stop, Verdict
+from turngate.core.verdict.decisions import Advise, Block
+from turngate.core.verdict.loop_guard import ContinueTurn, LoopGuard, new_guard
+from turngate.core.verdict.verdict import Continue, Stop, Verdict
 from turngate.models.scripted import ScriptedModel
 from turngate.transcript.resume import read_conversation
 from turngate.transcript.writer import Transcript

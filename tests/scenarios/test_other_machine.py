@@ -19,7 +19,7 @@ from tests.support.sessions import message_text
 from tests.support.shells import run
 from tests.support.timeouts import NEVER_S
 from turngate import ScriptedModel, Session, TurnResult, Workspace
-from turngate.core.hook_run import outcome
+from turngate.core.verdict.hook_run import outcome
 from turngate.shells.ssh.shell import SshShell
 
 WHERE = ("--ssh", f"{HOST}:app")

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from tests.support.builders import rule, run, settings, stop_event, subagent_stop
 from tests.support.strategies import any_text, json_values, settings_values
+from turngate.core.answers.interpret import interpret
+from turngate.core.answers.misplaced import ANSWER_KEYS, lost_in_object
+from turngate.core.answers.reports import Exited, Report, Returned
 from turngate.core.constants import FAMILIES, LEVELS
-from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.hook_run import HookRun
-from turngate.core.hooks import CallbackHook
-from turngate.core.interpret import interpret
-from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
-from turngate.core.lost_decision import ANSWER_KEYS, lost_in_object
-from turngate.core.plan import plan
-from turngate.core.reports import Exited, Report, Returned
+from turngate.core.hooks.kinds import CallbackHook
+from turngate.core.hooks.selection import plan
 from turngate.core.settings import Layer, Settings, merge
 from turngate.core.text import truncate_middle
-from turngate.core.verdict import Continue, Stop, Verdict, conclude
-from turngate.core.verdict_json import verdict_json
+from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.json_output import verdict_json
+from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
+from turngate.core.verdict.verdict import Continue, Stop, Verdict, conclude
 from turngate.ports import OUTPUT_TAIL_BYTES, BoundedOutput
 from turngate.settings import keys
 from turngate.settings.lint import lint

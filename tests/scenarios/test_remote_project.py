@@ -18,12 +18,12 @@ from turngate.agent.session import Session
 from turngate.agent.slash_commands import load_commands
 from turngate.agent.system_prompt import read_guides
 from turngate.agent.tools import ToolContext
-from turngate.core.decisions import Block
-from turngate.core.events import PreToolUse
-from turngate.core.hooks import CommandHook, hook_text
-from turngate.core.messages import ToolResults
-from turngate.core.session_events import Notice, SessionEvent
+from turngate.core.conversation.messages import ToolResults
+from turngate.core.events.events import PreToolUse
+from turngate.core.events.session_events import Notice, SessionEvent
+from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
+from turngate.core.verdict.decisions import Block
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.filesystem.content import MAX_HASHED_BYTES, content_id, has_id

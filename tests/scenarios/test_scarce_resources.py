@@ -18,9 +18,9 @@ import pytest
 from tests.support.builders import ask, settings, stop_event, world
 from tests.support.sessions import lines
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S, TIMEOUT_SCALES
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import CallbackHook, CommandHook
-from turngate.core.reports import HookFailed, TimedOut
+from turngate.core.answers.reports import HookFailed, TimedOut
+from turngate.core.hooks.kinds import CallbackHook, CommandHook
+from turngate.core.verdict.hook_run import outcome
 from turngate.engine import ask_hooks
 from turngate.shells import process_tree as tree
 from turngate.shells.process_slots import FDS_PER_PROCESS, RESERVED_FDS

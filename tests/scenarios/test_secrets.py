@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.builders import rule, settings, stop_event
 from tests.support.sessions import scripted_session
-from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.core.answers.reports import HookFailed
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.hooks import CallbackHook, CommandHook
-from turngate.core.reports import HookFailed
+from turngate.core.hooks.kinds import CallbackHook, CommandHook
+from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.engine import ask_hooks
 from turngate.ports import World
 from turngate.shells.local import LocalShell

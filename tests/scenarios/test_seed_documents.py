@@ -22,15 +22,15 @@ from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
 from tests.support.machines import Machine, ThisMachine
 from tests.support.paths import SEEDS
 from tests.support.timeouts import TIMEOUT_SCALES
-from turngate.core.decisions import Allow, Block, Decision, Fault
+from turngate.core.answers.reports import Exited, Report, TimedOut
 from turngate.core.dialect import DIALECTS, MUX, TURNGATE
-from turngate.core.events import Event, SessionStart, StopHookInput, Subagent
-from turngate.core.hook_run import HookRun, outcome
-from turngate.core.hooks import CommandHook, label
-from turngate.core.reports import Exited, Report, TimedOut
+from turngate.core.events.events import Event, SessionStart, StopHookInput, Subagent
+from turngate.core.hooks.kinds import CommandHook, label
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import quote_name
-from turngate.core.verdict import Continue, Stop, Verdict, unenforced, warnings
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.core.verdict.hook_run import HookRun, outcome
+from turngate.core.verdict.verdict import Continue, Stop, Verdict, unenforced, warnings
 from turngate.engine import ask_hooks
 from turngate.single_stop import StopHooksResult, run_stop_hooks
 from turngate.trust.load import load_settings

@@ -23,8 +23,7 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import PROMPT, Parent, bash, parent, task
 from turngate.core.dialect import MUX
-from turngate.core.hooks import CommandHook
-from turngate.core.session_events import (
+from turngate.core.events.session_events import (
     Continuation,
     HookFinished,
     HookStarted,
@@ -34,6 +33,7 @@ from turngate.core.session_events import (
     ToolFinished,
     ToolStarted,
 )
+from turngate.core.hooks.kinds import CommandHook
 from turngate.trust.load import load_settings
 
 NO_TOOLS = "Subagent should use tools to complete the task"

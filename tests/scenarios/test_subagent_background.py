@@ -12,8 +12,8 @@ from tests.support.builders import rule
 from tests.support.sessions import SAVE_INPUT, block_first, hang, lines, saved_inputs, survives, wait_for_file
 from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
 from tests.support.timeouts import NEVER_S
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.dialect import CLAUDE
-from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 

@@ -27,7 +27,7 @@ from tests.support.sessions import records, say
 from tests.support.subagents import Parent, parent, redirect, task
 from tests.support.timeouts import HANG_TIMEOUT_S
 from tests.support.warm_cli import Program
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.announcer import announcement
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry

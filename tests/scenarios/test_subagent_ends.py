@@ -14,10 +14,10 @@ from tests.support.builders import rule, script
 from tests.support.sessions import hang, survives, wait_for_file
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
-from turngate.core.messages import Usage
-from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext
-from turngate.core.session_events import SubagentFinished
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.messages import Usage
+from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.events.plugin_events import SubagentEndedEvent, SubagentStoppingContext
+from turngate.core.events.session_events import SubagentFinished
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.limits import SubagentLimits

@@ -12,12 +12,12 @@ from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
 from tests.support.machines import Machine
 from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, block_first, lines, records, saved_inputs, say
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, parent_on, redirect, task, tasks
+from turngate.core.conversation.messages import ModelRequest, Reply, Text, UserMessage
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import CommandHook, label
-from turngate.core.messages import ModelRequest, Reply, Text, UserMessage
-from turngate.core.session_events import Continuation, SubagentFinished
+from turngate.core.events.session_events import Continuation, SubagentFinished
+from turngate.core.hooks.kinds import CommandHook, label
 from turngate.core.text import quote_name
+from turngate.core.verdict.hook_run import outcome
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.limits import SubagentLimits
 from turngate.trust.load import load_settings

@@ -15,8 +15,8 @@ from tests.support.builders import rule
 from tests.support.sessions import hang, records, wait_for_file
 from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.core.session_events import TurnResult
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.events.session_events import TurnResult
 from turngate.errors import SubagentBusy
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits

@@ -12,10 +12,10 @@ from tests.support.machines import Machine
 from tests.support.sessions import lines, on_first, records, say, scripted_session, scripted_session_on
 from turngate.agent.model_loop import TRUNCATED_CALL
 from turngate.agent.session import Session
+from turngate.core.conversation.messages import ModelRequest, Reply
 from turngate.core.dialect import MUX, TURNGATE, Dialect
-from turngate.core.hooks import CommandHook
-from turngate.core.messages import ModelRequest, Reply
-from turngate.core.session_events import Continuation, HookStarted, Notice, StreamEnd, TurnEnd
+from turngate.core.events.session_events import Continuation, HookStarted, Notice, StreamEnd, TurnEnd
+from turngate.core.hooks.kinds import CommandHook
 
 HALT = say({"continue": False, "stopReason": "enough"})
 

@@ -20,10 +20,10 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import bash, parent, tasks
 from tests.support.timeouts import NEVER_S
+from turngate.core.conversation.messages import UserMessage
 from turngate.core.dialect import DIALECTS, Dialect
-from turngate.core.hooks import CommandHook, PromptHook
-from turngate.core.messages import UserMessage
-from turngate.core.session_events import TurnResult
+from turngate.core.events.session_events import TurnResult
+from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.models.scripted import ScriptedModel
 
 PREFIX = "[Stop hook requested continuation]\n"

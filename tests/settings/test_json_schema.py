@@ -14,8 +14,8 @@ from tests.support.paths import ROOT
 from tests.support.strategies import NAMES, WORDS, json_values, settings_values
 from turngate.core.constants import EVENTS
 from turngate.core.dialect import DIALECTS, TURNGATE
-from turngate.core.events import OTHER_EVENTS, Event
-from turngate.core.hook_input import encode
+from turngate.core.events.events import OTHER_EVENTS, Event
+from turngate.core.events.hook_input import encode
 from turngate.core.settings import Layer, Problem
 from turngate.settings import keys
 from turngate.settings.json_schema import SCHEMAS, input_schema, output_schema, settings_schema

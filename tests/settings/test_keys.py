@@ -10,7 +10,7 @@ import pytest
 from tests.settings.test_parse import SCALARS
 from turngate.core.constants import EVENTS
 from turngate.core.dialect import TURNGATE
-from turngate.core.hooks import SETTINGS_KINDS, Hook
+from turngate.core.hooks.kinds import SETTINGS_KINDS, Hook
 from turngate.core.settings import AllowedUrls, Layer, MergeRule, Settings, merge
 from turngate.settings import keys
 from turngate.settings.parse import parse_layer

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.builders import script, settings
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.hooks import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
+from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.extras import install_command
 from turngate.settings.lint import lint

@@ -14,14 +14,22 @@ import pytest
 
 from tests.support.builders import rule, script, stop_event, stop_hooks, subagent_stop, write_settings
 from tests.support.paths import SEEDS
+from turngate.core.answers.reports import Skipped
 from turngate.core.constants import LEVELS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE
-from turngate.core.events import Event
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook, hook_text
-from turngate.core.loop_guard import new_guard
-from turngate.core.plan import Plan, plan
-from turngate.core.reports import Skipped
+from turngate.core.events.events import Event
+from turngate.core.hooks.kinds import (
+    AgentHook,
+    CallbackHook,
+    CommandHook,
+    Hook,
+    HttpHook,
+    PromptHook,
+    hook_text,
+)
+from turngate.core.hooks.selection import Plan, plan
 from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
+from turngate.core.verdict.loop_guard import new_guard
 from turngate.errors import UsageError
 from turngate.settings.paths import FileTooLarge, read_bytes
 from turngate.settings.problem_log import ProblemLog

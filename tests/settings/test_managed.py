@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_event, stop_hooks, write_settings
+from turngate.core.answers.reports import Skipped
 from turngate.core.constants import MANAGED
 from turngate.core.dialect import DIALECTS
-from turngate.core.hooks import CallbackHook, CommandHook, hook_text
-from turngate.core.plan import plan
-from turngate.core.reports import Skipped
+from turngate.core.hooks.kinds import CallbackHook, CommandHook, hook_text
+from turngate.core.hooks.selection import plan
 from turngate.core.settings import Rule, Settings
 from turngate.settings import paths
 from turngate.settings.quick_check import has_no_hooks

@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import stop_hooks
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.hooks import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
+from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.settings import keys
 from turngate.settings.parse import parse_layer

@@ -15,8 +15,8 @@ from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.strategies import settings_values
 from turngate.core.constants import EVENTS
 from turngate.core.dialect import DIALECTS
-from turngate.core.hook_input import read_event
-from turngate.core.plan import Plan, plan
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.selection import Plan, plan
 from turngate.settings import keys
 from turngate.settings.quick_check import has_no_hooks
 from turngate.trust.load import load_settings

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.builders import script, stop_event, stop_hooks, subagent_stop, write_settings
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX
-from turngate.core.hooks import CommandHook, hook_text
-from turngate.core.plan import Plan, plan
+from turngate.core.hooks.kinds import CommandHook, hook_text
+from turngate.core.hooks.selection import Plan, plan
 from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.settings.script_hooks import script_layers
 from turngate.trust.load import load_settings

@@ -10,10 +10,10 @@ import pytest
 from tests.settings.test_managed import write_managed
 from tests.support.builders import stop_event, stop_hooks, write_settings
 from tests.support.sessions import BLOCK_COMMAND
-from turngate.core.hooks import CallbackHook, PromptHook
-from turngate.core.plan import plan
+from turngate.core.hooks.kinds import CallbackHook, PromptHook
+from turngate.core.hooks.selection import plan
 from turngate.core.settings import Rule, Settings
-from turngate.core.verdict import Verdict
+from turngate.core.verdict.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.options import Options
 from turngate.ports import World

@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.builders import script, settings, stop_event
 from tests.support.machines import Machine, SshMachine, ask_on, workspace_on
-from turngate.core.events import StopEvent, Subagent
-from turngate.core.hook_run import outcome, run_message
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited, Report
-from turngate.core.verdict import Continue, Stop, Verdict
+from turngate.core.answers.reports import Exited, Report
+from turngate.core.events.events import StopEvent, Subagent
+from turngate.core.hooks.kinds import CommandHook
+from turngate.core.verdict.hook_run import outcome, run_message
+from turngate.core.verdict.verdict import Continue, Stop, Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import World
 

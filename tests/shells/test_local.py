@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.support.builders import ask, script
+from turngate.core.answers.reports import Exited
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
-from turngate.core.verdict import Continue, Stop
+from turngate.core.hooks.kinds import CommandHook
+from turngate.core.verdict.hook_run import outcome
+from turngate.core.verdict.verdict import Continue, Stop
 from turngate.ports import HookRunContext
 from turngate.shells.local import LocalShell
 

@@ -20,10 +20,10 @@ from tests.support.builders import ask, script
 from tests.support.paths import ROOT
 from tests.support.sessions import lines, survives
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S, TIMEOUT_SCALES
-from turngate.core.decisions import Block, Fault
-from turngate.core.hook_run import outcome
-from turngate.core.hooks import CallbackHook, CommandHook, Hook
-from turngate.core.reports import Exited, HookFailed
+from turngate.core.answers.reports import Exited, HookFailed
+from turngate.core.hooks.kinds import CallbackHook, CommandHook, Hook
+from turngate.core.verdict.decisions import Block, Fault
+from turngate.core.verdict.hook_run import outcome
 from turngate.ports import (
     MAX_STDERR_BYTES,
     MAX_STDOUT_BYTES,
@@ -202,7 +202,7 @@ def test_a_program_that_ignores_sigchld_gets_faults_and_no_invented_codes(tmp_pa
         import asyncio, signal, sys
         from pathlib import Path
         from tests.support.builders import ask
-        from turngate.core.hook_run import run_message
+        from turngate.core.verdict.hook_run import run_message
 
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         verdict = asyncio.run(ask(Path(sys.argv[1]), "exit 2", "sleep 0.2; exit 0", "/bin/true"))
@@ -221,8 +221,8 @@ def test_the_process_tree_is_killed_when_no_thread_can_be_started(tmp_path: Path
         import asyncio, resource, sys
         from pathlib import Path
         from tests.support.builders import ask
-        from turngate.core.hooks import CommandHook
-        from turngate.core.hook_run import outcome
+        from turngate.core.hooks.kinds import CommandHook
+        from turngate.core.verdict.hook_run import outcome
 
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         room = pages * resource.getpagesize() + 6 * 1024 * 1024

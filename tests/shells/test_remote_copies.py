@@ -25,11 +25,11 @@ from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.shells import opened
 from tests.support.ssh_leftovers import files_left
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
-from turngate.core.events import Subagent
-from turngate.core.hook_run import outcome, run_message
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
-from turngate.core.verdict import Stop, Verdict
+from turngate.core.answers.reports import Exited
+from turngate.core.events.events import Subagent
+from turngate.core.hooks.kinds import CommandHook
+from turngate.core.verdict.hook_run import outcome, run_message
+from turngate.core.verdict.verdict import Stop, Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import ConnectionLost, RemoteMachine, World
 from turngate.shells.remote_files.files import RemoteFiles

@@ -28,7 +28,7 @@ from tests.support.timeouts import (
     wait_for_slow_machine,
 )
 from turngate.aio.threads import event_loop_in_thread, run_in_thread
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
 from turngate.filesystem import files as current
 from turngate.filesystem.descent import PathChanged
 from turngate.filesystem.files import MachineUnreachable

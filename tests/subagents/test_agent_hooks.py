@@ -10,11 +10,11 @@ from tests.support.builders import write_settings
 from tests.support.subagents import task
 from turngate.agent.session import Session
 from turngate.agent.tools import TOOLS
+from turngate.core.conversation.tools import TOOL_ALIASES
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.hooks import CommandHook, hook_text
-from turngate.core.session_events import TurnResult
+from turngate.core.events.session_events import TurnResult
+from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import Rule
-from turngate.core.tools import TOOL_ALIASES
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.agent_hooks import agent_type_rules
 from turngate.subagents.agent_types import load_agent_types

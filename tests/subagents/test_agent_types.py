@@ -9,7 +9,7 @@ from tests.support.builders import rule, write_settings
 from tests.support.sessions import saved_inputs
 from tests.support.subagents import parent, task
 from turngate.agent.tools import TOOLS
-from turngate.core.tools import TOOL_ALIASES
+from turngate.core.conversation.tools import TOOL_ALIASES
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.agent_types import (
     BUILT_IN,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.listeners import ChangeListeners
 
 

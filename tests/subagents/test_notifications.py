@@ -12,9 +12,9 @@ import pytest
 from tests.support.builders import rule
 from tests.support.sessions import SAVE_INPUT, block_first, hang, lines, records, saved_inputs, wait_for_file
 from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
-from turngate.core.messages import Usage
-from turngate.core.plugin_events import SubagentEndedEvent, SubagentStopPayload
-from turngate.core.session_events import SubagentStarted
+from turngate.core.conversation.messages import Usage
+from turngate.core.events.plugin_events import SubagentEndedEvent, SubagentStopPayload
+from turngate.core.events.session_events import SubagentStarted
 from turngate.plugins.handlers import PluginContext, Plugins
 
 

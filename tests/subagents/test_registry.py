@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.core.messages import Usage
-from turngate.core.subagent_run import RunState, SubagentRun
+from turngate.core.conversation.messages import Usage
+from turngate.core.conversation.subagent_run import RunState, SubagentRun
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.subagents.registry import MAX_RESULT_CHARS, Owner, Registry, truncate_result
@@ -582,7 +582,7 @@ sys.stdin.readline()
 """
 KEEPER = """
 import sys, time
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.registry import Owner, Registry
 registry = Registry(sys.argv[1])

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.cli import start_turngate, turngate
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.errors import RegistryError
 from turngate.subagents.registry import Owner, Registry, database
 from turngate.subagents.registry.schema import SCHEMA_VERSION
@@ -278,7 +278,7 @@ def test_an_owner_that_is_not_a_text_is_not_asked_for(state: Path) -> None:
 
 OWNER = """
 import sys, time
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.registry import Owner, Registry
 registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)

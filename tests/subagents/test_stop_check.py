@@ -15,16 +15,16 @@ from tests.support.builders import rule, script, write_settings
 from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs, wait_for_file
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task
 from tests.support.timeouts import NEVER_S
-from turngate.core.inbox import InboxEntry
-from turngate.core.messages import UserMessage
-from turngate.core.plugin_events import (
+from turngate.core.conversation.inbox import InboxEntry
+from turngate.core.conversation.messages import UserMessage
+from turngate.core.events.plugin_events import (
     StoppingUsage,
     SubagentStoppingContext,
     SubagentStoppingEvent,
     SubagentStoppingResult,
     stopping_result,
 )
-from turngate.core.session_events import SubagentRedirected
+from turngate.core.events.session_events import SubagentRedirected
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.registry import Registry
 from turngate.subagents.supervisor import Supervisor

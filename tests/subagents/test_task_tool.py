@@ -19,9 +19,9 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task, tasks, write
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.session_events import SubagentFinished, SubagentStarted
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.events.session_events import SubagentFinished, SubagentStarted
 from turngate.errors import UsageError
 from turngate.subagents import steering
 from turngate.subagents.limits import SubagentLimits

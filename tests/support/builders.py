@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from turngate.core.decisions import Decision
+from turngate.core.answers.reports import Exited, Report
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.events import StopEvent, Subagent
-from turngate.core.hook_run import HookRun
-from turngate.core.hooks import CommandHook, Hook
-from turngate.core.reports import Exited, Report
+from turngate.core.events.events import StopEvent, Subagent
+from turngate.core.hooks.kinds import CommandHook, Hook
 from turngate.core.settings import Rule, Settings
-from turngate.core.verdict import Verdict
+from turngate.core.verdict.decisions import Decision
+from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import Store, World
 from turngate.shells.local import LocalShell

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from tests.support.cli import turngate
 from tests.support.machines import Machine, ThisMachine
-from turngate.core.events import StopEvent
-from turngate.core.hook_input import read_event
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.events.events import StopEvent
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.answer import answer_json
 from turngate.gates.arguments import parse_gate_words
 from turngate.gates.base import GateContext

@@ -12,8 +12,8 @@ from tests.support.builders import settings, stop_event
 from tests.support.servers.mount_namespace import NO_NAMESPACE
 from tests.support.servers.ssh import HOST, SSHD, SshServer
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.hooks import Hook
-from turngate.core.verdict import Verdict
+from turngate.core.hooks.kinds import Hook
+from turngate.core.verdict.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import Shell, Store, World
 from turngate.shells.local import LocalShell

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.servers.model import Json, ModelServer
-from turngate.core.messages import ModelRequest, Reply, UserMessage
+from turngate.core.conversation.messages import ModelRequest, Reply, UserMessage
 from turngate.errors import ModelError
 from turngate.models.resolve import open_model
 

@@ -12,8 +12,8 @@ from tests.support.machines import Machine
 from tests.support.servers.ssh import HOST
 from turngate.agent.tools import ToolContext
 from turngate.aio.threads import event_loop_in_thread
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.hooks.kinds import CommandHook
 from turngate.ports import RemoteMachine, World
 from turngate.shells.remote_files.files import RemoteFiles
 from turngate.shells.ssh.shell import SshShell

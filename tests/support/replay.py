@@ -18,13 +18,13 @@ from tests.support.servers.anthropic import AnthropicServer
 from tests.support.servers.http import Endpoint
 from tests.support.servers.model import Json
 from turngate.agent.session import Session
+from turngate.core.answers.judge import INSTRUCTIONS
 from turngate.core.dialect import CLAUDE
-from turngate.core.events import StopEvent, Subagent
-from turngate.core.hooks import CallbackHook
-from turngate.core.judge import INSTRUCTIONS
-from turngate.core.loop_guard import ContinueTurn, EndedBy, EndTurn, new_guard
-from turngate.core.session_events import OUTCOMES, TurnResult
+from turngate.core.events.events import StopEvent, Subagent
+from turngate.core.events.session_events import OUTCOMES, TurnResult
+from turngate.core.hooks.kinds import CallbackHook
 from turngate.core.settings import Rule, Settings
+from turngate.core.verdict.loop_guard import ContinueTurn, EndedBy, EndTurn, new_guard
 from turngate.engine import ask_hooks
 from turngate.models.resolve import open_model
 from turngate.ports import Model, World

@@ -15,10 +15,10 @@ from tests.support.builders import rule
 from tests.support.machines import Machine, SshMachine, ThisMachine
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from turngate.agent.session import Session
+from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.hooks import Hook
-from turngate.core.messages import Message, Reply, ToolResults, UserMessage
-from turngate.core.session_events import SessionEvent, TurnResult
+from turngate.core.events.session_events import SessionEvent, TurnResult
+from turngate.core.hooks.kinds import Hook
 from turngate.core.settings import Rule, Settings
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import Model

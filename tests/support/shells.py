@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.builders import settings, stop_event
+from turngate.core.answers.reports import Exited
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.hooks import CommandHook, Hook
-from turngate.core.reports import Exited
-from turngate.core.verdict import Verdict
+from turngate.core.hooks.kinds import CommandHook, Hook
+from turngate.core.verdict.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import HookRunContext, Shell, World
 from turngate.shells.ssh.shell import SshShell

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from turngate.core.constants import CLAUDE_SETTING_TYPES, EVENTS, FOREIGN_EVENTS
-from turngate.core.hooks import KINDS, SETTINGS_KINDS
+from turngate.core.hooks.kinds import KINDS, SETTINGS_KINDS
 from turngate.gates.all_gates import GATES
 from turngate.settings import keys
 from turngate.settings.values import is_text

@@ -11,18 +11,24 @@ from tests.support.machines import Machine, ThisMachine
 from tests.support.sessions import make_session, message_text, records
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
+from turngate.core.conversation.messages import ModelRequest, Reply, ToolUse
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.messages import ModelRequest, Reply, ToolUse
-from turngate.core.plugin_events import (
+from turngate.core.events.plugin_events import (
     StopPayload,
     SubagentEndedEvent,
     SubagentStopPayload,
     SubagentStoppingContext,
     SubagentStoppingEvent,
 )
-from turngate.core.session_events import Notice, SessionEvent, SubagentStarted, TurnEnd, TurnResult
+from turngate.core.events.session_events import (
+    Notice,
+    SessionEvent,
+    SubagentStarted,
+    TurnEnd,
+    TurnResult,
+)
 from turngate.core.settings import Rule, Settings
-from turngate.core.subagent_run import SubagentRun
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from turngate.core.messages import Reply, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.core.conversation.messages import Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.errors import UsageError
 from turngate.transcript.reader import MAX_LINE_BYTES
 from turngate.transcript.resume import read_conversation

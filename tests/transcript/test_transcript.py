@@ -17,10 +17,19 @@ from tests.support.builders import rule
 from tests.support.paths import SEEDS
 from tests.support.sessions import block_first, lines, records, scripted_session
 from tests.support.subagents import parent
-from turngate.core.decisions import Block
-from turngate.core.events import StopEvent
-from turngate.core.hooks import CallbackHook
-from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, Usage, UserMessage
+from turngate.core.conversation.messages import (
+    Message,
+    Reply,
+    Text,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    Usage,
+    UserMessage,
+)
+from turngate.core.events.events import StopEvent
+from turngate.core.hooks.kinds import CallbackHook
+from turngate.core.verdict.decisions import Block
 from turngate.transcript.reader import message_of, read_last_assistant_message, read_records
 from turngate.transcript.writer import Transcript
 

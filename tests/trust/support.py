@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.builders import stop_event, write_settings
-from turngate.core.verdict import Verdict
+from turngate.core.verdict.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import World
 from turngate.settings.load import read_settings

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from turngate.core.hints import GONE
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Rule, Settings
+from turngate.core.verdict.hints import GONE
 from turngate.trust.refresh import refreshed
 
 WHY = "its definition was changed after it was approved"

@@ -11,8 +11,8 @@ from tests.support.builders import write_settings
 from tests.support.cli import turngate
 from tests.trust.support import EVIL, RUNS, approve_all, ask, command, make, said, stop_settings, write
 from turngate.agent.session import Session
-from turngate.core.events import StopHookInput
-from turngate.core.session_events import TurnResult
+from turngate.core.events.events import StopHookInput
+from turngate.core.events.session_events import TurnResult
 from turngate.models.scripted import ScriptedModel
 from turngate.shells.local import LocalShell
 from turngate.single_stop import run_stop_hooks

@@ -12,9 +12,9 @@ from tests.support.remote_files import CommandCounter, connected_files
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
 from tests.trust.support import command, said, stop_settings
-from turngate.core.hooks import hook_text
+from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Settings
-from turngate.core.verdict import Continue, Verdict
+from turngate.core.verdict.verdict import Continue, Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import RemoteMachine, World, call_with_files
 from turngate.shells.remote_files.files import RemoteFiles

@@ -15,16 +15,15 @@ from typing import Any, assert_never, get_args
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from claude_agent_sdk.types import HookEvent
 
+from turngate.core.answers.interpret import interpret
+from turngate.core.answers.reports import Returned
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE
-from turngate.core.hook_input import read_event
-from turngate.core.hooks import CallbackHook, CommandHook, GateHook, Hook, label
-from turngate.core.interpret import interpret
-from turngate.core.json_syntax import describe_syntax_error
-from turngate.core.reports import Returned
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.kinds import CallbackHook, CommandHook, GateHook, Hook, label
 from turngate.core.settings import Problem, Rule
-from turngate.core.text import describe, describe_exception, quote_name
+from turngate.core.text import describe, describe_exception, describe_syntax_error, quote_name
+from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions, Options
 from turngate.options.sdk_callbacks import is_sdk_callback, without_trailing_underscores

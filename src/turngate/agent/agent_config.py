@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from turngate._frozen import frozen
 from turngate.agent.permissions import Permissions, stricter_mode
-from turngate.core.frozen import frozen
 from turngate.ports import Model
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
+from turngate._frozen import frozen
 from turngate.agent.agent_config import AgentConfig
 from turngate.agent.background_commands import BackgroundCommand, BackgroundCommands
 from turngate.agent.continuation_loop import ContinuationLoop
@@ -22,12 +23,11 @@ from turngate.agent.turn import Turn
 from turngate.agent.turn_runner import TurnRunner
 from turngate.agent.wakes import Wakes
 from turngate.core.constants import EVENTS
-from turngate.core.frozen import frozen
-from turngate.core.inbox import Inbox, InboxEntry
-from turngate.core.loop_guard import LoopGuard, new_guard
-from turngate.core.messages import Message
-from turngate.core.session_events import BackgroundCommandFinished, TurnResult
+from turngate.core.conversation.inbox import Inbox, InboxEntry
+from turngate.core.conversation.messages import Message
+from turngate.core.events.session_events import BackgroundCommandFinished, TurnResult
 from turngate.core.settings import Settings
+from turngate.core.verdict.loop_guard import LoopGuard, new_guard
 from turngate.filesystem.files import MachineUnreachable
 from turngate.plugins.handlers import Plugins
 from turngate.settings.load import has_unloaded_hooks

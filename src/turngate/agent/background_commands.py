@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.core.inbox import InboxEntry
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.conversation.inbox import InboxEntry
+from turngate.core.conversation.tools import ToolFailed
 from turngate.core.text import omission_note, one_line, truncate_middle
-from turngate.core.tools import ToolFailed
 from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext
 
 MAX_RUNNING = 8  # commands of one agent at the same time

@@ -7,12 +7,19 @@ from typing import Literal
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
 from turngate.agent.turn import TurnHalted
-from turngate.core.effects import added_context
-from turngate.core.events import PreCompact
-from turngate.core.messages import Message, ModelRequest, Reply, ToolResults, Usage, UserMessage
-from turngate.core.session_events import Compacted
+from turngate.core.conversation.messages import (
+    Message,
+    ModelRequest,
+    Reply,
+    ToolResults,
+    Usage,
+    UserMessage,
+)
+from turngate.core.events.events import PreCompact
+from turngate.core.events.session_events import Compacted
 from turngate.core.text import keep_ends
-from turngate.core.verdict import Continue, Stop, Verdict
+from turngate.core.verdict.tool_effects import added_context
+from turngate.core.verdict.verdict import Continue, Stop, Verdict
 from turngate.errors import ModelError
 from turngate.ports import Model
 

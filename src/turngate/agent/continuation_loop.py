@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from turngate._frozen import frozen
 from turngate.agent.background_commands import BackgroundCommands
 from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
@@ -24,17 +25,16 @@ from turngate.agent.model_loop import end_at_checkpoint, run_model_loop
 from turngate.agent.turn import CheckpointRefused, ToolDeferred, Turn, TurnHalted, new_prompt_id
 from turngate.agent.wakes import Wakes
 from turngate.aio.threads import run_in_thread
-from turngate.core.checkpoints import APPROVED, REFUSED, Answer, Workflow, parse_answer
-from turngate.core.effects import added_context
-from turngate.core.events import StopEvent, StopFailure, UserPromptSubmit
-from turngate.core.frozen import frozen
-from turngate.core.inbox import Inbox, InboxEntry
-from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason
-from turngate.core.messages import UserMessage
-from turngate.core.session_events import Continuation
+from turngate.core.conversation.checkpoints import APPROVED, REFUSED, Answer, Workflow, parse_answer
+from turngate.core.conversation.inbox import Inbox, InboxEntry
+from turngate.core.conversation.messages import UserMessage
+from turngate.core.events.events import StopEvent, StopFailure, UserPromptSubmit
+from turngate.core.events.session_events import Continuation
 from turngate.core.settings import Settings
 from turngate.core.text import describe_exception, one_line
-from turngate.core.verdict import Continue, Stop
+from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason
+from turngate.core.verdict.tool_effects import added_context
+from turngate.core.verdict.verdict import Continue, Stop
 from turngate.errors import ModelError
 from turngate.subagents.announcements import Announcements
 from turngate.transcript.writer import TranscriptError

@@ -6,11 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.checkpoints import Workflow
-from turngate.core.inbox import InboxEntry
-from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
-from turngate.core.missed_gates import MissedGates
-from turngate.core.tools import WaitingAgent
+from turngate.core.conversation.checkpoints import Workflow
+from turngate.core.conversation.inbox import InboxEntry
+from turngate.core.conversation.messages import (
+    Message,
+    Reply,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    UserMessage,
+)
+from turngate.core.conversation.tools import WaitingAgent
+from turngate.core.verdict.unenforced import MissedGates
 from turngate.errors import UsageError
 from turngate.transcript.resume import StoredConversation, read_conversation
 from turngate.transcript.writer import Transcript

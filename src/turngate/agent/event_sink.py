@@ -5,18 +5,18 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 from turngate.agent.turn import Turn
-from turngate.core.hints import with_location
-from turngate.core.hook_run import HookRun, outcome, run_message
-from turngate.core.hooks import label
-from turngate.core.missed_gates import MissedGates, merge_missed
-from turngate.core.session_events import (
+from turngate.core.events.session_events import (
     HookFinished,
     HookStarted,
     Notice,
     SessionEvent,
     SubagentFinished,
 )
+from turngate.core.hooks.kinds import label
 from turngate.core.settings import Rule, Settings
+from turngate.core.verdict.hints import with_location
+from turngate.core.verdict.hook_run import HookRun, outcome, run_message
+from turngate.core.verdict.unenforced import MissedGates, merge_missed
 
 
 class EventSink:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from turngate._frozen import frozen
 from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import NO_HOOKS, LoopContext
 from turngate.agent.model_loop import run_model_loop
@@ -17,18 +18,22 @@ from turngate.agent.permissions import Permissions
 from turngate.agent.tools import TOOLS, Tool, ToolContext, ToolOutput
 from turngate.agent.turn import Turn
 from turngate.aio.threads import run_in_thread
+from turngate.core.answers.judge import (
+    expand_arguments,
+    judgement_problem,
+    parse_judgement,
+    retry_prompt,
+)
+from turngate.core.answers.reports import HookFailed, JudgeReplied, Report
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.events import Event
-from turngate.core.frozen import frozen
-from turngate.core.hook_input import encode
-from turngate.core.hooks import AgentHook
-from turngate.core.judge import expand_arguments, judgement_problem, parse_judgement, retry_prompt
-from turngate.core.loop_guard import EndTurn, new_guard
-from turngate.core.messages import Evaluation, Reply, UserMessage
-from turngate.core.reports import HookFailed, JudgeReplied, Report
+from turngate.core.conversation.messages import Evaluation, Reply, UserMessage
+from turngate.core.conversation.tools import ToolFailed, tool_spec
+from turngate.core.events.events import Event
+from turngate.core.events.hook_input import encode
+from turngate.core.hooks.kinds import AgentHook
 from turngate.core.settings import Settings
-from turngate.core.tools import ToolFailed, tool_spec
-from turngate.core.verdict_json import evaluation_json, hook_json
+from turngate.core.verdict.json_output import evaluation_json, hook_json
+from turngate.core.verdict.loop_guard import EndTurn, new_guard
 from turngate.errors import ModelError, UsageError
 from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import HookRunContext, Model, World

@@ -3,17 +3,17 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from turngate._frozen import frozen
 from turngate.agent.conversation import Conversation
 from turngate.agent.permissions import Permissions
 from turngate.agent.tools import Tool, ToolContext
 from turngate.agent.turn import Turn
+from turngate.core.conversation.messages import AgentRole, Reply
 from turngate.core.dialect import Dialect
-from turngate.core.events import Event
-from turngate.core.frozen import frozen
-from turngate.core.loop_guard import EndTurn
-from turngate.core.messages import AgentRole, Reply
-from turngate.core.session_events import SessionEvent
-from turngate.core.verdict import Stop, Verdict
+from turngate.core.events.events import Event
+from turngate.core.events.session_events import SessionEvent
+from turngate.core.verdict.loop_guard import EndTurn
+from turngate.core.verdict.verdict import Stop, Verdict
 from turngate.ports import Model
 
 

@@ -15,14 +15,14 @@ from turngate.agent.session_store import SessionLock
 from turngate.agent.turn import Turn
 from turngate.agent.wakes import Wakes
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.core.events import SessionEnd
-from turngate.core.hook_run import HookOutput, HookRun, outputs
-from turngate.core.inbox import InboxEntry
-from turngate.core.loop_guard import LoopGuard
-from turngate.core.messages import UserMessage
-from turngate.core.session_events import SessionEvent, TurnResult
-from turngate.core.subagent_run import SubagentRun, names_of
-from turngate.core.verdict import unenforced, warnings_with_hints
+from turngate.core.conversation.inbox import InboxEntry
+from turngate.core.conversation.messages import UserMessage
+from turngate.core.conversation.subagent_run import SubagentRun, names_of
+from turngate.core.events.events import SessionEnd
+from turngate.core.events.session_events import SessionEvent, TurnResult
+from turngate.core.verdict.hook_run import HookOutput, HookRun, outputs
+from turngate.core.verdict.loop_guard import LoopGuard
+from turngate.core.verdict.verdict import unenforced, warnings_with_hints
 from turngate.errors import UsageError
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import PreparedModel, describe_killed, ssh_option

@@ -7,9 +7,16 @@ from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
 from turngate.agent.tool_calls import run_tools
-from turngate.core.loop_guard import EndTurn
-from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse, UserMessage
-from turngate.core.session_events import StreamEnd, TextDelta
+from turngate.core.conversation.messages import (
+    ModelRequest,
+    Reply,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    UserMessage,
+)
+from turngate.core.events.session_events import StreamEnd, TextDelta
+from turngate.core.verdict.loop_guard import EndTurn
 from turngate.errors import ModelError
 
 MAX_TRUNCATED_REPLIES = 3  # requests for a new answer after one that hit its token limit

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from turngate.agent.loop_context import LoopContext
 from turngate.aio.foreign import CallbackCancelledItself, run_isolated
-from turngate.core.messages import ModelRequest, Reply, Text, ToolUse
+from turngate.core.conversation.messages import ModelRequest, Reply, Text, ToolUse
 from turngate.core.text import describe
 from turngate.errors import ModelError
 

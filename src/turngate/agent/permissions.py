@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from turngate.agent.tools import Tool
-from turngate.core.messages import ToolUse
+from turngate.core.conversation.messages import ToolUse
 
 PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions"]
 _STRICTEST_FIRST: tuple[PermissionMode, ...] = ("plan", "default", "acceptEdits", "bypassPermissions")

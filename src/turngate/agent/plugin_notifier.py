@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 
 from turngate.aio.cancellation import current_task_cancelled
-from turngate.core.messages import Message, Usage
-from turngate.core.plugin_events import StopPayload
-from turngate.core.session_events import TurnResult
+from turngate.core.conversation.messages import Message, Usage
+from turngate.core.events.plugin_events import StopPayload
+from turngate.core.events.session_events import TurnResult
 from turngate.plugins.handlers import Plugins
 
 

@@ -11,10 +11,10 @@ from turngate.agent.hook_agent import HookAgentRunner
 from turngate.agent.wakes import describe_lost_block
 from turngate.aio.foreign import run_isolated
 from turngate.aio.threads import run_in_thread
-from turngate.core.effects import late_context, wake_message
-from turngate.core.events import Event, StopEvent
-from turngate.core.hook_run import HookRun
+from turngate.core.events.events import Event, StopEvent
 from turngate.core.settings import Settings
+from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.tool_effects import late_context, wake_message
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Model, World
 from turngate.state.journal import Journal

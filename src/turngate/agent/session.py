@@ -16,11 +16,11 @@ from turngate.agent.session_hooks import Source
 from turngate.agent.slash_commands import SlashCommands, expand, load_commands, parse_call
 from turngate.agent.tools import TOOLS
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.core.inbox import InboxEntry
-from turngate.core.messages import Message, ToolUse
-from turngate.core.session_events import SessionEvent, TurnResult
+from turngate.core.conversation.inbox import InboxEntry
+from turngate.core.conversation.messages import Message, ToolUse
+from turngate.core.conversation.tools import TOOL_ALIASES
+from turngate.core.events.session_events import SessionEvent, TurnResult
 from turngate.core.settings import Settings
-from turngate.core.tools import TOOL_ALIASES
 from turngate.errors import UsageError
 from turngate.filesystem.files import current_files
 from turngate.models.resolve import open_model

@@ -8,16 +8,16 @@ from turngate.agent.conversation import Conversation
 from turngate.agent.event_sink import EventSink
 from turngate.agent.resources import SessionResources
 from turngate.agent.turn import TurnHalted
-from turngate.core.effects import added_context, first_messages
-from turngate.core.events import Event, SessionStart
-from turngate.core.hook_input import effort_level
-from turngate.core.hook_run import HookRun
-from turngate.core.hooks import label
-from turngate.core.missed_gates import MissedGates
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.events.events import Event, SessionStart
+from turngate.core.events.hook_input import effort_level
+from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name
-from turngate.core.verdict import Stop, Verdict, notices, warnings_with_hints
+from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.tool_effects import added_context, first_messages
+from turngate.core.verdict.unenforced import MissedGates
+from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.transcript.writer import Transcript
 

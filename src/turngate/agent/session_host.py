@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from turngate._frozen import frozen
 from turngate.agent.event_sink import EventSink
 from turngate.agent.permissions import PermissionMode, Permissions, stricter_mode
 from turngate.agent.resources import SessionResources
 from turngate.agent.session_hooks import SessionHooks, hook_output_records
 from turngate.agent.tools import TOOLS
-from turngate.core.events import Event
-from turngate.core.frozen import frozen
-from turngate.core.session_events import SessionEvent
+from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.events.events import Event
+from turngate.core.events.session_events import SessionEvent
 from turngate.core.settings import Settings
-from turngate.core.subagent_run import SubagentRun
 from turngate.core.text import quote_name
-from turngate.core.verdict import Verdict
+from turngate.core.verdict.verdict import Verdict
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 from turngate.ports import World

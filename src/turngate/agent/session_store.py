@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from turngate.core.frozen import frozen
-from turngate.core.messages import UserMessage
+from turngate._frozen import frozen
+from turngate.core.conversation.messages import UserMessage
 from turngate.core.text import one_line
 from turngate.errors import SessionBusy, UsageError
 from turngate.state.files import make_private_dir, open_regular_file, os_errors_as_usage_errors

@@ -11,7 +11,18 @@ from turngate.agent.loop_context import LoopContext
 from turngate.agent.tools import Tool, ToolFailed, ToolOutput, UserQuestion, check_arguments
 from turngate.agent.turn import ToolDeferred, TurnHalted
 from turngate.aio.foreign import run_isolated
-from turngate.core.effects import (
+from turngate.core.conversation.messages import ToolResult, ToolUse, UserMessage
+from turngate.core.conversation.tools import resolve_tool, response_text
+from turngate.core.events.events import (
+    PermissionRequest,
+    PostToolBatch,
+    PostToolUse,
+    PostToolUseFailure,
+    PreToolUse,
+)
+from turngate.core.events.session_events import ToolFinished, ToolStarted
+from turngate.core.text import one_line
+from turngate.core.verdict.tool_effects import (
     Permission,
     added_context,
     block_reasons,
@@ -19,12 +30,7 @@ from turngate.core.effects import (
     permission_for_user,
     updated_output,
 )
-from turngate.core.events import PermissionRequest, PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
-from turngate.core.messages import ToolResult, ToolUse, UserMessage
-from turngate.core.session_events import ToolFinished, ToolStarted
-from turngate.core.text import one_line
-from turngate.core.tools import resolve_tool, response_text
-from turngate.core.verdict import Continue, Stop, Verdict
+from turngate.core.verdict.verdict import Continue, Stop, Verdict
 from turngate.filesystem.files import MachineUnreachable
 
 NOT_ANSWERED = "not run: the user interrupted the question for permission"

@@ -5,11 +5,11 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from turngate.core.hook_run import HookOutput, HookRun
-from turngate.core.loop_guard import EndTurn, LoopGuard
-from turngate.core.messages import Reply, ToolUse, Usage
-from turngate.core.missed_gates import MissedGates
-from turngate.core.session_events import SubagentFinished, TurnResult
+from turngate.core.conversation.messages import Reply, ToolUse, Usage
+from turngate.core.events.session_events import SubagentFinished, TurnResult
+from turngate.core.verdict.hook_run import HookOutput, HookRun
+from turngate.core.verdict.loop_guard import EndTurn, LoopGuard
+from turngate.core.verdict.unenforced import MissedGates
 
 
 def new_prompt_id() -> str:

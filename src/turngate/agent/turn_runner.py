@@ -8,9 +8,9 @@ from turngate.agent.continuation_loop import ContinuationLoop
 from turngate.agent.event_sink import EventSink
 from turngate.agent.plugin_notifier import PluginNotifier
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
-from turngate.core.inbox import Inbox, InboxEntry
-from turngate.core.loop_guard import EndTurn
-from turngate.core.session_events import Notice, TurnEnd, TurnResult, blocked_subagents_json
+from turngate.core.conversation.inbox import Inbox, InboxEntry
+from turngate.core.events.session_events import Notice, TurnEnd, TurnResult, blocked_subagents_json
+from turngate.core.verdict.loop_guard import EndTurn
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from turngate.agent.background_commands import MAX_REPORT_CHARS
-from turngate.core.effects import wake_message
-from turngate.core.hook_run import HookRun
-from turngate.core.hooks import label
-from turngate.core.inbox import Inbox, InboxEntry
-from turngate.core.loop_guard import EndTurn, LoopGuard
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.conversation.inbox import Inbox, InboxEntry
+from turngate.core.hooks.kinds import label
 from turngate.core.text import keep_ends, one_line, quote_name
+from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.loop_guard import EndTurn, LoopGuard
+from turngate.core.verdict.tool_effects import wake_message
 
 MAX_REASON_CHARS = 200  # in a notice
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
+from turngate._frozen import frozen
 from turngate.core.constants import FAMILIES
-from turngate.core.frozen import frozen
-from turngate.core.hooks import HookKind
+from turngate.core.hooks.kinds import HookKind
 
 
 @frozen(kw_only=True)

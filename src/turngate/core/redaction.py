@@ -2,20 +2,22 @@
 
 The secrets are those that an endpoint was sent, and those in the environment of a command. The answer is parsed first and
 redacted afterwards, so a secret that is also a word of the contract cannot change what the answer means.
+
+Which values of an environment are secrets. Variables are recognized by their names, passwords also in URLs.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from turngate.core.decisions import Decision
-from turngate.core.frozen import frozen
-from turngate.core.hook_output import Answer
-from turngate.core.reports import Exited, HookFailed, Replied, Report, TimedOut, printed
+from turngate._frozen import frozen
+from turngate.core.answers.contract import Answer
+from turngate.core.answers.reports import Exited, HookFailed, Replied, Report, TimedOut, printed
+from turngate.core.verdict.decisions import Decision
 
 MIN_SECRET_CHARS = 6  # a shorter value occurs in texts by chance
 _SCHEMES = ("bearer", "digest", "negotiate")  # words before a secret, not secrets
@@ -144,3 +146,68 @@ def _encodings(secret: str) -> Iterator[str]:
     escaped = json.dumps(secret)[1:-1]
     yield from (secret, quote(secret), quote(secret, safe=""), quote_plus(secret))
     yield from (escaped, escaped.replace("/", "\\/"), escaped.translate(_HTML_SAFE))
+
+
+MIN_SECRET_VALUE_CHARS = 8  # a shorter value occurs in texts by chance
+MIN_LINE_CHARS = 16  # of a value with several lines, such as a private key
+
+_PART = re.compile(
+    "TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY", re.IGNORECASE
+)
+_WORDS = frozenset({"KEY", "KEYS", "PASS", "PWD", "PAT", "AUTH", "JWT", "PSK", "COOKIE", "BEARER"})
+_ANY_WORD = re.compile(f"TOKEN|SECRET|CREDENTIAL|{'|'.join(sorted(_WORDS))}", re.IGNORECASE)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# The last word of a variable that is about a secret and does not hold it.
+_ABOUT = frozenset(
+    {
+        "BACKEND",
+        "COUNT",
+        "DIR",
+        "ENDPOINT",
+        "EXPIRY",
+        "FILE",
+        "FOLDER",
+        "HOST",
+        "LENGTH",
+        "LIMIT",
+        "MODE",
+        "NAME",
+        "PATH",
+        "PORT",
+        "SOCK",
+        "SOCKET",
+        "TTL",
+        "TYPE",
+        "URI",
+        "URL",
+    }
+)
+_URL_PASSWORD = re.compile(r"://[^/?#\s:@]*:([^/?#\s@]+)@")
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a variable with this name holds a secret: `GITHUB_TOKEN`, `DB_PASS`, not `PWD` or `KEY_FILE`."""
+    if not _ANY_WORD.search(name):  # most names, at little cost
+        return False
+    words = [word.upper() for word in _WORD.findall(name)]
+    if words[-1] in _ABOUT or name in ("PWD", "OLDPWD"):
+        return False
+    return bool(_PART.search(name)) or not _WORDS.isdisjoint(words)
+
+
+def secret_values(environ: Mapping[str, str]) -> frozenset[str]:
+    """Return the values that must not be shown."""
+    return frozenset(secret for name, value in environ.items() for secret in _secrets(name, value))
+
+
+def _secrets(name: str, value: str) -> Iterator[str]:
+    if len(value) < MIN_SECRET_VALUE_CHARS:
+        return
+    if is_secret_name(name):
+        yield value.strip()
+        lines = value.splitlines()
+        yield from (
+            line for line in lines if len(lines) > 1 and len(line) >= MIN_LINE_CHARS and "---" not in line
+        )
+    elif "://" in value:
+        yield from (found for found in _URL_PASSWORD.findall(value) if len(found) >= MIN_SECRET_VALUE_CHARS)

@@ -5,10 +5,10 @@ from dataclasses import field, replace
 from itertools import chain
 from typing import Any, Literal, TypeVar, assert_never
 
+from turngate._frozen import frozen
 from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS, LEVELS, MANAGED
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.frozen import frozen
-from turngate.core.hooks import AgentHook, CommandHook, GateHook, Hook, Mode, PromptHook
+from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, Mode, PromptHook
 from turngate.core.text import describe_name
 
 Order = Literal["parallel", "sequential", "first_block"]

@@ -5,16 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from turngate._frozen import frozen
+from turngate.core.answers.reports import Skipped
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS
-from turngate.core.frozen import frozen
-from turngate.core.hook_input import read_event
-from turngate.core.hook_line import runs_turngate_hook
-from turngate.core.hooks import identity
-from turngate.core.plan import plan, switched_off_by, without_duplicates
-from turngate.core.reports import Skipped
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.kinds import identity
+from turngate.core.hooks.selection import plan, switched_off_by, without_duplicates
+from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import Problem, Rule, Settings, Severity
 from turngate.core.text import one_line
-from turngate.core.verdict import honours_blocking, honours_on_failure
+from turngate.core.verdict.verdict import honours_blocking, honours_on_failure
 from turngate.doctor.matchers import never_matches, sample_subjects
 
 Outlook = Literal["will run", "will run, but", "will NOT hold", "will NOT run"]

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from turngate._frozen import frozen
 from turngate.core.constants import wrong_claude_setting
-from turngate.core.frozen import frozen
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import describe_json, one_line, quote_name
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, worst_first

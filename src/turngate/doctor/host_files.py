@@ -6,8 +6,8 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from turngate.core.frozen import frozen
-from turngate.core.hook_line import is_hook_line
+from turngate._frozen import frozen
+from turngate.core.hooks.turngate_command import is_hook_line
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.base import Host, Level
 from turngate.hosts.fields import EVENT_NAMES

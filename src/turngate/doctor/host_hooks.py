@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from string import Template
 
 from turngate.core.dialect import CLAUDE
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Rule, Settings
 from turngate.doctor.diagnosis import Finding, finding_of
 from turngate.doctor.host_files import HostHook

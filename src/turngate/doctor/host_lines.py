@@ -7,8 +7,8 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
-from turngate.core.frozen import frozen
-from turngate.core.hook_line import without_wrappers
+from turngate._frozen import frozen
+from turngate.core.hooks.turngate_command import without_wrappers
 from turngate.doctor.diagnosis import Finding
 from turngate.doctor.host_files import HostHook
 from turngate.hosts.base import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host

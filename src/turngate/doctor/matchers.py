@@ -5,11 +5,11 @@ from typing import get_args, get_type_hints
 
 from turngate.agent.tools import TOOLS
 from turngate.core.constants import EVENTS
-from turngate.core.events import PreCompact, SessionEnd, SessionStart
-from turngate.core.matcher import InvalidMatcher, NameMatcher, read_matcher
+from turngate.core.conversation.tools import tool_names
+from turngate.core.events.events import PreCompact, SessionEnd, SessionStart
+from turngate.core.hooks.matcher import InvalidMatcher, NameMatcher, read_matcher
 from turngate.core.settings import Rule
 from turngate.core.text import describe_name
-from turngate.core.tools import tool_names
 from turngate.settings.keys import closest_name
 from turngate.settings.problem_log import did_you_mean
 

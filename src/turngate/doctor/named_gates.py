@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from turngate.core.frozen import frozen
-from turngate.core.hooks import CommandHook, GateHook, Hook
+from turngate._frozen import frozen
+from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.errors import UsageError
 from turngate.gates.arguments import parse_gate_words
 from turngate.gates.base import Gate

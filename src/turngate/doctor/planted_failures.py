@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.doctor.gate_text import folder_at, read_text
 from turngate.doctor.git_in_copy import MARK, git
 from turngate.doctor.linted_files import CannotPlantError, linted_file

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from turngate.core.globs import expand_braces, matches_globs
+from turngate.core.permissions.globs import expand_braces, matches_globs
 from turngate.doctor.broken_sources import broken_sources
 from turngate.doctor.gate_text import gate_text, read_text
 from turngate.doctor.git_in_copy import MARK

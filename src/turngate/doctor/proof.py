@@ -8,17 +8,17 @@ from dataclasses import replace
 from typing import Literal
 from uuid import uuid4
 
+from turngate._frozen import frozen
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.decisions import Fault, Halt
-from turngate.core.events import SessionStart, StopEvent, Subagent
-from turngate.core.frozen import frozen
-from turngate.core.hints import run_hint
-from turngate.core.hook_run import HookRun, outcome, run_message
-from turngate.core.hooks import CommandHook, hook_text
+from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE
+from turngate.core.events.events import SessionStart, StopEvent, Subagent
+from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
-from turngate.core.tools import DEFAULT_AGENT_TYPE
-from turngate.core.verdict import is_blocking
+from turngate.core.verdict.decisions import Fault, Halt
+from turngate.core.verdict.hints import run_hint
+from turngate.core.verdict.hook_run import HookRun, outcome, run_message
+from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.diagnosis import HookDiagnosis, fired_event
 from turngate.doctor.gate_text import gate_text
 from turngate.doctor.git_in_copy import commit_everything

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from turngate.core.hooks import CommandHook, GateHook, Hook
+from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.settings import Rule, Settings
 from turngate.doctor.gate_text import read_text
 from turngate.filesystem.content import content_id, has_id, names_id

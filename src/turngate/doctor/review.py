@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import describe_name
 from turngate.doctor.diagnosis import fired_event

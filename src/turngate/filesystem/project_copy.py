@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.filesystem.git_copy import GIT_LOCATION_VARIABLES, copy_git_folder, find_git_folders
 from turngate.filesystem.real_path import is_inside, resolve
 

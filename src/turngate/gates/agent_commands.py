@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from os.path import basename, splitext
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.gates.conversation import ToolCall
 
 MAX_COMMAND_CHARS = 50_000  # of a command line that are read

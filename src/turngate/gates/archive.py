@@ -5,8 +5,8 @@ import re
 from datetime import UTC, datetime
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.gates.base import Gate, GateContext, GateOption, GateResult, Passed
 from turngate.state.files import open_regular_file

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple, assert_never
 
-from turngate.core.hooks import CommandHook, is_seconds
+from turngate.core.hooks.kinds import CommandHook, is_seconds
 from turngate.errors import UsageError
 from turngate.gates.all_gates import GATES
 from turngate.gates.base import Gate, GateOption

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from turngate.core.events import StopEvent
-from turngate.core.frozen import frozen
-from turngate.core.hooks import CommandHook, PromptHook
-from turngate.core.http_policy import url_problem
+from turngate._frozen import frozen
+from turngate.core.events.events import StopEvent
+from turngate.core.hooks.http_policy import url_problem
+from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.state import GateState
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from turngate.core.frozen import frozen
-from turngate.core.globs import matches_globs
-from turngate.core.reports import Exited, TimedOut
+from turngate._frozen import frozen
+from turngate.core.answers.reports import Exited, TimedOut
+from turngate.core.permissions.globs import matches_globs
 from turngate.gates.base import GateContext
 from turngate.gates.git_output import (
     Change,

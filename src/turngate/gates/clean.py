@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.frozen import frozen
-from turngate.core.reports import Exited
+from turngate._frozen import frozen
+from turngate.core.answers.reports import Exited
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import NO_REPOSITORY, changed_paths, find_changes, lacks_git, record_files
 from turngate.gates.findings import list_findings

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited, TimedOut
+from turngate.core.answers.reports import Exited, TimedOut
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import changed_files, record_files

@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
-from turngate.core.events import StopEvent
-from turngate.core.frozen import frozen
-from turngate.core.messages import Usage
+from turngate._frozen import frozen
+from turngate.core.conversation.messages import Usage
+from turngate.core.events.events import StopEvent
 from turngate.gates.base import GateContext
 from turngate.state.files import open_regular_file
 from turngate.transcript.digest.scan import (

@@ -4,7 +4,7 @@ import os
 import re
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.events import StopEvent
+from turngate.core.events.events import StopEvent
 from turngate.gates.base import GateContext
 from turngate.gates.changes import changed_files
 from turngate.gates.conversation import EDIT_TOOLS, read_calls_of

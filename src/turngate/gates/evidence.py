@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
-from turngate.core.frozen import frozen
 from turngate.core.text import one_line
 from turngate.gates.agent_commands import (
     CHECKS,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.core.text import printable, truncate
 from turngate.gates.git_output import show_path
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from turngate.core.hooks import COMMAND_GATE, CommandHook, GateHook, command_of
-from turngate.core.lost_decision import closest_word
+from turngate.core.answers.misplaced import closest_word
+from turngate.core.hooks.kinds import COMMAND_GATE, CommandHook, GateHook, command_of
 from turngate.core.text import describe_json, quote_name
 from turngate.gates.all_gates import GATES
 from turngate.gates.base import Gate, GateOption, OptionKind

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 
 ChangeKind = Literal["added", "deleted", "modified", "renamed"]
 

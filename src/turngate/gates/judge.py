@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 
-from turngate.core.hooks import PromptHook
+from turngate.core.hooks.kinds import PromptHook
 from turngate.gates.base import (
     CouldNotRun,
     Failed,

@@ -3,8 +3,8 @@
 import json
 from datetime import UTC, datetime
 
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line, truncate
 from turngate.gates.base import Gate, GateContext, GateOption, GateResult, Passed
 

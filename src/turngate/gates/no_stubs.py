@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from turngate.core.globs import matches_globs
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.permissions.globs import matches_globs
 from turngate.core.text import wildcard_matches
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files

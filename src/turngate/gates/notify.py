@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from contextlib import closing
 from urllib.parse import urlsplit
 
-from turngate.core.reports import Exited, TimedOut
+from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.text import one_line
 from turngate.gates.base import Gate, GateContext, GateOption, GateResult, Passed
 from turngate.http.errors import HttpError

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from turngate.core.globs import matches_glob, matches_globs
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.permissions.globs import matches_glob, matches_globs
 from turngate.gates.base import Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import session_start
 from turngate.gates.findings import list_findings

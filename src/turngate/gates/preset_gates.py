@@ -6,7 +6,7 @@ Which command that is, the project's files say: see `presets.py`.
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
 from turngate.gates.command import OPTIONS, RECORD_OPTIONS, hold_until_passed, record_command, show_command
 from turngate.gates.presets import (

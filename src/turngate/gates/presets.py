@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 
 PRESETS = ("tests", "lint", "types", "build")
 # What `ProjectFiles` needs: the names in these folders, and the texts of these files.

@@ -4,8 +4,8 @@ import asyncio
 import errno
 from collections.abc import Mapping
 
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited, TimedOut
+from turngate.core.answers.reports import Exited, TimedOut
+from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.safe_git import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from turngate.core.globs import matches_glob
-from turngate.core.reports import Exited, TimedOut
+from turngate.core.answers.reports import Exited, TimedOut
+from turngate.core.permissions.globs import matches_glob
 from turngate.core.text import one_line
 from turngate.gates.git_output import show_path, unquote_path
 from turngate.gates.git_scripts import IN_REPOSITORY

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from turngate.core.decisions import UNCHANGED_RESULT
-from turngate.core.events import StopEvent
-from turngate.core.hooks import CommandHook
+from turngate.core.events.events import StopEvent
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import describe_exception
+from turngate.core.verdict.decisions import UNCHANGED_RESULT
 from turngate.gates.base import (
     CouldNotRun,
     Failed,

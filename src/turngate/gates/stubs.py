@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from turngate.core.globs import matches_globs
+from turngate.core.permissions.globs import matches_globs
 from turngate.core.text import one_line
 from turngate.gates.findings import Finding
 from turngate.gates.git_output import FilePatch, Line

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
-from turngate.core.frozen import frozen
 from turngate.core.text import one_line
 from turngate.gates.base import Failed, Gate, GateContext, GateResult, Passed
 from turngate.gates.conversation import ToolCall, read_calls_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from turngate.core.globs import matches_globs
+from turngate.core.permissions.globs import matches_globs
 from turngate.gates.base import Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import changed_paths, find_changes, find_patches, record_files
 from turngate.gates.findings import list_findings

@@ -7,7 +7,7 @@ checksums of all files.
 
 import asyncio
 
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
 from turngate.gates.git_scripts import IN_REPOSITORY, NOTHING_HIDDEN
 from turngate.gates.project_commands import ProjectCommands
 

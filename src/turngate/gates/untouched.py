@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from turngate.core.globs import matches_globs
+from turngate.core.permissions.globs import matches_globs
 from turngate.gates.assertions import find_weakened
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files

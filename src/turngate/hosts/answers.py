@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from turngate.core.loop_guard import ContinueTurn, EndTurn, describe_last_reason
+from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, describe_last_reason
 from turngate.hosts.base import HostAnswer
 
 # A host may take an empty reason for no block at all.

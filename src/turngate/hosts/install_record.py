@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.filesystem.real_path import real_path
 from turngate.hosts.settings_text import Path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes

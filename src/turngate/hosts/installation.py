@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.hosts.install_record import InstallRecord, digest
 from turngate.hosts.settings_text import add_lines, hook_lines, remove_lines
 from turngate.hosts.text_edits import BLANKS

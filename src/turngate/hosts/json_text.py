@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
-from turngate.core.frozen import frozen
-from turngate.core.json_syntax import describe_syntax_error
+from turngate._frozen import frozen
+from turngate.core.text import describe_syntax_error
 
 _SKIPPED = re.compile(r"(?:[\ufeff \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCALAR = re.compile(r"(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w.+-])")

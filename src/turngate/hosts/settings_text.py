@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from turngate.core.frozen import frozen
-from turngate.core.hook_line import is_hook_line
+from turngate._frozen import frozen
+from turngate.core.hooks.turngate_command import is_hook_line
 from turngate.hosts.json_text import Item, Node, NotJson, read_json_text
 from turngate.hosts.text_edits import (
     BLANKS,

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from turngate.core.events import StopEvent
-from turngate.core.hook_input import read_event
-from turngate.core.loop_guard import (
+from turngate.core.events.events import StopEvent
+from turngate.core.events.hook_input import read_event
+from turngate.core.settings import Settings
+from turngate.core.verdict.loop_guard import (
     ContinueTurn,
     EndTurn,
     LoopGuard,
@@ -15,8 +16,7 @@ from turngate.core.loop_guard import (
     new_guard,
     restore_guard,
 )
-from turngate.core.settings import Settings
-from turngate.core.verdict import Stop, Verdict, notices, warnings_with_hints
+from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.gates.state import digest
 from turngate.hosts.answers import answer_for

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.hosts.json_text import Item, Node
 
 BLANKS = "\ufeff \t\r\n"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from turngate.core.http_policy import is_loopback
+from turngate.core.hooks.http_policy import is_loopback
 from turngate.http.errors import HttpSetupError
 
 

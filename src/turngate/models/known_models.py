@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from turngate.core.messages import Usage
+from turngate.core.conversation.messages import Usage
 
 DEFAULT_CONTEXT_TOKENS = 200_000
 _VERSION = re.compile(r"(-20\d{6}|-\d{4}|-latest|-preview.*|@.*)$")

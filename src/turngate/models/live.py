@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from turngate.core.messages import ModelRequest, Reply
+from turngate.core.conversation.messages import ModelRequest, Reply
 from turngate.errors import ModelError, UsageError
 from turngate.http.timeouts import Timeouts
 from turngate.models.known_models import known_model

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import assert_never
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.messages import (
+from turngate.core.conversation.messages import (
     Message,
     ModelRequest,
     Reply,

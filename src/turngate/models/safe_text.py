@@ -3,7 +3,7 @@
 import os
 import re
 
-from turngate.core.secrets import secret_values
+from turngate.core.redaction import secret_values
 from turngate.core.text import one_line, replace_surrogates, truncate
 
 MAX_MESSAGE_CHARS = 200

@@ -9,8 +9,16 @@ import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from turngate.core.json_syntax import describe_syntax_error
-from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage, UserMessage
+from turngate.core.conversation.messages import (
+    ModelRequest,
+    Reply,
+    StopReason,
+    Text,
+    ToolUse,
+    Usage,
+    UserMessage,
+)
+from turngate.core.text import describe_syntax_error
 from turngate.errors import ModelError, UsageError
 from turngate.state.files import open_regular_file
 

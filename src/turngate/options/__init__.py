@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
 from typing import Any
 
+from turngate._frozen import frozen
 from turngate.core.dialect import DIALECTS, Dialect
-from turngate.core.frozen import frozen
-from turngate.core.hooks import Hook, Mode
+from turngate.core.hooks.kinds import Hook, Mode
 from turngate.core.settings import Order, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.options.config_forms import Config, HookCallbackMatcher, HookGroup, hook_of

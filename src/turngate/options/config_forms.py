@@ -5,8 +5,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from turngate.core.frozen import frozen
-from turngate.core.hooks import Hook
+from turngate._frozen import frozen
+from turngate.core.hooks.kinds import Hook
 from turngate.core.text import describe
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
 from turngate.core.dialect import DIALECTS
-from turngate.core.hooks import (
+from turngate.core.hooks.http_policy import url_problem
+from turngate.core.hooks.kinds import (
     EXPECTED_MILLISECONDS,
     EXPECTED_SECONDS,
     KINDS,
@@ -18,8 +19,7 @@ from turngate.core.hooks import (
     is_milliseconds,
     is_seconds,
 )
-from turngate.core.http_policy import url_problem
-from turngate.core.matcher import InvalidMatcher, read_matcher
+from turngate.core.hooks.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Problem
 from turngate.core.text import describe
 from turngate.options.config_forms import (

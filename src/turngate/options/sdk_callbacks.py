@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from turngate.core.dialect import Dialect
-from turngate.core.events import Event
-from turngate.core.hook_input import hook_payload
-from turngate.core.hooks import CallbackHook, Hook, hook_text
+from turngate.core.events.events import Event
+from turngate.core.events.hook_input import hook_payload
+from turngate.core.hooks.kinds import CallbackHook, Hook, hook_text
 
 
 def adapt_sdk_callback(hook: Hook, dialect: Dialect) -> Hook:

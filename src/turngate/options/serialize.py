@@ -4,10 +4,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from turngate.core.hooks import Hook
-from turngate.core.json_syntax import describe_syntax_error
+from turngate.core.hooks.kinds import Hook
 from turngate.core.settings import Problem
-from turngate.core.text import describe
+from turngate.core.text import describe, describe_syntax_error
 from turngate.options.config_forms import Config, HookGroup, hook_of
 from turngate.options.parse import OWN, copy_plain, default_of, key_name
 from turngate.settings import keys

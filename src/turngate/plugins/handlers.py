@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
+from turngate._frozen import frozen
 from turngate.aio.foreign import CallbackCancelledItself, call_callback
-from turngate.core.frozen import frozen
-from turngate.core.hooks import qualified_name
-from turngate.core.plugin_events import (
+from turngate.core.events.plugin_events import (
     SubagentStoppingContext,
     SubagentStoppingEvent,
     SubagentStoppingResult,
     stopping_result,
 )
+from turngate.core.hooks.kinds import qualified_name
 from turngate.core.text import describe, describe_exception
 from turngate.errors import UsageError
 

@@ -4,9 +4,16 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import assert_never
 
-from turngate.core.events import Event, copy_event
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
-from turngate.core.reports import HookFailed, Report, Returned, Skipped
+from turngate.core.answers.reports import HookFailed, Report, Returned, Skipped
+from turngate.core.events.events import Event, copy_event
+from turngate.core.hooks.kinds import (
+    AgentHook,
+    CallbackHook,
+    CommandHook,
+    GateHook,
+    HttpHook,
+    PromptHook,
+)
 from turngate.core.settings import Rule, Settings
 from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.snapshot import snapshot

@@ -1,8 +1,8 @@
 """Agent hooks: a small agent with read-only tools judges whether the agent may stop."""
 
-from turngate.core.events import Event
-from turngate.core.hooks import AgentHook
-from turngate.core.reports import HookFailed, Report
+from turngate.core.answers.reports import HookFailed, Report
+from turngate.core.events.events import Event
+from turngate.core.hooks.kinds import AgentHook
 from turngate.ports import HookRunContext, World
 
 UNAVAILABLE = (

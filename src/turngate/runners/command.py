@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 from turngate.aio.cancellation import raise_if_cancelled
 from turngate.aio.threads import run_in_thread
+from turngate.core.answers.reports import Exited, HookFailed, Report
 from turngate.core.constants import ENV_FILE_VARIABLES, HOOK_TIMEOUT
-from turngate.core.events import Event, StopEvent
-from turngate.core.hook_input import clean_environment, encode, environment
-from turngate.core.hooks import CommandHook
-from turngate.core.plugin_variables import (
+from turngate.core.events.events import Event, StopEvent
+from turngate.core.events.hook_input import clean_environment, encode, environment
+from turngate.core.hooks.kinds import CommandHook
+from turngate.core.hooks.plugin_variables import (
     PLUGIN_DATA,
     describe_user_config,
     expand_plugin_variables,
     missing_plugin_variable,
     used_user_config,
 )
-from turngate.core.reports import Exited, HookFailed, Report
 from turngate.core.settings import Settings
 from turngate.core.text import describe, describe_name, one_line, printable
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, World

@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from turngate.core.answers.interpret import interpret
+from turngate.core.answers.reports import HookFailed, Report, Returned
 from turngate.core.constants import GATES_BASE
-from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
-from turngate.core.events import Event, StopEvent, Subagent
-from turngate.core.hook_input import UNNAMED_SESSION
-from turngate.core.hooks import CommandHook, GateHook, PromptHook
-from turngate.core.http_policy import url_problem
-from turngate.core.interpret import interpret
-from turngate.core.reports import HookFailed, Report, Returned
+from turngate.core.events.events import Event, StopEvent, Subagent
+from turngate.core.events.hook_input import UNNAMED_SESSION
+from turngate.core.hooks.http_policy import url_problem
+from turngate.core.hooks.kinds import CommandHook, GateHook, PromptHook
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception, quote_name
+from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.answer import strict_reason
 from turngate.gates.base import (
     CouldNotRun,

@@ -9,11 +9,7 @@ from functools import partial
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.foreign import run_isolated
 from turngate.aio.threads import run_in_thread
-from turngate.core.dialect import Dialect
-from turngate.core.events import Event, StopEvent
-from turngate.core.hook_input import encode
-from turngate.core.hooks import PromptHook
-from turngate.core.judge import (
+from turngate.core.answers.judge import (
     SCHEMA,
     build_question,
     expand_arguments,
@@ -22,8 +18,12 @@ from turngate.core.judge import (
     parse_judgement,
     retry_prompt,
 )
-from turngate.core.messages import Evaluation, Message, ModelRequest, UserMessage
-from turngate.core.reports import HookFailed, JudgeReplied, Report
+from turngate.core.answers.reports import HookFailed, JudgeReplied, Report
+from turngate.core.conversation.messages import Evaluation, Message, ModelRequest, UserMessage
+from turngate.core.dialect import Dialect
+from turngate.core.events.events import Event, StopEvent
+from turngate.core.events.hook_input import encode
+from turngate.core.hooks.kinds import PromptHook
 from turngate.core.settings import Settings
 from turngate.core.text import replace_surrogates, truncate_middle
 from turngate.errors import ModelError, UsageError

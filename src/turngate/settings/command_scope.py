@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from turngate.core.hook_input import clean_environment
-from turngate.core.hooks import CommandHook
+from turngate.core.events.hook_input import clean_environment
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Settings
 from turngate.core.shell_syntax import Expansion, Word, expand
 from turngate.settings.lint_budget import LintBudget

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.hooks import COMMAND_GATE
+from turngate.core.hooks.kinds import COMMAND_GATE
 from turngate.gates.all_gates import GATES
 from turngate.gates.base import Gate, GateOption, OptionKind
 from turngate.gates.gate_hook import MAX_NUMBER, json_name, option_rows

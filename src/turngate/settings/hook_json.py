@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from turngate.core.hooks import Hook
+from turngate.core.hooks.kinds import Hook
 from turngate.settings.keys import Key
 from turngate.settings.problem_log import did_you_mean
 

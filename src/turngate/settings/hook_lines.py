@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from turngate.core.hooks import hook_text
+from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Rule
 from turngate.settings.json_file import MAX_FILE_BYTES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes

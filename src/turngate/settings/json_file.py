@@ -5,7 +5,7 @@ import json
 from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS
-from turngate.core.json_syntax import COMMENT, describe_syntax_error
+from turngate.core.text import COMMENT, describe_syntax_error
 from turngate.filesystem import files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 

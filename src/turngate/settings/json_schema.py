@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from turngate.core.constants import EVENTS, STOP_EVENTS
-from turngate.core.event_fields import FIELDS
-from turngate.core.hook_output import Behavior
-from turngate.core.hooks import SETTINGS_KINDS, GateHook, Hook
+from turngate.core.answers.contract import Behavior
+from turngate.core.constants import EVENTS, FIELDS, STOP_EVENTS
+from turngate.core.hooks.kinds import SETTINGS_KINDS, GateHook, Hook
 from turngate.settings import keys
 from turngate.settings.gate_schema import gate_schema
 

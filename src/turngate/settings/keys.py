@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS
-from turngate.core.hooks import CLEAN, KINDS
+from turngate.core.hooks.kinds import CLEAN, KINDS
 from turngate.core.settings import MergeRule
 from turngate.settings.values import (
     COUNT,

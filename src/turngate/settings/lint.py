@@ -4,8 +4,8 @@ import importlib.util
 import re
 from collections.abc import Iterator
 
-from turngate.core.hooks import CommandHook, GateHook, HttpHook
-from turngate.core.http_policy import unlisted_variables, url_problem
+from turngate.core.hooks.http_policy import unlisted_variables, url_problem
+from turngate.core.hooks.kinds import CommandHook, GateHook, HttpHook
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell_syntax import read_commands
 from turngate.extras import install_command

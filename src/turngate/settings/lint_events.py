@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS
-from turngate.core.permission_rule import read_rule, why_never
+from turngate.core.permissions.rule import read_rule, why_never
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import describe_name
-from turngate.core.verdict import honours_on_failure
+from turngate.core.verdict.verdict import honours_on_failure
 from turngate.settings.problem_log import did_you_mean, rule_problem
 from turngate.settings.script_file import block_attempt
 

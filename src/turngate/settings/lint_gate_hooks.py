@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 
-from turngate.core.hooks import CommandHook, GateHook, command_of
+from turngate.core.hooks.kinds import CommandHook, GateHook, command_of
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.gates.presets import PRESETS, chosen_commands, preset_commands

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell_syntax import CommandList, read_commands
-from turngate.core.verdict import honours_blocking, honours_on_failure
+from turngate.core.verdict.verdict import honours_blocking, honours_on_failure
 from turngate.settings.branches import split_branch
 from turngate.settings.check_tools import never_ends
 from turngate.settings.command_scope import Scope

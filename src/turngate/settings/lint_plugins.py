@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator
 
-from turngate.core.hooks import CommandHook, HttpHook
-from turngate.core.plugin_variables import describe_user_config, used_plugin_variable, used_user_config
+from turngate.core.hooks.kinds import CommandHook, HttpHook
+from turngate.core.hooks.plugin_variables import (
+    describe_user_config,
+    used_plugin_variable,
+    used_user_config,
+)
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.settings.problem_log import rule_problem
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from turngate.core.constants import OBSERVED_EVENTS
-from turngate.core.hooks import hook_text
+from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell_syntax import read_commands
 from turngate.settings.command_scope import Scope

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from shlex import quote
 
 from turngate.core.constants import EVENTS, FAMILIES
-from turngate.core.hooks import hook_text
+from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Layer, Problem, Severity
 from turngate.filesystem.real_path import real_path
 from turngate.settings.keys import closest_name

@@ -5,7 +5,7 @@ from typing import Any
 
 from turngate.core.constants import EVENTS, MANAGED, wrong_claude_setting
 from turngate.core.dialect import Dialect
-from turngate.core.hooks import CLEAN
+from turngate.core.hooks.kinds import CLEAN
 from turngate.core.settings import Layer
 from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys

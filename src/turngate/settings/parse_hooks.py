@@ -7,8 +7,8 @@ from typing import Any
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_OBSERVED_EVENTS
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.hooks import MAX_TIMEOUT_S, SETTINGS_KINDS, CommandHook, GateHook, Hook
-from turngate.core.matcher import MAX_PATTERN_CHARS, InvalidMatcher, is_name_list, read_matcher
+from turngate.core.hooks.kinds import MAX_TIMEOUT_S, SETTINGS_KINDS, CommandHook, GateHook, Hook
+from turngate.core.hooks.matcher import MAX_PATTERN_CHARS, InvalidMatcher, is_name_list, read_matcher
 from turngate.core.settings import Rule
 from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys

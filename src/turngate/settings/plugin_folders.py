@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS
 from turngate.core.dialect import Dialect
-from turngate.core.hooks import CommandHook, GateHook
-from turngate.core.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
+from turngate.core.hooks.kinds import CommandHook, GateHook
+from turngate.core.hooks.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
 from turngate.core.settings import Layer, Problem, Rule, Severity
 from turngate.core.text import describe_json, truncate
 from turngate.filesystem import files

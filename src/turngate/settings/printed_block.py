@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from turngate.core.decisions import Block, Fault
+from turngate.core.answers.contract import read_answer
+from turngate.core.answers.interpret_answer import decide
 from turngate.core.dialect import Dialect
-from turngate.core.hook_output import read_answer
-from turngate.core.interpret_answer import decide
+from turngate.core.verdict.decisions import Block, Fault
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "033": "\033"}
 _CONVERSION = re.compile(r"\\(n|t|r|\\|\"|033)|%([%s])|([\\%])")

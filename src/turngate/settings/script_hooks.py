@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Layer, Problem, Rule
 from turngate.filesystem import files
 from turngate.settings.paths import SettingsFile, script_files

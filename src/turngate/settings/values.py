@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS
-from turngate.core.hooks import EXPECTED_SECONDS, KINDS, MAX_TIMEOUT_S, is_seconds
+from turngate.core.hooks.kinds import EXPECTED_SECONDS, KINDS, MAX_TIMEOUT_S, is_seconds
 from turngate.core.text import describe_json, describe_name
 
 MAX_VARIABLE_CHARS = 8_000

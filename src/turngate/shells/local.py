@@ -7,8 +7,8 @@ import re
 import shutil
 from collections.abc import Mapping
 
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.hooks.kinds import CommandHook
 from turngate.ports import HookRunContext, NotStarted
 from turngate.shells.process import interpreter_problem, run_process
 from turngate.shells.process_slots import process_slot

@@ -7,10 +7,10 @@ from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import accumulate, islice, takewhile
 
-from turngate.core.checkpoints import CheckpointError, Stage, split_stages
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
+from turngate.core.conversation.checkpoints import CheckpointError, Stage, split_stages
+from turngate.core.conversation.tools import tool_names
 from turngate.core.text import truncate
-from turngate.core.tools import tool_names
 from turngate.filesystem import files
 from turngate.filesystem.listing import match_files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes

@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
 
 FIRST_ANNOUNCE_PAUSE_S = 1.0

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 
-from turngate.core.subagent_run import SubagentRun, names_of
+from turngate.core.conversation.subagent_run import SubagentRun, names_of
 from turngate.state.process_stat import is_alive
 from turngate.subagents.listeners import ChangeListeners
 from turngate.subagents.registry import Registry, owner_is_gone, process_of

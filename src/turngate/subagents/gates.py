@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from turngate.core.frozen import frozen
-from turngate.core.hooks import CallbackHook, identity, label, qualified_name
-from turngate.core.plan import stays, switched_off_by
+from turngate._frozen import frozen
+from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
+from turngate.core.hooks.kinds import CallbackHook, identity, label, qualified_name
+from turngate.core.hooks.selection import stays, switched_off_by
 from turngate.core.settings import Rule, Settings
-from turngate.core.subagent_run import LIVING_STATES, SubagentRun
 from turngate.core.text import printable
 from turngate.settings.keys import RESTRICTIONS, TURNGATE_KEYS
 from turngate.subagents.host import SubagentHost

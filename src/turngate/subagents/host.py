@@ -7,14 +7,14 @@ import os
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
-from turngate.core import events
-from turngate.core.frozen import frozen
-from turngate.core.inbox import Inbox, InboxEntry
-from turngate.core.messages import Message
-from turngate.core.session_events import SessionEvent, TurnResult
+from turngate._frozen import frozen
+from turngate.core.conversation.inbox import Inbox, InboxEntry
+from turngate.core.conversation.messages import Message
+from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.events import events
+from turngate.core.events.session_events import SessionEvent, TurnResult
 from turngate.core.settings import Settings
-from turngate.core.subagent_run import SubagentRun
-from turngate.core.verdict import Verdict
+from turngate.core.verdict.verdict import Verdict
 from turngate.plugins.handlers import Plugins
 from turngate.ports import World
 from turngate.state.paths import session_folder

@@ -10,11 +10,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from turngate._frozen import frozen
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
-from turngate.core.frozen import frozen
-from turngate.core.messages import Usage
-from turngate.core.session_events import SubagentRedirected
-from turngate.core.subagent_run import LIVING_STATES, SubagentRun, changed_guard, with_unenforced
+from turngate.core.conversation.messages import Usage
+from turngate.core.conversation.subagent_run import (
+    LIVING_STATES,
+    SubagentRun,
+    changed_guard,
+    with_unenforced,
+)
+from turngate.core.events.session_events import SubagentRedirected
 from turngate.errors import RegistryError, UsageError
 from turngate.subagents.announcer import announcement, deliver_announcement
 from turngate.subagents.host import SubagentHost

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from turngate.core.events import SubagentStart
-from turngate.core.hook_input import effort_level
-from turngate.core.messages import Usage
-from turngate.core.plugin_events import SubagentStopPayload, ended_event, stopping_context
-from turngate.core.session_events import SubagentFinished, SubagentStarted
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.messages import Usage
+from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.conversation.tools import WaitingAgent
+from turngate.core.events.events import SubagentStart
+from turngate.core.events.hook_input import effort_level
+from turngate.core.events.plugin_events import SubagentStopPayload, ended_event, stopping_context
+from turngate.core.events.session_events import SubagentFinished, SubagentStarted
 from turngate.core.text import truncate
-from turngate.core.tools import WaitingAgent
-from turngate.core.verdict import Verdict
+from turngate.core.verdict.verdict import Verdict
 from turngate.subagents.host import SubagentHost
 
 MAX_SHOWN_CHARS = 4_000  # of the answer that the user approves

@@ -1,6 +1,6 @@
 """What subagents may use."""
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 
 
 @frozen(kw_only=True)

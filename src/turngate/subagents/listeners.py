@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 
 
 class ChangeListeners:

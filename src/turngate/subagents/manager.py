@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
-from turngate.core.frozen import frozen
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.settings import Settings
-from turngate.core.subagent_run import SubagentRun
 from turngate.errors import TurngateError
 from turngate.state.paths import main_transcript_path
 from turngate.subagents.agent_types import AgentType

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Literal
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.effects import added_context
-from turngate.core.hook_run import HookOutput
-from turngate.core.inbox import InboxEntry
-from turngate.core.messages import Reply, UserMessage
-from turngate.core.session_events import TurnResult
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.inbox import InboxEntry
+from turngate.core.conversation.messages import Reply, UserMessage
+from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.events.session_events import TurnResult
+from turngate.core.verdict.hook_run import HookOutput
+from turngate.core.verdict.tool_effects import added_context
 from turngate.subagents.host import SubagentHost, SubagentSession
 from turngate.subagents.lifecycle_events import notify_start, started_event
 from turngate.subagents.limits import SubagentLimits

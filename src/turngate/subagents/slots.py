@@ -7,7 +7,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Mapping
 
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 
 
 class ConcurrencySlots:

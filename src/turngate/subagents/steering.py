@@ -1,6 +1,6 @@
 """Steering: a person, or the agent that started it, gives a subagent a new prompt."""
 
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.errors import UsageError
 from turngate.subagents.registry import Registry
 

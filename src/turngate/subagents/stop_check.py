@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
-from turngate.core import events
-from turngate.core.frozen import frozen
-from turngate.core.hook_input import effort_level
-from turngate.core.hook_run import HookOutput
-from turngate.core.loop_guard import (
+from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.events import events
+from turngate.core.events.hook_input import effort_level
+from turngate.core.events.plugin_events import stopping_context, stopping_event
+from turngate.core.verdict.hook_run import HookOutput
+from turngate.core.verdict.loop_guard import (
     ContinueTurn,
     EndTurn,
     LoopGuard,
@@ -18,9 +20,7 @@ from turngate.core.loop_guard import (
     new_guard,
     restore_guard,
 )
-from turngate.core.plugin_events import stopping_context, stopping_event
-from turngate.core.subagent_run import SubagentRun
-from turngate.core.verdict import Continue, Verdict, blocking_hooks, halting_hooks
+from turngate.core.verdict.verdict import Continue, Verdict, blocking_hooks, halting_hooks
 from turngate.subagents.host import SubagentHost
 from turngate.transcript.reader import read_last_texts
 

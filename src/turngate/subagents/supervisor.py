@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.core.loop_guard import new_guard
-from turngate.core.subagent_run import SubagentRun, names_of
+from turngate.core.conversation.subagent_run import SubagentRun, names_of
+from turngate.core.verdict.loop_guard import new_guard
 from turngate.errors import RegistryError, TurngateError, UsageError
 from turngate.subagents.gates import gates_of, left_notice, why_left
 from turngate.subagents.host import SubagentHost

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.transcript.formats import CLAUDE, CODEX, COPILOT, GEMINI, QWEN, both_styles
 
 Record = Mapping[str, Any]

@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from turngate.core.messages import UserMessage
-from turngate.core.missed_gates import RECORD_TYPE
+from turngate.core.conversation.messages import UserMessage
+from turngate.core.verdict.unenforced import RECORD_TYPE
 from turngate.state.files import open_regular_file
 from turngate.transcript.line_search import lines_with, pieces_backwards, read_span
 from turngate.transcript.reader import MAX_LINE_BYTES, message_of, parse_record, records_in

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, get_args
 
-from turngate.core.messages import (
+from turngate.core.conversation.messages import (
     Message,
     Origin,
     Reply,

@@ -7,10 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
-from turngate.core.checkpoints import Workflow, workflow_of
-from turngate.core.frozen import frozen
-from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
-from turngate.core.missed_gates import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
+from turngate._frozen import frozen
+from turngate.core.conversation.checkpoints import Workflow, workflow_of
+from turngate.core.conversation.messages import (
+    Message,
+    Reply,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    UserMessage,
+)
+from turngate.core.verdict.unenforced import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
 from turngate.errors import UsageError
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.transcript.needed_records import read_needed_records

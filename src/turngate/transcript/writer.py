@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
-from turngate.core.messages import (
+from turngate.core.conversation.messages import (
     Message,
     Reply,
     Text,

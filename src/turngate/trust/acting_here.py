@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from turngate.core.constants import MANAGED
-from turngate.core.hooks import GateHook, Hook, HttpHook
+from turngate.core.hooks.kinds import GateHook, Hook, HttpHook
 from turngate.core.settings import Rule
 from turngate.trust.fingerprint import asks_judge
 from turngate.trust.owners import owner_of

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks.kinds import CommandHook
 from turngate.state.files import make_private_dir
 from turngate.state.paths import state_folder
 

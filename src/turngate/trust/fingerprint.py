@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.hooks import KINDS, CommandHook, GateHook, Hook, HttpHook, command_of
-from turngate.core.plugin_variables import expand_plugin_variables
+from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, HttpHook, command_of
+from turngate.core.hooks.plugin_variables import expand_plugin_variables
 from turngate.core.settings import Rule
 from turngate.filesystem.content import file_id, names_id
 from turngate.filesystem.real_path import is_inside, real_path

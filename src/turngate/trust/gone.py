@@ -6,9 +6,9 @@ from dataclasses import fields
 from typing import Any
 
 from turngate.core.constants import FAMILIES
-from turngate.core.hints import GONE
-from turngate.core.hooks import KINDS, CommandHook, Hook
+from turngate.core.hooks.kinds import KINDS, CommandHook, Hook
 from turngate.core.settings import Rule
+from turngate.core.verdict.hints import GONE
 from turngate.trust.approvals import Approval
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from turngate.core.constants import COMMAND_LINE, MANAGED
-from turngate.core.hook_line import runs_turngate_hook
+from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import GUARDED, Layer, Rule
 from turngate.trust.fingerprint import LevelSettings
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from turngate.core.hints import GONE
-from turngate.core.hooks import hook_text
+from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Rule, Settings
+from turngate.core.verdict.hints import GONE
 from turngate.trust.fingerprint import definition_of
 from turngate.trust.owners import place_of
 

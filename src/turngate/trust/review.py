@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from turngate.core.constants import FAMILIES
-from turngate.core.hooks import command_of
+from turngate.core.hooks.kinds import command_of
 from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.filesystem import files

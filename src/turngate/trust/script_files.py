@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from turngate.core.plugin_variables import PLUGIN_ROOT
+from turngate.core.hooks.plugin_variables import PLUGIN_ROOT
 from turngate.filesystem import files
 from turngate.filesystem.content import SYSTEM_FOLDERS, is_system_file
 from turngate.filesystem.listing import match_files

@@ -18,8 +18,8 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.fire import NO_RUNS_JSON
 from turngate.cli.main import main
 from turngate.core.text import quote_name
-from turngate.core.verdict import Stop
-from turngate.core.verdict_json import verdict_json
+from turngate.core.verdict.json_output import verdict_json
+from turngate.core.verdict.verdict import Stop
 
 REFUSE = "echo 'run the tests' >&2; exit 2"
 

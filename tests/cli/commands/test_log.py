@@ -19,7 +19,7 @@ from tests.support.subagents import Gate, Parent, parent
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.log import JournalTail
 from turngate.cli.main import main
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks.kinds import CommandHook
 from turngate.plugins.handlers import PluginHook, Plugins
 from turngate.state.journal import Journal
 

@@ -22,8 +22,8 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from tests.support.warm_cli import Program
 from turngate.cli.commands.runs.format import format_details, format_table
 from turngate.cli.commands.runs.subagent_summary import SubagentSummary
-from turngate.core.messages import Usage
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.messages import Usage
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.registry import Registry
 
 NOON = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))

@@ -8,7 +8,7 @@ from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.cli import turngate
 from turngate.cli.hook_review import history
 from turngate.cli.hook_review.history import Histories, PastRun
-from turngate.core.hooks import CommandHook, PromptHook
+from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.trust.load import load_settings
 
 

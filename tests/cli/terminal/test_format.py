@@ -13,9 +13,9 @@ from turngate.cli.terminal.format import (
     outcome_label,
     parse_command,
 )
-from turngate.core.hooks import CommandHook
-from turngate.core.messages import ToolUse, Usage
-from turngate.core.session_events import HookFinished, TurnResult
+from turngate.core.conversation.messages import ToolUse, Usage
+from turngate.core.events.session_events import HookFinished, TurnResult
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import strip_controls
 
 

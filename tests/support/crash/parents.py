@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.registry import Registry
 
 

@@ -12,7 +12,7 @@ from tests.support.crash.parents import ParentSpec
 from tests.support.crash.step_kills import expect_success
 from tests.support.crash.totals import Totals, check_parent, check_subagents, count_recoveries
 from tests.support.crash.workers import fork_worker, resume_parent, run_subagents, wait_for_worker
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 
 FOREGROUND_EVERY = 3
 MAX_FAILED_WORKERS = 20

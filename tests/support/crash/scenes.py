@@ -22,7 +22,7 @@ from tests.support.crash.workers import (
     wait_for_worker,
 )
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.core.messages import Message, Reply, ToolResults, UserMessage
+from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage
 from turngate.state.paths import main_transcript_path
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry

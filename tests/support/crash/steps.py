@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.support.crash.parents import ParentSpec, append_line
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.manager import SubagentManager
 from turngate.subagents.registry import Registry
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.crash.parents import ParentSpec, read_lines, runs_of
 from tests.support.crash.workers import REDIRECTS, redirect_prompt
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.subagents.registry import Registry
 from turngate.transcript.reader import read_records
 

@@ -14,16 +14,16 @@ from tests.support.crash.parents import ParentSpec, append_line, runs_of
 from tests.support.crash.steps import KillPoint, StepCallback, step_callback
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
-from turngate.core.hooks import CommandHook
-from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, UserMessage
-from turngate.core.plugin_events import (
+from turngate.core.conversation.messages import ModelRequest, Reply, Text, ToolUse, UserMessage
+from turngate.core.conversation.subagent_run import OPEN_STATES, SubagentRun
+from turngate.core.events.plugin_events import (
     SubagentEndedEvent,
     SubagentStopPayload,
     SubagentStoppingContext,
     SubagentStoppingEvent,
 )
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Rule, Settings
-from turngate.core.subagent_run import OPEN_STATES, SubagentRun
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.agent.tools.base import Tool, ToolContext
+from turngate.core.conversation.tools import ToolFailed
 from turngate.core.text import describe_json, truncate
-from turngate.core.tools import ToolFailed
 from turngate.filesystem.files import MachineUnreachable, current_files, expand_home
 from turngate.filesystem.real_path import is_inside, resolve
 from turngate.filesystem.snapshot import look_up

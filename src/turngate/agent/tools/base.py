@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from turngate._frozen import frozen
 from turngate.agent.background_commands import BackgroundCommands
 from turngate.aio.threads import T
-from turngate.core.frozen import frozen
-from turngate.core.messages import ToolSpec
-from turngate.core.tools import ToolOutput
+from turngate.core.conversation.messages import ToolSpec
+from turngate.core.conversation.tools import ToolOutput
 from turngate.filesystem.files import expand_home
 from turngate.filesystem.real_path import real_path
 from turngate.filesystem.snapshot import looked_up

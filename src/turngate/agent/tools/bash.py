@@ -8,11 +8,11 @@ from typing import Any
 
 from turngate.agent.background_commands import BackgroundCommand
 from turngate.agent.tools.base import ToolContext
+from turngate.core.answers.reports import Exited
 from turngate.core.constants import IN_TOOL
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
+from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import truncate_middle
-from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.ports import ConnectionLost, HookRunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process

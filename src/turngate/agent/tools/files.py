@@ -14,8 +14,8 @@ from turngate.agent.tools.file_access import FileAccess, access_file
 from turngate.agent.tools.search_process import is_binary, lines
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
+from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.core.text import truncate
-from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.filesystem.descent import PathChanged
 from turngate.filesystem.files import MachineUnreachable
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate.agent.tools import search_process
-from turngate.core.tools import ToolFailed
+from turngate.core.conversation.tools import ToolFailed
 from turngate.filesystem.described import Described
 from turngate.filesystem.files import MachineUnreachable
 from turngate.shells.remote_files.files import RemoteFiles

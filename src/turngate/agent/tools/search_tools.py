@@ -12,8 +12,8 @@ from turngate.agent.tools.arguments import resolve_path
 from turngate.agent.tools.base import ToolContext
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
+from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.core.text import truncate_middle
-from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.ports import HookRunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process

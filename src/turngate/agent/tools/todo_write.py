@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.agent.tools.base import ToolContext
-from turngate.core.tools import ToolOutput, tool_spec
+from turngate.core.conversation.tools import ToolOutput, tool_spec
 
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 

@@ -13,7 +13,7 @@ from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.streams import paint
 from turngate.cli.terminal.format import flat
 from turngate.core.constants import FAMILIES
-from turngate.core.plan import switched_off_by
+from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Problem, Settings
 from turngate.doctor.problems import find_problems
 from turngate.settings.load import project_path, read_settings

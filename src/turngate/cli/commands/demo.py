@@ -17,7 +17,7 @@ from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.signals import run_until_signal
 from turngate.cli.streams import paint
 from turngate.cli.terminal.format import outcome_label
-from turngate.core.session_events import (
+from turngate.core.events.session_events import (
     Continuation,
     HookFinished,
     HookStarted,

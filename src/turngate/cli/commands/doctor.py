@@ -30,7 +30,7 @@ from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.signals import restore_handlers, run_until_signal
 from turngate.cli.terminal.format import format_waiting
 from turngate.core.dialect import HOST
-from turngate.core.hooks import label
+from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastRun, diagnose
 from turngate.doctor.environment import Fact, inspect_turngate

@@ -7,10 +7,10 @@ from typing import Any
 
 from turngate.cli.streams import paint
 from turngate.cli.terminal.format import flat
-from turngate.core.hooks import label
+from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem
 from turngate.core.text import quote_name
-from turngate.core.verdict_json import hook_json
+from turngate.core.verdict.json_output import hook_json
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, position
 from turngate.doctor.environment import Fact
 from turngate.doctor.host_diagnosis import HostDiagnosis, HostHookDiagnosis

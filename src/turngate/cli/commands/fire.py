@@ -55,7 +55,7 @@ def read_input(path: str, event: str) -> dict[str, object]:
     """Read the fields of the event from the value of `--input`."""
     import json  # noqa: PLC0415 # lazy: it loads re
 
-    from turngate.core.event_fields import check_fields  # noqa: PLC0415 # lazy: only for --input
+    from turngate.core.constants import check_fields  # noqa: PLC0415 # lazy: only for --input
 
     try:
         fields: dict[str, object] = json.loads(_read_input(path), parse_constant=_reject_constant)
@@ -63,7 +63,7 @@ def read_input(path: str, event: str) -> dict[str, object]:
         forms = "--input takes a file, - for stdin, or a JSON object in braces"
         raise UsageError(f"{path} cannot be read: {error.strerror}; {forms}") from None
     except json.JSONDecodeError as error:
-        from turngate.core.json_syntax import describe_syntax_error  # noqa: PLC0415 # lazy: only for an error
+        from turngate.core.text import describe_syntax_error  # noqa: PLC0415 # lazy: only for an error
 
         raise UsageError(f"{_input_name(path)} is {describe_syntax_error(error.doc, error)}") from None
     except (ValueError, RecursionError) as error:

@@ -26,18 +26,17 @@ from turngate.cli.terminal.format import (
     outcome_label,
     warning_style,
 )
-from turngate.core.constants import EVENTS, STOP_EVENTS
-from turngate.core.effects import context_of, permission_of
-from turngate.core.event_fields import FIELDS
-from turngate.core.events import Event
-from turngate.core.hook_input import read_event
-from turngate.core.hook_run import HookRun, outcome, run_message
-from turngate.core.hooks import label
-from turngate.core.reports import Detached, Skipped
+from turngate.core.answers.reports import Detached, Skipped
+from turngate.core.constants import EVENTS, FIELDS, STOP_EVENTS
+from turngate.core.events.events import Event
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import indent, one_line, quote_name
-from turngate.core.verdict import Continue, Verdict, is_blocking, notices, warnings_with_hints
-from turngate.core.verdict_json import verdict_json
+from turngate.core.verdict.hook_run import HookRun, outcome, run_message
+from turngate.core.verdict.json_output import verdict_json
+from turngate.core.verdict.tool_effects import context_of, permission_of
+from turngate.core.verdict.verdict import Continue, Verdict, is_blocking, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.ports import World, describe_killed

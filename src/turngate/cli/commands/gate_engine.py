@@ -11,9 +11,9 @@ from turngate.cli.commands.gate import PROJECT_VARIABLES
 from turngate.cli.project import project_folder
 from turngate.cli.signals import run_until_signal
 from turngate.core.constants import GATES_BASE, HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
-from turngate.core.events import StopEvent, Subagent
-from turngate.core.hook_input import read_event
-from turngate.core.hooks import MAX_TIMEOUT_S, PromptHook
+from turngate.core.events.events import StopEvent, Subagent
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.kinds import MAX_TIMEOUT_S, PromptHook
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.gates.answer import answer_json, describe_could_not_run

@@ -9,10 +9,10 @@ from typing import Any
 from turngate.cli.commands.hook import HookOptions
 from turngate.cli.signals import run_until_signal
 from turngate.core.constants import STOP_EVENTS, STOP_OF_START
-from turngate.core.decisions import Allow
-from turngate.core.hook_input import read_event
+from turngate.core.events.hook_input import read_event
 from turngate.core.settings import Settings
-from turngate.core.verdict import Stop
+from turngate.core.verdict.decisions import Allow
+from turngate.core.verdict.verdict import Stop
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import PORTABLE, find_host

@@ -13,9 +13,9 @@ from turngate.cli.terminal.format import (
     headline_style,
     outcome_label,
 )
-from turngate.core.hooks import KINDS
+from turngate.core.hooks.kinds import KINDS
 from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
-from turngate.core.verdict_json import recorded_gate
+from turngate.core.verdict.json_output import recorded_gate
 
 MAX_HOOK_NAME_CHARS = 80
 MAX_REASON_LINES = 10

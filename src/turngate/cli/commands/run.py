@@ -9,8 +9,8 @@ from turngate.cli.commands.run_print import run_print
 from turngate.cli.commands.run_session import OpenSession, open_here, open_over_ssh
 from turngate.cli.project import check_one_project, project_folder, search_note
 from turngate.cli.stdin import read_prompt_from_stdin
-from turngate.core.checkpoints import parse_answer
 from turngate.core.constants import AGENT_MARKERS
+from turngate.core.conversation.checkpoints import parse_answer
 from turngate.errors import UsageError
 
 

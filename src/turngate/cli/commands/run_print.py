@@ -33,7 +33,7 @@ from turngate.cli.terminal.format import (
     format_waiting,
     hanging,
 )
-from turngate.core.session_events import (
+from turngate.core.events.session_events import (
     HookFinished,
     HookStarted,
     Notice,
@@ -45,7 +45,7 @@ from turngate.core.session_events import (
     subagent_json,
 )
 from turngate.core.text import strip_controls
-from turngate.core.verdict_json import run_json, unenforced_json
+from turngate.core.verdict.json_output import run_json, unenforced_json
 
 EXIT_CODES = {
     "completed": EXIT_ALLOWED,

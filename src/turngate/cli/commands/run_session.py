@@ -14,9 +14,9 @@ from turngate.agent.tools import TOOLS
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders
 from turngate.cli.session_ids import find_session
+from turngate.core.conversation.tools import TOOL_ALIASES
 from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.settings import Settings
-from turngate.core.tools import TOOL_ALIASES
 from turngate.errors import UsageError
 from turngate.filesystem import files
 from turngate.models import resolve

@@ -12,7 +12,7 @@ from turngate.agent.session_store import SessionSummary, list_sessions, prune_se
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import project_folder, recorded_project
 from turngate.cli.session_ids import find_session, transcript_of_subagent
-from turngate.core.messages import Message, Reply, ToolResults, UserMessage
+from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.settings import Layer
 from turngate.core.text import one_line, printable, truncate
 from turngate.errors import UsageError

@@ -5,10 +5,10 @@ import hashlib
 import os
 from collections.abc import Iterator
 
+from turngate._frozen import frozen
+from turngate.cli.console.visible import make_visible
 from turngate.cli.hook_review.entries import format_time, format_trust, shown_key
 from turngate.cli.terminal.ui import TextStyle
-from turngate.core.frozen import frozen
-from turngate.core.visible_text import make_visible
 from turngate.errors import UsageError
 from turngate.filesystem.content import MAX_HASHED_BYTES, content_id, has_id
 from turngate.filesystem.real_path import is_inside

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from turngate.cli.console.visible import make_visible
 from turngate.cli.hook_review.changes import relative_path
 from turngate.cli.hook_review.entries import (
     HookEntry,
@@ -14,7 +15,6 @@ from turngate.cli.hook_review.entries import (
 )
 from turngate.core.settings import Settings
 from turngate.core.text import one_line, truncate
-from turngate.core.visible_text import make_visible
 
 MAX_REASON_CHARS = 200
 

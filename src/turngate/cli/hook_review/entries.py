@@ -6,16 +6,16 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from turngate._frozen import frozen
+from turngate.cli.console.visible import make_visible
 from turngate.cli.hook_review.history import Histories, History, PastRun
 from turngate.cli.terminal.format import flat, outcome_label
 from turngate.cli.terminal.ui import TextStyle
 from turngate.core.constants import COMMAND_LINE
-from turngate.core.frozen import frozen
-from turngate.core.hooks import hook_text
-from turngate.core.plan import switched_off_by
+from turngate.core.hooks.kinds import hook_text
+from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
-from turngate.core.visible_text import make_visible
 from turngate.filesystem import files
 from turngate.filesystem.snapshot import this_machine
 from turngate.settings.hook_lines import HookLines

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from turngate.core.frozen import frozen
-from turngate.core.hooks import KINDS, hook_text
+from turngate._frozen import frozen
+from turngate.core.hooks.kinds import KINDS, hook_text
 from turngate.core.settings import Rule
-from turngate.core.verdict_json import recorded_gate
+from turngate.core.verdict.json_output import recorded_gate
 from turngate.state.files import open_regular_file
 from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
 

@@ -15,8 +15,8 @@ from turngate.cli.terminal.hooks_menu import HooksMenu
 from turngate.cli.terminal.permission import PermissionDialog
 from turngate.cli.terminal.ui import Activity, MenuKey, TerminalUI
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.messages import ToolUse
-from turngate.core.session_events import (
+from turngate.core.conversation.messages import ToolUse
+from turngate.core.events.session_events import (
     BackgroundCommandFinished,
     Compacted,
     Continuation,

@@ -7,12 +7,12 @@ from typing import Any, Literal, cast
 
 from turngate.agent.slash_commands import SlashCommands, parse_call
 from turngate.cli.terminal.ui import TextStyle
-from turngate.core.hook_run import OUTCOME_LABELS, HookOutcome
-from turngate.core.hooks import label
-from turngate.core.messages import ToolResult, ToolUse
-from turngate.core.session_events import HookFinished, TurnResult, blocked_subagents_json
+from turngate.core.conversation.messages import ToolResult, ToolUse
+from turngate.core.events.session_events import HookFinished, TurnResult, blocked_subagents_json
+from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.core.text import one_line, quote_name, strip_controls, truncate
+from turngate.core.verdict.hook_run import OUTCOME_LABELS, HookOutcome
 
 MAX_TOOL_CHARS = 100
 MAX_TOOL_ERROR_CHARS = 200

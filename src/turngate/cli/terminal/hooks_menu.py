@@ -27,9 +27,9 @@ from turngate.cli.hook_review.entries import (
 )
 from turngate.cli.terminal.activity import SLOW_S
 from turngate.cli.terminal.ui import Activity, Menu, MenuKey, TerminalUI
-from turngate.core.hints import with_location
-from turngate.core.plan import switched_off_by
+from turngate.core.hooks.selection import switched_off_by
 from turngate.core.text import quote_name
+from turngate.core.verdict.hints import with_location
 from turngate.errors import UsageError
 from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import World, call_with_files, on_machine

@@ -5,7 +5,7 @@ import time
 
 from turngate.cli.terminal.format import Permission, format_request, format_tool, parse_permission
 from turngate.cli.terminal.ui import TerminalUI
-from turngate.core.messages import ToolUse
+from turngate.core.conversation.messages import ToolUse
 
 
 class PermissionDialog:

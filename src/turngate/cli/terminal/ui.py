@@ -2,7 +2,7 @@
 
 from typing import Literal, Protocol
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 
 TextStyle = Literal["plain", "dim", "notice", "alert", "user", "good", "bad"]
 

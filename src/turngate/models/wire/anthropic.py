@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from turngate.core.messages import (
+from turngate.core.conversation.messages import (
     Message,
     ModelRequest,
     Reply,

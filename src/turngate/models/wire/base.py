@@ -4,7 +4,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolResult, ToolUse, Usage
+from turngate.core.conversation.messages import (
+    ModelRequest,
+    Reply,
+    StopReason,
+    Text,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
 from turngate.core.text import replace_surrogates
 from turngate.http.event_stream import Event
 

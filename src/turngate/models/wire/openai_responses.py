@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import assert_never
 
-from turngate.core.messages import (
+from turngate.core.conversation.messages import (
     Message,
     ModelRequest,
     Reply,

@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
+from turngate.core.hooks.kinds import CommandHook
 from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, Shell
 from turngate.shells.remote_files.scripts import error_of

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import asyncssh
 
-from turngate.core.remote_command import BOOTSTRAP, as_line, quote
-from turngate.core.reports import Exited
+from turngate.core.answers.reports import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
+from turngate.shells.ssh.command_line import BOOTSTRAP, as_line, quote
 from turngate.shells.ssh.guardian import Guardian, ProgramsMissing
 from turngate.shells.ssh.login import CannotConnect, connect, ssh_command
 from turngate.shells.ssh.process import RemoteProcess

@@ -18,14 +18,14 @@ import stat
 from collections.abc import Sequence
 from dataclasses import replace
 
+from turngate._frozen import frozen
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
-from turngate.core.frozen import frozen
-from turngate.core.hooks import CommandHook
-from turngate.core.posix_checksum import Checksum
-from turngate.core.remote_command import as_line, quote
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
+from turngate.shells.ssh.cksum import Checksum
+from turngate.shells.ssh.command_line import as_line, quote
 from turngate.shells.ssh.shell import SshShell
 
 CHUNK_BYTES = 8 * 1024 * 1024  # sent by one command, and held in memory

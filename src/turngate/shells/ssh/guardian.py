@@ -11,8 +11,8 @@ import secrets
 
 import asyncssh
 
-from turngate.core.remote_command import BOOTSTRAP, MISSING, guardian_line
 from turngate.core.text import one_line
+from turngate.shells.ssh.command_line import BOOTSTRAP, MISSING, guardian_line
 
 MAX_ERROR_BYTES = 300
 MAX_REPLY_BYTES = 16 * 1024 * 1024  # also of the environment

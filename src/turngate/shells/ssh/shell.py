@@ -1,7 +1,7 @@
 """SshShell: run commands on another machine, over one connection that stays open.
 
 Nothing is assumed of the other machine but an SSH server, a POSIX `/bin/sh` and the utilities of POSIX that
-`core/remote_command.py` names. See there for how a command starts, and `shells/ssh/guardian.py` for how it ends.
+`shells/ssh/command_line.py` names. See there for how a command starts, and `shells/ssh/guardian.py` for how it ends.
 """
 
 import asyncio
@@ -16,8 +16,14 @@ import asyncssh
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.tasks import BackgroundTasks
-from turngate.core.hooks import CommandHook
-from turngate.core.remote_command import (
+from turngate.core.answers.reports import Exited
+from turngate.core.hooks.kinds import CommandHook
+from turngate.core.text import one_line
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted
+from turngate.shells.process import KILL_GRACE_S
+from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
+from turngate.shells.ssh.channel_limit import ChannelLimit
+from turngate.shells.ssh.command_line import (
     BOOTSTRAP,
     as_line,
     command_line,
@@ -26,12 +32,6 @@ from turngate.core.remote_command import (
     quote,
     unsettable,
 )
-from turngate.core.reports import Exited
-from turngate.core.text import one_line
-from turngate.ports import ConnectionLost, HookRunContext, NotStarted
-from turngate.shells.process import KILL_GRACE_S
-from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
-from turngate.shells.ssh.channel_limit import ChannelLimit
 from turngate.shells.ssh.connection import NO_PROCESS, Address, Connection, open_connection, run_line
 from turngate.shells.ssh.guardian import REPLY_TIMEOUT_S, SILENCE_S
 from turngate.shells.ssh.login import CannotConnect

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.constants import AGENT_MARKERS
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks.kinds import CommandHook
 from turngate.errors import UsageError
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, RemoteMachine, Shell, World
 from turngate.shells.remote_files.files import RemoteFiles

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from turngate.core.messages import Usage
-from turngate.core.subagent_run import EndedOutcome, SubagentRun
+from turngate.core.conversation.messages import Usage
+from turngate.core.conversation.subagent_run import EndedOutcome, SubagentRun
 from turngate.errors import RegistryError, SubagentBusy
 from turngate.subagents.registry import statements as sql
 from turngate.subagents.registry.database import REGISTRY_FILE, open_database

@@ -6,8 +6,8 @@ import uuid
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from turngate.core.messages import Usage
-from turngate.core.subagent_run import RunState, SubagentRun
+from turngate.core.conversation.messages import Usage
+from turngate.core.conversation.subagent_run import RunState, SubagentRun
 from turngate.core.text import describe, replace_surrogates, truncate
 
 MAX_RESULT_CHARS = 100_000

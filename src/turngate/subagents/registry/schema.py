@@ -2,7 +2,7 @@
 
 from dataclasses import MISSING, fields
 
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.conversation.subagent_run import SubagentRun
 
 # In `PRAGMA user_version`; files without one have 0. Raise it for a change that an earlier version would misread.
 SCHEMA_VERSION = 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from turngate.core.subagent_run import LIVING_STATES, OPEN_STATES
+from turngate.core.conversation.subagent_run import LIVING_STATES, OPEN_STATES
 from turngate.subagents.registry.schema import COLUMNS, IS_OPEN, IS_UNDELIVERED
 
 

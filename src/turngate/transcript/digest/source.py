@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, BinaryIO
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.state.files import open_regular_file
 from turngate.transcript.digest.scan import LineSpans, Window, find_lines, parse_spans, select_window
 from turngate.transcript.formats import CLAUDE, recognise_format

@@ -23,7 +23,7 @@ from turngate.cli.terminal.format import flat
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import indent, keep_ends, quote_name
-from turngate.core.verdict_json import hook_json
+from turngate.core.verdict.json_output import hook_json
 from turngate.settings.load import has_unloaded_hooks
 from turngate.trust.load import load_reviewed, review_agent_hooks
 

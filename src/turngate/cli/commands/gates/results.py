@@ -9,20 +9,20 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 from uuid import uuid4
 
+from turngate._frozen import frozen
 from turngate.cli.commands.gates.selection import GateEntry
+from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.progress import ProgressLine
 from turngate.cli.terminal.format import format_waiting
+from turngate.core.answers.reports import Skipped
 from turngate.core.constants import GATES_BASE
-from turngate.core.decisions import Fault, Halt
-from turngate.core.frozen import frozen
-from turngate.core.hints import run_hint
-from turngate.core.hook_input import read_event
-from turngate.core.hook_run import HookRun, run_message
-from turngate.core.hooks import label
-from turngate.core.reports import Skipped
-from turngate.core.sample_events import sample_fields
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.kinds import label
 from turngate.core.settings import Rule, Settings
-from turngate.core.verdict import is_blocking
+from turngate.core.verdict.decisions import Fault, Halt
+from turngate.core.verdict.hints import run_hint
+from turngate.core.verdict.hook_run import HookRun, run_message
+from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels

@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
+from turngate._frozen import frozen
 from turngate.cli.hook_review.entries import shown_key
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.frozen import frozen
-from turngate.core.hook_line import runs_turngate_hook
-from turngate.core.hooks import CommandHook, identity
-from turngate.core.plan import switched_off_by
+from turngate.core.hooks.kinds import CommandHook, identity
+from turngate.core.hooks.selection import switched_off_by
+from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import quote_name
 from turngate.doctor.gate_text import gate_text

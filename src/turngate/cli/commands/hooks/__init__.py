@@ -32,7 +32,7 @@ from turngate.cli.progress import show_if_slow
 from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
 from turngate.cli.streams import paint
 from turngate.core.dialect import ALL_DIALECTS
-from turngate.core.hints import with_location
+from turngate.core.verdict.hints import with_location
 from turngate.errors import UsageError
 from turngate.ports import World, call_with_files, on_machine
 from turngate.settings.load import load_extra, report_unreachable

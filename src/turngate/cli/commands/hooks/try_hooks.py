@@ -11,8 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from turngate._frozen import frozen
 from turngate.cli.commands.fire import read_input
 from turngate.cli.commands.fire_engine import problems_for, verdict_headline
+from turngate.cli.commands.hooks.explain import effect_of, explain
+from turngate.cli.commands.hooks.explain_fields import FieldNote
+from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.hook_review.entries import shown_key
 from turngate.cli.hook_review.review import agent_hooks
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED
@@ -21,21 +25,16 @@ from turngate.cli.project import plugin_folders
 from turngate.cli.signals import run_until_signal
 from turngate.cli.streams import paint
 from turngate.cli.terminal.format import flat, hanging, headline_style, label_style, outcome_label
-from turngate.core.decisions import Allow, Fault
-from turngate.core.explain_effect import effect_of
-from turngate.core.explain_fields import FieldNote
-from turngate.core.explain_run import explain
-from turngate.core.frozen import frozen
-from turngate.core.hints import GONE, run_hint
-from turngate.core.hook_input import read_event
-from turngate.core.hook_run import HookRun, outcome
-from turngate.core.hooks import hook_text
-from turngate.core.reports import Skipped
-from turngate.core.sample_events import sample_fields
+from turngate.core.answers.reports import Skipped
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import indent, one_line
-from turngate.core.verdict import Verdict, conclude, is_blocking
-from turngate.core.verdict_json import run_json
+from turngate.core.verdict.decisions import Allow, Fault
+from turngate.core.verdict.hints import GONE, run_hint
+from turngate.core.verdict.hook_run import HookRun, outcome
+from turngate.core.verdict.json_output import run_json
+from turngate.core.verdict.verdict import Verdict, conclude, is_blocking
 from turngate.doctor.relocation import Relocation
 from turngate.doctor.sample_transcript import conversation
 from turngate.engine import ask_hooks

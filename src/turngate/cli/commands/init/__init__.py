@@ -21,7 +21,7 @@ from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note
 from turngate.cli.terminal.format import flat
 from turngate.core.constants import AGENT_MARKERS
-from turngate.core.hooks import GateHook, command_of
+from turngate.core.hooks.kinds import GateHook, command_of
 from turngate.core.settings import Rule
 from turngate.errors import UsageError
 from turngate.gates.presets import preset_commands, unreadable_files

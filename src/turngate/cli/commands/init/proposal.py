@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from turngate.core.frozen import frozen
+from turngate._frozen import frozen
 from turngate.gates.presets import PresetCommand, chosen_commands
 
 TEST_TIMEOUT_S = 600

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Iterator
 
+from turngate._frozen import frozen
 from turngate.cli.project import describe_path, find_project
 from turngate.core.constants import SCRIPT_FAMILIES
-from turngate.core.frozen import frozen
 from turngate.doctor.host_files import full_path
 from turngate.errors import UsageError
 from turngate.filesystem.real_path import real_path

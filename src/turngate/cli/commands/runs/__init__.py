@@ -11,7 +11,7 @@ from turngate.cli.commands.runs.subagent_summary import SubagentSummary, summari
 from turngate.cli.progress import show_if_slow
 from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.cli.streams import has_colour
-from turngate.core.subagent_run import LIVING_STATES, SubagentRun
+from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.errors import UsageError
 from turngate.subagents.registry import Registry, owner_is_gone
 from turngate.subagents.steering import check_steer, request_steer

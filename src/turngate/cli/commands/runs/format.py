@@ -15,7 +15,7 @@ from turngate.cli.commands.runs.subagent_summary import (
     unique_prefix_length,
 )
 from turngate.cli.streams import own_sequence
-from turngate.core.subagent_run import LIVING_STATES, SubagentRun
+from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.core.text import printable, strip_controls, truncate
 from turngate.subagents.gates import describe_gates, recorded_gates
 

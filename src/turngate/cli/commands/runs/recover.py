@@ -20,7 +20,12 @@ from turngate.cli.progress import ProgressLine
 from turngate.cli.project import project_folder
 from turngate.cli.signals import run_until_signal
 from turngate.core.constants import IN_HOOK
-from turngate.core.session_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
+from turngate.core.events.session_events import (
+    Notice,
+    SessionEvent,
+    SubagentFinished,
+    SubagentRedirected,
+)
 from turngate.core.settings import Settings
 from turngate.core.text import printable
 from turngate.errors import UsageError

@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from turngate.core.frozen import frozen
-from turngate.core.session_events import BLOCKED_REASONS
-from turngate.core.subagent_run import LIVING_STATES, OPEN_STATES, SubagentRun
+from turngate._frozen import frozen
+from turngate.core.conversation.subagent_run import LIVING_STATES, OPEN_STATES, SubagentRun
+from turngate.core.events.session_events import BLOCKED_REASONS
 from turngate.core.text import printable
 from turngate.subagents.registry import Registry, owner_is_gone
 

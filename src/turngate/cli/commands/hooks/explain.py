@@ -1,0 +1,314 @@
+"""Explains one hook run field by field: what was read of it, what each field means, and what was ignored and why.
+
+What an agent would do after one hook run, if there were no other hook.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, assert_never
+
+from turngate._frozen import frozen
+from turngate.cli.commands.hooks.explain_fields import FieldNote, explain_object, ignored
+from turngate.core.answers.contract import parse_json
+from turngate.core.answers.reports import (
+    Detached,
+    Exited,
+    HookFailed,
+    JudgeReplied,
+    Replied,
+    Returned,
+    Skipped,
+    TimedOut,
+)
+from turngate.core.dialect import Dialect
+from turngate.core.text import BLANKS, one_line
+from turngate.core.verdict.decisions import Advise, Allow, Block, Fault, Halt
+from turngate.core.verdict.hook_run import HookRun, outcome
+from turngate.core.verdict.tool_effects import (
+    PLAIN_CONTEXT_EVENTS,
+    Permission,
+    context_of,
+    first_messages,
+    permission_of,
+    updated_output,
+    wake_message,
+)
+from turngate.core.verdict.verdict import Continue, Stop, Verdict, conclude, is_blocking
+
+MAX_VALUE_CHARS = 100
+
+
+def explain(run: HookRun, dialect: Dialect) -> tuple[FieldNote, ...]:
+    """Return a note for everything that the hook gave, in the order in which it is read."""
+    notes = list(_notes(run, dialect))
+    if isinstance(run.decision, Fault) and not _names_error(run, run.decision, notes):
+        notes.append(FieldNote("result", "", f"no decision: {run.decision.error}"))
+    notes += [FieldNote("warning", "", warning) for warning in run.decision.warnings]
+    return tuple(notes)
+
+
+def _names_error(run: HookRun, fault: Fault, notes: Sequence[FieldNote]) -> bool:
+    return _is_exit_fault(run) or fault.kind != "failed" or any(fault.error in note.meaning for note in notes)
+
+
+def _notes(run: HookRun, dialect: Dialect) -> Iterator[FieldNote]:
+    match run.report:
+        case Skipped(why):
+            yield FieldNote("run", "", f"it did not run: {why}")
+        case HookFailed(error):
+            yield FieldNote("run", "", f"it could not be run: {error}")
+        case TimedOut(seconds, stdout, stderr):
+            yield FieldNote("time", f"{seconds:g} s", "the timeout: it was ended, and gave no decision")
+            yield from (
+                ignored(name, _shown(text), "it timed out") for name, text in _streams(stdout, stderr)
+            )
+        case Exited():
+            yield FieldNote("exit code", str(run.report.code), _exit_meaning(run, run.report, dialect))
+            yield from _explain_stdout(run, run.report, dialect)
+            yield from _explain_stderr(run, run.report)
+        case Replied(text):
+            yield from _explain_answer("reply", text, run, dialect)
+        case JudgeReplied(text):
+            yield FieldNote("reply", _shown(text), _judge_meaning(run))
+        case Returned() | Detached():
+            pass
+        case _:
+            assert_never(run.report)
+
+
+def _streams(stdout: str, stderr: str) -> Iterator[tuple[str, str]]:
+    yield from ((name, text) for name, text in (("stdout", stdout), ("stderr", stderr)) if text.strip())
+
+
+def _shown(text: str) -> str:
+    return one_line(text.strip(), MAX_VALUE_CHARS)
+
+
+# The exit code
+
+
+def _exit_meaning(run: HookRun, report: Exited, dialect: Dialect) -> str:
+    if report.code == 0:
+        return "success: the answer is on stdout"
+    if report.code == 2:
+        return _meaning_of_2(run)
+    how = "failed" if report.signal is None else f"killed by signal {report.signal}"
+    if not isinstance(run.decision, Fault):
+        return f"{how}, but in the {dialect.name} dialect the JSON on stdout counts"
+    if is_blocking(run, dialect):
+        return f"{how}: a failure of this hook blocks (`blocking` or `onFailure`)"
+    return f"{how}: a failure does not block, only 2 does"
+
+
+def _meaning_of_2(run: HookRun) -> str:
+    match run.decision:
+        case Block():
+            return "blocks"
+        case Fault(error):
+            return f"does not block: {error}"
+        case Halt():
+            return "blocks, but the JSON on stdout ends the turn"
+        case _:
+            return f"does not block: a hook cannot block at {run.rule.event}"
+
+
+# The output
+
+
+def _explain_stdout(run: HookRun, report: Exited, dialect: Dialect) -> Iterator[FieldNote]:
+    if not report.stdout.strip():
+        return
+    if (why := _why_stdout_is_ignored(run, report, dialect)) is not None:
+        yield ignored("stdout", _shown(report.stdout), why)
+    else:
+        yield from _explain_answer("stdout", report.stdout, run, dialect)
+
+
+def _why_stdout_is_ignored(run: HookRun, report: Exited, dialect: Dialect) -> str | None:
+    if report.code == 0 or dialect.json_on_any_exit:
+        return None
+    counts = not isinstance(run.decision, Fault) and run.answer is not None
+    if counts or (report.code == 2 and not report.stderr.strip() and isinstance(run.decision, Block)):
+        return None
+    read = (
+        "with 2 the reason is read from stderr"
+        if report.code == 2
+        else "an answer counts only with exit code 0"
+    )
+    return f"the exit code is {report.code}, and {read}"
+
+
+def _explain_answer(name: str, text: str, run: HookRun, dialect: Dialect) -> Iterator[FieldNote]:
+    value = _parse_object(text)
+    if value is None:
+        yield _explain_text(name, text, run)
+    elif isinstance(run.decision, Fault) and run.answer is None and not _is_exit_fault(run):
+        yield ignored(name, _shown(text), run.decision.error)
+    else:
+        yield FieldNote(name, f"a JSON object with {', '.join(value) or 'nothing'}", "read as the answer")
+        yield from explain_object(value, run, dialect)
+
+
+def _is_exit_fault(run: HookRun) -> bool:
+    return isinstance(run.report, Exited) and run.report.code != 0
+
+
+def _parse_object(text: str) -> Mapping[str, Any] | None:
+    try:
+        value = parse_json(text.strip(BLANKS))
+    except (json.JSONDecodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _explain_text(name: str, text: str, run: HookRun) -> FieldNote:
+    if isinstance(run.decision, Fault) and not _is_exit_fault(run):
+        return ignored(name, _shown(text), run.decision.error)
+    if run.rule.event in PLAIN_CONTEXT_EVENTS and isinstance(run.report, Exited) and run.report.code == 0:
+        return FieldNote(name, _shown(text), "plain text, added to the conversation as context")
+    return ignored(name, _shown(text), "it is plain text, and an answer is a JSON object")
+
+
+def _explain_stderr(run: HookRun, report: Exited) -> Iterator[FieldNote]:
+    if not report.stderr.strip():
+        return
+    shown = _shown(report.stderr)
+    is_reason = isinstance(run.decision, Block) and report.stderr.strip() in run.decision.reason
+    if report.code == 2 and is_reason:
+        yield FieldNote("stderr", shown, "the reason of the block")
+    elif report.code not in (0, 2) and isinstance(run.decision, Fault):
+        yield FieldNote("stderr", shown, "shown to the user as the error")
+    elif report.code == 0 and isinstance(run.decision, Fault):
+        yield ignored("stderr", shown, run.decision.error)
+    else:
+        why = "the reason is in the JSON" if report.code == 2 else f"the exit code is {report.code}"
+        yield ignored("stderr", shown, why)
+
+
+def _judge_meaning(run: HookRun) -> str:
+    match run.decision:
+        case Allow():
+            return "the judge approves"
+        case Block() | Halt():
+            return "the judge blocks"
+        case Advise():
+            return "the judge advises"
+        case Fault(error):
+            return f"not understood: {error}"
+        case _:
+            assert_never(run.decision)
+
+
+NOT_ENFORCED = "NOT enforced"
+
+
+@frozen
+class Effect:
+    """A sentence, and the text that it announces."""
+
+    text: str
+    detail: str = ""
+
+
+def effect_of(run: HookRun, dialect: Dialect) -> Effect:
+    """Return what would have happened. `run.rule` is the hook as configured, also one that runs in the background."""
+    event = run.rule.event
+    if isinstance(run.report, Skipped) and run.report.on_purpose:
+        return Effect(f"the hook has no part in this {event}")
+    if run.rule.hook.detached:
+        return (
+            Effect("nothing runs in the background")
+            if isinstance(run.report, Skipped)
+            else _in_background(run)
+        )
+    if outcome(run) == "would_block":
+        return Effect(
+            f"recorded as a block and not enforced, because its mode is `observe`: {_unchanged(event)}"
+        )
+    verdict = conclude((run,), dialect)
+    match verdict:
+        case Continue():
+            return Effect(_blocked(event, verdict, run), verdict.prompt)
+        case Stop(halted=True):
+            ends = "the turn ends now to wait for the user" if verdict.waits else "the turn ends now"
+            reason = verdict.stop_reason or ""
+            return Effect(f"{ends}, and the user sees:" if reason else ends, reason)
+        case Stop():
+            return _passed(run, dialect)
+        case _:
+            assert_never(verdict)
+
+
+def _in_background(run: HookRun) -> Effect:
+    if message := wake_message(run):
+        return Effect("it runs in the background, and its block wakes the agent with:", message)
+    return Effect("it runs in the background, so its decision is ignored")
+
+
+def _blocked(event: str, verdict: Verdict, run: HookRun) -> str:
+    if isinstance(verdict, Continue) and verdict.advice_only:
+        return "the agent continues once, with this advice:"
+    because = "although it gave no decision, its failure blocks: " if isinstance(run.decision, Fault) else ""
+    return because + _BLOCKED[event]
+
+
+_BLOCKED = {
+    "Stop": "the agent is sent back with this text:",
+    "SubagentStop": "the subagent is sent back with this text:",
+    "UserPromptSubmit": "the prompt is not sent to the model, and the user sees:",
+    "PreToolUse": "the tool call is denied, and the agent is sent:",
+    "PermissionRequest": "the tool call is denied, and the agent is sent:",
+    "PostToolUse": "the agent is sent this after the tool's result:",
+    "PostToolUseFailure": "the agent is sent this after the tool's error:",
+    "PostToolBatch": "the turn ends now, and the user sees:",
+    "PreCompact": "the conversation is not compacted, and the user sees:",
+}
+
+
+def _passed(run: HookRun, dialect: Dialect) -> Effect:
+    event = run.rule.event
+    if isinstance(run.decision, Fault) and not is_blocking(run, dialect):
+        asks = _permission_text(permission_of(event, (run,)))
+        return Effect(f"{NOT_ENFORCED}: {asks or _unchanged(event)}")
+    permission = permission_of(event, (run,))
+    texts = [_permission_text(permission) or _unchanged(event)]
+    if permission and permission.updated_input is not None:
+        return Effect(
+            f"{texts[0]}; the tool gets this input:", json.dumps(permission.updated_input, ensure_ascii=False)
+        )
+    if (output := updated_output((run,))) is not None:
+        return Effect(
+            "the agent gets this instead of the tool's result:",
+            output if isinstance(output, str) else json.dumps(output, ensure_ascii=False),
+        )
+    if context := context_of(event, (run,)):
+        return Effect(f"{texts[0]}; this is added to the conversation:", context)
+    if messages := first_messages((run,)):
+        return Effect("the session begins with this message:", "\n\n".join(messages))
+    return Effect(texts[0])
+
+
+def _permission_text(permission: Permission | None) -> str:
+    match permission.behavior if permission else None:
+        case "allow":
+            return "the tool call runs without a question"
+        case "deny":
+            return f"the tool call is denied: {permission.reason if permission else ''}"
+        case "ask" | "defer":
+            return "the user is asked about the tool call"
+        case _:
+            return ""
+
+
+def _unchanged(event: str) -> str:
+    return _UNCHANGED.get(event, "nothing changes")
+
+
+_UNCHANGED = {
+    "Stop": "the agent may stop",
+    "SubagentStop": "the subagent may stop",
+    "UserPromptSubmit": "the prompt is sent to the model",
+    "PreToolUse": "the usual permissions decide about the tool call",
+    "PermissionRequest": "the user is asked about the tool call",
+    "PreCompact": "the conversation is compacted",
+}

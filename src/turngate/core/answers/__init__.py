@@ -1,0 +1,1 @@
+"""What a hook said, and what is wrong with it."""

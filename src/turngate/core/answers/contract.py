@@ -1,0 +1,432 @@
+"""The JSON contract: what a hook prints, replies or returns, read once, leniently or strictly by dialect.
+
+The keys of an answer that only Turngate reads, from hooks that know it: `notEnforced`, `waits`, `continuations`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from turngate._frozen import frozen
+from turngate.core.answers.misplaced import closest_word, is_event_name, lost_in_object
+from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS
+from turngate.core.dialect import Dialect
+from turngate.core.text import BLANKS, describe_json, json_problem, replace_surrogates
+from turngate.core.verdict.decisions import EXPECTED_CONTINUATIONS, is_continuations
+
+
+def gate_fields(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an `Answer` that these keys set; a value that is not valid sets none."""
+    fields: dict[str, Any] = {}
+    why = value.get("notEnforced")
+    if isinstance(why, str) and why.strip():
+        fields["not_enforced"] = replace_surrogates(why)
+    if value.get("waits") is True and value.get("continue") is False:
+        fields["waits"] = True
+    if is_continuations(value.get("continuations")):
+        fields["continuations"] = value["continuations"]
+    return fields
+
+
+def gate_problem(value: Mapping[str, Any]) -> str | None:
+    """Return why `notEnforced` cannot be read. Such an answer is not consent, whatever was meant."""
+    why = value.get("notEnforced")
+    if why is None or (isinstance(why, str) and why.strip()):
+        return None
+    return f"`notEnforced` is {describe_json(why)}, expected a string that says why"
+
+
+def gate_warnings(value: Mapping[str, Any]) -> list[str]:
+    warnings = []
+    waits, continuations = value.get("waits"), value.get("continuations")
+    if not isinstance(waits, bool | None):
+        warnings.append(f"`waits` is {describe_json(waits)}, expected true or false: ignored")
+    elif waits and value.get("continue") is not False:
+        warnings.append("`waits` has an effect only with `continue: false`: ignored")
+    if continuations is not None and not is_continuations(continuations):
+        warnings.append(
+            f"`continuations` is {describe_json(continuations)}, expected {EXPECTED_CONTINUATIONS}: ignored"
+        )
+    return warnings
+
+
+Behavior = Literal["allow", "deny", "ask", "defer"]
+BlockOrAllow = Literal["block", "allow"]
+# The words of `permissionDecision` and `behavior`. A block is a denial; other words are not understood, also those
+# that resemble a permission. The words of `decision` are in the dialect.
+PERMISSIONS: tuple[Behavior, ...] = ("allow", "deny", "ask", "defer")
+BEHAVIORS: tuple[Behavior, ...] = ("allow", "deny")
+SYNONYMS = {"block": "deny"}
+
+
+@frozen(kw_only=True)
+class Answer:
+    """A valid JSON answer."""
+
+    decision: BlockOrAllow | None = None
+    reason: str | None = None
+    continue_turn: bool | None = None  # `continue`
+    stop_reason: str | None = None
+    notice: str | None = None  # `systemMessage`
+    advice: str | None = None  # `additionalContext`
+    quiet: bool = False  # `suppressOutput`
+    not_enforced: str | None = None  # `notEnforced`: why the gate could not check anything
+    waits: bool = False  # with `continue: false`: the agent waits for the user
+    continuations: int | None = None  # that a block needs
+    lost: str | None = None  # why a decision that it seems to hold cannot be read
+    warnings: tuple[str, ...] = ()
+    # Of the tool events: PreToolUse and PermissionRequest.
+    permission: Behavior | None = None
+    permission_reason: str = ""
+    updated_input: Mapping[str, Any] | None = None
+    interrupt: bool = False
+    updated_output: Any = None  # PostToolUse: what the model gets instead of the tool's output
+    first_message: str | None = None  # SessionStart, `initialUserMessage`
+
+
+@frozen
+class PlainText:
+    lost: str | None = None  # why a decision that it seems to hold was not read
+    warnings: tuple[str, ...] = ()
+
+
+@frozen
+class InvalidAnswer:
+    """A JSON answer that is not valid."""
+
+    error: str
+
+
+def read_answer(text: str, event: str, dialect: Dialect) -> Answer | PlainText | InvalidAnswer:
+    """Claude Code: leading blanks, a byte-order mark and pretty print are fine; text before the JSON is not."""
+    body = text.strip(BLANKS)
+    if not body.startswith("{"):
+        return PlainText(_lost(body, event)) if body else PlainText()
+    try:
+        value = parse_json(body)
+    except (json.JSONDecodeError, RecursionError) as error:
+        return _read_invalid_json(body, error, event, dialect)
+    answer = read_object(value, event, dialect)
+    if event in OBSERVED_EVENTS or not (key := _repeated_key(body)):
+        return answer
+    problem = f"`{key}` is there twice, with different values"
+    if dialect.strict_json:  # Claude Code takes the last one
+        return replace(answer, lost=answer.lost or problem) if isinstance(answer, Answer) else answer
+    return InvalidAnswer(problem)
+
+
+def _lost(body: str, event: str) -> str | None:
+    """Where a block has no effect, none can be lost. About a tool call, what is too long may hold a denial."""
+    if event in OBSERVED_EVENTS:
+        return None
+    from turngate.core.answers.misplaced_in_text import (  # noqa: PLC0415  # most hooks print an answer, or nothing
+        MAX_SEARCHED_CHARS,
+        ONLY_JSON,
+        lost_in_text,
+    )
+
+    lost = lost_in_text(body)
+    if lost is None and event in PERMISSION_EVENTS and len(body) > MAX_SEARCHED_CHARS:
+        return f"its output is not JSON and too long to be searched for a decision: {ONLY_JSON}"
+    return lost
+
+
+def parse_json(body: str) -> Any:
+    try:
+        return json.loads(body)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # an integer with more digits than Python converts must not make the decision invalid
+        return json.loads(body, parse_int=_read_number)
+
+
+def _read_number(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
+
+
+_REPEATABLE = ("decision", "permissionDecision", "behavior", "continue", "hookSpecificOutput")
+
+
+def _repeated_key(body: str) -> str | None:
+    """Return a decisive key that an object has twice with different values: a block may be the one that is lost."""
+    if all(body.count(f'"{key}"') < 2 for key in _REPEATABLE):
+        return None
+    repeated: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            repeated.extend(key for key, each in pairs if key in _REPEATABLE and each != value[key])
+        return value
+
+    json.loads(body, object_pairs_hook=note, parse_int=float)
+    return next(iter(repeated), None)
+
+
+def _read_invalid_json(
+    body: str, error: Exception, event: str, dialect: Dialect
+) -> PlainText | InvalidAnswer:
+    # Claude Code: "starts with { and ends with } but is not JSON" is an error, otherwise plain text.
+    problem = f"its output looks like a JSON object but is not valid JSON ({json_problem(error)})"
+    if dialect.strict_json and body.endswith("}"):
+        return InvalidAnswer(problem)
+    if lost := _lost(body, event):
+        return PlainText(lost)
+    return (
+        PlainText()
+        if dialect.strict_json
+        else PlainText(None, (f"{problem}, so it was taken as plain text",))
+    )
+
+
+def read_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | InvalidAnswer:
+    if dialect.strict_json:
+        return _read_strictly(value, event)
+    return _read_leniently(value, event, dialect)
+
+
+# Strict: the claude dialect
+
+# Claude Code ignores the whole answer if one of these fields has a wrong type (measured).
+_STRICT_TYPES: Mapping[str, tuple[type, str]] = {
+    "reason": (str, "a string"),
+    "continue": (bool, "true or false"),
+    "stopReason": (str, "a string"),
+    "suppressOutput": (bool, "true or false"),
+    "systemMessage": (str, "a string"),
+    "terminalSequence": (str, "a string"),
+    "hookSpecificOutput": (dict, "an object"),
+}
+
+
+def _read_strictly(value: Mapping[str, Any], event: str) -> Answer | InvalidAnswer:
+    if value.get("async") is True:
+        return Answer()
+    specific = value.get("hookSpecificOutput", {"hookEventName": event})
+    problem = _strict_problem(value) or _strict_specific_problem(specific, event)
+    if problem:
+        return InvalidAnswer(problem)
+    decision: BlockOrAllow | None = None
+    if "decision" in value:
+        decision = "block" if value["decision"] == "block" else "allow"
+    decision, reason = _block_of_tool_event(event, specific, decision, _text(value.get("reason")))
+    return Answer(
+        decision=decision,
+        reason=reason,
+        continue_turn=value.get("continue"),
+        stop_reason=_text(value.get("stopReason")),
+        notice=_text(value.get("systemMessage")) or None,
+        advice=_text(specific.get("additionalContext")) or None,
+        lost=None if decision == "block" or event in OBSERVED_EVENTS else lost_in_object(value, event),
+        **_tool_fields(event, specific),
+    )
+
+
+def _strict_problem(value: Mapping[str, Any]) -> str | None:
+    for key, (expected, words) in _STRICT_TYPES.items():
+        if key in value and not isinstance(value[key], expected):
+            return f"its JSON is ignored: `{key}` must be {words}"
+    if "decision" in value and value["decision"] not in ("approve", "block"):
+        return "its JSON is ignored: " + unknown_word("decision", value["decision"], "block", "approve")
+    return None
+
+
+def _strict_specific_problem(specific: Mapping[str, Any], event: str) -> str | None:
+    if not isinstance(specific.get("hookEventName"), str):
+        return "its JSON is ignored: `hookSpecificOutput` needs a `hookEventName`"
+    if specific["hookEventName"] != event:
+        return f"its `hookEventName` is {specific['hookEventName']!r}, expected {event!r}"
+    for key in ("additionalContext", *(("initialUserMessage",) if event == "SessionStart" else ())):
+        if not isinstance(specific.get(key), str | None):
+            return f"its JSON is ignored: `{key}` must be a string"
+    problem = _permission_problem(event, specific) or _input_problem(event, specific)
+    return f"its JSON is ignored: {problem}" if problem else None
+
+
+# Lenient: the other dialects
+
+
+def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer:
+    warnings = [
+        f"`{key}` is {describe_json(value[key])}, expected a string: ignored"
+        for key in ("reason", "stopReason", "systemMessage")
+        if not isinstance(value.get(key), str | None)
+    ]
+    specific = _lenient_specific(value.get("hookSpecificOutput"), event, warnings)
+    warnings += _misplaced_keys(value)
+    warnings += _ignored_fields(event, specific)
+    warnings += gate_warnings(value)
+    word = _lenient_decision(value.get("decision"), dialect)
+    decision, reason = _block_of_tool_event(event, specific, word, _text(value.get("reason")))
+    lost = _lenient_problem(value, word)
+    if decision != "block":
+        lost = lost or _lost_in_object(value, specific, event)
+    if lost and event in OBSERVED_EVENTS:
+        lost, warnings = None, [*warnings, f"{lost}: ignored"]
+    return Answer(
+        decision=decision,
+        reason=reason,
+        continue_turn=value["continue"] if isinstance(value.get("continue"), bool) else None,
+        stop_reason=_text(value.get("stopReason")),
+        notice=_text(value.get("systemMessage")) or None,
+        advice=_text(specific.get("additionalContext")) or None,
+        quiet=value.get("suppressOutput") is True,
+        lost=lost,
+        warnings=tuple(warnings),
+        **gate_fields(value),
+        **_tool_fields(event, specific),
+    )
+
+
+def _lenient_decision(word: object, dialect: Dialect) -> BlockOrAllow | None:
+    known = word.strip().lower() if isinstance(word, str) else None
+    if known in dialect.block_words:
+        return "block"
+    return "allow" if known in dialect.allow_words else None
+
+
+def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) -> str | None:
+    if decision is None and value.get("decision") is not None:
+        return unknown_word("decision", value["decision"], "block", "approve")
+    if not isinstance(value.get("continue"), bool | None):
+        return f"`continue` is {describe_json(value['continue'])}, expected true or false"
+    if not isinstance(value.get("hookSpecificOutput"), dict | None):
+        return f"`hookSpecificOutput` is {describe_json(value['hookSpecificOutput'])}, expected an object"
+    return gate_problem(value)
+
+
+def unknown_word(key: str, word: object, *expected: str) -> str:
+    """Return the message about a word of the contract that is not one."""
+    *others, last = (f'"{each}"' for each in expected)
+    words = f"{', '.join(others)} or {last}"
+    message = f"`{key}` is {describe_json(word)}, expected {words}"
+    meant = closest_word(word, expected) if isinstance(word, str) else None
+    return f'{message}; did you mean "{meant}"?' if meant else message
+
+
+def _lost_in_object(value: Mapping[str, Any], specific: Mapping[str, Any], event: str) -> str | None:
+    problem = _permission_problem(event, specific)
+    if not _asks(event, specific):  # permission for the changed input is not permission for the original one
+        problem = problem or _input_problem(event, specific)
+    return problem or lost_in_object(value, event)
+
+
+def _ignored_fields(event: str, specific: Mapping[str, Any]) -> list[str]:
+    message = specific.get("initialUserMessage")
+    if event == "SessionStart" and not isinstance(message, str | None):
+        return [f"`initialUserMessage` is {describe_json(message)}, expected a string: ignored"]
+    problem = _input_problem(event, specific) if _asks(event, specific) else None
+    return [f"{problem}: ignored"] if problem else []
+
+
+def _lenient_specific(specific: Any, event: str, warnings: list[str]) -> Mapping[str, Any]:
+    if not isinstance(specific, dict):
+        return {}
+    name = specific.get("hookEventName", event)
+    if not is_event_name(name, event):
+        warnings.append(f'`hookEventName` is {describe_json(name)}, expected "{event}": ignored')
+        return {}
+    return _with_known_words(specific)
+
+
+def _with_known_words(specific: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the object with the words of a permission as the contract spells them."""
+    known = dict(specific)
+    if word := _known_word(specific.get("permissionDecision"), PERMISSIONS):
+        known["permissionDecision"] = word
+    request = specific.get("decision")
+    if isinstance(request, dict) and (word := _known_word(request.get("behavior"), BEHAVIORS)):
+        known["decision"] = {**request, "behavior": word}
+    return known
+
+
+def _known_word(word: object, words: tuple[Behavior, ...]) -> Behavior | None:
+    """Return what a word means: in any case, with blanks around it, or as a synonym."""
+    folded = word.strip().lower() if isinstance(word, str) else ""
+    return next((known for known in words if known == SYNONYMS.get(folded, folded)), None)
+
+
+def _misplaced_keys(value: Mapping[str, Any]) -> list[str]:
+    warnings = []
+    specific = value.get("hookSpecificOutput")
+    if isinstance(specific, dict) and "reason" in specific and "reason" not in value:
+        warnings.append("`reason` is inside `hookSpecificOutput`: move it to the top level")
+    if "additionalContext" in value:
+        warnings.append("`additionalContext` belongs into `hookSpecificOutput`: ignored at the top level")
+    return warnings
+
+
+# Tool events
+
+
+def _block_of_tool_event(
+    event: str, specific: Mapping[str, Any], decision: BlockOrAllow | None, reason: str | None
+) -> tuple[BlockOrAllow | None, str | None]:
+    """PreToolUse and PermissionRequest have a block of their own, with its own reason."""
+    request = specific.get("decision")
+    if event == "PreToolUse" and specific.get("permissionDecision") == "deny":
+        own = _text(specific.get("permissionDecisionReason"))
+    elif event == "PermissionRequest" and isinstance(request, dict) and request.get("behavior") == "deny":
+        own = _text(request.get("message"))
+    else:
+        return decision, reason
+    return "block", next((text for text in (own, reason) if text and text.strip()), DENIED)
+
+
+DENIED = "denied by a hook"
+
+
+def _permission_problem(event: str, specific: Mapping[str, Any]) -> str | None:
+    """Return why the permission of a tool event cannot be read, or None."""
+    request = specific.get("decision")
+    if event == "PreToolUse" and specific.get("permissionDecision") not in (*PERMISSIONS, None):
+        return unknown_word("permissionDecision", specific["permissionDecision"], *PERMISSIONS)
+    if event == "PermissionRequest" and request is not None:
+        if not isinstance(request, dict):
+            return f"`decision` of `hookSpecificOutput` is {describe_json(request)}, expected an object"
+        if request.get("behavior") not in BEHAVIORS:
+            return unknown_word("behavior", request.get("behavior"), *BEHAVIORS)
+    return None
+
+
+def _input_problem(event: str, specific: Mapping[str, Any]) -> str | None:
+    """Return why the changed input of a tool cannot be used, or None."""
+    holder = specific.get("decision") if event == "PermissionRequest" else specific
+    changed = holder.get("updatedInput") if isinstance(holder, Mapping) else None
+    if event not in ("PreToolUse", "PermissionRequest") or isinstance(changed, dict | None):
+        return None
+    return f"`updatedInput` is {describe_json(changed)}, expected an object"
+
+
+def _asks(event: str, specific: Mapping[str, Any]) -> bool:
+    return _tool_fields(event, specific).get("permission") in ("ask", "defer")
+
+
+def _tool_fields(event: str, specific: Mapping[str, Any]) -> dict[str, Any]:
+    request = specific.get("decision")
+    if event == "PostToolUse":
+        return {"updated_output": specific.get("updatedToolOutput")}
+    if event == "SessionStart":
+        return {"first_message": _text(specific.get("initialUserMessage"))}
+    if event == "PreToolUse":
+        word, reason = specific.get("permissionDecision"), specific.get("permissionDecisionReason")
+        updated_input, interrupt = specific.get("updatedInput"), False
+    elif event == "PermissionRequest" and isinstance(request, dict):
+        word, reason = request.get("behavior"), request.get("message")
+        updated_input, interrupt = request.get("updatedInput"), request.get("interrupt") is True
+    else:
+        return {}
+    return {
+        "permission": word if word in PERMISSIONS else None,
+        "permission_reason": _text(reason) or "",
+        "updated_input": updated_input if isinstance(updated_input, dict) else None,
+        "interrupt": interrupt,
+    }
+
+
+def _text(value: object) -> str | None:
+    return replace_surrogates(value) if isinstance(value, str) else None

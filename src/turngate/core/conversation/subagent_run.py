@@ -1,0 +1,153 @@
+"""One run of a subagent and its states, as a row of the registry holds it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import Any, Literal
+
+from turngate._frozen import frozen
+from turngate.core.conversation.messages import Usage
+from turngate.core.verdict.hook_run import HookOutput
+
+RunState = Literal[
+    "waiting",  # registered; starts once a slot is free
+    "running",
+    "ended",  # has an outcome; the stop check is under way
+    "steering",  # redirected or steered: another run with a new prompt will replace it
+    "replaced",  # the other run exists
+    "final",  # may stop; the result is fixed and not delivered yet
+    "announced",  # the result is delivered; plugins are not notified of the end yet
+    "done",
+    "killed",  # plugins are not notified of the end yet
+    "given_up",  # the result could not be announced
+]
+
+
+OPEN_STATES: tuple[RunState, ...] = (
+    "waiting",
+    "running",
+    "ended",
+    "steering",
+    "final",
+    "announced",
+    "killed",
+)
+LIVING_STATES: tuple[RunState, ...] = ("waiting", "running", "ended", "steering")  # can still be killed
+
+MAX_UNENFORCED = 20  # gates in one row
+_UNENFORCED_KEYS = ("event", "hook", "kind", "outcome", "said")
+
+EndedOutcome = Literal["ok", "error", "timeout", "killed"]
+
+
+@frozen(kw_only=True)
+class SubagentRun:
+    """One run of a subagent. Redirects and steers make a chain of runs, all in one session.
+
+    Names of stored columns keep an old word: `steer_count` counts redirects, `max_steers` limits them, and
+    `steer_why` is the reason of the last one.
+    """
+
+    id: str
+    chain: str  # id of the first run, by which the parent knows the chain
+    agent_id: str  # of the subagent and its session
+    agent_type: str = ""
+    parent: str = ""  # the session that started it
+    parent_agent: str = ""  # the subagent that started it, if one did
+    label: str = ""
+    task: str = ""  # the parent's prompt, also after redirects
+    prompt: str = ""  # this run's prompt
+    by_hook: bool = False  # a hook's redirect started it
+    background: bool = False
+    depth: int = 1
+    state: RunState = "waiting"
+    owner: str = ""
+    created: float = 0.0
+    begun: float = 0.0  # when the first run of the chain was created
+    started: float | None = None
+    ended: float | None = None
+    outcome: EndedOutcome | None = None
+    reason: str = ""
+    error: str = ""
+    result: str = ""  # the answer, as the parent gets it
+    transcript: str = ""
+    steer_count: int = 0  # redirects of this chain; steers do not count
+    max_steers: int | None = None  # None: no limit
+    steer_why: str = ""
+    next_id: str = ""  # of the run that will replace this one
+    next_prompt: str = ""
+    next_by_hook: bool = False
+    replaces: str = ""
+    announcement: str = ""  # message to the parent if no tool call waits for the result
+    announced: float | None = None
+    taken: float | None = None  # when the parent's conversation stored it
+    attempts: int = 0  # to announce
+    recoveries: int = 0  # times another process adopted it after its owner died
+    rapid: int = 0  # of these, how many in quick succession
+    recovered: float | None = None
+    usage: Usage = field(default_factory=Usage)  # of this run
+    spent: Usage = field(default_factory=Usage)  # of the runs of this chain before it
+    tool_calls: int = 0
+    tools: tuple[str, ...] = ()
+    earlier_tools: tuple[str, ...] = ()  # of the runs of this chain before it
+    guard: Mapping[str, Any] = field(default_factory=dict)  # the loop guard's state
+    launch: Mapping[str, Any] = field(default_factory=dict)  # what another process needs to continue it
+
+    @property
+    def seconds(self) -> float | None:
+        """Return the wall-clock seconds of this run."""
+        if self.started is None or self.ended is None:
+            return None
+        return max(0.0, self.ended - self.started)
+
+    @property
+    def success(self) -> bool:
+        return self.outcome == "ok"
+
+    @property
+    def blocked_by(self) -> tuple[str, ...]:
+        """Return the names of the hooks because of which the subagent ended as capped, stalled or halted."""
+        return tuple(map(str, self.guard.get("blocked_by", ())))
+
+    @property
+    def unenforced(self) -> tuple[HookOutput, ...]:
+        """Return the gates of the chain that were not enforced, in whichever process."""
+        return tuple(HookOutput(**each) for each in _unenforced_entries(self.guard))
+
+    @property
+    def total_seconds(self) -> float:
+        """Return the wall-clock seconds of the chain up to the end of this run."""
+        return max(0.0, (self.ended or self.created) - (self.begun or self.created))
+
+    @property
+    def name(self) -> str:
+        return self.label or self.agent_type or self.agent_id
+
+
+def names_of(runs: Sequence[SubagentRun]) -> str:
+    """Return the names of the first few runs, for a notice."""
+    return ", ".join(run.name for run in runs[:5]) + (", …" if len(runs) > 5 else "")
+
+
+def with_unenforced(guard: Mapping[str, Any], hooks: Iterable[HookOutput]) -> dict[str, Any]:
+    """Return a guard's state with further gates that were not enforced, each of them once."""
+    stored = _unenforced_entries(guard)
+    for hook in hooks:
+        entry = {key: getattr(hook, key) for key in _UNENFORCED_KEYS}
+        if entry not in stored and len(stored) < MAX_UNENFORCED:
+            stored.append(entry)
+    return {**guard, "unenforced": stored} if stored else dict(guard)
+
+
+def _unenforced_entries(guard: Mapping[str, Any]) -> list[dict[str, Any]]:
+    stored = guard.get("unenforced")
+    entries = (each for each in stored if isinstance(each, Mapping)) if isinstance(stored, list) else ()
+    return [{key: each.get(key, "") for key in _UNENFORCED_KEYS} for each in entries]
+
+
+def changed_guard(
+    run: SubagentRun, unenforced: Iterable[HookOutput], blocked_by: tuple[str, ...] = ()
+) -> dict[str, Any] | None:
+    """Return the guard's state with what the parent is to know, or None if there is nothing new."""
+    guard = with_unenforced(run.guard, unenforced)
+    guard |= {"blocked_by": blocked_by} if blocked_by else {}
+    return guard if guard != run.guard else None

@@ -1,0 +1,1 @@
+"""What happens: the events that hooks, plugins and users of a session see."""

@@ -1,0 +1,359 @@
+"""The events: one frozen value each, with its name and the subject that matchers are compared with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, ClassVar, Literal, get_args
+
+from turngate._frozen import frozen
+
+SubagentOutcome = Literal["ok", "error", "timeout"]
+
+
+def _check_strings(event: object, *names: str) -> None:
+    """Raise TypeError for a field that is not a string. Without this check every hook would fail later."""
+    for name in names:
+        value = getattr(event, name)
+        if not isinstance(value, str):
+            raise TypeError(f"{type(event).__name__}.{name} must be a string, not {type(value).__name__}")
+
+
+@frozen(kw_only=True)
+class Subagent:
+    """The subagent that stops, in a SubagentStop event."""
+
+    id: str
+    type: str = ""
+    transcript_path: str = ""
+    outcome: SubagentOutcome = "ok"
+
+    def __post_init__(self) -> None:
+        _check_strings(self, "id", "type", "transcript_path")
+        if self.outcome not in get_args(SubagentOutcome):
+            outcomes = ", ".join(get_args(SubagentOutcome))
+            raise ValueError(f"Subagent.outcome must be one of {outcomes}, not {self.outcome!r}")
+
+
+@frozen(kw_only=True)
+class StopEvent:
+    """An agent is about to stop.
+
+    `session_id` and `transcript_path` are those of the main agent; those of a subagent are in `subagent`.
+    """
+
+    session_id: str
+    transcript_path: str = ""
+    cwd: str = ""
+    permission_mode: str = "default"
+    stop_hook_active: bool = False
+    last_assistant_message: str | Sequence[str] | None = None  # a sequence: the answer's text blocks
+    continuation_count: int = 0
+    limit: int | None = None
+    subagent: Subagent | None = None
+    prompt_id: str | None = None
+    effort: str | None = None
+    usage: Mapping[str, int] | None = None
+    duration_ms: int | None = None
+    tool_calls: int | None = None
+    background_tasks: Sequence[Mapping[str, str]] = ()
+    session_crons: Sequence[Mapping[str, str]] = ()
+    host_fields: Mapping[str, Any] | None = None  # the input of another agent program, as it is
+
+    def __post_init__(self) -> None:
+        _check_strings(self, "session_id", "transcript_path", "cwd", "permission_mode")
+        active: object = self.stop_hook_active
+        if not isinstance(active, bool):
+            raise TypeError(f"StopEvent.stop_hook_active must be true or false, not {type(active).__name__}")
+        subagent: object = self.subagent
+        if not isinstance(subagent, Subagent | None):
+            raise TypeError(f"StopEvent.subagent must be a Subagent, not {type(subagent).__name__}")
+        message: object = self.last_assistant_message
+        blocks = message if isinstance(message, list | tuple) else () if message is None else (message,)
+        if not all(isinstance(block, str) for block in blocks):
+            raise TypeError("StopEvent.last_assistant_message must be a string or a list of strings")
+
+    @property
+    def name(self) -> str:
+        return "Stop" if self.subagent is None else "SubagentStop"
+
+    @property
+    def subject(self) -> str | None:
+        return None if self.subagent is None else self.subagent.type
+
+    @property
+    def last_text(self) -> str:
+        """Return the agent's last answer as one text; it may have several blocks or none."""
+        message = self.last_assistant_message
+        return message if isinstance(message, str) else "\n".join(message or ())
+
+    @property
+    def stopping_transcript(self) -> str:
+        """Return the path of the transcript of the agent that stops."""
+        return self.subagent.transcript_path if self.subagent else self.transcript_path
+
+
+@frozen(kw_only=True)
+class StopHookInput:
+    """The six fields that every stop hook receives."""
+
+    session_id: str
+    transcript_path: str
+    cwd: str
+    permission_mode: str
+    hook_event_name: Literal["Stop", "SubagentStop"]
+    stop_hook_active: bool
+
+    def __post_init__(self) -> None:
+        if self.hook_event_name not in ("Stop", "SubagentStop"):
+            raise ValueError(
+                f'hook_event_name must be "Stop" or "SubagentStop", not {self.hook_event_name!r}'
+            )
+        for name in ("session_id", "transcript_path", "cwd", "permission_mode"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a string, not {getattr(self, name)!r}")
+        if not isinstance(self.stop_hook_active, bool):
+            raise TypeError(f"stop_hook_active must be true or false, not {self.stop_hook_active!r}")
+
+    def event(self) -> StopEvent:
+        """Return the event that `ask_hooks` takes."""
+        subagent = None
+        if self.hook_event_name == "SubagentStop":
+            subagent = Subagent(id=self.session_id, transcript_path=self.transcript_path)
+        return StopEvent(
+            session_id=self.session_id,
+            transcript_path=self.transcript_path,
+            cwd=self.cwd,
+            permission_mode=self.permission_mode,
+            stop_hook_active=self.stop_hook_active,
+            subagent=subagent,
+        )
+
+
+@frozen(kw_only=True)
+class SubagentStopHookInput(StopHookInput):
+    """The six fields of a stopping subagent, and its id and type if they are known."""
+
+    hook_event_name: Literal["SubagentStop"] = "SubagentStop"
+    agent_id: str = ""
+    agent_type: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hook_event_name != "SubagentStop":
+            raise ValueError(f'hook_event_name must be "SubagentStop", not {self.hook_event_name!r}')
+        _check_strings(self, "agent_id", "agent_type")
+
+    def event(self) -> StopEvent:
+        subagent = Subagent(
+            id=self.agent_id or self.session_id, type=self.agent_type, transcript_path=self.transcript_path
+        )
+        return replace(super().event(), subagent=subagent)
+
+
+@frozen(kw_only=True)
+class _Common:
+    session_id: str
+    transcript_path: str = ""
+    cwd: str = ""
+    permission_mode: str = "default"
+    agent_id: str = ""  # of a subagent; empty for the main agent
+    agent_type: str = ""
+    prompt_id: str = ""  # of the prompt that the agent works on
+    effort: str = ""  # of the model
+    stop_hook_active: ClassVar[bool] = False
+    continuation_count: ClassVar[int] = 0
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        _check_strings(self, "session_id", "transcript_path", "cwd", "permission_mode")
+
+    @property
+    def subject(self) -> str | None:
+        return None
+
+    @property
+    def stopping_transcript(self) -> str:
+        return self.transcript_path
+
+
+@frozen(kw_only=True)
+class SessionStart(_Common):
+    name: ClassVar[str] = "SessionStart"
+    source: Literal["startup", "resume", "clear", "compact"] = "startup"
+    model: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.source
+
+
+@frozen(kw_only=True)
+class UserPromptSubmit(_Common):
+    name: ClassVar[str] = "UserPromptSubmit"
+    prompt: str = ""
+
+
+@frozen(kw_only=True)
+class PreToolUse(_Common):
+    name: ClassVar[str] = "PreToolUse"
+    tool_name: str = ""
+    tool_input: Mapping[str, Any] = field(default_factory=dict)
+    tool_use_id: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.tool_name
+
+
+@frozen(kw_only=True)
+class PermissionRequest(_Common):
+    name: ClassVar[str] = "PermissionRequest"
+    tool_name: str = ""
+    tool_input: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def subject(self) -> str:
+        return self.tool_name
+
+
+@frozen(kw_only=True)
+class PostToolUse(_Common):
+    name: ClassVar[str] = "PostToolUse"
+    tool_name: str = ""
+    tool_input: Mapping[str, Any] = field(default_factory=dict)
+    tool_response: Any = None  # an object, whose fields depend on the tool
+    tool_use_id: str = ""
+    duration_ms: int | None = None  # of the tool, without its hooks
+
+    @property
+    def subject(self) -> str:
+        return self.tool_name
+
+
+@frozen(kw_only=True)
+class PostToolUseFailure(_Common):
+    name: ClassVar[str] = "PostToolUseFailure"
+    tool_name: str = ""
+    tool_input: Mapping[str, Any] = field(default_factory=dict)
+    tool_use_id: str = ""
+    error: str = ""
+    is_interrupt: bool = False
+    duration_ms: int | None = None
+
+    @property
+    def subject(self) -> str:
+        return self.tool_name
+
+
+@frozen(kw_only=True)
+class PostToolBatch(_Common):
+    """All tool calls of one reply are finished."""
+
+    name: ClassVar[str] = "PostToolBatch"
+    tool_calls: Sequence[Mapping[str, Any]] = ()  # tool_name, tool_input, tool_use_id, tool_response
+
+
+@frozen(kw_only=True)
+class PreCompact(_Common):
+    name: ClassVar[str] = "PreCompact"
+    trigger: Literal["manual", "auto"] = "manual"
+    custom_instructions: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.trigger
+
+
+@frozen(kw_only=True)
+class SubagentStart(_Common):
+    name: ClassVar[str] = "SubagentStart"
+
+    @property
+    def subject(self) -> str:
+        return self.agent_type
+
+
+@frozen(kw_only=True)
+class StopFailure(_Common):
+    name: ClassVar[str] = "StopFailure"
+    error: str = ""
+    last_assistant_message: str = ""
+
+
+@frozen(kw_only=True)
+class SessionEnd(_Common):
+    name: ClassVar[str] = "SessionEnd"
+    reason: Literal["clear", "prompt_input_exit", "other"] = "other"
+
+    @property
+    def subject(self) -> str:
+        return self.reason
+
+
+ToolEvent = PreToolUse | PermissionRequest | PostToolUse | PostToolUseFailure  # about one call of a tool
+
+OtherEvent = (
+    SessionStart
+    | UserPromptSubmit
+    | PreToolUse
+    | PermissionRequest
+    | PostToolUse
+    | PostToolUseFailure
+    | PostToolBatch
+    | PreCompact
+    | SubagentStart
+    | StopFailure
+    | SessionEnd
+)
+Event = StopEvent | OtherEvent
+
+OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {
+    kind.name: kind
+    for kind in (
+        SessionStart,
+        UserPromptSubmit,
+        PreToolUse,
+        PermissionRequest,
+        PostToolUse,
+        PostToolUseFailure,
+        PostToolBatch,
+        PreCompact,
+        SubagentStart,
+        StopFailure,
+        SessionEnd,
+    )
+}
+
+
+def copy_event(event: Event) -> Event:
+    """Return a copy with its own containers, so that a callback cannot change what other hooks get."""
+    match event:
+        case StopEvent():
+            message, usage = event.last_assistant_message, event.usage
+            tasks, crons = event.background_tasks, event.session_crons
+            if usage or tasks or crons or type(message) is list:
+                return replace(
+                    event,
+                    last_assistant_message=_copy(message),
+                    usage=_copy(usage),
+                    background_tasks=_copy(tasks),
+                    session_crons=_copy(crons),
+                )
+            return event
+        case PreToolUse() | PermissionRequest() | PostToolUseFailure():
+            return replace(event, tool_input=_copy(event.tool_input))
+        case PostToolUse():
+            return replace(
+                event, tool_input=_copy(event.tool_input), tool_response=_copy(event.tool_response)
+            )
+        case PostToolBatch():
+            return replace(event, tool_calls=_copy(event.tool_calls))
+        case _:
+            return event
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _copy(each) for name, each in value.items()}
+    if type(value) is list:
+        return [_copy(each) for each in value]
+    return tuple(_copy(each) for each in value) if type(value) is tuple else value

@@ -1,0 +1,253 @@
+"""The input of a hook: an event as JSON and as environment variables; and the event that JSON describes."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, assert_never
+
+from turngate.core.constants import IN_HOOK, check_fields
+from turngate.core.dialect import Dialect
+from turngate.core.events.events import OTHER_EVENTS, Event, OtherEvent, StopEvent, Subagent
+from turngate.core.settings import Payload, Settings
+
+# The order of keys in Claude Code 2.1.325; others follow.
+_CLAUDE_ORDER = (
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "prompt_id",
+    "permission_mode",
+    "agent_id",
+    "agent_type",
+    "effort",
+    "hook_event_name",
+    "stop_hook_active",
+    "agent_transcript_path",
+    "last_assistant_message",
+    "background_tasks",
+    "session_crons",
+)
+
+
+_CLAUDE_HEAD = _CLAUDE_ORDER[: _CLAUDE_ORDER.index("hook_event_name") + 1]  # of every event
+
+# Fields that Claude Code 2.1.325 leaves out of an event (measured).
+_CLAUDE_ABSENT: Mapping[str, frozenset[str]] = {
+    "SessionStart": frozenset({"prompt_id", "permission_mode", "effort", "model"}),
+    "UserPromptSubmit": frozenset({"effort"}),
+    "SubagentStart": frozenset({"permission_mode", "effort"}),
+    "StopFailure": frozenset({"permission_mode"}),
+    "PreCompact": frozenset({"permission_mode", "effort"}),
+    "SessionEnd": frozenset({"permission_mode", "effort"}),
+}
+
+
+# Fields in which Turngate does not repeat what another agent program says.
+_COUNTED_HERE = ("hook_event_name", "stop_hook_active", "continuation_count", "max_continuations")
+_DECIDED_HERE = frozenset(
+    (*_COUNTED_HERE, "agent_transcript_path")
+)  # that of Qwen Code may be the main agent's
+
+_STRICT_FIELDS = (
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "permission_mode",
+    "hook_event_name",
+    "stop_hook_active",
+)
+
+
+def encode(event: Event, dialect: Dialect, form: Payload = "full") -> bytes:
+    """Return one compact JSON line. Scripts grep it: no blank after `:` and `,`, no boolean after `stop_hook_active`."""
+    payload = hook_payload(event, dialect)
+    if form == "strict" and isinstance(event, StopEvent):
+        payload = {key: payload[key] for key in _STRICT_FIELDS if key in payload}
+    return (json.dumps(payload, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
+
+
+def hook_payload(event: Event, dialect: Dialect) -> dict[str, Any]:
+    if not isinstance(event, StopEvent):
+        return _other_payload(event, dialect)
+    payload = {
+        "session_id": event.session_id,
+        "transcript_path": event.transcript_path,
+        "cwd": event.cwd,
+        "permission_mode": event.permission_mode,
+        "hook_event_name": event.name,
+        "stop_hook_active": event.stop_hook_active,
+        "last_assistant_message": last_message(event, dialect),
+        "continuation_count": event.continuation_count,
+        "max_continuations": event.limit,
+        **_subagent_fields(event, dialect),
+        "prompt_id": event.prompt_id or None,
+        "effort": {"level": event.effort} if event.effort else None,
+        "usage": event.usage,
+        "duration_ms": event.duration_ms,
+        "tool_calls": event.tool_calls,
+        "background_tasks": list(event.background_tasks) or None,
+        "session_crons": list(event.session_crons) or None,
+    }
+    if dialect.subagent_identity != "claude":
+        return {key: value for key, value in payload.items() if value is not None}
+    payload["background_tasks"] = list(event.background_tasks)
+    payload["session_crons"] = list(event.session_crons)
+    order = (*_CLAUDE_ORDER, *(key for key in payload if key not in _CLAUDE_ORDER))
+    ordered = {key: payload[key] for key in order if payload.get(key) is not None}
+    further = {key: value for key, value in (event.host_fields or {}).items() if key not in _DECIDED_HERE}
+    return {**ordered, **further}
+
+
+def _subagent_fields(event: StopEvent, dialect: Dialect) -> dict[str, Any]:
+    subagent = event.subagent
+    if subagent is None:
+        return {}
+    payload: dict[str, Any] = {
+        "agent_id": subagent.id,
+        "agent_type": subagent.type,
+        "agent_transcript_path": subagent.transcript_path,
+        "parent_session_id": event.session_id if event.session_id != subagent.id else None,
+        "parent_transcript_path": event.transcript_path if event.session_id != subagent.id else None,
+        "outcome": subagent.outcome,
+    }
+    match dialect.subagent_identity:
+        case "claude":
+            return payload
+        case "parent":
+            return {"transcript_path": subagent.transcript_path, **payload}
+        case "task":
+            return {"session_id": subagent.id, "transcript_path": subagent.transcript_path, **payload}
+        case _:
+            assert_never(dialect.subagent_identity)
+
+
+def last_message(event: StopEvent, dialect: Dialect) -> str | None:
+    blocks = event.last_assistant_message
+    if blocks is None:
+        return None
+    if isinstance(blocks, str):
+        blocks = (blocks,)
+    if not dialect.last_text_block_only:
+        return "\n".join(blocks)
+    return (blocks[-1].strip() if blocks else "") or None
+
+
+def _other_payload(event: OtherEvent, dialect: Dialect) -> dict[str, Any]:
+    own = {f.name: getattr(event, f.name) for f in fields(event)}
+    common = {key: own.pop(key) for key in ("session_id", "transcript_path", "cwd", "permission_mode")}
+    known = {key: value for key in ("agent_id", "agent_type", "prompt_id") if (value := own.pop(key))}
+    if effort := own.pop("effort"):
+        known["effort"] = {"level": effort}
+    if own.get("duration_ms", 0) is None:
+        del own["duration_ms"]
+    payload = {**common, "hook_event_name": event.name, **known, **own}
+    if dialect.subagent_identity != "claude":
+        return payload
+    absent = _CLAUDE_ABSENT.get(event.name, frozenset())
+    return {key: payload[key] for key in (*_CLAUDE_HEAD, *payload) if key in payload and key not in absent}
+
+
+def effort_level(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Return the effort of the model as hooks are given it; empty if the dialect has none and the user set none."""
+    variables = {**environ, **settings.env}
+    return variables.get("CLAUDE_CODE_EFFORT_LEVEL") or settings.dialect.default_effort
+
+
+def environment(event: Event, project: str, dialect: Dialect, *, pid: int) -> dict[str, str]:
+    """Return the environment variables that a hook gets besides those it inherits; `pid` is the session's process."""
+    values = {
+        "PROJECT_DIR": project,
+        "STOP_HOOK_ACTIVE": "true" if event.stop_hook_active else "false",
+        "STOP_HOOK_COUNT": str(event.continuation_count),
+        "TRANSCRIPT_PATH": event.stopping_transcript,
+    }
+    return {
+        **{f"TURNGATE_{key}": value for key, value in values.items()},
+        **{f"MUX_{key}": value for key, value in values.items()},
+        "CLAUDE_PROJECT_DIR": project,
+        "CLAUDE_CODE_SESSION_ID": event.session_id,
+        **(_claude_variables(event, pid) if dialect.is_claude_code else {}),
+        "TURNGATE_EVENT": event.name,
+        "TURNGATE_SESSION_ID": event.session_id,
+        IN_HOOK: "1",
+    }
+
+
+# What programs need to run at all.
+_USUAL_VARIABLES = frozenset(
+    {"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "CLAUDE_ENV_FILE"}
+)
+_USUAL_PREFIXES = ("LC_", "TURNGATE_")
+
+
+def clean_environment(environ: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
+    """Return the usual variables of an environment, and those that are named."""
+    names = _USUAL_VARIABLES.union(passed)
+    return {
+        name: value for name, value in environ.items() if name in names or name.startswith(_USUAL_PREFIXES)
+    }
+
+
+def _claude_variables(event: Event, pid: int) -> dict[str, str]:
+    """Only in its own dialect: with CLAUDECODE set, a hook cannot start `claude`."""
+    effort = {"CLAUDE_EFFORT": event.effort} if event.effort else {}
+    return {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "sdk-cli", "CLAUDE_PID": str(pid), **effort}
+
+
+# The event that `turngate fire` reads
+
+UNNAMED_SESSION = "fire"  # the id of the session if the input has none
+
+
+def read_event(name: str, payload: dict[str, Any], *, cwd: str) -> Event:
+    """Return the event that a JSON object describes; missing fields get a default.
+
+    Raises ValueError with a message that names the field.
+    """
+    check_fields(name, payload)
+    values = {key: value for key, value in payload.items() if value is not None}
+    common = _read_common(name, values, cwd)
+    if name in OTHER_EVENTS:
+        kind = OTHER_EVENTS[name]
+        own = {f.name for f in fields(kind)} - common.keys()
+        if "effort" in values:
+            values["effort"] = values["effort"].get("level", "")
+        return kind(**common, **{key: value for key, value in values.items() if key in own})
+    return StopEvent(
+        **common,
+        stop_hook_active=values.get("stop_hook_active", False),
+        last_assistant_message=values.get("last_assistant_message"),
+        continuation_count=values.get("continuation_count", 0),
+        limit=values.get("max_continuations"),
+        prompt_id=values.get("prompt_id"),
+        effort=values["effort"].get("level") if "effort" in values else None,
+        usage=values.get("usage"),
+        duration_ms=values.get("duration_ms"),
+        tool_calls=values.get("tool_calls"),
+        background_tasks=tuple(values.get("background_tasks", ())),
+        session_crons=tuple(values.get("session_crons", ())),
+        subagent=_read_subagent(values) if name == "SubagentStop" else None,
+    )
+
+
+def _read_common(name: str, values: Mapping[str, Any], cwd: str) -> dict[str, Any]:
+    common = {
+        "session_id": values.get("session_id", UNNAMED_SESSION),
+        "transcript_path": values.get("transcript_path", ""),
+        "cwd": values.get("cwd", cwd),
+        "permission_mode": values.get("permission_mode", "default"),
+    }
+    if name == "SubagentStop":  # the session and the transcript of the event are the parent's
+        for key in ("session_id", "transcript_path"):
+            common[key] = values.get(f"parent_{key}", common[key])
+    return common
+
+
+def _read_subagent(values: Mapping[str, Any]) -> Subagent:
+    own = values.get("agent_transcript_path", values.get("transcript_path", ""))
+    return Subagent(
+        id=values.get("agent_id", "fire-agent"),
+        type=values.get("agent_type", ""),
+        transcript_path=own,
+        outcome=values.get("outcome", "ok"),
+    )

@@ -1,0 +1,1 @@
+"""What is configured: kinds of hooks, and which of them an event selects."""

@@ -1,0 +1,1 @@
+"""The `if` of a hook: rules about tools, paths and commands."""

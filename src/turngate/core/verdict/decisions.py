@@ -1,0 +1,188 @@
+"""What one hook decided. Each decision may carry a notice for the user and warnings for the hook's author.
+
+Limits on the texts of a decision: which are too long for a model, and what replaces them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import Any, Literal, get_args
+
+from turngate._frozen import frozen
+from turngate.core.dialect import Dialect
+from turngate.core.text import describe, replace_surrogates, truncate_middle
+
+FaultKind = Literal["failed", "timeout", "skipped"]
+EXPECTED_CONTINUATIONS = "a whole number, 1 or more"
+# The end of the reason of a gate that blocks again for the same reason.
+UNCHANGED_RESULT = (
+    "This is the same result as at the last stop: nothing that this gate checks has changed since."
+)
+
+
+def is_continuations(value: Any) -> bool:
+    """Return whether a value says how many continuations a gate needs."""
+    return type(value) is int and value >= 1
+
+
+@frozen(kw_only=True)
+class _Notes:
+    """The fields of every decision, and the checks that show a mistake where the decision is made."""
+
+    notice: str | None = None  # for the user, never for the model
+    warnings: tuple[str, ...] = ()
+    quiet: bool = False  # `suppressOutput`: do not write its stdout to the transcript
+
+    def __post_init__(self) -> None:
+        if self.notice is not None:
+            self._check_text("notice")
+        if self.warnings != ():
+            self._check_warnings()
+        self._check_flag("quiet", self.quiet)
+
+    def _check_text(self, name: str) -> None:
+        text = getattr(self, name)
+        if not isinstance(text, str):
+            raise TypeError(f"{type(self).__name__}.{name} must be a string, not {type(text).__name__}")
+        if not text.isascii():
+            object.__setattr__(self, name, replace_surrogates(text))
+
+    def _check_warnings(self) -> None:
+        texts: object = self.warnings
+        if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"{type(self).__name__}.warnings must be a tuple of strings")
+        object.__setattr__(self, "warnings", tuple(map(replace_surrogates, texts)))
+
+    def _check_flag(self, name: str, value: object) -> None:
+        if not isinstance(value, bool):
+            kind = type(value).__name__
+            raise TypeError(f"{type(self).__name__}.{name} must be True or False, not {kind}")
+
+
+@frozen
+class Allow(_Notes):
+    """The hook does not block. It cannot cancel another hook's block."""
+
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reason is not None:
+            self._check_text("reason")
+
+
+@frozen
+class Block(_Notes):
+    """The agent has to continue; the reason is its next prompt. A reason of None counts as an empty one."""
+
+    reason: str
+    advice: str | None = None
+    # How many continuations of the turn this gate needs; they are granted up to the hard limit.
+    continuations: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        reason: str | None = self.reason
+        if reason is None:
+            object.__setattr__(self, "reason", "")
+        self._check_text("reason")
+        if self.advice is not None:
+            self._check_text("advice")
+        if self.continuations is not None and not is_continuations(self.continuations):
+            raise ValueError(
+                f"Block.continuations must be {EXPECTED_CONTINUATIONS}, not {describe(self.continuations)}"
+            )
+
+
+@frozen
+class Advise(_Notes):
+    """The hook does not block, but has advice for the agent."""
+
+    advice: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_text("advice")
+
+
+@frozen
+class Halt(_Notes):
+    """The turn ends now, whatever the other hooks decide; the reason is for the user.
+
+    With `waits`, the turn ends because the agent waits for the user's approval.
+    """
+
+    reason: str | None = None
+    waits: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reason is not None:
+            self._check_text("reason")
+        self._check_flag("waits", self.waits)
+
+
+@frozen
+class Fault(_Notes):
+    """The hook failed, timed out, or was skipped against the intent of its author. It gave no decision."""
+
+    error: str
+    kind: FaultKind = "failed"
+    # False for a block without a reason, which does not block even if the hook is `blocking` (C-11).
+    may_block: bool = True
+    # The hook answered about a tool call, and its answer cannot be understood: the user decides.
+    asks_user: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_text("error")
+        if self.kind not in get_args(FaultKind):
+            kinds = ", ".join(get_args(FaultKind))
+            raise ValueError(f"Fault.kind must be one of {kinds}, not {describe(self.kind)}")
+        self._check_flag("may_block", self.may_block)
+        self._check_flag("asks_user", self.asks_user)
+
+
+Decision = Allow | Block | Advise | Halt | Fault
+
+
+def oversized_texts(decision: Decision, dialect: Dialect) -> tuple[str, ...]:
+    """Return the texts of a decision that are longer than the dialect sends to a model."""
+    if not isinstance(decision, Block | Advise):
+        return ()
+    texts = []
+    if isinstance(decision, Block) and _is_oversized(decision.reason, dialect.reason_limit):
+        texts.append(decision.reason)
+    if decision.advice and _is_oversized(decision.advice, dialect.advice_limit):
+        texts.append(decision.advice)
+    return tuple(texts)
+
+
+def _is_oversized(text: str, limit: int | None) -> bool:
+    return limit is not None and len(text) > limit
+
+
+def truncate_decision(decision: Decision, dialect: Dialect, saved_as: Mapping[str, str | None]) -> Decision:
+    """Truncate each text that is a key of `saved_as`; its value is the path of the whole text, if saved."""
+    if isinstance(decision, Block) and decision.reason in saved_as and dialect.reason_limit is not None:
+        reason = truncate_middle(decision.reason, dialect.reason_limit, saved_as[decision.reason])
+        decision = replace(decision, reason=reason)
+    if isinstance(decision, Block | Advise) and decision.advice and decision.advice in saved_as:
+        advice = _truncate_advice(decision.advice, dialect, saved_as[decision.advice])
+        return replace(decision, advice=advice)
+    return decision
+
+
+def _truncate_advice(advice: str, dialect: Dialect, saved_as: str | None) -> str:
+    if dialect.prefix_each:
+        return persisted_output(advice, saved_as)
+    return truncate_middle(advice, dialect.advice_limit or 0, saved_as)
+
+
+def persisted_output(text: str, saved_as: str | None) -> str:
+    """Return Claude Code's own form for additional context above its limit."""
+    size = f"{len(text.encode('utf-8', 'replace')) / 1024:.1f}KB"
+    saved = f"Full output saved to: {saved_as}" if saved_as else "Full output could not be saved"
+    return (
+        f"<persisted-output>\nOutput too large ({size}). {saved}\n\n"
+        f"Preview (first 2KB):\n{text[:2000]}\n...\n</persisted-output>"
+    )

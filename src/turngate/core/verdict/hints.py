@@ -1,0 +1,55 @@
+"""Hints for the user: what to do about a gate that was not enforced."""
+
+import re
+import shlex
+
+from turngate.core.answers.reports import Exited, Skipped, TimedOut
+from turngate.core.settings import Rule
+from turngate.core.text import describe_name
+from turngate.core.verdict.decisions import Fault
+from turngate.core.verdict.hook_run import HookRun
+
+GONE = "it was approved, but is no longer configured"
+_NOT_EXECUTABLE = re.compile(r"([^\s:]*[^\s:/]): Permission denied")
+
+
+def pending_hint(rule: Rule) -> str:
+    """Return what to do about a hook that is pending, or that is gone although it was approved."""
+    key = describe_name(rule.hook.id) if rule.hook.id else None
+    if rule.pending == GONE:
+        return f"configure it again, or forget it with `turngate hooks reject {key or 'KEY'}`"
+    return (
+        f"read it with `turngate hooks diff`, then approve it with `turngate hooks approve {key or '--all'}`"
+    )
+
+
+def run_hint(run: HookRun) -> str | None:
+    """Return what to do about a run that failed and was not enforced."""
+    if not isinstance(run.decision, Fault):
+        return None
+    if run.rule.pending:
+        return pending_hint(run.rule)
+    match run.report:
+        case Skipped() if run.rule.files:
+            return "restore it, or read it with `turngate hooks diff` and approve it; /hooks does so in a conversation"
+        case TimedOut(of_budget=True):
+            return "raise `stopBudget`, the time that all hooks of a stop have together"
+        case TimedOut():
+            return "raise its `timeout`"
+        case Exited(code=1):
+            return "to block, a hook exits with code 2 and prints the reason on stderr"
+        case Exited(code=2, stdout=stdout, stderr=stderr) if not stderr.strip():
+            where = "its text is on stdout; " if stdout.strip() else ""
+            return f"{where}print the reason on stderr: echo 'REASON' >&2"
+        case Exited(code=126, stderr=stderr) if match := _NOT_EXECUTABLE.search(stderr):
+            return f"chmod +x {match[1]}"
+        case _:
+            return None
+
+
+_HOOKS_COMMAND = re.compile(r"`(turngate hooks [^`]*)`")
+
+
+def with_location(text: str, location: str) -> str:
+    """Return a text whose commands `turngate hooks …` are about a project on another machine: `ssh://build/srv/app`."""
+    return _HOOKS_COMMAND.sub(lambda command: f"`{command[1]} --ssh {shlex.quote(location)}`", text)

@@ -1,0 +1,114 @@
+"""One run of one hook: its report, its decision, its outcome and its output."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Literal, assert_never
+
+from turngate._frozen import frozen
+from turngate.core.answers.contract import Answer
+from turngate.core.answers.reports import Detached, Report, Skipped, printed
+from turngate.core.conversation.messages import Evaluation
+from turngate.core.hooks.kinds import HookKind, Mode, label
+from turngate.core.settings import Rule
+from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
+
+HookOutcome = Literal["allow", "block", "advise", "halt", "failed", "timeout", "skipped", "would_block"]
+
+
+# How the command line and the terminal name the outcome of one hook run.
+OUTCOME_LABELS: Mapping[HookOutcome, str] = {
+    "allow": "passed",
+    "block": "blocked",
+    "advise": "advised",
+    "halt": "halted",
+    "failed": "failed (not enforced)",
+    "timeout": "timed out (not enforced)",
+    "skipped": "skipped",
+    "would_block": "would block",
+}
+
+
+@frozen
+class HookRun:
+    """One run of one hook: what was observed and what it means."""
+
+    rule: Rule
+    report: Report
+    decision: Decision
+    seconds: float = 0.0
+    timeout: float | None = None  # the limit it ran under
+    mode: Mode = "gate"
+    finished: int = 0  # its rank among the runs of this event by the time of its end, from 0
+    evaluation: Evaluation | None = None  # what the model of a prompt or agent hook cost
+    answer: Answer | None = field(default=None, repr=False, compare=False)  # the JSON in `report`, parsed
+
+
+@frozen
+class HookOutput:
+    """The output of one hook, for users of the Python API; in configured order."""
+
+    event: str
+    hook: str
+    kind: HookKind
+    outcome: HookOutcome
+    said: str | None = None  # its reason or advice, or the error
+    printed: str = ""  # the stdout of a command, the reply of a model or an endpoint
+    notice: str | None = None
+
+
+# One run, for reporting
+
+
+def outcome(run: HookRun) -> HookOutcome:
+    if isinstance(run.report, Skipped):
+        return "skipped"
+    match run.decision:
+        case Block() | Advise() | Halt() if run.mode == "observe":
+            return "would_block"
+        case Allow():
+            return "allow"
+        case Block():
+            return "block"
+        case Advise():
+            return "advise"
+        case Halt():
+            return "halt"
+        case Fault(kind=kind):
+            return kind
+        case _:
+            assert_never(run.decision)
+
+
+def run_message(run: HookRun) -> str | None:
+    """Return the hook's reason, advice or error; for a hook that was not run, why not."""
+    if isinstance(run.report, Skipped):
+        return run.report.why
+    if isinstance(run.report, Detached):
+        effect = "exit code 2 wakes the agent" if run.rule.hook.rewake else "its decision is ignored"
+        return f"started in the background: {effect}"
+    match run.decision:
+        case Allow(reason) | Halt(reason):
+            return reason
+        case Block(reason):
+            return reason
+        case Advise(advice):
+            return advice
+        case Fault(error):
+            return error
+        case _:
+            assert_never(run.decision)
+
+
+def outputs(runs: Iterable[HookRun]) -> tuple[HookOutput, ...]:
+    return tuple(
+        HookOutput(
+            run.rule.event,
+            label(run.rule.hook),
+            run.rule.hook.kind,
+            outcome(run),
+            run_message(run),
+            printed(run.report)[0],
+            run.decision.notice,
+        )
+        for run in runs
+    )
