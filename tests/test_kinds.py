@@ -9,7 +9,7 @@ import pytest
 
 import turngate
 from turngate import CallbackHook, CommandHook, InvalidOptions, Options
-from turngate.cli.commands import log_format
+from turngate.cli.commands.log import format as log_format
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks.kinds import KINDS, Hook, HookKind, HttpHook, hook_text, identity, label
 from turngate.core.settings import Rule
@@ -104,7 +104,7 @@ def missing_in_output(hook: type[Hook]) -> Iterator[str]:
     if hook_json(one).get("name" if hook is CallbackHook else hook.body) != text:
         yield f"the key {hook.body!r} in the JSON of a run: hook_json in core/verdict/json_output.py"
     if text not in log_format._format_run({"hook": hook_json(one)}):
-        yield "its text in `turngate log`: _NAME_KEYS in cli/commands/log_format.py"
+        yield "its text in `turngate log`: _NAME_KEYS in cli/commands/log/format.py"
 
 
 # Fields that do not make two hooks of several files different hooks, although their values differ. Claude Code

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from turngate.cli.command_parser import Parser
+from turngate.cli.arguments import Parser
 from turngate.cli.commands import check
 from turngate.cli.fire_arguments import FireOptions
 from turngate.cli.main import main

@@ -34,7 +34,7 @@ MODULES = [
     "turngate.cli.main",
     "argparse",
     "turngate.cli.parser",
-    "turngate.cli.streams",
+    "turngate.cli.console.streams",
     "turngate.cli.commands.check",
     "turngate.settings.load",
     "turngate.core.hooks.kinds",

@@ -7,7 +7,7 @@ import os
 import sys
 from _collections_abc import Callable  # `collections.abc` loads all of `collections`
 
-from turngate.cli.streams import report_stdout_error, stdout_error
+from turngate.cli.console.streams import report_stdout_error, stdout_error
 from turngate.errors import UsageError
 
 EXIT_NOT_PASSED = 1

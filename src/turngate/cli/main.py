@@ -3,9 +3,9 @@
 import os
 import sys
 
+from turngate.cli.console.streams import SafeStream
 from turngate.cli.fire_arguments import read_fire_arguments
 from turngate.cli.startup import EXIT_INTERRUPTED, raise_on_interrupt
-from turngate.cli.streams import SafeStream
 from turngate.errors import UsageError
 
 Arguments = list[str] | tuple[str, ...]
@@ -33,8 +33,8 @@ def main(argv: Arguments | None = None) -> int:
     try:
         return _run_with_safe_streams(argv)
     finally:
-        if "turngate.cli.signals" in sys.modules:
-            sys.modules["turngate.cli.signals"].restore_handlers()
+        if "turngate.cli.console.signals" in sys.modules:
+            sys.modules["turngate.cli.console.signals"].restore_handlers()
 
 
 def _run_with_safe_streams(argv: Arguments) -> int:

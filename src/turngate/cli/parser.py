@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from turngate.cli.command_parser import (
+from turngate.cli.arguments import (
     EXIT_INTERNAL,
     EXIT_OUTPUT,
     EXIT_SIGNALS,
@@ -24,6 +24,24 @@ MODEL_HELP = (
     "groq, mistral, xai, or pydantic-ai:PROVIDER; prompt hooks use a small model of it"
 )
 SCHEMA_NAMES = ["settings", "input", "output"]
+SUMMARIES = {
+    "init": "write settings with gates for the checks of this project",
+    "run": "run an agent on a task under its stop hooks",
+    "demo": "see one blocked stop, offline, in a few seconds",
+    "fire": "run the hooks of one event once and print the verdict",
+    "check": "report every problem in the settings",
+    "gate": "check a ready-made gate: tests, lint, a clean tree …",
+    "hook": "hold the stop of another agent program, as a hook of it",
+    "doctor": "say for each hook whether it will run, and prove that gates block",
+    "hooks": "list hooks, see what changed, approve or reject them",
+    "gates": "run a project's gates without an agent, as CI does",
+    "install": "let another agent program run Turngate at every stop",
+    "uninstall": "remove Turngate from the settings of another agent program",
+    "schema": "print the JSON Schemas of settings, hook input and hook output",
+    "sessions": "list, show or remove earlier conversations",
+    "log": "show what the hooks did",
+    "runs": "list, steer, kill and recover subagents",
+}
 
 
 def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
@@ -53,6 +71,10 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         prog="turngate",
         title="commands",
     )
+    if not any(word in _COMMANDS for word in argv):  # help and mistakes need no command's module
+        for name, summary in SUMMARIES.items():
+            add_command(commands, name, summary=summary)
+        return parser
     named = _COMMANDS.get(argv[0]) if argv else None
     for declare in (named,) if named else _COMMANDS.values():
         declare(commands)
@@ -247,37 +269,37 @@ def _add_hook(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:
-    from turngate.cli.doctor_parser import add_doctor  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+    from turngate.cli.commands.doctor import add_doctor  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
     add_doctor(commands)
 
 
 def _add_hooks(commands: "argparse._SubParsersAction[Parser]") -> None:
-    from turngate.cli.hooks_parser import add_hooks  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+    from turngate.cli.commands.hooks import add_hooks  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
     add_hooks(commands)
 
 
 def _add_init(commands: "argparse._SubParsersAction[Parser]") -> None:
-    from turngate.cli.init_parser import add_init  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+    from turngate.cli.commands.init import add_init  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
     add_init(commands)
 
 
 def _add_install(commands: "argparse._SubParsersAction[Parser]") -> None:
-    from turngate.cli.install_parser import add_install  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+    from turngate.cli.commands.install import add_install  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
     add_install(commands)
 
 
 def _add_uninstall(commands: "argparse._SubParsersAction[Parser]") -> None:
-    from turngate.cli.install_parser import add_uninstall  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+    from turngate.cli.commands.install import add_uninstall  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
     add_uninstall(commands)
 
 
 def _add_gates(commands: "argparse._SubParsersAction[Parser]") -> None:
-    from turngate.cli.gates_parser import add_gates  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+    from turngate.cli.commands.gates import add_gates  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
     add_gates(commands)
 
@@ -313,7 +335,7 @@ def _add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _add_runs(commands: "argparse._SubParsersAction[Parser]") -> None:
-    from turngate.cli.runs_parser import add_runs  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+    from turngate.cli.commands.runs import add_runs  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
     add_runs(commands)
 

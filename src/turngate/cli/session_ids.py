@@ -34,8 +34,7 @@ def transcript_of_subagent(given: str) -> str:
 
 def _find_subagent(given: str) -> tuple[str, str]:
     # lazy: loads the registry, which is needed only if no session has this id
-    from turngate.cli.commands.runs.registry_access import open_registry  # noqa: PLC0415
-    from turngate.cli.commands.runs.subagent_summary import summarize  # noqa: PLC0415
+    from turngate.cli.commands.runs.summary import open_registry, summarize  # noqa: PLC0415
 
     with open_registry() as registry:
         summaries = [each for each in summarize(registry) if each.matches(given)] if registry else []

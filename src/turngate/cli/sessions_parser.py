@@ -2,7 +2,7 @@
 
 import argparse
 
-from turngate.cli.command_parser import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_SIGNALS, Parser, add_command
+from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_SIGNALS, Parser, add_command
 
 SSH_HINT = "name a project on another machine as `turngate sessions` lists it: --project ssh://…"
 

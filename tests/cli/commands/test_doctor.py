@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
-from turngate.cli.hook_review.review import review_hooks
 from turngate.cli.main import main
+from turngate.cli.review import review_hooks
 from turngate.state.paths import session_folder, state_folder
 
 FACTS = 4  # the first lines are about Turngate itself

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
+from turngate.cli.console.format import flat
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.streams import paint
 from turngate.cli.git_ignore import unignored_local_settings
 from turngate.cli.main import EXIT_PROBLEMS
-from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
-from turngate.cli.streams import paint
-from turngate.cli.terminal.format import flat
 from turngate.core.constants import FAMILIES
 from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Problem, Settings

@@ -13,10 +13,10 @@ import sys
 import tempfile
 
 from turngate.agent.session import Session
+from turngate.cli.console.format import outcome_label
+from turngate.cli.console.signals import run_until_signal
+from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_PROBLEMS
-from turngate.cli.signals import run_until_signal
-from turngate.cli.streams import paint
-from turngate.cli.terminal.format import outcome_label
 from turngate.core.events.session_events import (
     Continuation,
     HookFinished,

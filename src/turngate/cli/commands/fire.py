@@ -7,9 +7,9 @@ import os
 import stat
 import sys
 
+from turngate.cli.console.streams import paint
 from turngate.cli.fire_arguments import FireOptions
 from turngate.cli.project import describe_path, project_folder, search_note
-from turngate.cli.streams import paint
 from turngate.core.constants import IN_HOOK
 from turngate.errors import UsageError
 from turngate.settings.paths import unread_files

@@ -8,13 +8,7 @@ import signal
 import sys
 from typing import Any
 
-from turngate.cli.fire_arguments import FireOptions
-from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED, EXIT_WAITING
-from turngate.cli.progress import ProgressLine
-from turngate.cli.project import plugin_folders
-from turngate.cli.signals import run_until_signal
-from turngate.cli.streams import paint
-from turngate.cli.terminal.format import (
+from turngate.cli.console.format import (
     LABEL_WIDTH,
     NOT_ENFORCED,
     NOT_LOADED,
@@ -26,6 +20,12 @@ from turngate.cli.terminal.format import (
     outcome_label,
     warning_style,
 )
+from turngate.cli.console.progress import ProgressLine
+from turngate.cli.console.signals import run_until_signal
+from turngate.cli.console.streams import paint
+from turngate.cli.fire_arguments import FireOptions
+from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED, EXIT_WAITING
+from turngate.cli.project import plugin_folders
 from turngate.core.answers.reports import Detached, Skipped
 from turngate.core.constants import EVENTS, FIELDS, STOP_EVENTS
 from turngate.core.events.events import Event

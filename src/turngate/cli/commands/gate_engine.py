@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, assert_never
 
 from turngate.cli.commands.gate import PROJECT_VARIABLES
+from turngate.cli.console.signals import run_until_signal
 from turngate.cli.project import project_folder
-from turngate.cli.signals import run_until_signal
 from turngate.core.constants import GATES_BASE, HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.events.hook_input import read_event

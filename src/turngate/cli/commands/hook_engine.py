@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from turngate.cli.commands.hook import HookOptions
-from turngate.cli.signals import run_until_signal
+from turngate.cli.console.signals import run_until_signal
 from turngate.core.constants import STOP_EVENTS, STOP_OF_START
 from turngate.core.events.hook_input import read_event
 from turngate.core.settings import Settings

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from turngate.agent.session_store import SessionSummary, list_sessions, prune_sessions
-from turngate.cli.progress import show_if_slow
+from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import project_folder, recorded_project
 from turngate.cli.session_ids import find_session, transcript_of_subagent
 from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage

@@ -12,8 +12,8 @@ from uuid import uuid4
 from turngate._frozen import frozen
 from turngate.cli.commands.gates.selection import GateEntry
 from turngate.cli.commands.hooks.samples import sample_fields
-from turngate.cli.progress import ProgressLine
-from turngate.cli.terminal.format import format_waiting
+from turngate.cli.console.format import format_waiting
+from turngate.cli.console.progress import ProgressLine
 from turngate.core.answers.reports import Skipped
 from turngate.core.constants import GATES_BASE
 from turngate.core.events.hook_input import read_event

@@ -1,12 +1,17 @@
-"""Which hooks of a project can be run without an agent."""
+"""Which hooks of a project can be run without an agent.
+
+The commit that `turngate gates run --base REV` compares with.
+"""
 
 import os
 import re
+import subprocess
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from turngate._frozen import frozen
-from turngate.cli.hook_review.entries import shown_key
+from turngate.cli.console.format import flat
+from turngate.cli.review.entries import shown_key
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import CommandHook, identity
 from turngate.core.hooks.selection import switched_off_by
@@ -107,3 +112,42 @@ def _why_gate_left_out(gate: Gate, *, has_base: bool) -> str | None:
     if gate.needs_conversation:
         return "it needs a conversation"
     return NO_SESSION if gate.needs_start and not has_base else None
+
+
+GIT_TIMEOUT_S = 60.0
+
+
+def find_base(project: str, revision: str) -> str:
+    """Return the last commit that the revision and HEAD have in common. Raises UsageError."""
+    commit = _git(project, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    name = quote_name(flat(revision))
+    if not commit:
+        raise UsageError(
+            f"--base {name}: git knows no such commit here; fetch it first, e.g. `git fetch origin`"
+        )
+    base = _git(project, "merge-base", commit, "HEAD")
+    if not base:
+        raise UsageError(
+            f"--base {name} has no commit in common with HEAD here; "
+            "fetch the whole history (`git fetch --unshallow`, in a GitHub workflow `fetch-depth: 0`)"
+        )
+    return base
+
+
+def _git(project: str, *words: str) -> str:
+    """Return the first line that git prints; empty if it fails."""
+    try:
+        done = subprocess.run(  # noqa: S603 - git, with a revision that cannot be an option
+            ["git", "-C", project, *words],  # noqa: S607 - the git of the user
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=GIT_TIMEOUT_S,
+        )
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--base: git could not be started: {error}") from None
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"--base: git did not answer within {GIT_TIMEOUT_S:.0f} s") from None
+    return done.stdout.partition("\n")[0] if done.returncode == 0 else ""

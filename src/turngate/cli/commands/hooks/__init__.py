@@ -1,22 +1,43 @@
-"""`turngate hooks`: list, show, compare, approve and reject the hooks of a project."""
+"""`turngate hooks`: list, show, compare, approve and reject the hooks of a project.
+
+The arguments of `turngate hooks` and its actions.
+
+The arguments of `turngate hooks test`.
+"""
 
 import argparse
 import json
 import os
 from collections.abc import Iterable, Sequence
 
-from turngate.cli.command_parser import not_over_ssh
-from turngate.cli.confirm import can_ask, confirm
-from turngate.cli.hook_review.changes import format_changes
-from turngate.cli.hook_review.decisions import (
+from turngate.cli.arguments import (
+    EXIT_INTERNAL,
+    EXIT_OUTPUT,
+    EXIT_SIGNALS,
+    EXIT_USAGE,
+    Parser,
+    add_command,
+    add_project_options,
+    add_ssh_option,
+    event_name,
+    not_over_ssh,
+)
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.questions import can_ask, confirm
+from turngate.cli.console.streams import paint
+from turngate.cli.main import EXIT_PROBLEMS
+from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
+from turngate.cli.review import review_hooks
+from turngate.cli.review.changes import format_changes
+from turngate.cli.review.decisions import (
     approve_shown,
     check_can_reject,
     check_person,
     find_hooks,
     pending_hooks,
 )
-from turngate.cli.hook_review.details import details_json, format_details
-from turngate.cli.hook_review.entries import (
+from turngate.cli.review.details import details_json, format_details
+from turngate.cli.review.entries import (
     HookEntry,
     Line,
     entries_json,
@@ -26,11 +47,7 @@ from turngate.cli.hook_review.entries import (
     read_entries,
     shown_key,
 )
-from turngate.cli.hook_review.review import review_hooks
-from turngate.cli.main import EXIT_PROBLEMS
-from turngate.cli.progress import show_if_slow
-from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
-from turngate.cli.streams import paint
+from turngate.core.constants import EVENTS
 from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.verdict.hints import with_location
 from turngate.errors import UsageError
@@ -58,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
             options.settings, ALL_DIALECTS[options.dialect]
         )  # its mistakes are found without a connection
     # lazy: most projects are on this machine
-    from turngate.cli.ssh_connection import connected  # noqa: PLC0415
+    from turngate.cli.commands.hooks.ssh_connection import connected  # noqa: PLC0415
 
     with connected(options.ssh) as world:
         return call_with_files(world.files, report_unreachable()(_run), options, world)
@@ -76,7 +93,7 @@ def _run(options: argparse.Namespace, world: World) -> int:
             return _reject(options, world)
         case "test":
             # lazy: the other actions do not need the engine
-            from turngate.cli.commands.hooks.try_hooks import try_hooks  # noqa: PLC0415
+            from turngate.cli.commands.hooks.try_hook import try_hooks  # noqa: PLC0415
 
             return try_hooks(options, world.project)
         case _:
@@ -217,3 +234,158 @@ def _forget(review: Review, gone: Sequence[Approval]) -> None:
     review.forget(gone)
     for key in dict.fromkeys(approval.key for approval in gone):
         print(f"forgotten  {shown_key(key)}")
+
+
+def add_test(actions: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "test",
+        summary="run hooks on a sample input and explain their answers",
+        description="Run the hooks of an event, one after another, and explain each answer field by field: what was read, what it\n"
+        "means, what was ignored and why, and what an agent would have done. The hooks run in a temporary copy of the\n"
+        "project: git works there but cannot push, and dependency folders are links. The input is a sample that\n"
+        "the hook's matcher matches. A hook that is pending does not run without --trust. Nothing is recorded.",
+        examples=(
+            "turngate hooks test Stop                   all hooks of Stop",
+            "turngate hooks test PreToolUse --hook guard   one of them: its id, or its key in `turngate hooks`",
+            """turngate hooks test PreToolUse --input '{"tool_name": "Bash", "tool_input": {"command": "rm -rf x"}}'""",
+        ),
+        exit_codes=(
+            "0   every hook gave a decision, whatever it is",
+            "13  a hook failed, timed out, did not run or could not be loaded",
+            f"{EXIT_USAGE}, also an unknown hook, and an event without hooks",
+            EXIT_INTERNAL,
+            EXIT_OUTPUT,
+            EXIT_SIGNALS,
+        ),
+    )
+    add = parser.add_argument
+    add("event", type=event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
+    add("--hook", metavar="KEY", help="only this hook: its id, or its key in `turngate hooks`")
+    add_project_options(parser, of_action=True)
+    add(
+        "--input",
+        metavar="FILE|JSON",
+        help="fields of the event: a file with JSON, - for stdin, or a JSON object in braces; others get samples",
+    )
+    add("--in-place", action="store_true", help="run the hooks in the project itself, not in a copy")
+    add("--trust", action="store_true", help="also run hooks that are pending, as they are now")
+    add("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object")
+
+
+EXIT_CODES = ("0   printed", "64  wrong usage, also an unknown hook", EXIT_INTERNAL, EXIT_OUTPUT)
+_A_PERSON = "also in a process that a hook or an agent has started: a person decides"
+
+
+def add_hooks(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "hooks",
+        summary="list hooks, see what changed, approve or reject them",
+        description="List every hook: its event, kind and command, the file and line where it is configured, its timeout, whether\n"
+        "it is approved, its last run and how long it takes. A project's hook that is new, or has changed since it\n"
+        "was approved, is pending: it does not run until a person approves it.\n"
+        "`turngate hooks ACTION --help` explains an action.",
+        examples=(
+            "turngate hooks                     all hooks of this project, and yours",
+            "turngate hooks diff                what is pending: each change since it was approved",
+            "turngate hooks approve tests       let the hook `tests` run as it is now",
+            "turngate hooks approve --all       everything that is pending",
+            "turngate hooks reject tests        never run it as it is now",
+            "turngate hooks test Stop           run the hooks of Stop on a sample, and explain their answers",
+            "turngate hooks show tests          one hook: definition, scripts, last runs",
+            "turngate hooks --ssh build:src/app    the hooks of a project on another machine",
+        ),
+        exit_codes=EXIT_CODES,
+    )
+    _add_list_options(parser, of_action=False)
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", parser_class=Parser, prog="turngate hooks", title="actions"
+    )
+    _add_list(actions)
+    _add_show(actions)
+    _add_diff(actions)
+    _add_approve(actions)
+    _add_reject(actions)
+    add_test(actions)
+
+
+def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "list",
+        summary="print all hooks (the default)",
+        description="Print every hook, those that are pending with the reason, and those that were approved once and are gone.\n"
+        "The last run, its result and the mean time come from the journals of this project.",
+        exit_codes=EXIT_CODES,
+    )
+    _add_list_options(parser, of_action=True)
+
+
+def _add_show(actions: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "show",
+        summary="print everything about one hook",
+        description="Print the definition of a hook, the scripts that its approval covers, its last approval and its last runs.",
+        exit_codes=EXIT_CODES,
+    )
+    parser.add_argument("key", metavar="KEY", help="its name in the list: its id, or its event and position")
+    _add_list_options(parser, of_action=True)
+
+
+def _add_diff(actions: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "diff",
+        summary="print what has changed since it was approved",
+        description="Print the changes of definitions and scripts since they were approved; a new hook is printed whole. Without\n"
+        "KEY, all hooks that are pending. Invisible characters, and those that look like others, are shown as <U+202E>.",
+        exit_codes=EXIT_CODES,
+    )
+    parser.add_argument("keys", nargs="*", metavar="KEY", help="the hooks (default: all that are pending)")
+    add_project_options(parser, of_action=True)
+    add_ssh_option(parser, of_action=True)
+
+
+def _add_approve(actions: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "approve",
+        summary="let hooks run as they are now",
+        description="Print what has changed, ask, and let the hooks run as they were printed. If a file changes meanwhile, nothing\n"
+        "is approved. Approvals are stored in the state folder, and never in the project.",
+        exit_codes=(
+            "0   approved, or nothing to approve",
+            "1   not approved: the answer was no",
+            f"64  wrong usage, {_A_PERSON}",
+            EXIT_INTERNAL,
+            EXIT_OUTPUT,
+        ),
+    )
+    parser.add_argument("keys", nargs="*", metavar="KEY", help="the hooks")
+    parser.add_argument("--all", action="store_true", dest="every", help="all hooks that are pending")
+    parser.add_argument("--yes", action="store_true", help="do not ask; necessary without a terminal")
+    add_project_options(parser, of_action=True)
+    add_ssh_option(parser, of_action=True)
+
+
+def _add_reject(actions: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "reject",
+        summary="do not run hooks as they are now",
+        description="Withdraw the approval of hooks, or decline those that are pending: they do not run, and are no longer pending,\n"
+        "until they change or you approve them.",
+        exit_codes=("0   rejected", f"64  wrong usage, {_A_PERSON}", EXIT_INTERNAL, EXIT_OUTPUT),
+    )
+    parser.add_argument("keys", nargs="+", metavar="KEY", help="the hooks")
+    add_project_options(parser, of_action=True)
+    add_ssh_option(parser, of_action=True)
+
+
+def _add_list_options(parser: Parser, *, of_action: bool) -> None:
+    add_project_options(parser, of_action=of_action)
+    add_ssh_option(parser, of_action=of_action)
+    default = argparse.SUPPRESS if of_action else False
+    parser.add_argument("--json", action="store_true", default=default, help="print one JSON object")

@@ -1,11 +1,17 @@
-"""`turngate init`: write settings with gates for the checks that a project has."""
+"""`turngate init`: write settings with gates for the checks that a project has.
+
+The arguments of `turngate init`.
+
+Approves the gates that a person has just read and confirmed, and nothing else.
+"""
 
 import argparse
+import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from turngate.cli.commands.init.approval import approve_written
+from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, PROJECT_HELP, Parser, add_command
 from turngate.cli.commands.init.files import (
     LOCAL_SETTINGS,
     SETTINGS,
@@ -16,17 +22,82 @@ from turngate.cli.commands.init.files import (
     write_settings,
 )
 from turngate.cli.commands.init.proposal import Proposal, ProposedGate, propose, settings_text
-from turngate.cli.confirm import can_ask, confirm
+from turngate.cli.console.format import flat
+from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note
-from turngate.cli.terminal.format import flat
+from turngate.cli.review import review_hooks
+from turngate.cli.review.decisions import approve_shown
+from turngate.cli.review.entries import PENDING, shown_key, what_to_do
 from turngate.core.constants import AGENT_MARKERS
+from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
 from turngate.core.settings import Rule
 from turngate.errors import UsageError
+from turngate.filesystem.content import is_list_of_names
+from turngate.filesystem.real_path import is_inside, real_path
 from turngate.gates.presets import preset_commands, unreadable_files
 from turngate.settings.load import project_path, read_settings
 from turngate.settings.local_files import has_program, read_project_files
+from turngate.settings.parse import parse_layer
+from turngate.trust.review import Review, ReviewedHook
+
+
+def add_init(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "init",
+        summary="write settings with gates for the checks of this project",
+        description="Find the checks that a project has (tests, linter, type checker: from package.json, pyproject.toml, Cargo.toml,\n"
+        "go.mod, Makefile and others), and write .turngate/settings.json with a gate for each whose program is there.\n"
+        "It prints what it would write, and asks. The gates that you confirm are approved, so they run.\n"
+        "A file that exists is never changed, except that .gitignore gets a line for .turngate/settings.local.json.",
+        examples=(
+            "turngate init                   look, ask, write",
+            "turngate init --dry-run         look only",
+            "turngate init --yes             in a script: write, and approve nothing",
+        ),
+        exit_codes=(
+            "0   written, or nothing to write: the settings exist",
+            "1   not written: no checks were found, or the answer was no; or written, but not approved",
+            f"{EXIT_USAGE}, also without a terminal and without --yes",
+            EXIT_INTERNAL,
+            "74  the settings could not be written",
+        ),
+    )
+    add = parser.add_argument
+    add("--project", metavar="DIR", help=PROJECT_HELP)
+    add("--yes", action="store_true", help="do not ask; what is written has to be approved afterwards")
+    add("--dry-run", action="store_true", help="print what would be written, and write nothing")
+
+
+def approve_written(project: str, text: str) -> Iterator[str]:
+    """Approve the hooks of the settings that were written, and yield a line about each. Raises UsageError."""
+    layer = parse_layer(json.loads(text), file=SETTINGS, level="project", family="turngate", dialect=TURNGATE)
+    shown = [rule.hook for rule in layer.rules]
+    hooks = [hook for hook in _review(project).hooks if hook.rule.file == SETTINGS]
+    pending = [hook for hook in hooks if hook.status in PENDING and hook.rule.hook in shown]
+    files = {hook.key: _unseen_file(hook, project) for hook in pending}
+    approve_shown([hook for hook in pending if not files[hook.key]], lambda: _review(project))
+    for key, file in files.items():
+        if file:
+            yield f"pending   {shown_key(key)}: it runs {file} of this project; {what_to_do(key)}"
+        else:
+            yield f"approved  {shown_key(key)}"
+
+
+def _review(project: str) -> Review:
+    return review_hooks(project, dialect="turngate")
+
+
+def _unseen_file(hook: ReviewedHook, project: str) -> str | None:
+    """Return a file of the project that the hook runs: an approval covers its content, which was not shown."""
+    root = real_path(project)
+    for path, recorded in hook.fingerprint.files.items():
+        if recorded and not is_list_of_names(recorded) and is_inside(path, root):
+            return shown_key(os.path.relpath(path, root))
+    return None
+
 
 NOTHING_FOUND = (
     "no checks were found: there is no script, target or configuration of a test runner, a linter or a type checker "

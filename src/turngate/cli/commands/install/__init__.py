@@ -1,4 +1,7 @@
-"""`turngate install` and `turngate uninstall`: the line `turngate hook` in the settings of another agent program."""
+"""`turngate install` and `turngate uninstall`: the line `turngate hook` in the settings of another agent program.
+
+The arguments of `turngate install` and `turngate uninstall`.
+"""
 
 import argparse
 import os
@@ -6,13 +9,20 @@ import sys
 import tempfile
 from collections.abc import Iterable
 
+from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser, add_command
 from turngate.cli.commands.install.advice import next_steps, warnings_before
 from turngate.cli.commands.install.diff import format_file_diff
-from turngate.cli.commands.install.places import Place, all_places, enclosing_project, find_place, has_line
-from turngate.cli.confirm import can_ask, confirm
-from turngate.cli.hook_review.decisions import check_person
+from turngate.cli.commands.install.places import (
+    Place,
+    all_places,
+    enclosing_project,
+    find_place,
+    has_line,
+)
+from turngate.cli.console.questions import can_ask, confirm
+from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
-from turngate.cli.streams import paint
+from turngate.cli.review.decisions import check_person
 from turngate.doctor.host_files import HOW_TO_BE_READ, why_ignored
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
@@ -203,3 +213,72 @@ def _elsewhere(place: Place) -> list[str]:
     return [
         f"→ the line is also in {other.shown}: {hint} --{other.level}`" for other in others if has_line(other)
     ]
+
+
+_NAMES = ", ".join(HOSTS)
+_EXIT_CODES = (
+    "1   not written: the answer was no",
+    f"{EXIT_USAGE}, settings that cannot hold hooks, or no terminal to ask at and no --yes",
+    EXIT_INTERNAL,
+    "74  the settings could not be written",
+)
+
+
+def add_install(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "install",
+        summary="let another agent program run Turngate at every stop",
+        description="Write the line `turngate hook` into the settings of another agent program, the host. At every stop, the host\n"
+        "then runs the hooks of .turngate and .mux. Everything else in its settings stays, comments and order included.\n"
+        "It prints the difference, and asks. Without HOST, it lists the hosts and where they have the line.",
+        examples=(
+            "turngate install claude               in a project: for everyone who works on it",
+            "turngate install codex --user         for you, in every project",
+            "turngate install gemini --dry-run     print the difference only",
+            "turngate install claude --uninstall   remove the line: the file is as it was before",
+            "turngate install                      which hosts have the line, and in which file?",
+        ),
+        exit_codes=("0   written, or there is nothing to write", *_EXIT_CODES),
+    )
+    _add_options(parser, required=False)
+    parser.add_argument("--uninstall", action="store_true", help="the same as `turngate uninstall`")
+
+
+def add_uninstall(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "uninstall",
+        summary="remove Turngate from the settings of another agent program",
+        description="Remove what `turngate install` has written. A file that was not changed since is restored byte for byte; one\n"
+        "that did not exist is removed. It prints the difference, and asks. A person removes it: a process that a hook or an\n"
+        "agent has started, as its environment shows, gets exit code 64, except with --dry-run.",
+        examples=(
+            "turngate uninstall claude           from the settings of this project",
+            "turngate uninstall codex --user     from your own settings",
+        ),
+        exit_codes=("0   removed, or there is nothing to remove", *_EXIT_CODES),
+    )
+    _add_options(parser, required=True)
+    parser.set_defaults(uninstall=True)
+
+
+def _add_options(parser: Parser, *, required: bool) -> None:
+    add = parser.add_argument
+    add("host", nargs=None if required else "?", choices=list(HOSTS), metavar="HOST", help=_NAMES)
+    level = parser.add_mutually_exclusive_group()
+    for name, text in (_LEVELS if required else _LEVELS_AND_LINES).items():
+        level.add_argument(f"--{name}", dest="level", action="store_const", const=name, help=text)
+    add("--dry-run", action="store_true", help="print the difference, and write nothing")
+    add("--yes", action="store_true", help="do not ask")
+
+
+_LEVELS = {
+    "user": "your own settings (default outside of a project)",
+    "project": "the settings of the project that the current folder is in (default in a project)",
+}
+_LEVELS_AND_LINES = {
+    "user": "your own settings, with the path of this program (default outside of a project)",
+    "project": "the settings of the project that the current folder is in, with a line that finds Turngate on PATH, and\n"
+    "lets the agent stop where it is not installed (default in a project)",
+}

@@ -3,8 +3,8 @@
 import difflib
 from collections.abc import Iterator, Sequence
 
+from turngate.cli.console.ui import TextStyle
 from turngate.cli.console.visible import make_visible
-from turngate.cli.terminal.ui import TextStyle
 
 MAX_COMPARED_LINES = 5_000  # of both sides; more would take minutes
 MAX_SHARED_CHARS = 60  # of a long line, before and behind what differs

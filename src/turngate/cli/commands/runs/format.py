@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from turngate.cli.commands.runs.subagent_summary import (
+from turngate.cli.commands.runs.summary import (
     MIN_ID_CHARS,
     SubagentSummary,
     state_label,
     unique_prefix_length,
 )
-from turngate.cli.streams import own_sequence
+from turngate.cli.console.streams import own_sequence
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.core.text import printable, strip_controls, truncate
 from turngate.subagents.gates import describe_gates, recorded_gates

@@ -13,12 +13,11 @@ from turngate.agent.main_session import MainSession
 from turngate.agent.session import Session
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
-from turngate.cli.commands.run_session import find_model
-from turngate.cli.commands.runs.registry_access import open_registry
-from turngate.cli.commands.runs.subagent_summary import SubagentSummary, summarize
-from turngate.cli.progress import ProgressLine
+from turngate.cli.commands.run.session import find_model
+from turngate.cli.commands.runs.summary import SubagentSummary, open_registry, summarize
+from turngate.cli.console.progress import ProgressLine
+from turngate.cli.console.signals import run_until_signal
 from turngate.cli.project import project_folder
-from turngate.cli.signals import run_until_signal
 from turngate.core.constants import IN_HOOK
 from turngate.core.events.session_events import (
     Notice,

@@ -1,0 +1,300 @@
+"""`turngate hooks test`: run the hooks of an event on a sample input, and explain each answer field by field."""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from turngate._frozen import frozen
+from turngate.cli.commands.fire import read_input
+from turngate.cli.commands.fire_engine import problems_for, verdict_headline
+from turngate.cli.commands.hooks.explain import effect_of, explain
+from turngate.cli.commands.hooks.explain_fields import FieldNote
+from turngate.cli.commands.hooks.samples import sample_fields
+from turngate.cli.console.format import flat, hanging, headline_style, label_style, outcome_label
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.signals import run_until_signal
+from turngate.cli.console.streams import paint
+from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED
+from turngate.cli.project import plugin_folders
+from turngate.cli.review import agent_hooks
+from turngate.cli.review.entries import shown_key
+from turngate.core.answers.reports import Skipped
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.kinds import hook_text
+from turngate.core.settings import Rule, Settings
+from turngate.core.text import indent, one_line
+from turngate.core.verdict.decisions import Allow, Fault
+from turngate.core.verdict.hints import GONE, run_hint
+from turngate.core.verdict.hook_run import HookRun, outcome
+from turngate.core.verdict.json_output import run_json
+from turngate.core.verdict.verdict import Verdict, conclude, is_blocking
+from turngate.doctor.relocation import Relocation
+from turngate.doctor.sample_transcript import conversation
+from turngate.engine import ask_hooks
+from turngate.errors import UsageError
+from turngate.filesystem.project_copy import ProjectTooLarge, copy_project
+from turngate.models.resolve import JudgeModels
+from turngate.settings.load import has_unloaded_hooks
+from turngate.shells.local import LocalShell
+from turngate.single_stop import make_world
+from turngate.state.journal import Journal
+from turngate.trust.load import load_reviewed, review_agent_hooks
+from turngate.trust.owners import unique_keys
+
+MAX_COMMAND_CHARS = 120
+FIELD_WIDTH = 10
+# Other fields are those of the JSON answer.
+_OUTER_FIELDS = ("run", "time", "exit code", "stdout", "stderr", "reply", "result", "warning")
+
+
+@frozen
+class Trial:
+    """One hook, the input that it was given, and how it ran."""
+
+    key: str
+    fields: dict[str, Any]
+    run: HookRun
+    script_of_project: str | None = (
+        None  # a script that names the folder of the project, and so leaves the copy
+    )
+
+
+@frozen
+class Place:
+    """Where hooks are tried: in a copy of the project, or in the project."""
+
+    project: str
+    private: str  # a folder for the state and the sample transcript, which is removed afterwards
+    relocation: Relocation | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def transcript(self) -> str:
+        return os.path.join(self.private, "transcript.jsonl")
+
+    def write_transcript(self) -> "Place":
+        with open(self.transcript, "xb") as file:
+            file.write(conversation())
+        return self
+
+    def settings(self, settings: Settings, rule: Rule) -> Settings:
+        if self.relocation is None:
+            return replace(settings, rules=(rule,), stop_budget=None)
+        return self.relocation.settings(settings, [self.relocation.rule(rule)])
+
+    def environ(self) -> dict[str, str]:
+        return dict(os.environ) if self.relocation is None else self.relocation.environ(os.environ)
+
+
+def try_hooks(options: argparse.Namespace, project: str) -> int:
+    """Run the command. `project` is the folder of the project."""
+    settings = _load(options, project)
+    chosen = _choose(settings, options.event, options.hook)
+    fields = {} if options.input is None else read_input(options.input, options.event)
+    if not chosen:
+        others = ", ".join(dict.fromkeys(rule.event for rule in settings.rules)) or "no event"
+        raise UsageError(f"there is no hook for {options.event} to test; there are hooks for {others}")
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
+    with (
+        _open_place(project, in_place=options.in_place) as place,
+        show_if_slow(f"running the hooks of {options.event}"),
+    ):
+        trials = run_until_signal(_try_all(chosen, settings, place, fields))
+    if isinstance(trials, signal.Signals):
+        print(f"turngate: ended by {trials.name}; no hook is left running", file=sys.stderr)
+        return 128 + trials
+    _print_json(trials, settings, place, project, options) if options.json else _print(
+        trials, settings, place, options
+    )
+    has_fault = any(isinstance(trial.run.decision, Fault) for trial in trials)
+    not_loaded = has_unloaded_hooks(settings, options.event)
+    return EXIT_NOT_ENFORCED if has_fault or not_loaded else EXIT_ALLOWED
+
+
+def _load(options: argparse.Namespace, project: str) -> Settings:
+    plugins = plugin_folders(options.plugin_dir)
+    settings = load_reviewed(
+        project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings, trust=options.trust
+    )
+    in_agents = agent_hooks(project, options.dialect)
+    return settings.with_rules(*review_agent_hooks(in_agents, project, options.dialect, trust=options.trust))
+
+
+def _choose(settings: Settings, event: str, key: str | None) -> list[tuple[str, Rule]]:
+    """Return the hooks of the event by their keys, or the one that is named. Raises UsageError."""
+    by_key = dict(zip(unique_keys(settings.rules), settings.rules, strict=True))
+    of_event = {name: rule for name, rule in by_key.items() if rule.event == event}
+    if key is None:
+        return list(of_event.items())
+    if key in of_event:
+        return [(key, of_event[key])]
+    if key in by_key:
+        raise UsageError(f"{shown_key(key)} is a hook of {by_key[key].event}, not of {event}")
+    known = ", ".join(map(shown_key, of_event)) or "none"
+    raise UsageError(f"there is no hook {shown_key(key)} of {event}; there are: {known}")
+
+
+@contextlib.contextmanager
+def _open_place(project: str, *, in_place: bool) -> Iterator[Place]:
+    if in_place:
+        with tempfile.TemporaryDirectory(prefix="turngate-test-") as private:
+            yield Place(project, private).write_transcript()
+        return
+    try:
+        with show_if_slow("copying the project"):
+            opened = contextlib.ExitStack()
+            copy = opened.enter_context(copy_project(project))
+    except OSError as error:
+        is_large = isinstance(error, ProjectTooLarge)
+        what = f"is {error.strerror}" if is_large else f"cannot be copied: {error}"
+        raise UsageError(f"the project {what}; --in-place runs the hooks in the project itself") from None
+    with opened:
+        relocation = Relocation(project, copy)
+        yield Place(copy.project, relocation.private, relocation, copy.notes).write_transcript()
+
+
+async def _try_all(
+    chosen: Sequence[tuple[str, Rule]], settings: Settings, place: Place, fields: dict[str, Any]
+) -> list[Trial]:
+    """Run the hooks one after another, each by itself."""
+    trials = []
+    for key, rule in chosen:
+        given = sample_fields(rule, fields, project=place.project, transcript=place.transcript)
+        run = await _try(rule, settings, place, given)
+        leaves = place.relocation.script_of_project(rule) if place.relocation else None
+        trials.append(Trial(key, given, run, leaves))
+    return trials
+
+
+async def _try(rule: Rule, settings: Settings, place: Place, fields: dict[str, Any]) -> HookRun:
+    """Run one hook, also one for the background, to its end."""
+    event = read_event(rule.event, fields, cwd=place.project)
+    in_foreground = replace(rule, hook=replace(rule.hook, detached=False, rewake=False))
+    own = place.settings(settings, in_foreground)
+    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
+    journal = Journal(os.path.join(place.private, "state"), place.project)
+    world = make_world(LocalShell(), place.project, own, journal, judges)
+    world.environ, world.logs = place.environ(), False
+    try:
+        verdict = await ask_hooks(event, own, world)
+    finally:
+        await world.close()
+        await judges.close()
+        journal.close()
+    if not verdict.runs:
+        skipped = Skipped(f"it is for subagents of the type {rule.agent_type}", on_purpose=True)
+        return HookRun(rule, skipped, Allow())
+    return replace(verdict.runs[0], rule=rule)
+
+
+def _together(trials: Iterable[Trial], settings: Settings) -> Verdict:
+    """Return the verdict of all hooks; those in the background have no part in it."""
+    runs = tuple(trial.run for trial in trials if not trial.run.rule.hook.detached)
+    return conclude(runs, settings.dialect)
+
+
+# Output
+
+
+def _print(trials: Sequence[Trial], settings: Settings, place: Place, options: argparse.Namespace) -> None:
+    not_loaded = has_unloaded_hooks(settings, options.event)
+    where = (
+        "in the project itself" if place.relocation is None else "in a copy of the project, which is removed"
+    )
+    headline = hanging(verdict_headline(_together(trials, settings), options.event, not_loaded=not_loaded))
+    print(paint(f"{options.event}: {headline}", headline_style(headline)))
+    print(f"  {where}")
+    for note in place.notes:
+        print(f"  {flat(note)}")
+    for trial in trials:
+        _print_trial(trial, settings)
+    for problem in problems_for(options.event, settings):
+        print(paint(f"! {flat(str(problem))}", "alert", sys.stderr), file=sys.stderr)
+        if problem.hint:
+            print(f"  → {flat(problem.hint)}", file=sys.stderr)
+
+
+def _print_trial(trial: Trial, settings: Settings) -> None:
+    run = trial.run
+    file = f"  ({run.rule.file})" if run.rule.file else ""
+    print(paint(f"{shown_key(trial.key)}{flat(file)}", "bold"))
+    label = _label(run, settings)
+    command = one_line(hook_text(run.rule.hook), MAX_COMMAND_CHARS)
+    print(f"  {paint(label, label_style(label))}, {run.seconds:.2f} s: {flat(command)}")
+    if not isinstance(run.report, Skipped):
+        print(f"  {'input':<{FIELD_WIDTH}} {flat(_shown_input(trial.fields))}")
+    for note in explain(run, settings.dialect):
+        print(f"  {flat(_note_line(note))}")
+    effect = effect_of(run, settings.dialect)
+    print(f"  ⇒ {flat(effect.text)}")
+    if effect.detail:
+        print(indent(indent(effect.detail)))
+    for hint in _hints(trial):
+        print(f"  → {flat(hint)}")
+
+
+def _label(run: HookRun, settings: Settings) -> str:
+    if run.rule.hook.detached and not isinstance(run.report, Skipped):
+        return "in background"
+    return outcome_label(outcome(run), blocking=is_blocking(run, settings.dialect))
+
+
+def _shown_input(fields: dict[str, Any]) -> str:
+    """Return the fields that depend on the event."""
+    own = {
+        name: value for name, value in fields.items() if name not in ("session_id", "transcript_path", "cwd")
+    }
+    return json.dumps(own, ensure_ascii=False)
+
+
+def _note_line(note: FieldNote) -> str:
+    meaning = f"ignored: {note.meaning}" if note.is_ignored else note.meaning
+    name = note.field if note.field in _OUTER_FIELDS else f"  {note.field}"
+    return f"{name:<{FIELD_WIDTH}} {f'{note.value} → ' if note.value else ''}{meaning}"
+
+
+def _hints(trial: Trial) -> Iterator[str]:
+    rule, hint = trial.run.rule, run_hint(trial.run)
+    if rule.pending and rule.pending != GONE:
+        yield f"--trust runs it for this test; `turngate hooks diff {shown_key(trial.key)}` shows it before you approve it"
+    elif hint:
+        yield hint
+    elif isinstance(trial.run.report, Skipped):
+        yield f"--input '{{…}}' gives it another input than {_shown_input(trial.fields)}"
+    if trial.script_of_project:
+        yield f"{trial.script_of_project} names the folder of the project, so it may work there and not in the copy"
+
+
+def _print_json(
+    trials: Sequence[Trial], settings: Settings, place: Place, project: str, options: argparse.Namespace
+) -> None:
+    verdict = _together(trials, settings)
+    not_loaded = has_unloaded_hooks(settings, options.event)
+    shown = {
+        "event": options.event,
+        "project": project,
+        "in_copy": place.relocation is not None,
+        "notes": list(place.notes),
+        "verdict": verdict_headline(verdict, options.event, not_loaded=not_loaded),
+        "hooks": [_trial_json(trial, settings) for trial in trials],
+        "not_loaded": not_loaded,
+        "warnings": [str(problem) for problem in problems_for(options.event, settings)],
+    }
+    print(json.dumps(shown, indent=2))
+
+
+def _trial_json(trial: Trial, settings: Settings) -> dict[str, Any]:
+    return {
+        "key": trial.key,
+        "input": trial.fields,
+        **run_json(trial.run),
+        "fields": [asdict(note) for note in explain(trial.run, settings.dialect)],
+        "effect": asdict(effect_of(trial.run, settings.dialect)),
+    }

@@ -1,0 +1,175 @@
+"""The lines of `turngate log`: one per record, further ones for a long reason, with headings for the date, the project and the session."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from turngate.cli.console.format import (
+    LABEL_WIDTH,
+    format_blocked_subagents,
+    format_dollars,
+    headline_style,
+    outcome_label,
+)
+from turngate.cli.console.streams import paint
+from turngate.core.hooks.kinds import KINDS
+from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
+from turngate.core.verdict.json_output import recorded_gate
+
+MAX_HOOK_NAME_CHARS = 80
+MAX_REASON_LINES = 10
+REASON_INDENT = " " * 14
+# The first of these keys that a record has is the name of its hook; `name` is that of a callback.
+_NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
+
+
+class JsonLines:
+    def format(self, record: dict[str, Any]) -> Iterator[str]:
+        yield json.dumps(record)
+
+
+class TextLines:
+    """`verbose`: show reasons whole."""
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        self._heading, self._verbose = "", verbose
+
+    def format(self, record: dict[str, Any]) -> Iterator[str]:
+        """Yield the record's lines, below a heading if the date, the project or the session has changed."""
+        line = _format(record)
+        if line is None:
+            return
+        style = _style(record, line)
+        when = time.localtime(record.get("time", 0))
+        parts = (
+            time.strftime("%Y-%m-%d", when),
+            record.get("project"),
+            f"session {record.get('session_id')}",
+        )
+        heading = "  ".join(part for part in parts if part)
+        if heading != self._heading:
+            self._heading = heading
+            yield paint(strip_controls(heading), "bold")
+        yield f"{time.strftime('%H:%M:%S', when)}  {paint(strip_controls(line), style)}"
+        if record.get("kind") not in ("verdict", "turn_end", "notice"):
+            yield from (
+                f"{REASON_INDENT}{text}".rstrip() for text in self._further_lines(record.get("reason"))
+            )
+
+    def _further_lines(self, reason: str | None) -> list[str]:
+        """Return the lines of a reason below the first, which is in the line of the run."""
+        if self._verbose:
+            lines = strip_controls(reason or "").strip().splitlines()
+            return lines if len(lines) > 1 else []
+        lines = _lines_with_words(strip_controls(reason or ""))
+        more = len(lines) - MAX_REASON_LINES
+        shown = [truncate(line, MAX_SHOWN_LINE_CHARS) for line in lines[1:MAX_REASON_LINES]]
+        return [*shown, f"… {more} more line{'s' * (more > 1)}: turngate log -v"] if more > 0 else shown
+
+
+def _format(record: dict[str, Any]) -> str | None:
+    match record.get("kind"):
+        case "verdict":
+            return f"{record.get('event')}: {_format_verdict(record)}"
+        case "turn_end":
+            return _format_turn_end(record)
+        case "notice":
+            return f"! {one_line(record.get('text', ''))}"
+        case _:
+            return f"  {_format_run(record)}"
+
+
+def _style(record: dict[str, Any], line: str) -> str:
+    """Return the style of a line, for `paint`: what did not go well stands out."""
+    match record.get("kind"):
+        case "verdict":
+            return "alert" if record.get("unenforced") else headline_style(line.partition(": ")[2])
+        case "turn_end" | "notice":
+            return "notice"
+        case _:
+            return "alert" if record.get("outcome") in ("failed", "timeout") else "plain"
+
+
+def _format_turn_end(record: dict[str, Any]) -> str | None:
+    """Name an end that the verdict above it does not: `turn ended (capped) after 3 continuations (the limit). …`."""
+    ended_by = record.get("ended_by")
+    if blocked := record.get("blocked_subagents"):
+        return one_line(f"turn ended ({ended_by}): {format_blocked_subagents(blocked)}")
+    if ended_by == "allowed":
+        return None
+    reason = record.get("reason") or ""
+    rest = (
+        reason.removeprefix("Turn ended")
+        if reason.startswith("Turn ended")
+        else f": {reason}"
+        if reason
+        else ""
+    )
+    return one_line(f"turn ended ({ended_by}){rest}")
+
+
+def _format_verdict(record: dict[str, Any]) -> str:
+    """Name the verdict as `fire` does, with the hooks that blocked, or else the last line of the prompt or reason."""
+    names = ", ".join(_quote(str(name)) for name in record.get("blocked_by", ()))
+    if record.get("verdict") == "continue":
+        verdict = f"blocked by {names}" if names else "blocked"
+    else:
+        verdict = _HALTS.get(record.get("ended_by", "")) or _question(record) or "allowed"
+    if failed := ", ".join(map(_format_unenforced, record.get("unenforced", ()))):
+        verdict += f" (not enforced: {failed})"
+    lines = _lines_with_words(record.get("prompt") or record.get("stop_reason"))
+    return f"{verdict}: {lines[-1]}" if lines and not names else verdict
+
+
+_HALTS = {"halted": "halted by a hook", "checkpoint": "waiting for the user"}
+
+
+def _quote(name: str) -> str:
+    return quote_name(one_line(name, MAX_HOOK_NAME_CHARS))
+
+
+def _format_unenforced(run: dict[str, Any]) -> str:
+    """Name a gate; of one that was skipped there is no other record, so this says why."""
+    name = _quote(str(run.get("hook")))
+    return (
+        f"{name}: {one_line(str(run['why']))}" if run.get("outcome") == "skipped" and run.get("why") else name
+    )
+
+
+def _question(record: dict[str, Any]) -> str | None:
+    """Return `ask` or `defer` if a hook leaves a tool call to the user."""
+    permission = record.get("permission")
+    return permission if permission in ("ask", "defer") else None
+
+
+def _lines_with_words(text: str | None) -> list[str]:
+    """Return the lines that hold a letter or digit: the rulers of a test runner say nothing."""
+    return [line for line in (text or "").strip().splitlines() if any(map(str.isalnum, line))]
+
+
+def _format_run(record: dict[str, Any]) -> str:
+    hook = record.get("hook", {})
+    name = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
+    if hook.get("type") == "gate" and not hook.get("id"):
+        name = recorded_gate(hook)
+    # The record of the verdict says which failures were not enforced.
+    result = record.get("outcome", "")
+    label = (_question(record) if result == "allow" else None) or outcome_label(result, blocking=True)
+    reason = _lines_with_words(record.get("reason"))
+    return (
+        f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {_quote(name)}"
+        + (f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else "")
+        + (
+            _format_cost(record["evaluation"])
+            if "evaluation" in record and hook.get("type") != "agent"
+            else ""
+        )
+    )
+
+
+def _format_cost(evaluation: dict[str, Any]) -> str:
+    """Format the tokens and the price of a model; those of a hook agent are in a record of its own."""
+    tokens = evaluation.get("input_tokens", 0) + evaluation.get("output_tokens", 0)
+    price = evaluation.get("cost_usd")
+    return f"  ({tokens:,} tokens{f', {format_dollars(price)}' if price is not None else ''})"

@@ -1,0 +1,387 @@
+"""A conversation: run the user's messages one after another, show what happens, handle interrupts."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, assert_never
+
+from turngate.agent.session import Session
+from turngate.agent.slash_commands import BUILT_IN
+from turngate.cli.commands.run.chat.activity import MODEL_REPLY, MODEL_REQUEST, SLOW_S, ActivityTracker
+from turngate.cli.commands.run.chat.hooks_menu import HooksMenu
+from turngate.cli.commands.run.chat.permission import PermissionDialog
+from turngate.cli.console import format as fmt
+from turngate.cli.console.ui import Activity, MenuKey, TerminalUI
+from turngate.core.constants import STOP_EVENTS
+from turngate.core.conversation.messages import ToolUse
+from turngate.core.events.session_events import (
+    BackgroundCommandFinished,
+    Compacted,
+    Continuation,
+    HookFinished,
+    HookStarted,
+    Notice,
+    SessionEvent,
+    StreamEnd,
+    SubagentFinished,
+    SubagentRedirected,
+    SubagentStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnEnd,
+    TurnResult,
+)
+from turngate.core.text import one_line, strip_controls
+from turngate.errors import ModelError, UsageError
+from turngate.ports import World, on_machine, ssh_option
+from turngate.trust.review import Review
+
+BACKGROUND_JOB = "background"  # compared by identity: answer commands that have ended in the background
+DOUBLE_CTRL_C_S = 2.0  # two Ctrl-C within this time exit
+LATE_CTRL_C_S = 0.5  # a Ctrl-C this soon after a turn was meant for the turn
+
+
+class Chat:
+    """Run the jobs of the user, messages and commands, in order; implements `InputHandler`."""
+
+    def __init__(self, ui: TerminalUI, session: Session, review: Callable[[], Review], world: World) -> None:
+        self.ui, self.session, self._world = ui, session, world
+        self._hooks = HooksMenu(ui, review, session, world)
+        self._listings: set[asyncio.Task[None]] = set()  # lists of all hooks, while the agent works
+        self._jobs: deque[str] = deque()
+        self._wake = asyncio.Event()  # a job came, or the conversation ends
+        self._task: asyncio.Task[None] | None = None  # the running job
+        self._in_turn = False
+        self._interrupted = False
+        self._interruption = "interrupted"  # what the user reads about the last interrupt
+        self._turn_ended_at = self._ctrl_c_at = float("-inf")
+        self._is_open = False  # the session, whose hooks can then be reviewed
+        self._input_ended = False
+        self._exit_code: int | None = None  # set when the user exits
+        self._permission = PermissionDialog(ui)
+        self._answer_s = 0.0  # time that the user took to permit the running tool
+        self._activity = ActivityTracker()
+
+    async def run(self, first: str | None) -> int:
+        """Run the conversation until the user exits; return the exit code."""
+        try:
+            await self._run_task(self._open())
+            self._is_open = True
+            self._greet()
+            if first and first.strip():
+                self.ui.print(f"> {first}", "user")
+                self._jobs.append(first)
+            while (job := await self._next_job()) is not None:
+                await self._run_task(self._run_job(job))
+        finally:
+            await asyncio.gather(*self._listings, return_exceptions=True)
+            await self._run_task(self.session.close("prompt_input_exit" if self._exit_code == 0 else "other"))
+        if self.ui.is_interactive and self.session.messages:
+            self.ui.print(
+                f"to continue this conversation: turngate run {ssh_option(self._world)}--session {self.session.id}",
+                "dim",
+            )
+        return self._exit_code or 0
+
+    async def _open(self) -> None:
+        label = f"opening the session{on_machine(self._world)}"
+        timer = asyncio.get_running_loop().call_later(SLOW_S, self._start, label)
+        try:
+            await self.session.open()
+        finally:
+            timer.cancel()
+
+    def _greet(self) -> None:
+        settings = self.session.settings
+        for problem in settings.problems:
+            # The session itself reports hooks that were not loaded.
+            if problem.severity != "note" and problem not in settings.not_loaded:
+                self.ui.print(*fmt.format_notice(str(problem), problem.hint))
+        if self.ui.is_interactive:
+            count = f", {len(self.session.messages)} messages so far" if self.session.messages else ""
+            self.ui.print(f"{self.session.model.name} in {self.session.location}{count}", "dim")
+            self.ui.print("/help shows the commands and keys", "dim")
+            if pending := self._hooks.pending_notice():
+                self.ui.print(pending, "alert")
+        if self.session.question is not None:
+            self.ui.print(*fmt.format_question(self.session.question))
+        if self.session.checkpoint is not None:
+            self.ui.print(f"{fmt.hanging(self.session.checkpoint)}\n{fmt.ANSWERS}", "notice")
+
+    async def _next_job(self) -> str | None:
+        """Wait for the next job; return None when the conversation ends."""
+        while self._exit_code is None and not self._jobs:
+            if self.session.has_background_results:
+                return BACKGROUND_JOB
+            if self._input_ended:
+                self._exit_code = 0
+                break
+            self._wake.clear()
+            self.ui.prompt()
+            await self._wake.wait()
+        return self._jobs.popleft() if self._exit_code is None else None
+
+    async def _run_task(self, job: Coroutine[Any, Any, None]) -> None:
+        """Run a job in a task of its own, so that an interrupt ends nothing else."""
+        self._interrupted = False
+        self._task = asyncio.create_task(job)
+        try:
+            await self._task
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                raise
+            self.ui.print("interrupted", "notice")
+        finally:
+            self._task = None
+            self._activity.clear()
+            self.ui.end_stream()
+            self.ui.set_activity(None)
+
+    # Jobs
+
+    async def _run_job(self, job: str) -> None:
+        try:
+            if job is BACKGROUND_JOB:
+                await self._run_turn(None)
+            else:
+                await self._dispatch(job)
+        except OSError as error:  # a full disk, for example: it ends the job, not the conversation
+            self.ui.print(f"! {error}", "alert")
+
+    async def _dispatch(self, job: str) -> None:
+        command, text = fmt.parse_command(job)
+        match command:
+            case None:
+                await self._run_turn(text)
+            case "/compact":
+                await self._compact(text)
+            case "/hooks":
+                await self._hooks.run()
+            case "/clear":
+                await self.session.reset()
+                self.ui.print("conversation cleared", "dim")
+            case _ if self._is_file_command(command):
+                await self._run_turn(job.strip(), is_command=True)
+            case _:
+                self._run_command(command)
+
+    def _is_file_command(self, command: str) -> bool:
+        name = command.removeprefix("/")
+        return name not in BUILT_IN and name in self.session.commands.by_name
+
+    async def _run_turn(self, prompt: str | None, *, is_command: bool = False) -> None:
+        """Run a turn for a prompt or a slash command, or for commands that have ended in the background."""
+        self._in_turn, self._interruption = True, "interrupted"
+        self._start(MODEL_REQUEST)
+        try:
+            if prompt is None:
+                result = await self.session.answer_background()
+            else:
+                result = await (self.session.run_command if is_command else self.session.send)(prompt)
+        except UsageError as error:  # the file of a slash command cannot be used
+            self.ui.print(f"! {fmt.hanging(str(error))}", "notice")
+            return
+        finally:
+            self._in_turn, self._turn_ended_at = False, time.monotonic()
+        self.ui.end_stream()
+        if result is None:
+            return
+        for text, style in fmt.format_turn_end(result, self._interruption, totals=self.ui.is_interactive):
+            self.ui.print(text, style)
+        self._take_queued_messages(result)
+
+    def _take_queued_messages(self, result: TurnResult) -> None:
+        """Run the messages that came during the last hooks: none is lost or answered twice (X-34).
+
+        After an interrupt they stay in the inbox and are answered before the user's next message (C-33), after a
+        question behind its answer.
+        """
+        waits = self.session.question is not None or self.session.checkpoint is not None
+        if result.outcome in ("interrupted", "error") or waits:
+            if count := self.session.queued:
+                are = "message is" if count == 1 else "messages are"
+                when = "after your answer" if waits else "before your next one"
+                self.ui.print(f"{count} {are} still queued, to be answered {when}", "notice")
+            return
+        self._jobs.extendleft(reversed(self.session.take_queued()))
+
+    async def _compact(self, instructions: str) -> None:
+        self._start("summarizing the conversation")
+        if not self.session.messages:
+            self.ui.print("there is nothing to summarize yet", "notice")
+            return
+        try:
+            await self.session.compact(instructions)
+        except ModelError as error:
+            self.ui.print(f"! the model failed ({error.kind}): {error}", "notice")
+
+    def _run_command(self, command: str) -> None:
+        """Run a command that also works while the agent does."""
+        match command:
+            case "/help":
+                listed = fmt.format_commands(self.session.commands)
+                self.ui.print(f"{fmt.HELP}\n\n{listed}" if listed else fmt.HELP)
+            case "/hooks":
+                listing = asyncio.create_task(self._hooks.print_list())
+                self._listings.add(listing)
+                listing.add_done_callback(self._listings.discard)
+            case "/exit" | "/quit":
+                self.quit()
+            case _:
+                self.ui.print(self.session.commands.describe_unknown(command.removeprefix("/")), "notice")
+
+    async def permit(self, use: ToolUse, name: str) -> bool:
+        """Ask the user; the session waits, and an interrupt ends the question."""
+        permission = await self._permission.ask(use, self.session.project)
+        self._answer_s = self._permission.seconds
+        self._activity.restart(fmt.format_tool(use, self.session.project))
+        self._show_activity()
+        if permission == "always":
+            self.session.allow(name)
+        return permission != "no"
+
+    # Input
+
+    @property
+    def is_busy(self) -> bool:
+        return self._task is not None
+
+    def on_message(self, text: str) -> None:
+        command, message = fmt.parse_command(text)
+        if self._permission.is_open:
+            self._permission.on_message(text)
+        elif self._hooks.is_open:
+            self._hooks.on_message(text)
+        elif self.is_busy and command is not None and not self._is_job(command):
+            self._run_command(command)
+        elif self._in_turn and not self._interrupted and command is None:
+            self.session.queue(message)
+            self._show_activity()
+        else:
+            self._jobs.append(text)
+            self._wake.set()
+
+    def _is_job(self, command: str) -> bool:
+        """Return whether a command waits for the running job. `/hooks` does not while the agent works: it prints a list."""
+        if command == "/hooks":
+            return not self._is_open
+        return command in ("/compact", "/clear") or self._is_file_command(command)
+
+    def on_menu_key(self, key: MenuKey) -> None:
+        self._hooks.on_key(key)
+
+    def interrupt(self) -> None:
+        if self._task is None or self._interrupted:
+            return
+        if self._hooks.is_shown:
+            self._hooks.close()
+            return
+        self._interrupted = True
+        if self._permission.is_open:
+            self._interruption = f"interrupted; not run: {self._permission.subject}"
+        elif activity := self._activity.interruptible:
+            self._interruption = f"interrupted while running: {activity}"
+        self.ui.set_activity(Activity("interrupting", time.monotonic()))
+        if self._in_turn:
+            self.session.interrupt()
+        else:
+            self._task.cancel()
+
+    def on_ctrl_c(self) -> None:
+        now = time.monotonic()
+        previous, self._ctrl_c_at = self._ctrl_c_at, now
+        if now - previous < DOUBLE_CTRL_C_S or (
+            not self.is_busy and now - self._turn_ended_at > LATE_CTRL_C_S
+        ):
+            self.quit()
+        elif self.is_busy:
+            self.interrupt()
+        else:
+            self.ui.print("the turn has just ended; Ctrl-C again exits", "dim")
+
+    def on_eof(self) -> None:
+        """Finish the jobs that were typed before, then exit."""
+        self._input_ended = True
+        self._wake.set()
+        if self.is_busy and self.ui.is_interactive:
+            self.ui.print("exiting when this is done", "dim")
+        self._permission.decline()
+        self._hooks.close()
+
+    def on_listener_exit(self, listener: "asyncio.Task[None]") -> None:
+        if not listener.cancelled() and listener.exception():
+            self.quit()
+
+    def quit(self, code: int = 0) -> None:
+        if self._exit_code is None or code:
+            self._exit_code = code
+        self._interrupted = self._interrupted and self._in_turn  # so that SessionEnd hooks can be interrupted
+        if self._task is not asyncio.current_task():  # /exit is a job itself, and ends on its own
+            self.interrupt()
+        self._wake.set()
+
+    # Events of the session
+
+    def on_event(self, event: SessionEvent) -> None:
+        match event:
+            case TextDelta(text):
+                self._start(MODEL_REPLY)
+                self.ui.stream(text)
+            case StreamEnd():
+                self.ui.end_stream()
+                self._activity.wait_for_subagents()
+                self._show_activity()
+            case ToolStarted(use):
+                self.ui.end_stream()
+                self._answer_s = 0.0
+                self._start(fmt.format_tool(use, self.session.project))
+            case ToolFinished(use, result, seconds):
+                line = fmt.format_tool_end(use, result, seconds - self._answer_s, self.session.project)
+                self.ui.print(line, "notice" if result.is_error else "dim")
+                self._start(MODEL_REQUEST)
+            case HookStarted(_, hook, timeout):
+                self._activity.start_hook(hook, timeout)
+                self._show_activity()
+            case HookFinished(name, hook):
+                self._activity.end_hook(hook)
+                if name in STOP_EVENTS:
+                    self.ui.print(fmt.format_hook_end(event, self.session.settings), "dim")
+                self._show_activity()
+            case Continuation(prompt, count, limit):
+                prefix = self.session.settings.dialect.prefix
+                self.ui.print(fmt.format_continuation(prompt, count, limit, prefix))
+                self._start(MODEL_REQUEST)
+            case Notice(text, hint):
+                self.ui.print(*fmt.format_notice(text, hint))
+                if self.session.has_background_results:
+                    self._wake.set()
+            case Compacted(_, summary):
+                self.ui.print(f"conversation summarized in {len(summary)} characters", "dim")
+            case SubagentStarted(agent_id, agent_type, label):
+                self._activity.start_subagent(agent_id, label or agent_type)
+                self.ui.print(f"subagent {strip_controls(label or agent_type)} started", "dim")
+            case SubagentRedirected(_, label, why, count, limit):
+                self.ui.print(fmt.format_redirect(label, why, count, limit))
+            case SubagentFinished(agent_id, label, outcome, _, seconds):
+                self._activity.end_subagent(agent_id)
+                self.ui.print(f"subagent {strip_controls(label)}: {outcome} ({seconds:.1f} s)", "dim")
+            case BackgroundCommandFinished(name, command, status):
+                line = f"background command {name}: {status} ({strip_controls(one_line(command, 60))})"
+                self.ui.print(line, "dim")
+                self._wake.set()
+            case TurnEnd():
+                pass  # _run_turn() prints the result
+            case _:
+                assert_never(event)
+
+    def _start(self, label: str) -> None:
+        self._activity.start(label)
+        self._show_activity()
+
+    def _show_activity(self) -> None:
+        current = self._activity.current
+        if current and not self._interrupted:
+            self.ui.set_activity(replace(current, queued=self.session.queued))

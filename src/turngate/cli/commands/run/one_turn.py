@@ -1,0 +1,250 @@
+"""`turngate run -p`: run one turn and print the answer."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from turngate.agent.session import Session
+from turngate.agent.slash_commands import parse_call
+from turngate.cli.commands.run.session import OpenedSession, OpenSession
+from turngate.cli.console.format import (
+    ANSWERS,
+    NOT_ENFORCED,
+    NOT_PERMITTED,
+    format_blocked_subagents,
+    format_totals,
+    format_waiting,
+    hanging,
+)
+from turngate.cli.console.progress import ProgressLine
+from turngate.cli.console.signals import run_loop
+from turngate.cli.console.streams import report_stdout_error, stdout_error
+from turngate.cli.main import (
+    EXIT_ALLOWED,
+    EXIT_BLOCKED,
+    EXIT_FAILED,
+    EXIT_HALTED,
+    EXIT_IO_ERROR,
+    EXIT_NOT_ENFORCED,
+    EXIT_WAITING,
+)
+from turngate.cli.startup import EXIT_INTERRUPTED
+from turngate.core.events.session_events import (
+    HookFinished,
+    HookStarted,
+    Notice,
+    SessionEvent,
+    TurnEnd,
+    TurnResult,
+    blocked_subagents_json,
+    event_json,
+    subagent_json,
+)
+from turngate.core.text import strip_controls
+from turngate.core.verdict.json_output import run_json, unenforced_json
+
+EXIT_CODES = {
+    "completed": EXIT_ALLOWED,
+    "capped": EXIT_BLOCKED,
+    "halted": EXIT_HALTED,
+    "waiting": EXIT_WAITING,
+    "error": EXIT_FAILED,
+    "interrupted": EXIT_INTERRUPTED,
+}
+
+
+def run_print(open_session: OpenSession, prompt: str, output_format: str) -> int:
+    printer = _Printer(output_format)
+    turn = _SingleTurn(open_session, printer)
+    session, result = run_loop(turn.run(prompt), turn.on_signal)
+    if session is None or result is None:  # a signal came before it was opened
+        return 128 + turn.signal
+    result = session.last_result or result  # with what SessionEnd hooks added to it
+    printer.print_result(result, session)
+    code = 128 + turn.signal if turn.signal else _exit_code(result)
+    error = stdout_error()
+    if error is None:
+        return code
+    where = f"it is kept in {result.transcript_path}"
+    report_stdout_error(f"turngate: the answer could not be written to stdout ({error}); {where}")
+    return code or EXIT_IO_ERROR
+
+
+def _exit_code(result: TurnResult) -> int:
+    if result.outcome == "completed" and not result.success:
+        return EXIT_NOT_ENFORCED
+    return EXIT_CODES[result.outcome]
+
+
+class _SingleTurn:
+    """Run one turn and close the session. A signal interrupts the turn, or the hooks that run at the close."""
+
+    def __init__(self, open_session: OpenSession, printer: "_Printer") -> None:
+        self._open_session = open_session
+        self._printer = printer
+        self._opening: asyncio.Task[OpenedSession] | None = None
+        self._session: Session | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self.signal = 0  # the first one
+
+    async def run(self, prompt: str) -> tuple[Session | None, TurnResult | None]:
+        async with AsyncExitStack() as stack:
+            opened = self._open_session(on_event=self._printer.on_event)
+            self._opening = asyncio.create_task(stack.enter_async_context(opened))
+            await asyncio.wait({self._opening})
+            if self.signal or self._opening.cancelled():
+                return None, None
+            self._session = self._opening.result().session
+            return self._session, await self._run(self._session, prompt)
+
+    async def _run(self, session: Session, prompt: str) -> TurnResult:
+        try:
+            async with self._progress("the agent is working"):
+                result = await self._run_turn(session, prompt)
+            self._printer.print_answer(result)
+        finally:
+            async with self._progress():
+                await self._close(session)
+        return result
+
+    async def _run_turn(self, session: Session, prompt: str) -> TurnResult:
+        is_command = parse_call(prompt) is not None  # a blank in front makes it a message
+        return await (session.run_command if is_command else session.send)(prompt)
+
+    @asynccontextmanager
+    async def _progress(self, idle: str = "") -> AsyncIterator[None]:
+        task = asyncio.create_task(self._printer.show_progress(idle))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    def on_signal(self, number: int) -> None:
+        self.signal = self.signal or number
+        if self._session is None:
+            if self._opening is not None:
+                self._opening.cancel()
+        elif self._closing is None:
+            self._session.interrupt()
+        elif not self._closing.cancelling():  # a second cancellation would interrupt the clean-up
+            self._closing.cancel()
+
+    async def _close(self, session: Session) -> None:
+        self._closing = asyncio.create_task(session.close())
+        await asyncio.wait({self._closing})
+        if not self._closing.cancelled():
+            self._closing.result()  # raises what went wrong
+
+
+class _Printer:
+    """Print a turn. text: the answer on stdout, notices on stderr; json: one object; stream-json: one per event.
+
+    With JSON on stdout, stderr has only the notices about a tool without permission or a gate that was not enforced.
+    """
+
+    def __init__(self, output_format: str) -> None:
+        self._format = output_format
+        self._late_notices: list[str] = []  # those after the end of the turn
+        self._running_hooks: list[HookStarted] = []
+        self._progress = ProgressLine(self._waiting_for)
+
+    async def show_progress(self, idle: str = "") -> None:
+        self._progress = ProgressLine(self._waiting_for, idle=idle)
+        if self._format == "text":
+            await self._progress.run()
+
+    def _waiting_for(self) -> list[str]:
+        return [format_waiting(started.hook, started.timeout) for started in self._running_hooks]
+
+    def on_event(self, event: SessionEvent) -> None:
+        self._track(event)
+        if self._format == "stream-json":
+            print(json.dumps(event_json(event)), flush=True)
+        if isinstance(event, Notice) and (self._format == "text" or _is_important(event.text)):
+            self._progress.print(f"! {strip_controls(event.text)}")
+            if event.hint:
+                self._progress.print(f"  → {hanging(event.hint)}")
+
+    def _track(self, event: SessionEvent) -> None:
+        match event:
+            case HookStarted():
+                self._running_hooks.append(event)
+            case HookFinished(name, hook):
+                started = next(
+                    (each for each in self._running_hooks if (each.event, each.hook) == (name, hook)), None
+                )
+                if started:
+                    self._running_hooks.remove(started)
+            case TurnEnd():
+                self._late_notices = []
+            case Notice(text):
+                self._late_notices.append(text)
+            case _:
+                pass
+
+    def print_answer(self, result: TurnResult) -> None:
+        """Print the answer as soon as it is final, before the session closes."""
+        if self._format != "text":
+            return
+        if answer := result.question or result.result:
+            print(answer, flush=True)
+        reason = result.stop_reason
+        is_known = reason is not None and any(reason in notice for notice in result.notices)
+        is_question = result.outcome == "waiting" and result.question is not None  # printed above
+        if result.ended_by == "checkpoint" and reason:
+            print(f"! {hanging(reason)}", file=sys.stderr, flush=True)
+            if result.checkpoint is not None:
+                resume = f"turngate run --resume --session {result.session_id} -p yes"
+                print(f"  → {ANSWERS}: {resume}", file=sys.stderr, flush=True)
+        elif result.outcome != "completed" and not is_question and not is_known:
+            why = f": {strip_controls(reason)}" if reason else ""
+            print(f"! turn ended ({result.ended_by}){why}", file=sys.stderr, flush=True)
+        if blocked := blocked_subagents_json(result):
+            print(f"! {format_blocked_subagents(blocked)}", file=sys.stderr, flush=True)
+        if sys.stderr.isatty() and result.model_requests:
+            print(format_totals(result), file=sys.stderr, flush=True)
+
+    def print_result(self, result: TurnResult, session: Session) -> None:
+        if self._format != "text":
+            complete = replace(result, notices=(*result.notices, *self._late_notices))
+            print(json.dumps(_result_json(complete, session)), flush=True)
+
+
+def _is_important(notice: str) -> bool:
+    return NOT_PERMITTED in notice or NOT_ENFORCED in notice
+
+
+def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
+    usage = {"input_tokens": result.usage.input_tokens, "output_tokens": result.usage.output_tokens}
+    return {
+        "type": "result",
+        "outcome": result.outcome,
+        "ended_by": result.ended_by,
+        "stop_reason": result.stop_reason,
+        "result": result.result,
+        "session_id": result.session_id,
+        "project": session.location,
+        "transcript_path": result.transcript_path,
+        "continuations": result.continuations,
+        "model_requests": result.model_requests,
+        "tool_calls": result.tool_calls,
+        "usage": usage,
+        "cost_usd": result.cost,
+        "duration_ms": result.duration_ms,
+        "hook_runs": [run_json(run) for run in result.hook_runs],
+        "unenforced": unenforced_json(result.unenforced),
+        "notices": list(result.notices),
+        "subagents": [
+            {**subagent_json(subagent), "seconds": round(subagent.seconds, 4)}
+            for subagent in result.subagents
+        ],
+        "blocked_subagents": blocked_subagents_json(result),
+        **({"question": result.question} if result.question else {}),
+        **({"checkpoint": result.checkpoint} if result.checkpoint else {}),
+        **({"deferred_tool_use": vars(result.deferred_tool_use)} if result.deferred_tool_use else {}),
+    }

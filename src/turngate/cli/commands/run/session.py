@@ -1,0 +1,208 @@
+"""The session of `turngate run`: in a project on this machine, or with `--ssh` on another one."""
+
+import argparse
+import os
+import shlex
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import NamedTuple
+
+from turngate.agent.session import Session
+from turngate.agent.session_store import list_sessions, location_of
+from turngate.agent.tools import TOOLS
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.project import plugin_folders
+from turngate.cli.session_ids import find_session
+from turngate.core.conversation.tools import TOOL_ALIASES
+from turngate.core.dialect import ALL_DIALECTS
+from turngate.core.settings import Settings
+from turngate.errors import UsageError
+from turngate.filesystem import files
+from turngate.models import resolve
+from turngate.plugins.entry_points import load_plugins
+from turngate.ports import Model, World, call_with_files
+from turngate.settings.load import load_extra, report_unreachable
+from turngate.shells.local import LocalShell
+from turngate.state.paths import main_transcript_path, state_folder
+from turngate.trust.load import load_settings
+from turngate.trust.review import Review
+
+
+class OpenedSession(NamedTuple):
+    session: Session
+    review: Callable[[], Review]  # of all hooks; it is called in a thread
+    world: World  # where the project is
+
+
+# Takes the event handlers of a session. What it opens is closed by its caller, except for a connection.
+OpenSession = Callable[..., AbstractAsyncContextManager[OpenedSession]]
+
+
+def open_here(options: argparse.Namespace, project: str) -> OpenSession:
+    """Return what opens the session of a project on this machine. What is wrong with the options is raised now."""
+    _check_tools(options.allow)
+    world = World(LocalShell(), project)
+    plugins = plugin_folders(options.plugin_dir)
+    folders = _find_folders(options.add_dir, os.getcwd())
+    new_session = _session_factory(options, world, _load_settings(options, world, plugins), folders)
+
+    @asynccontextmanager
+    async def open_session(**handlers: object) -> AsyncIterator[OpenedSession]:
+        yield OpenedSession(new_session(**handlers), partial(_review, options, world, plugins), world)
+
+    return open_session
+
+
+def open_over_ssh(options: argparse.Namespace) -> OpenSession:
+    """Return what connects to the machine of `--ssh`, and opens the session there."""
+    from turngate.shells.ssh.workspace import parse_ssh_location  # noqa: PLC0415  # lazy: few projects need it
+
+    place = parse_ssh_location(options.ssh)
+    _check_options(options)
+    reading = f"reading the settings on {place.name}"
+
+    @asynccontextmanager
+    async def open_session(**handlers: object) -> AsyncIterator[OpenedSession]:
+        with show_if_slow(f"connecting to {place.name}"):
+            workspace = await World.ssh(place.host, place.path, user=place.user, port=place.port)
+        async with workspace as world:
+            with show_if_slow(reading):
+                settings = await world.with_files(_load_settings, options, world, options.plugin_dir)
+                folders = await world.with_files(_find_folders, options.add_dir, world.project)
+            new_session = _session_factory(options, world, settings, folders)
+            with show_if_slow(reading):
+                session = await world.with_files(report_unreachable()(partial(new_session, **handlers)))
+            yield OpenedSession(session, partial(_review, options, world, options.plugin_dir), world)
+
+    return open_session
+
+
+def _load_settings(options: argparse.Namespace, world: World, plugins: list[str]) -> Settings:
+    return load_settings(
+        world.project,
+        dialect=options.dialect,
+        plugin_dirs=plugins,
+        extra=options.settings,
+        trust=options.trust,
+    )
+
+
+def _review(options: argparse.Namespace, world: World, plugins: list[str]) -> Review:
+    from turngate.cli.review import review_hooks  # noqa: PLC0415 # lazy: not for -p
+
+    given = {"dialect": options.dialect, "plugin_dirs": plugins, "extra": options.settings}
+    return call_with_files(world.files, partial(review_hooks, world.project, **given))
+
+
+def _session_factory(
+    options: argparse.Namespace, world: World, settings: Settings, folders: list[str]
+) -> Callable[..., Session]:
+    """Return a function that makes the session of the command line; its caller adds the event handlers."""
+    with show_if_slow("loading the model"):
+        model = find_model(options.model or settings.model, settings)
+    return partial(
+        Session,
+        world,
+        model,
+        settings,
+        session_id=_session_id(options, world),
+        permission_mode=options.permission_mode,
+        allow=options.allow,
+        extra_paths=folders,
+        limit=options.limit,
+        max_turns=options.max_turns,
+        hooks=not options.no_hooks,
+        strict=options.strict,
+        trust=options.trust,
+        plugins=load_plugins(settings.plugins),
+        models=lambda name: find_model(name, settings),
+    )
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise UsageError for what is wrong whatever the other machine has: to connect to it takes time."""
+    _check_tools(options.allow)
+    if options.settings is not None:
+        load_extra(options.settings, ALL_DIALECTS[options.dialect])
+    if options.model and (options.model.startswith("scripted:") or ":" not in options.model):
+        resolve.open_model(options.model)
+
+
+def _check_tools(names: list[str]) -> None:
+    tools = dict.fromkeys((*TOOLS, *TOOL_ALIASES))
+    for name in names:
+        if name not in tools:
+            raise UsageError(f"--allow {name}: there is no such tool; the tools are {', '.join(tools)}")
+
+
+@report_unreachable()
+def _find_folders(given: list[str], base: str) -> list[str]:
+    """Return the absolute paths of the folders of `--add-dir`, on the machine of the project."""
+    folders = [os.path.normpath(os.path.join(base, files.expand_home(folder))) for folder in given]
+    for name, folder in zip(given, folders, strict=True):
+        if not files.isdir(folder):
+            where = f" on {files.machine()}" if files.machine() else ""
+            raise UsageError(f"--add-dir {name}: there is no such folder{where}; give one that exists")
+    return folders
+
+
+def find_model(name: str | None, settings: Settings) -> Model:
+    """Open a model; without a name, one of the provider whose key is in the environment or the user's settings."""
+    environ = settings.environ_of_models(os.environ)
+    return resolve.open_model(name or resolve.default_model(environ), environ)
+
+
+def _session_id(options: argparse.Namespace, world: World) -> str | None:
+    """Return the session to continue or the name of a new one; None lets the session choose its id."""
+    session_id = _chosen_session(options, world.location)
+    if session_id is not None:
+        path = main_transcript_path(state_folder(), session_id, options.dialect)
+        _check_machine(session_id, location_of(path), world.machine)
+    return session_id
+
+
+def _check_machine(session_id: str, location: str, machine: str) -> None:
+    """Raise UsageError for a session whose project is on another machine; `location` is empty if it is not known."""
+    is_remote = location.startswith("ssh://")
+    if is_remote and location.partition("://")[2].partition("/")[0] != machine.removeprefix("ssh://"):
+        raise UsageError(
+            f"session {session_id} belongs to {location}; continue it with --ssh {shlex.quote(location)}"
+        )
+    if location and not is_remote and machine:
+        raise UsageError(
+            f"session {session_id} belongs to {location} on this machine; continue it without --ssh"
+        )
+
+
+def _chosen_session(options: argparse.Namespace, location: str) -> str | None:
+    session_id: str | None = options.session or None
+    if not options.resume:
+        return session_id
+    if session_id is None:
+        return _newest_session(location, options.dialect)
+    if os.path.lexists(main_transcript_path(state_folder(), session_id, options.dialect)):
+        return session_id
+    found = find_session(session_id, _session_ids(options.dialect))
+    if found is None:
+        raise UsageError(f"there is no session {session_id} to resume; `turngate sessions` lists them")
+    return found
+
+
+def _session_ids(dialect: str) -> list[str]:
+    state = state_folder()
+    sessions = list_sessions(state)
+    return [
+        each.session_id
+        for each in sessions
+        if each.path == main_transcript_path(state, each.session_id, dialect)
+    ]
+
+
+def _newest_session(project: str, dialect: str) -> str:
+    state = state_folder()
+    for session in list_sessions(state):
+        path = main_transcript_path(state, session.session_id, dialect)
+        if session.project == project and session.path == path:
+            return session.session_id
+    raise UsageError(f"there is no session of {project} to resume; `turngate sessions` lists all of them")

@@ -1,0 +1,121 @@
+"""The line on stderr that says what a command waits for."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from turngate.cli.console.streams import own_sequence
+from turngate.core.text import strip_controls
+
+CLEAR_LINE = "\r\033[K"
+UPDATE_INTERVAL_S = 1.0
+
+
+class ProgressLine:
+    """Show what a command waits for, from the first second on.
+
+    At a terminal one line is rewritten every second. Elsewhere a line is printed once per wait, and again every
+    `repeat_s` seconds if that is given. `idle` is shown at a terminal while `waiting_for` returns nothing.
+    """
+
+    def __init__(
+        self,
+        waiting_for: Callable[[], Sequence[str]],
+        *,
+        idle: str = "",
+        hint: str = "",
+        repeat_s: float | None = None,
+    ) -> None:
+        self._waiting_for = waiting_for
+        self._idle = idle
+        self._hint = hint
+        self._repeat_s = repeat_s
+        self._is_terminal = _can_rewrite_lines()
+        self._visible = False
+
+    async def run(self) -> None:
+        """Update the line until this task is cancelled."""
+        was_waiting, seconds = False, 0
+        try:
+            while True:
+                await asyncio.sleep(UPDATE_INTERVAL_S)
+                names = strip_controls(", ".join(self._waiting_for()))
+                seconds = seconds + 1 if was_waiting == bool(names) else 1
+                was_waiting = bool(names)
+                if self._is_terminal:
+                    self._rewrite(f"waiting for {names}" if names else self._idle, seconds)
+                elif names and self._is_due(seconds):
+                    print(f"waiting for {names} …", file=sys.stderr, flush=True)
+        finally:
+            self.clear()
+
+    def print(self, text: str) -> None:
+        """Print a line of its own on stderr, in place of the progress line."""
+        self.clear()
+        print(text, file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._visible:
+            _clear_line()
+            self._visible = False
+
+    def _rewrite(self, text: str, seconds: int) -> None:
+        self.clear()
+        if text:
+            line = f"{text} … {seconds} s{self._hint}"
+            _rewrite_line(line)
+            self._visible = True
+
+    def _is_due(self, seconds: int) -> bool:
+        return seconds == 1 or (self._repeat_s is not None and seconds % self._repeat_s == 0)
+
+
+@contextlib.contextmanager
+def show_if_slow(text: str) -> Iterator[None]:
+    """Show at a terminal what a command does if it takes more than a second; the line is removed afterwards."""
+    if not _can_rewrite_lines():
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_count_seconds, args=(text, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def print_above_progress(text: str) -> None:
+    """Print a line on stderr; the line of `show_if_slow`, if there is one, is written again below it."""
+    print((CLEAR_LINE if _can_rewrite_lines() else "") + text, file=sys.stderr, flush=True)
+
+
+def _count_seconds(text: str, done: threading.Event) -> None:
+    seconds = 0
+    while not done.wait(UPDATE_INTERVAL_S):
+        seconds += 1
+        _rewrite_line(f"{text} … {seconds} s")
+    if seconds:
+        _clear_line()
+
+
+def _rewrite_line(text: str) -> None:
+    cleared = own_sequence(CLEAR_LINE, sys.stderr)
+    print(cleared + text[-_columns() :], end="", file=sys.stderr, flush=True)
+
+
+def _clear_line() -> None:
+    print(own_sequence(CLEAR_LINE, sys.stderr), end="", file=sys.stderr, flush=True)
+
+
+def _can_rewrite_lines() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _columns() -> int:
+    return max(20, shutil.get_terminal_size().columns - 1)

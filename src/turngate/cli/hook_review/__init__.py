@@ -1,1 +1,0 @@
-"""What people see of hooks under review: lists, definitions, changes, earlier runs."""

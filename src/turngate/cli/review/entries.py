@@ -1,0 +1,231 @@
+"""The hooks of a project with all that is known of them: place, trust, earlier runs; as lines and as JSON."""
+
+import os
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from turngate._frozen import frozen
+from turngate.cli.console.format import flat, outcome_label
+from turngate.cli.console.ui import TextStyle
+from turngate.cli.console.visible import make_visible
+from turngate.cli.review.history import Histories, History, PastRun
+from turngate.core.constants import COMMAND_LINE
+from turngate.core.hooks.kinds import hook_text
+from turngate.core.hooks.selection import switched_off_by
+from turngate.core.settings import Rule, Settings
+from turngate.core.text import one_line
+from turngate.filesystem import files
+from turngate.filesystem.snapshot import this_machine
+from turngate.settings.hook_lines import HookLines
+from turngate.trust.approvals import Approval
+from turngate.trust.review import Review, ReviewedHook
+
+MAX_TEXT_CHARS = 200  # of a command or prompt in the list
+NO_HOOKS = "no hooks are configured; docs/hooks.md shows how to write one"
+PENDING = ("new", "changed")  # statuses that wait for a decision
+
+Line = tuple[str, TextStyle]
+
+
+@frozen
+class HookEntry:
+    """One hook, and what other places know of it."""
+
+    hook: ReviewedHook
+    line: int | None  # in its file
+    history: History
+
+    @property
+    def rule(self) -> Rule:
+        return self.hook.rule
+
+    @property
+    def key(self) -> str:
+        return self.hook.key
+
+    @property
+    def is_pending(self) -> bool:
+        return self.hook.status in PENDING
+
+    @property
+    def place(self) -> str:
+        """The file and the line: `.turngate/settings.json:5`."""
+        file = make_visible(self.rule.file or self.rule.source)
+        return file if self.line is None else f"{file}:{self.line}"
+
+
+def read_entries(review: Review, project: str, state: str) -> list[HookEntry]:
+    """Return all hooks with their lines and last runs; it is called with the files of the project's machine."""
+    lines, given, histories = HookLines(), HookLines(), Histories(files.machine() + project, state)
+
+    def line_of(rule: Rule) -> int | None:
+        """The file of `--settings` is on this machine."""
+        if rule.source != COMMAND_LINE:
+            return lines.line_of(rule, os.path.join(project, files.expand_home(rule.file or "")))
+        with this_machine():
+            return given.line_of(rule, os.path.abspath(rule.file or ""))
+
+    return [HookEntry(hook, line_of(hook.rule), histories.of(hook.rule)) for hook in review.hooks]
+
+
+# Lines
+
+
+def format_entries(entries: Sequence[HookEntry], review: Review) -> Iterator[Line]:
+    """Format all hooks, event by event, then those that have vanished, then the total."""
+    for event in dict.fromkeys(entry.rule.event for entry in entries):
+        yield event, "user"
+        for entry in entries:
+            if entry.rule.event == event:
+                yield from format_entry(entry, review.settings)
+    for approval in vanished_hooks(review):
+        yield from format_vanished(approval)
+    problems = _problems(review)
+    if entries or not problems:
+        yield _format_total(entries) if entries else (NO_HOOKS, "plain")
+    for problem in problems:
+        yield f"! {problem}", "alert"
+
+
+def _problems(review: Review) -> list[str]:
+    """Return why hooks were not loaded, and why a file of approvals does not count."""
+    return [flat(str(problem)) for problem in (*review.settings.not_loaded, *review.reviewer.problems)]
+
+
+def format_entry(entry: HookEntry, settings: Settings) -> Iterator[Line]:
+    yield f"  {shown_key(entry.key)}: {format_trust(entry.hook)}", trust_style(entry.hook)
+    yield f"    {format_text(entry.rule)}", "plain"
+    yield f"    {entry.place}, {', '.join(_facts(entry.rule, settings))}", "dim"
+    yield f"    {format_history(entry.history)}", "dim"
+    if entry.is_pending or entry.hook.status == "rejected":
+        yield f"    → {what_to_do(entry.key)}", "notice"
+
+
+def format_text(rule: Rule) -> str:
+    """Return the kind and the text of a hook on one line."""
+    return f"{rule.hook.kind}: {one_line(make_visible(hook_text(rule.hook)), MAX_TEXT_CHARS)}"
+
+
+def format_trust(hook: ReviewedHook) -> str:
+    match hook.status:
+        case "approved":
+            return "approved"
+        case "exempt":
+            return "needs no approval"
+        case "rejected":
+            return "rejected, so it does not run"
+        case _:
+            return f"PENDING, so it does not run: {make_visible(hook.why or '')}"
+
+
+def trust_style(hook: ReviewedHook) -> TextStyle:
+    return "alert" if hook.status in PENDING else "notice" if hook.status == "rejected" else "plain"
+
+
+def what_to_do(key: str) -> str:
+    word = shlex.quote(key)
+    return f"`turngate hooks diff {word}` shows it, `turngate hooks approve {word}` lets it run"
+
+
+def shown_key(key: str) -> str:
+    return one_line(make_visible(key))
+
+
+def _facts(rule: Rule, settings: Settings) -> Iterator[str]:
+    yield f"dialect {settings.dialect.name}"
+    yield f"timeout {settings.timeout_of(rule):g} s"
+    if rule.matcher:
+        yield f"matcher {one_line(make_visible(rule.matcher), MAX_TEXT_CHARS)}"
+    if rule.agent_type:
+        yield f"agent type {make_visible(rule.agent_type)}"
+    if settings.mode_of(rule) == "observe":
+        yield "observes only"
+    if not rule.hook.enabled:
+        yield "switched off"
+    elif switch := switched_off_by(rule, settings):
+        yield f"switched off by {switch}"
+
+
+def format_history(history: History) -> str:
+    if not history.last:
+        return "never run"
+    last, text = history.last[0], ""
+    if history.mean is not None:
+        text = f"; mean {history.mean:.2f} s of {history.count} run{'s' * (history.count != 1)}"
+    return f"last run {format_past_run(last)}{text}"
+
+
+def format_past_run(run: PastRun) -> str:
+    return f"{format_time(run.time)}: {outcome_label(run.outcome, blocking=True)} ({run.seconds:.2f} s)"
+
+
+def format_time(seconds: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (OverflowError, OSError, ValueError):  # a damaged journal
+        return "at an unknown time"
+
+
+def vanished_hooks(review: Review) -> list[Approval]:
+    """Return the last approval of each hook that is no longer there."""
+    by_key: dict[str, Approval] = {}
+    for approval in sorted(review.vanished, key=lambda each: each.time):
+        by_key[approval.key] = approval
+    return list(by_key.values())
+
+
+def format_vanished(approval: Approval) -> Iterator[Line]:
+    key = shown_key(approval.key)
+    when = format_time(approval.time)
+    yield f"{key}: GONE; it was approved on {when} and is not in the settings that are read here", "alert"
+    yield f"  → if that is right, `turngate hooks reject {shlex.quote(approval.key)}` forgets it", "notice"
+
+
+def _format_total(entries: Sequence[HookEntry]) -> Line:
+    pending = sum(entry.is_pending for entry in entries)
+    hooks = f"{len(entries)} hook{'s' * (len(entries) != 1)}"
+    if not pending:
+        return f"{hooks}, none pending", "plain"
+    return f"{hooks}, {pending} pending: `turngate hooks diff` shows what a person has to approve", "alert"
+
+
+# JSON
+
+
+def entries_json(entries: Sequence[HookEntry], review: Review, location: str) -> dict[str, Any]:
+    return {
+        "project": location,
+        "dialect": review.settings.dialect.name,
+        "hooks": [entry_json(entry, review.settings) for entry in entries],
+        "vanished": [{"key": approval.key, "approved": approval.time} for approval in vanished_hooks(review)],
+        "problems": _problems(review),
+    }
+
+
+def entry_json(entry: HookEntry, settings: Settings) -> dict[str, Any]:
+    hook, rule, history = entry.hook, entry.rule, entry.history
+    last = history.last[0] if history.last else None
+    return {
+        "key": hook.key,
+        "event": rule.event,
+        "matcher": rule.matcher,
+        "agent_type": rule.agent_type,
+        "type": rule.hook.kind,
+        "text": hook_text(rule.hook),
+        "source": rule.source,
+        "file": rule.file,
+        "line": entry.line,
+        "dialect": settings.dialect.name,
+        "timeout": settings.timeout_of(rule),
+        "mode": settings.mode_of(rule),
+        "enabled": rule.hook.enabled and not switched_off_by(rule, settings),
+        "trust": hook.status,
+        "pending": hook.why,
+        "approved": hook.approval.time if hook.approval else None,
+        "last_run": last.time if last else None,
+        "last_result": last.outcome if last else None,
+        "mean_seconds": None if history.mean is None else round(history.mean, 4),
+        "runs": history.count,
+    }
