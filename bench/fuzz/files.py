@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from bench.fuzz.target import Target
 from bench.fuzz.values import damaged, dumps, json_value, some, text
 from turngate.agent.env_file import MAX_BYTES, UnusableEnvFile, read_exports
+from turngate.check.lint import lint
 from turngate.core.constants import EVENTS, FAMILIES
 from turngate.core.conversation.messages import Reply, ToolResults
 from turngate.core.dialect import DIALECTS
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.hooks.selection import plan
-from turngate.settings.lint import lint
 from turngate.settings.load import has_unloaded_hooks
 from turngate.settings.quick_check import has_no_hooks
 from turngate.subagents.agent_hooks import parse_hooks

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_event, write_settings
+from turngate.check.lint import lint
 from turngate.core.hooks.kinds import CommandHook
 from turngate.engine import ask_hooks
 from turngate.options import Options
 from turngate.ports import World
-from turngate.settings.lint import lint
 from turngate.shells.local import LocalShell
 from turngate.trust.load import load_settings
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import rule, run, settings, stop_event, subagent_stop
 from tests.support.strategies import any_text, json_values, settings_values
+from turngate.check.lint import lint
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.misplaced import ANSWER_KEYS, lost_in_object
 from turngate.core.answers.reports import Exited, Report, Returned
@@ -26,7 +27,6 @@ from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, n
 from turngate.core.verdict.verdict import Continue, Stop, Verdict, conclude
 from turngate.ports import OUTPUT_TAIL_BYTES, BoundedOutput
 from turngate.settings import keys
-from turngate.settings.lint import lint
 from turngate.settings.parse import parse_layer
 from turngate.trust.load import load_settings
 

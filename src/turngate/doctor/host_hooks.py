@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from string import Template
 
+from turngate.check.lint import lint
 from turngate.core.dialect import CLAUDE
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Rule, Settings
@@ -13,7 +14,6 @@ from turngate.doctor.diagnosis import Finding, finding_of
 from turngate.doctor.host_files import HostHook
 from turngate.doctor.host_lines import check_type
 from turngate.hosts.base import Host
-from turngate.settings.lint import lint
 from turngate.settings.script_file import Script, block_attempt, read_script
 
 # Hosts on which a hook that exits with 2 lets the agent stop.

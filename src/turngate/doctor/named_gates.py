@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from turngate._frozen import frozen
+from turngate.check.gate_hooks import gate_words
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.errors import UsageError
 from turngate.gates.arguments import parse_gate_words
 from turngate.gates.base import Gate
 from turngate.gates.gate_hook import GateCall, read_gate_hook
-from turngate.settings.lint_gate_hooks import gate_words
 
 
 @frozen

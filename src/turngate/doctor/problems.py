@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator
 
 from turngate.agent.slash_commands import load_commands
+from turngate.check.lint import lint
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels
 from turngate.plugins.entry_points import installed_plugins
 from turngate.settings.json_file import MAX_FILE_BYTES
-from turngate.settings.lint import lint
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, settings_files
 from turngate.settings.problem_log import rule_problem
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from turngate.agent.session import Session
 from turngate.aio.threads import run_in_thread
+from turngate.check.lint import lint
 from turngate.cli.commands.run.chat.activity import SLOW_S
 from turngate.cli.console.ui import Activity, Menu, MenuKey, TerminalUI
 from turngate.cli.review.changes import format_changes
@@ -33,7 +34,6 @@ from turngate.core.verdict.hints import with_location
 from turngate.errors import UsageError
 from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import World, call_with_files, on_machine
-from turngate.settings.lint import lint
 from turngate.state.paths import state_folder
 from turngate.trust.review import Review, ReviewedHook
 

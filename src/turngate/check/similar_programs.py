@@ -4,8 +4,8 @@ import difflib
 import os
 from itertools import islice
 
-from turngate.settings.command_scope import Scope
-from turngate.settings.lint_budget import LintBudget
+from turngate.check.budget import LintBudget
+from turngate.check.command_scope import Scope
 
 MAX_SIMILAR_FILES = 500
 MAX_PROGRAMS = 5_000  # of one folder of the PATH

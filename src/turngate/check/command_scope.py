@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from turngate.check.budget import LintBudget
 from turngate.core.events.hook_input import clean_environment
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Settings
 from turngate.core.shell_syntax import Expansion, Word, expand
-from turngate.settings.lint_budget import LintBudget
 
 PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
 

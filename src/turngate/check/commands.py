@@ -4,6 +4,11 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
+from turngate.check.branches import program_name, read_with_branch, split_branch
+from turngate.check.command_scope import Scope
+from turngate.check.gates import gate_hint, is_gate, lint_gate, suggests_gate, without_exit
+from turngate.check.scripts import lint_script
+from turngate.check.similar_programs import missing_program_hint, similar_file
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
 from turngate.core.shell_syntax import (
@@ -15,12 +20,7 @@ from turngate.core.shell_syntax import (
     read_commands,
     substituted_commands,
 )
-from turngate.settings.branches import program_name, read_with_branch, split_branch
-from turngate.settings.command_scope import Scope
-from turngate.settings.gate_hint import gate_hint, suggests_gate, without_exit
 from turngate.settings.invocation import SHELL_BUILTINS, Invocation, read_invocation
-from turngate.settings.lint_gates import is_gate, lint_gate
-from turngate.settings.lint_scripts import lint_script
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import FAILS_OR_BLOCKS as _EITHER
 from turngate.settings.script_file import (
@@ -30,7 +30,6 @@ from turngate.settings.script_file import (
     quote_path,
     read_script,
 )
-from turngate.settings.similar_programs import missing_program_hint, similar_file
 
 _GUARDS = frozenset(("[", "test", "which", "type", "hash"))  # and `command -v`
 _ENDS_THE_READING = frozenset((".", "source", "eval", "alias", "exit", "return", "pushd", "popd"))

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from tests.support.builders import script, settings
+from turngate.check.budget import MAX_COMMAND_CHARS, LintBudget
+from turngate.check.lint import lint
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.extras import install_command
-from turngate.settings.lint import lint
-from turngate.settings.lint_budget import MAX_COMMAND_CHARS, LintBudget
 from turngate.settings.script_file import MAX_SCRIPT_BYTES
 
 FILE, INDEX = ".claude/settings.json", "[0].hooks[0]"

@@ -1,22 +1,50 @@
-"""Finds mistakes that otherwise show only when a hook runs; `turngate check` reports them."""
+"""Finds mistakes that otherwise show only when a hook runs; `turngate check` reports them.
+
+Finds hooks that use variables of Claude Code plugins which they do not have.
+"""
 
 import importlib.util
 import re
 from collections.abc import Iterator
 
+from turngate.check.budget import MAX_COMMAND_CHARS, MAX_WORK, BudgetSpentError, LintBudget
+from turngate.check.command_scope import Scope, command_scope
+from turngate.check.commands import lint_arguments, lint_commands, lint_script_file
+from turngate.check.events import lint_options
+from turngate.check.gate_hooks import lint_gate_hook, lint_gate_words
+from turngate.check.gates import lint_gate
 from turngate.core.hooks.http_policy import unlisted_variables, url_problem
 from turngate.core.hooks.kinds import CommandHook, GateHook, HttpHook
+from turngate.core.hooks.plugin_variables import (
+    describe_user_config,
+    used_plugin_variable,
+    used_user_config,
+)
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell_syntax import read_commands
 from turngate.extras import install_command
-from turngate.settings.command_scope import Scope, command_scope
-from turngate.settings.lint_budget import MAX_COMMAND_CHARS, MAX_WORK, BudgetSpentError, LintBudget
-from turngate.settings.lint_commands import lint_arguments, lint_commands, lint_script_file
-from turngate.settings.lint_events import lint_options
-from turngate.settings.lint_gate_hooks import lint_gate_hook, lint_gate_words
-from turngate.settings.lint_gates import lint_gate
-from turngate.settings.lint_plugins import lint_plugin_variables, lint_user_config
 from turngate.settings.problem_log import rule_problem
+
+_HINT = "load the plugin with --plugin-dir or `pluginDirs`, or write the path of the script"
+_FAILS = "so the hook fails at every run"
+
+
+def lint_plugin_variables(rule: Rule, hook: CommandHook, settings: Settings) -> Iterator[Problem]:
+    """Find the variables of a plugin in a hook that belongs to none."""
+    variable = used_plugin_variable(hook)
+    if variable and variable not in hook.env and variable not in settings.env:
+        message = f"uses ${variable}, which only hooks of a plugin have, {_FAILS}"
+        yield rule_problem(rule, "command", message, _HINT)
+
+
+def lint_user_config(rule: Rule, hook: CommandHook | HttpHook) -> Iterator[Problem]:
+    """Find values that Claude Code asks the user of a plugin for."""
+    if found := used_user_config(hook):
+        written, field = found
+        yield rule_problem(
+            rule, field, f"{describe_user_config(written)}, {_FAILS}", "write the value itself"
+        )
+
 
 _QUOTED = re.compile(r"'[^']*(?:'|\Z)|\"(?:[^\"\\]|\\.?)*(?:\"|\Z)", re.DOTALL)
 _START = r"(?:^|[;&|({\n]|\b(?:then|do|else)\b)[^\S\n]*"  # of a command

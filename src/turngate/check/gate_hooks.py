@@ -4,14 +4,14 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 
+from turngate.check.budget import MAX_COMMAND_CHARS, LintBudget
+from turngate.check.command_scope import command_scope
+from turngate.check.commands import lint_arguments, lint_commands
+from turngate.check.gates import lint_gate_command
 from turngate.core.hooks.kinds import CommandHook, GateHook, command_of
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.gates.presets import PRESETS, chosen_commands, preset_commands
-from turngate.settings.command_scope import command_scope
-from turngate.settings.lint_budget import MAX_COMMAND_CHARS, LintBudget
-from turngate.settings.lint_commands import lint_arguments, lint_commands
-from turngate.settings.lint_gates import lint_gate_command
 from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.problem_log import rule_problem
 

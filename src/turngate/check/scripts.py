@@ -4,13 +4,13 @@ import os
 import re
 from collections.abc import Iterator
 
+from turngate.check.command_scope import Scope
+from turngate.check.events import lint_block
+from turngate.check.gates import is_gate, lint_gate
 from turngate.core.constants import OBSERVED_EVENTS
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell_syntax import read_commands
-from turngate.settings.command_scope import Scope
-from turngate.settings.lint_events import lint_block
-from turngate.settings.lint_gates import is_gate, lint_gate
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import Script, exit_codes, line_ending_defect, start_defect
 

@@ -1,0 +1,1 @@
+"""What `turngate check` finds beyond the form of settings."""
