@@ -5,7 +5,7 @@ import difflib
 import pytest
 
 from turngate.gates.assertions import find_weakened
-from turngate.gates.git_output import FilePatch, Line
+from turngate.gates.git.output import FilePatch, Line
 
 
 def patch(path: str, old: str, new: str) -> FilePatch:

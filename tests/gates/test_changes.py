@@ -13,7 +13,7 @@ from turngate.core.events.events import StopEvent
 from turngate.gates.all_gates import GATES
 from turngate.gates.base import GateContext
 from turngate.gates.changes import find_changes, find_patches, record_files
-from turngate.gates.git_output import Change, FilePatch, Line
+from turngate.gates.git.output import Change, FilePatch, Line
 from turngate.gates.project_files import FilesUnreadable, list_files, read_file
 from turngate.gates.runner import make_context
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.gates.cases.claims import CLAIMS
 from turngate.gates import claims
+from turngate.gates.library.until import has_promise
 from turngate.gates.markdown_tasks import read_plan
-from turngate.gates.until import has_promise
 
 
 @pytest.mark.parametrize("answer", CLAIMS)

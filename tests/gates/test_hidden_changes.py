@@ -10,7 +10,7 @@ import pytest
 from tests.gates.test_changes import changes, patches, record, why_not
 from tests.gates.test_tree import fingerprint
 from tests.support.git_projects import LATER, commit, git, make_repository, write, write_transcript
-from turngate.gates.git_output import FilePatch, Line
+from turngate.gates.git.output import FilePatch, Line
 from turngate.gates.quick_answer import shows_all_changes, tree_signature
 
 BEFORE_S = time.time() - 1000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from turngate.gates.git_output import FilePatch, Line
+from turngate.gates.git.output import FilePatch, Line
 from turngate.gates.stubs import find_stubs
 
 

@@ -2,24 +2,24 @@
 
 from collections.abc import Mapping
 
-from turngate.gates.archive import ARCHIVE
 from turngate.gates.base import Gate
-from turngate.gates.budget import BUDGET
-from turngate.gates.checklist import CHECKLIST
-from turngate.gates.clean import CLEAN
-from turngate.gates.command import COMMAND
-from turngate.gates.evidence import EVIDENCE
-from turngate.gates.judge import JUDGE
-from turngate.gates.log import LOG
-from turngate.gates.no_stubs import NO_STUBS
-from turngate.gates.notify import NOTIFY
-from turngate.gates.outputs import OUTPUTS
-from turngate.gates.plan import PLAN
-from turngate.gates.preset_gates import BUILD, LINT, TESTS, TYPES
-from turngate.gates.todos import TODOS
-from turngate.gates.touched import TOUCHED
-from turngate.gates.until import UNTIL
-from turngate.gates.untouched import UNTOUCHED
+from turngate.gates.library.archive import ARCHIVE
+from turngate.gates.library.budget import BUDGET
+from turngate.gates.library.checklist import CHECKLIST
+from turngate.gates.library.clean import CLEAN
+from turngate.gates.library.command import COMMAND
+from turngate.gates.library.evidence import EVIDENCE
+from turngate.gates.library.judge import JUDGE
+from turngate.gates.library.log import LOG
+from turngate.gates.library.no_stubs import NO_STUBS
+from turngate.gates.library.notify import NOTIFY
+from turngate.gates.library.outputs import OUTPUTS
+from turngate.gates.library.plan import PLAN
+from turngate.gates.library.preset_gates import BUILD, LINT, TESTS, TYPES
+from turngate.gates.library.todos import TODOS
+from turngate.gates.library.touched import TOUCHED
+from turngate.gates.library.until import UNTIL
+from turngate.gates.library.untouched import UNTOUCHED
 
 _GATES = (
     ARCHIVE,

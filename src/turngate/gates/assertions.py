@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from turngate.gates.findings import Finding
-from turngate.gates.git_output import FilePatch, Line
+from turngate.gates.git.output import FilePatch, Line
 from turngate.gates.source_text import language_of, read_source
 
 MAX_STATEMENT_LINES = 40

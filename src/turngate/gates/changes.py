@@ -13,14 +13,8 @@ from turngate._frozen import frozen
 from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.permissions.globs import matches_globs
 from turngate.gates.base import GateContext
-from turngate.gates.git_output import (
-    Change,
-    FilePatch,
-    read_changes,
-    read_patches,
-    unquote_path,
-)
-from turngate.gates.git_scripts import CHECKSUMS, DIFF, SNAPSHOT
+from turngate.gates.git.output import Change, FilePatch, read_changes, read_patches, unquote_path
+from turngate.gates.git.scripts import CHECKSUMS, DIFF, SNAPSHOT
 from turngate.gates.project_commands import NOT_FOUND, ProjectCommands
 from turngate.gates.project_files import FilesUnreadable, stdout_of
 from turngate.transcript.reader import read_records

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from turngate._frozen import frozen
 from turngate.core.text import printable, truncate
-from turngate.gates.git_output import show_path
+from turngate.gates.git.output import show_path
 
 MAX_FINDINGS = 10
 MAX_FINDING_CHARS = 200

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.permissions.globs import matches_glob
 from turngate.core.text import one_line
-from turngate.gates.git_output import show_path, unquote_path
-from turngate.gates.git_scripts import IN_REPOSITORY
+from turngate.gates.git.output import show_path, unquote_path
+from turngate.gates.git.scripts import IN_REPOSITORY
 from turngate.gates.project_commands import ProjectCommands
 
 MAX_ERROR_CHARS = 300

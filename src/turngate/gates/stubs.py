@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from turngate.core.permissions.globs import matches_globs
 from turngate.core.text import one_line
 from turngate.gates.findings import Finding
-from turngate.gates.git_output import FilePatch, Line
+from turngate.gates.git.output import FilePatch, Line
 from turngate.gates.source_text import Source, is_test_file, language_of, read_source
 
 # What others wrote, or a program.

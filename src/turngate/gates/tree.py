@@ -8,7 +8,7 @@ checksums of all files.
 import asyncio
 
 from turngate.core.answers.reports import Exited
-from turngate.gates.git_scripts import IN_REPOSITORY, NOTHING_HIDDEN
+from turngate.gates.git.scripts import IN_REPOSITORY, NOTHING_HIDDEN
 from turngate.gates.project_commands import ProjectCommands
 
 TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its time

@@ -17,7 +17,7 @@ from turngate.gates.base import (
 )
 from turngate.gates.conversation import TranscriptUnreadable, find_prompt
 from turngate.gates.edited_files import was_edited, was_touched
-from turngate.gates.git_output import show_path
+from turngate.gates.git.output import show_path
 from turngate.gates.markdown_tasks import Task, count_open, describe_open, read_plan
 from turngate.gates.project_files import FilesUnreadable, expand_globs, read_file
 

@@ -13,8 +13,8 @@ from turngate.gates.base import (
     LimitReached,
     Passed,
 )
-from turngate.gates.command import check_command
 from turngate.gates.conversation import find_prompt, last_answer
+from turngate.gates.library.command import check_command
 from turngate.gates.markdown_tasks import read_lines
 
 DEFAULT_ITERATIONS = 20

@@ -8,7 +8,7 @@ from turngate.core.text import wildcard_matches
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
 from turngate.gates.findings import Finding, list_findings
-from turngate.gates.git_output import FilePatch, Line, show_path, unquote_path
+from turngate.gates.git.output import FilePatch, Line, show_path, unquote_path
 from turngate.gates.project_files import read_file
 from turngate.gates.source_text import EXTENSIONS, language_of
 from turngate.gates.stubs import find_stubs

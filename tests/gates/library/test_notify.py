@@ -12,7 +12,7 @@ import pytest
 from tests.support.gates import answer_of_process, answer_with_shell, claude_input
 from tests.support.servers.http import serve_answers
 from tests.support.terminal import Terminal
-from turngate.gates import notify
+from turngate.gates.library import notify
 
 SUBAGENT = {"hook_event_name": "SubagentStop", "agent_id": "a1", "agent_type": "explorer"}
 SESSION = "5b0a5c0e-0000-4000-8000-000000000001"

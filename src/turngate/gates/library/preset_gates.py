@@ -8,7 +8,13 @@ from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
-from turngate.gates.command import OPTIONS, RECORD_OPTIONS, hold_until_passed, record_command, show_command
+from turngate.gates.library.command import (
+    OPTIONS,
+    RECORD_OPTIONS,
+    hold_until_passed,
+    record_command,
+    show_command,
+)
 from turngate.gates.presets import (
     LISTED_FOLDERS,
     MAX_FILE_BYTES,

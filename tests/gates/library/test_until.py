@@ -16,7 +16,7 @@ from tests.support.gates import (
 )
 from tests.support.machines import Machine
 from tests.support.transcripts import TranscriptBuilder, talk
-from turngate.gates.until import has_promise
+from turngate.gates.library.until import has_promise
 
 
 @pytest.mark.req("S0-105")

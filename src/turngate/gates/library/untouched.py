@@ -7,7 +7,7 @@ from turngate.gates.assertions import find_weakened
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
 from turngate.gates.findings import MAX_FINDINGS, list_findings
-from turngate.gates.git_output import Change, show_path
+from turngate.gates.git.output import Change, show_path
 from turngate.gates.source_text import language_of
 
 ADVICE = "Restore what they were, and complete the task without changing them."

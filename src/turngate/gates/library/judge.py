@@ -14,7 +14,7 @@ from turngate.gates.base import (
     Passed,
 )
 from turngate.gates.conversation import last_answer
-from turngate.gates.git_output import show_path
+from turngate.gates.git.output import show_path
 from turngate.gates.project_files import read_file
 from turngate.gates.tree import tree_fingerprint
 

@@ -2,7 +2,7 @@
 
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.edited_files import was_touched
-from turngate.gates.git_output import show_path
+from turngate.gates.git.output import show_path
 from turngate.gates.markdown_tasks import (
     count_open,
     describe_open,

@@ -9,7 +9,7 @@ from turngate.core.permissions.globs import matches_glob, matches_globs
 from turngate.gates.base import Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import session_start
 from turngate.gates.findings import list_findings
-from turngate.gates.git_output import show_path
+from turngate.gates.git.output import show_path
 from turngate.gates.project_files import FOREIGN_FOLDERS, FilesUnreadable, stdout_of
 
 PROBLEM = "the project's files cannot be listed"

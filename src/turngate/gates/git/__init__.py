@@ -1,0 +1,1 @@
+"""How gates ask git."""
