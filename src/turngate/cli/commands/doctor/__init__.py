@@ -46,9 +46,9 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastRun, diagnose
 from turngate.doctor.environment import Fact, inspect_turngate
-from turngate.doctor.host_diagnosis import HostDiagnosis, diagnose_host, with_host_events
+from turngate.doctor.hosts.diagnosis import HostDiagnosis, diagnose_host, with_host_events
 from turngate.doctor.problems import find_problems
-from turngate.doctor.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
+from turngate.doctor.proof.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
 from turngate.doctor.review import ReviewedSettings, review_settings
 from turngate.filesystem.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.hosts.all_hosts import HOSTS

@@ -13,8 +13,8 @@ from turngate.core.text import quote_name
 from turngate.core.verdict.json_output import hook_json
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, position
 from turngate.doctor.environment import Fact
-from turngate.doctor.host_diagnosis import HostDiagnosis, HostHookDiagnosis
-from turngate.doctor.proof import Proof
+from turngate.doctor.hosts.diagnosis import HostDiagnosis, HostHookDiagnosis
+from turngate.doctor.proof.proof import Proof
 
 LABEL_WIDTH = len("will NOT hold")
 _STYLES = {

@@ -23,7 +23,7 @@ from turngate.core.verdict.decisions import Fault, Halt
 from turngate.core.verdict.hints import run_hint
 from turngate.core.verdict.hook_run import HookRun, run_message
 from turngate.core.verdict.verdict import is_blocking
-from turngate.doctor.sample_transcript import conversation
+from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.shells.local import LocalShell

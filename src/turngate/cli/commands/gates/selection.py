@@ -18,8 +18,8 @@ from turngate.core.hooks.selection import switched_off_by
 from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import quote_name
-from turngate.doctor.gate_text import gate_text
-from turngate.doctor.named_gates import named_gate, why_not_a_check
+from turngate.doctor.proof.gate_text import gate_text
+from turngate.doctor.proof.named_gates import named_gate, why_not_a_check
 from turngate.errors import UsageError
 from turngate.gates.base import Gate
 from turngate.gates.changes import NO_SESSION

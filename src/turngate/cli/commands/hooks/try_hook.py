@@ -35,8 +35,8 @@ from turngate.core.verdict.hints import GONE, run_hint
 from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.core.verdict.json_output import run_json
 from turngate.core.verdict.verdict import Verdict, conclude, is_blocking
-from turngate.doctor.relocation import Relocation
-from turngate.doctor.sample_transcript import conversation
+from turngate.doctor.proof.relocation import Relocation
+from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.filesystem.project_copy import ProjectTooLarge, copy_project

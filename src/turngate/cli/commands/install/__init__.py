@@ -23,7 +23,7 @@ from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.review.decisions import check_person
-from turngate.doctor.host_files import HOW_TO_BE_READ, why_ignored
+from turngate.doctor.hosts.files import HOW_TO_BE_READ, why_ignored
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.hook_command import INSTALL_COMMANDS, entries_for, is_short_lived, this_program

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from turngate._frozen import frozen
 from turngate.cli.project import describe_path, find_project
 from turngate.core.constants import SCRIPT_FAMILIES
-from turngate.doctor.host_files import full_path
+from turngate.doctor.hosts.files import full_path
 from turngate.errors import UsageError
 from turngate.filesystem.real_path import real_path
 from turngate.hosts.base import Host, Level

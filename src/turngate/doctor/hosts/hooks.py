@@ -11,8 +11,8 @@ from turngate.core.dialect import CLAUDE
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Rule, Settings
 from turngate.doctor.diagnosis import Finding, finding_of
-from turngate.doctor.host_files import HostHook
-from turngate.doctor.host_lines import check_type
+from turngate.doctor.hosts.commands import check_type
+from turngate.doctor.hosts.files import HostHook
 from turngate.hosts.base import Host
 from turngate.settings.script_file import Script, block_attempt, read_script
 

@@ -14,10 +14,10 @@ from dataclasses import field
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.doctor.gate_text import folder_at, read_text
-from turngate.doctor.git_in_copy import MARK, git
-from turngate.doctor.linted_files import CannotPlantError, linted_file
-from turngate.doctor.sample_transcript import conversation
+from turngate.doctor.proof.gate_text import folder_at, read_text
+from turngate.doctor.proof.git_in_copy import MARK, git
+from turngate.doctor.proof.linted_files import CannotPlantError, linted_file
+from turngate.doctor.proof.sample_transcript import conversation
 
 MAX_BYTES = 1024 * 1024  # of a file that is changed
 SYNTAX_ERROR = "a syntax error"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from turngate.doctor.environment import Fact
-from turngate.doctor.host_files import HostFile, HostHook
-from turngate.doctor.host_program import inspect_program
-from turngate.doctor.host_trust import codex_hash, codex_key
+from turngate.doctor.hosts.files import HostFile, HostHook
+from turngate.doctor.hosts.program import inspect_program
+from turngate.doctor.hosts.trust import codex_hash, codex_key
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.codex import CODEX
 

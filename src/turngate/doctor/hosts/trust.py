@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from turngate.doctor.host_files import MAX_FILE_BYTES, HostFile, HostHook, full_path
+from turngate.doctor.hosts.files import MAX_FILE_BYTES, HostFile, HostHook, full_path
 from turngate.hosts.base import Host
 from turngate.hosts.codex import CODEX
 from turngate.hosts.json_text import NotJson, read_json_text

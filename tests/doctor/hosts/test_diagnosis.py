@@ -13,9 +13,9 @@ from turngate.cli.main import main
 from turngate.core.settings import Problem
 from turngate.doctor.diagnosis import Finding
 from turngate.doctor.environment import Fact
-from turngate.doctor.host_diagnosis import HostDiagnosis, diagnose_host
-from turngate.doctor.host_files import hooks_in, read_host_files
-from turngate.doctor.host_trust import codex_hash, codex_key
+from turngate.doctor.hosts.diagnosis import HostDiagnosis, diagnose_host
+from turngate.doctor.hosts.files import hooks_in, read_host_files
+from turngate.doctor.hosts.trust import codex_hash, codex_key
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.base import Level
 from turngate.hosts.hook_command import entries_for

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from tests.support.builders import rule, settings
 from turngate.core.hooks.kinds import CommandHook
-from turngate.doctor.relocation import Relocation
+from turngate.doctor.proof.relocation import Relocation
 from turngate.filesystem.content import content_id, names_id
 from turngate.filesystem.project_copy import ProjectCopy
 

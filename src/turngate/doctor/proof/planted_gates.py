@@ -1,4 +1,9 @@
-"""Failures for the ready-made gates: what each of them has to block. To add a gate: a function, and a line in `_PLANTERS`."""
+"""Failures for the ready-made gates: what each of them has to block. To add a gate: a function, and a line in `_PLANTERS`.
+
+Syntax errors for a build: in the source files of a project, but not in the scripts that start it.
+
+The files of a project that belong to it: without git's own and without dependencies.
+"""
 
 import json
 import math
@@ -10,23 +15,62 @@ from dataclasses import replace
 from itertools import islice
 
 from turngate.core.permissions.globs import expand_braces, matches_globs
-from turngate.doctor.broken_sources import broken_sources
-from turngate.doctor.gate_text import gate_text, read_text
-from turngate.doctor.git_in_copy import MARK
-from turngate.doctor.linted_files import CannotPlantError
-from turngate.doctor.named_gates import OBSERVER, NamedGate
-from turngate.doctor.planted_failures import (
+from turngate.doctor.proof.gate_text import gate_text, read_text
+from turngate.doctor.proof.git_in_copy import MARK
+from turngate.doctor.proof.linted_files import CannotPlantError
+from turngate.doctor.proof.named_gates import OBSERVER, NamedGate
+from turngate.doctor.proof.planted_failures import (
     SYNTAX_ERROR,
     Gate,
     PlantedFailure,
     command_failures,
     dirty_tree,
 )
-from turngate.doctor.sample_transcript import conversation, spent_conversation
-from turngate.doctor.walk import walk_files
+from turngate.doctor.proof.sample_transcript import conversation, spent_conversation
 from turngate.gates.base import Gate as ReadyMadeGate
 from turngate.gates.presets import chosen_commands, preset_commands
 from turngate.settings.local_files import read_project_files
+
+
+def walk_files(project: str) -> Iterator[str]:
+    """Yield the regular files, relative to the project, in the order of their names."""
+    for folder, folders, names in os.walk(project):
+        folders[:] = sorted(name for name in folders if name not in (".git", "node_modules", ".venv", "venv"))
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                yield os.path.relpath(path, project)
+
+
+MAX_SEARCHED_SOURCES = 20_000
+MAX_BROKEN_FILES = 2_000
+MAX_BYTES = 1024 * 1024  # of a file that is changed
+_SOURCES = re.compile(
+    r"\.(?:c|cc|cpp|cxx|cs|ex|go|java|js|jsx|mjs|cjs|kt|m|py|rs|scala|svelte|swift|ts|tsx|vue|zig)",
+    re.IGNORECASE,
+)
+_CONFIGURATION = re.compile(r"\.config\.\w+$|^setup\.py$|^build\.rs$")
+_STARTED = re.compile(r"\b(?:node|deno run|bun|tsx|ts-node|python[\d.]*|ruby)[ \t]+([\w./-]+)")
+_ERROR = f"\n// {MARK}\n)(\n".encode()  # nothing that a compiler accepts
+
+
+def broken_sources(project: str, text: str) -> dict[str, bytes]:
+    """Return the source files with a syntax error at the end of each, without those that the text itself starts."""
+    started = {os.path.normpath(path) for path in _STARTED.findall(text)}
+    paths = (path for path in islice(walk_files(project), MAX_SEARCHED_SOURCES) if _is_source(path))
+    broken: dict[str, bytes] = {}
+    for path in islice((path for path in paths if path not in started), MAX_BROKEN_FILES):
+        full = os.path.join(project, path)
+        if os.path.getsize(full) < MAX_BYTES:
+            with open(full, "rb") as file:
+                broken[path] = file.read() + _ERROR
+    return broken
+
+
+def _is_source(path: str) -> bool:
+    name = os.path.basename(path)
+    return bool(_SOURCES.fullmatch(os.path.splitext(name)[1])) and not _CONFIGURATION.search(name)
+
 
 MAX_SEARCHED_FILES = 20_000
 MAX_TURNS = 100_000  # of a planted conversation

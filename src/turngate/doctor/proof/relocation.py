@@ -8,7 +8,7 @@ from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.settings import Rule, Settings
-from turngate.doctor.gate_text import read_text
+from turngate.doctor.proof.gate_text import read_text
 from turngate.filesystem.content import content_id, has_id, names_id
 from turngate.filesystem.project_copy import ProjectCopy, environment_in_copy
 from turngate.filesystem.real_path import real_path

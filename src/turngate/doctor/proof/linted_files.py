@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from turngate.doctor.gate_text import read_text
+from turngate.doctor.proof.gate_text import read_text
 
 NEW_FILE = "turngate_planted.py"
 _KEYS = {"mypy": ("files",), "ruff": ("include",), "pyright": ("include",)}

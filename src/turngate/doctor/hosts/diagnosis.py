@@ -10,7 +10,8 @@ from turngate.core.settings import Problem, Settings
 from turngate.core.text import describe_json, one_line, quote_name
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, worst_first
 from turngate.doctor.environment import Fact
-from turngate.doctor.host_files import (
+from turngate.doctor.hosts.commands import SlowHook, check_line, missing_events
+from turngate.doctor.hosts.files import (
     HOW_TO_BE_READ,
     HostFile,
     HostHook,
@@ -19,10 +20,9 @@ from turngate.doctor.host_files import (
     read_host_files,
     why_ignored,
 )
-from turngate.doctor.host_hooks import check_stop_hook
-from turngate.doctor.host_lines import SlowHook, check_line, missing_events
-from turngate.doctor.host_program import inspect_program
-from turngate.doctor.host_trust import (
+from turngate.doctor.hosts.hooks import check_stop_hook
+from turngate.doctor.hosts.program import inspect_program
+from turngate.doctor.hosts.trust import (
     codex_trust,
     codex_trusts_project,
     read_codex_config,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from turngate._frozen import frozen
 from turngate.core.hooks.turngate_command import without_wrappers
 from turngate.doctor.diagnosis import Finding
-from turngate.doctor.host_files import HostHook
+from turngate.doctor.hosts.files import HostHook
 from turngate.hosts.base import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host
 from turngate.hosts.hook_command import hook_command, how_to_find
 

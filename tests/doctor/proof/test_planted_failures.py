@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from turngate.doctor.gate_text import gate_text
-from turngate.doctor.planted_failures import Gate, failures_for
-from turngate.doctor.sample_transcript import conversation
+from turngate.doctor.proof.gate_text import gate_text
+from turngate.doctor.proof.planted_failures import Gate, failures_for
+from turngate.doctor.proof.sample_transcript import conversation
 
 
 def planted(project: Path, text: str) -> list[tuple[str, str]]:

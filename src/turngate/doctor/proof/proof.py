@@ -20,18 +20,14 @@ from turngate.core.verdict.hints import run_hint
 from turngate.core.verdict.hook_run import HookRun, outcome, run_message
 from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.diagnosis import HookDiagnosis, fired_event
-from turngate.doctor.gate_text import gate_text
-from turngate.doctor.git_in_copy import commit_everything
-from turngate.doctor.linted_files import CannotPlantError
-from turngate.doctor.named_gates import named_gate, with_judge
-from turngate.doctor.planted_failures import (
-    Gate,
-    PlantedFailure,
-    failures_for,
-)
-from turngate.doctor.planted_gates import gate_failures, judge_script, why_no_failure
-from turngate.doctor.relocation import Relocation
-from turngate.doctor.sample_transcript import conversation
+from turngate.doctor.proof.gate_text import gate_text
+from turngate.doctor.proof.git_in_copy import commit_everything
+from turngate.doctor.proof.linted_files import CannotPlantError
+from turngate.doctor.proof.named_gates import named_gate, with_judge
+from turngate.doctor.proof.planted_failures import Gate, PlantedFailure, failures_for
+from turngate.doctor.proof.planted_gates import gate_failures, judge_script, why_no_failure
+from turngate.doctor.proof.relocation import Relocation
+from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.filesystem.project_copy import ProjectCopy
 from turngate.filesystem.real_path import is_inside, real_path

@@ -1,0 +1,1 @@
+"""`turngate doctor --host`: will another agent program ask Turngate?"""

@@ -1,0 +1,1 @@
+"""`turngate doctor --prove`: does each gate block?"""
