@@ -34,7 +34,7 @@ from turngate.subagents.agent_types import first_notices, load_agent_types
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
 from turngate.trust.load import load_settings, review_agent_hooks
-from turngate.trust.refresh import refreshed
+from turngate.trust.session_refresh import refreshed
 
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded
 MAX_REQUESTS = 500  # to the model in one turn, unless the caller sets another limit

@@ -13,7 +13,7 @@ from turngate.settings.plugin_folders import display_name
 from turngate.subagents.agent_files import check_agent_files
 from turngate.subagents.agent_hooks import agent_type_rules
 from turngate.subagents.agent_types import load_agent_types
-from turngate.trust.gone import gone_rule, is_read_by
+from turngate.trust.lost_approvals import gone_rule, is_read_by
 from turngate.trust.review import ReviewedHook, Reviewer, with_unique_keys
 
 

@@ -17,9 +17,9 @@ from turngate.filesystem.real_path import is_inside, real_path
 from turngate.settings.load import read_settings, report_unreachable
 from turngate.settings.snapshot import settings_snapshot
 from turngate.state.paths import state_folder
-from turngate.trust.acting_here import acts_here, without_first_sight
 from turngate.trust.approvals import Approval, Approvals
 from turngate.trust.changes import ChangedFiles, describe_change
+from turngate.trust.cross_machine import acts_here, without_first_sight
 from turngate.trust.fingerprint import (
     Fingerprint,
     LevelSettings,
@@ -29,8 +29,8 @@ from turngate.trust.fingerprint import (
     text_digest,
     used_variables,
 )
-from turngate.trust.gone import describe_change_of_definition, gone_rule, is_read_by
-from turngate.trust.owners import level_settings, owner_of, owner_of_level, place_of, unique_keys
+from turngate.trust.levels import level_settings, owner_of, owner_of_level, place_of, unique_keys
+from turngate.trust.lost_approvals import describe_change_of_definition, gone_rule, is_read_by
 
 Status = Literal["approved", "new", "changed", "rejected", "exempt"]
 

@@ -45,8 +45,8 @@ from turngate.settings.load import has_unloaded_hooks
 from turngate.shells.local import LocalShell
 from turngate.single_stop import make_world
 from turngate.state.journal import Journal
+from turngate.trust.levels import unique_keys
 from turngate.trust.load import load_reviewed, review_agent_hooks
-from turngate.trust.owners import unique_keys
 
 MAX_COMMAND_CHARS = 120
 FIELD_WIDTH = 10

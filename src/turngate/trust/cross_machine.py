@@ -6,7 +6,7 @@ from turngate.core.constants import MANAGED
 from turngate.core.hooks.kinds import GateHook, Hook, HttpHook
 from turngate.core.settings import Rule
 from turngate.trust.fingerprint import asks_judge
-from turngate.trust.owners import owner_of
+from turngate.trust.levels import owner_of
 
 
 def without_first_sight(rule: Rule) -> Rule:

@@ -7,7 +7,7 @@ from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.trust.fingerprint import definition_of
-from turngate.trust.owners import place_of
+from turngate.trust.levels import place_of
 
 
 def refreshed(settings: Settings, reviewed: Settings) -> Settings:
