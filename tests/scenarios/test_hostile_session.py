@@ -232,7 +232,7 @@ def test_foreign_code_that_is_deaf_to_its_cancellation_is_left(
     project: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.setattr("turngate.aio.foreign.CANCEL_GRACE_S", 0.05)
-    monkeypatch.setattr("turngate.agent.resources.MODEL_CLOSE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("turngate.agent.session_resources.MODEL_CLOSE_TIMEOUT_S", 0.05)
     deaf = Deaf()
     agent = scripted_session(project, bash("true"), "done", permit=deaf)
     session = agent.session
@@ -399,7 +399,7 @@ def gaps(session: Session) -> list[str]:
 
 
 def test_a_model_that_does_not_close_delays_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turngate.agent.resources.MODEL_CLOSE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("turngate.agent.session_resources.MODEL_CLOSE_TIMEOUT_S", 0.05)
     agent = scripted_session(project, "done")
     monkeypatch.setattr(agent.model, "close", for_ever)
     assert agent.play().outcome == "completed"

@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.main import main
 from turngate.subagents.agent_types import MAX_FILES
-from turngate.subagents.nested_front_matter import parse_block
+from turngate.subagents.front_matter import parse_block
 
 TRUST = "run only if the project is trusted (--trust)"
 

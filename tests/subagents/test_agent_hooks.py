@@ -18,7 +18,7 @@ from turngate.core.settings import Rule
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.agent_hooks import agent_type_rules
 from turngate.subagents.agent_types import load_agent_types
-from turngate.subagents.nested_front_matter import NotUnderstood, parse_block
+from turngate.subagents.front_matter import NotUnderstood, parse_block
 from turngate.trust.load import load_settings
 
 HEAD = "---\nname: coder\ndescription: writes code\nhooks:\n"

@@ -9,19 +9,19 @@ from typing import Any, Self
 
 from turngate._frozen import frozen
 from turngate.agent.agent_config import AgentConfig
+from turngate.agent.background_blocks import Wakes
 from turngate.agent.background_commands import BackgroundCommand, BackgroundCommands
-from turngate.agent.continuation_loop import ContinuationLoop
 from turngate.agent.conversation import Conversation
 from turngate.agent.env_file import UnusableEnvFile, env_file, load_exports, send_env_file
 from turngate.agent.event_sink import EventSink
 from turngate.agent.loop_context import LoopContext
-from turngate.agent.resources import SessionResources, close_models
 from turngate.agent.session_hooks import SessionHooks, Source
+from turngate.agent.session_resources import SessionResources, close_models
 from turngate.agent.system_prompt import GUIDES, read_guides, system_prompt
 from turngate.agent.tools import TOOLS, Tool, ToolContext, tools_of_subagent, with_task
-from turngate.agent.turn import Turn
-from turngate.agent.turn_runner import TurnRunner
-from turngate.agent.wakes import Wakes
+from turngate.agent.turn.loop import ContinuationLoop
+from turngate.agent.turn.runner import TurnRunner
+from turngate.agent.turn.turn import Turn
 from turngate.core.constants import EVENTS
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import Message
@@ -32,8 +32,8 @@ from turngate.filesystem.files import MachineUnreachable
 from turngate.plugins.handlers import Plugins
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.agent_types import AgentType
-from turngate.subagents.announcements import Announcements
 from turngate.subagents.manager import SubagentManager
+from turngate.subagents.results import Announcements
 from turngate.subagents.task_tool import TaskTool
 
 # Without a user, a turn that may end waits this long for commands in the background. A server never ends, so it

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-from turngate.agent.turn import Turn
+from turngate.agent.turn.turn import Turn
 from turngate.core.events.session_events import (
     HookFinished,
     HookStarted,

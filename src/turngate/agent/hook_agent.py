@@ -16,7 +16,7 @@ from turngate.agent.loop_context import NO_HOOKS, LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.permissions import Permissions
 from turngate.agent.tools import TOOLS, Tool, ToolContext, ToolOutput
-from turngate.agent.turn import Turn
+from turngate.agent.turn.turn import Turn
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.judge import (
     expand_arguments,

@@ -7,7 +7,7 @@ from turngate._frozen import frozen
 from turngate.agent.conversation import Conversation
 from turngate.agent.permissions import Permissions
 from turngate.agent.tools import Tool, ToolContext
-from turngate.agent.turn import Turn
+from turngate.agent.turn.turn import Turn
 from turngate.core.conversation.messages import AgentRole, Reply
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event

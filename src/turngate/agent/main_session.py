@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Literal
 
 from turngate.agent.agent_session import AgentSession, SessionParts
+from turngate.agent.background_blocks import Wakes
 from turngate.agent.compaction import compact
 from turngate.agent.event_sink import EventSink
 from turngate.agent.session_hooks import Source
 from turngate.agent.session_host import SessionHost
 from turngate.agent.session_store import SessionLock
-from turngate.agent.turn import Turn
-from turngate.agent.wakes import Wakes
+from turngate.agent.turn.turn import Turn
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import UserMessage

@@ -11,8 +11,8 @@ from turngate.agent.agent_session import SessionParts
 from turngate.agent.event_sink import EventSink
 from turngate.agent.main_session import EndReason, MainSession
 from turngate.agent.permissions import PermissionMode, Permissions
-from turngate.agent.resources import SessionResources
 from turngate.agent.session_hooks import Source
+from turngate.agent.session_resources import SessionResources
 from turngate.agent.slash_commands import SlashCommands, expand, load_commands, parse_call
 from turngate.agent.tools import TOOLS
 from turngate.aio.cancellation import finish_despite_cancel

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from turngate._frozen import frozen
 from turngate.agent.event_sink import EventSink
 from turngate.agent.permissions import PermissionMode, Permissions, stricter_mode
-from turngate.agent.resources import SessionResources
 from turngate.agent.session_hooks import SessionHooks, hook_output_records
+from turngate.agent.session_resources import SessionResources
 from turngate.agent.tools import TOOLS
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.events.events import Event

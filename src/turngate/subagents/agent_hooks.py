@@ -9,7 +9,7 @@ from turngate.core.text import truncate
 from turngate.settings.parse_hooks import HooksParser
 from turngate.settings.problem_log import ProblemLog
 from turngate.subagents.agent_types import AgentType
-from turngate.subagents.nested_front_matter import NotUnderstood, parse_block
+from turngate.subagents.front_matter import NotUnderstood, parse_block
 
 MAX_LINE_CHARS = 100  # of a line in a message
 

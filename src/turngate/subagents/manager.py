@@ -17,10 +17,10 @@ from turngate.core.settings import Settings
 from turngate.errors import TurngateError
 from turngate.state.paths import main_transcript_path
 from turngate.subagents.agent_types import AgentType
-from turngate.subagents.elsewhere import RunsElsewhere
 from turngate.subagents.host import SubagentHost
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.listeners import ChangeListeners
+from turngate.subagents.other_processes import RunsElsewhere
 from turngate.subagents.registry import REGISTRY_FILE, Registry, owner_is_gone, owners_with_open_runs
 from turngate.subagents.supervisor import KILL_WAIT_S, Supervisor
 

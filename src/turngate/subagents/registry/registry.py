@@ -2,8 +2,11 @@
 
 A transition is durable when its method returns, and only then may its effect begin. Each one names the states that it
 leads out of, so a second try, a late result or another process changes nothing and gets None.
+
+Runs the registry's blocking calls on one thread, so that they never block the event loop.
 """
 
+import asyncio
 import contextlib
 import json
 import os
@@ -11,8 +14,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from turngate.aio.threads import SerialThread
 from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import EndedOutcome, SubagentRun
 from turngate.errors import RegistryError, SubagentBusy
@@ -347,3 +351,37 @@ class Registry:
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
     return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY  # without the bits of extended codes
+
+
+T = TypeVar("T")
+RETRY_PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
+
+
+class RegistryWorker:
+    """One thread for one registry; `lock` lets a caller decide and write without another write in between."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._thread = SerialThread()
+        self.lock = asyncio.Lock()
+
+    async def call(self, function: Callable[..., T], *arguments: object) -> T:
+        return await self._thread.call(function, *arguments)
+
+    async def transition(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call `function` alone, and retry it while the disk is full or another process holds the database."""
+        for pause in RETRY_PAUSES_S:
+            try:
+                return await self._call_alone(function, *arguments)
+            except RegistryError:
+                await asyncio.sleep(pause)
+        return await self._call_alone(function, *arguments)
+
+    async def _call_alone(self, function: Callable[..., T], *arguments: object) -> T:
+        async with self.lock:
+            return await self.call(function, *arguments)
+
+    async def close(self) -> None:
+        """Close the registry after the calls that are already queued."""
+        await self.call(self._registry.close)
+        self._thread.close()

@@ -18,12 +18,12 @@ from dataclasses import replace
 from typing import Any
 
 from turngate._frozen import frozen
+from turngate.agent.background_blocks import Wakes
 from turngate.agent.background_commands import BackgroundCommands
 from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import end_at_checkpoint, run_model_loop
-from turngate.agent.turn import CheckpointRefused, ToolDeferred, Turn, TurnHalted, new_prompt_id
-from turngate.agent.wakes import Wakes
+from turngate.agent.turn.turn import CheckpointRefused, ToolDeferred, Turn, TurnHalted, new_prompt_id
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.checkpoints import APPROVED, REFUSED, Answer, Workflow, parse_answer
 from turngate.core.conversation.inbox import Inbox, InboxEntry
@@ -36,7 +36,7 @@ from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, d
 from turngate.core.verdict.tool_effects import added_context
 from turngate.core.verdict.verdict import Continue, Stop
 from turngate.errors import ModelError
-from turngate.subagents.announcements import Announcements
+from turngate.subagents.results import Announcements
 from turngate.transcript.writer import TranscriptError
 
 # A message that waits in the inbox is still answered if the turn would end in one of these ways.

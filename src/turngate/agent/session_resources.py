@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
+from turngate.agent.background_blocks import describe_lost_block
 from turngate.agent.env_file import env_file
 from turngate.agent.hook_agent import HookAgentRunner
-from turngate.agent.wakes import describe_lost_block
 from turngate.aio.foreign import run_isolated
 from turngate.aio.threads import run_in_thread
 from turngate.core.events.events import Event, StopEvent
