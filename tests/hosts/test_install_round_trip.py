@@ -9,10 +9,10 @@ import pytest
 
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.base import Host, Level
-from turngate.hosts.hook_command import entries_for
-from turngate.hosts.installation import plan_install, plan_uninstall
-from turngate.hosts.json_text import read_json_text
-from turngate.hosts.settings_text import hook_lines
+from turngate.hosts.install.hook_command import entries_for
+from turngate.hosts.install.installation import plan_install, plan_uninstall
+from turngate.hosts.install.json_text import read_json_text
+from turngate.hosts.install.settings_text import hook_lines
 
 FILES = sorted((Path(__file__).parent / "settings_files").glob("*/*.json"))
 PROGRAM = "'/home/u/my venv/bin/turngate'"

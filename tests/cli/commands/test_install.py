@@ -19,7 +19,7 @@ from tests.support.cli import TURNGATE, start_turngate
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal
 from turngate.core.constants import AGENT_MARKERS, IN_HOOK, IN_TOOL
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.hook_command import entries_for, this_program
+from turngate.hosts.install.hook_command import entries_for, this_program
 
 PROGRAM = this_program("", sys.executable)
 TEAM = """\

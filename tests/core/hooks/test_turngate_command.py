@@ -8,7 +8,7 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.turngate_command import is_hook_line, runs_turngate_hook
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.base import Host
-from turngate.hosts.hook_command import hook_command
+from turngate.hosts.install.hook_command import hook_command
 
 PROGRAMS = [
     "turngate",

@@ -12,7 +12,7 @@ from turngate.core.hooks.turngate_command import without_wrappers
 from turngate.doctor.diagnosis import Finding
 from turngate.doctor.hosts.files import HostHook
 from turngate.hosts.base import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host
-from turngate.hosts.hook_command import hook_command, how_to_find
+from turngate.hosts.install.hook_command import hook_command, how_to_find
 
 _INSTALL_AGAIN = "install Turngate there, or run `turngate install` again"
 START_TIMEOUT_S = 60.0

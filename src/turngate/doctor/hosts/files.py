@@ -11,7 +11,7 @@ from turngate.core.hooks.turngate_command import is_hook_line
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.base import Host, Level
 from turngate.hosts.fields import EVENT_NAMES
-from turngate.hosts.json_text import NotJson, read_json_text
+from turngate.hosts.install.json_text import NotJson, read_json_text
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 # Only droid has such a file; which shape it has there is not documented, so `turngate install` does not write it.

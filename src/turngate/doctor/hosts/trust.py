@@ -11,7 +11,7 @@ from typing import Any, Literal
 from turngate.doctor.hosts.files import MAX_FILE_BYTES, HostFile, HostHook, full_path
 from turngate.hosts.base import Host
 from turngate.hosts.codex import CODEX
-from turngate.hosts.json_text import NotJson, read_json_text
+from turngate.hosts.install.json_text import NotJson, read_json_text
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 Trust = Literal["trusted", "changed", "not trusted", "switched off", "unknown"]

@@ -26,16 +26,21 @@ from turngate.cli.review.decisions import check_person
 from turngate.doctor.hosts.files import HOW_TO_BE_READ, why_ignored
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.hook_command import INSTALL_COMMANDS, entries_for, is_short_lived, this_program
-from turngate.hosts.install_record import (
+from turngate.hosts.install.hook_command import (
+    INSTALL_COMMANDS,
+    entries_for,
+    is_short_lived,
+    this_program,
+)
+from turngate.hosts.install.installation import Change, plan_install, plan_uninstall
+from turngate.hosts.install.record import (
     InstallRecord,
     read_record,
     record_path,
     remove_record,
     write_record,
 )
-from turngate.hosts.installation import Change, plan_install, plan_uninstall
-from turngate.hosts.settings_file import (
+from turngate.hosts.install.settings_file import (
     UNCHANGED,
     ChangedMeanwhile,
     check_owner,
@@ -43,7 +48,7 @@ from turngate.hosts.settings_file import (
     remove_folders,
     replace_settings_text,
 )
-from turngate.hosts.settings_text import UnsuitableSettings
+from turngate.hosts.install.settings_text import UnsuitableSettings
 from turngate.state.folder import state_folder
 
 MAX_ATTEMPTS = 20  # with --yes, if other processes change the file again and again

@@ -9,7 +9,7 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.filesystem.real_path import real_path
-from turngate.hosts.settings_text import Path
+from turngate.hosts.install.settings_text import Path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 from turngate.state.files import make_private_dir, open_regular_file, write_and_rename
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from turngate.hosts.json_text import read_json_text
-from turngate.hosts.text_edits import append_items, apply_edits, style_of
+from turngate.hosts.install.json_text import append_items, apply_edits, read_json_text, style_of
 
 
 def append(text: str) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.hosts.install_record import InstallRecord, digest
-from turngate.hosts.settings_text import add_lines, hook_lines, remove_lines
-from turngate.hosts.text_edits import BLANKS
+from turngate.hosts.install.json_text import BLANKS
+from turngate.hosts.install.record import InstallRecord, digest
+from turngate.hosts.install.settings_text import add_lines, hook_lines, remove_lines
 
 
 @frozen

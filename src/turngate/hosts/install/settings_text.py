@@ -6,13 +6,16 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.core.hooks.turngate_command import is_hook_line
-from turngate.hosts.json_text import Item, Node, NotJson, read_json_text
-from turngate.hosts.text_edits import (
+from turngate.hosts.install.json_text import (
     BLANKS,
     Edit,
+    Item,
+    Node,
+    NotJson,
     TextStyle,
     append_items,
     apply_edits,
+    read_json_text,
     remove_items,
     replace_value,
     style_of,
