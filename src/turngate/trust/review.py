@@ -1,4 +1,7 @@
-"""Compares the hooks of a project and of the user with what a person has approved."""
+"""Compares the hooks of a project and of the user with what a person has approved.
+
+Hooks of another machine that act on this one, where the keys of the user are: they run only when they are approved.
+"""
 
 import contextlib
 import os
@@ -7,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple
 
-from turngate.core.constants import FAMILIES
-from turngate.core.hooks.kinds import command_of
+from turngate.core.constants import FAMILIES, MANAGED
+from turngate.core.hooks.kinds import GateHook, Hook, HttpHook, command_of
 from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.filesystem import files
@@ -19,11 +22,11 @@ from turngate.settings.snapshot import settings_snapshot
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
 from turngate.trust.changes import ChangedFiles, describe_change
-from turngate.trust.cross_machine import acts_here, without_first_sight
 from turngate.trust.fingerprint import (
     Fingerprint,
     LevelSettings,
     Surroundings,
+    asks_judge,
     definition_of,
     fingerprint,
     text_digest,
@@ -31,6 +34,20 @@ from turngate.trust.fingerprint import (
 )
 from turngate.trust.levels import level_settings, owner_of, owner_of_level, place_of, unique_keys
 from turngate.trust.lost_approvals import describe_change_of_definition, gone_rule, is_read_by
+
+
+def without_first_sight(rule: Rule) -> Rule:
+    """Return a rule of an administrator of another machine as one that has to be approved, if it acts on this machine."""
+    is_managed = owner_of(rule) is None and MANAGED in (rule.level, rule.source)
+    return replace(rule, level="user") if is_managed and acts_here(rule.hook) else rule
+
+
+def acts_here(hook: Hook) -> bool:
+    """Return whether a hook acts on this machine wherever the project is: it sends requests, or asks a model."""
+    if isinstance(hook, GateHook):
+        return hook.gate == "notify" or asks_judge(hook)
+    return isinstance(hook, HttpHook) or hook.asks_model
+
 
 Status = Literal["approved", "new", "changed", "rejected", "exempt"]
 
