@@ -9,7 +9,7 @@ from bench.fuzz.values import damaged, json_value
 from turngate.core.conversation.messages import Reply, Text, ToolUse
 from turngate.http.errors import HttpError
 from turngate.http.event_stream import EventDecoder
-from turngate.models.provider_errors import status_error, stream_error
+from turngate.models.live import status_error, stream_error
 from turngate.models.wire.anthropic import AnthropicMessages
 from turngate.models.wire.base import StreamError, Unreadable, WireFormat
 from turngate.models.wire.openai_chat import ChatCompletions

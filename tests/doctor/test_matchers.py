@@ -1,7 +1,7 @@
 import pytest
 
 from tests.support.builders import rule
-from turngate.doctor.matchers import never_matches
+from turngate.doctor.diagnosis import never_matches
 
 TYPES = ("general-purpose", "Explore")
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.agent.system_prompt import read_guides
+from turngate.agent.agent_session import read_guides
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_process
 from turngate.agent.tools.file_access import LocalFile
 from turngate.filesystem.descent import PathChanged, open_folder, open_parent, open_regular

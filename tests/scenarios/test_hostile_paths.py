@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.scripted_run import scripted, turngate
-from turngate.agent.system_prompt import read_guides
+from turngate.agent.agent_session import read_guides
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments
 from turngate.cli.main import main
 from turngate.core.text import truncate

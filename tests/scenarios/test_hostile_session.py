@@ -32,9 +32,9 @@ from tests.support.sessions import (
     wait_for_file,
 )
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.agent.agent_session import INSTRUCTIONS
 from turngate.agent.compaction import MIN_MESSAGES_BETWEEN
 from turngate.agent.session import Session
-from turngate.agent.system_prompt import INSTRUCTIONS
 from turngate.core.conversation.messages import (
     ModelRequest,
     Reply,

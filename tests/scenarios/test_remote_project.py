@@ -14,9 +14,9 @@ import pytest
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.prefixed_files import MACHINE, PrefixedFiles
 from tests.trust.support import command, stop_settings
+from turngate.agent.agent_session import read_guides
 from turngate.agent.session import Session
 from turngate.agent.slash_commands import load_commands
-from turngate.agent.system_prompt import read_guides
 from turngate.agent.tools import ToolContext
 from turngate.core.conversation.messages import ToolResults
 from turngate.core.events.events import PreToolUse

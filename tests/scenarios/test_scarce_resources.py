@@ -23,7 +23,7 @@ from turngate.core.hooks.kinds import CallbackHook, CommandHook
 from turngate.core.verdict.hook_run import outcome
 from turngate.engine import ask_hooks
 from turngate.shells import process_tree as tree
-from turngate.shells.process_slots import FDS_PER_PROCESS, RESERVED_FDS
+from turngate.shells.local import FDS_PER_PROCESS, RESERVED_FDS
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from turngate.core.dialect import CLAUDE, DIALECTS, MUX
 from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.hooks.selection import Plan, plan
 from turngate.core.settings import Layer, Problem, Rule, Settings
-from turngate.settings.script_hooks import script_layers
+from turngate.settings.load import script_layers
 from turngate.trust.load import load_settings
 
 SCRIPTS = [

@@ -9,9 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.core.conversation.messages import UserMessage
-from turngate.transcript.needed_records import read_needed_records
 from turngate.transcript.reader import read_records
-from turngate.transcript.resume import StoredConversation, conversation_of, read_conversation
+from turngate.transcript.resume import (
+    StoredConversation,
+    conversation_of,
+    read_conversation,
+    read_needed_records,
+)
 
 Record = dict[str, Any]
 

@@ -1,35 +1,142 @@
-"""MainSession: the session of the main agent, with the lock of its conversation and the sessions of its subagents."""
+"""MainSession: the session of the main agent, with the lock of its conversation and the sessions of its subagents.
+
+A session as the host of its subagents: what their supervisor asks for, and the sessions it makes for them.
+"""
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from turngate._frozen import frozen
 from turngate.agent.agent_session import AgentSession, SessionParts
 from turngate.agent.background_blocks import Wakes
 from turngate.agent.compaction import compact
 from turngate.agent.event_sink import EventSink
-from turngate.agent.session_hooks import Source
-from turngate.agent.session_host import SessionHost
+from turngate.agent.permissions import PermissionMode, Permissions, stricter_mode
+from turngate.agent.session_hooks import SessionHooks, Source, hook_output_records
+from turngate.agent.session_resources import SessionResources
 from turngate.agent.session_store import SessionLock
+from turngate.agent.tools import TOOLS
 from turngate.agent.turn.turn import Turn
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.conversation.subagent_run import SubagentRun, names_of
-from turngate.core.events.events import SessionEnd
+from turngate.core.events.events import Event, SessionEnd
 from turngate.core.events.session_events import SessionEvent, TurnResult
+from turngate.core.settings import Settings
+from turngate.core.text import quote_name
 from turngate.core.verdict.hook_run import HookOutput, HookRun, outputs
 from turngate.core.verdict.loop_guard import LoopGuard
-from turngate.core.verdict.verdict import unenforced, warnings_with_hints
+from turngate.core.verdict.verdict import Verdict, unenforced, warnings_with_hints
 from turngate.errors import UsageError
 from turngate.plugins.handlers import PluginContext, Plugins
-from turngate.ports import PreparedModel, describe_killed, ssh_option
-from turngate.state.paths import session_folder
+from turngate.ports import PreparedModel, World, describe_killed, ssh_option
+from turngate.state.paths import main_transcript_path, session_folder
 from turngate.subagents.agent_types import AgentType
-from turngate.subagents.host import SubagentRole
+from turngate.subagents.host import SubagentRole, SubagentSession, subagent_transcript_path
 from turngate.subagents.manager import SubagentManager, SubagentOptions
+from turngate.transcript.writer import Transcript
+
+
+@frozen
+class SessionHost:
+    """Implements `SubagentHost`. Runs of another session, which this process recovered, are hosted as well."""
+
+    session_id: str
+    resources: SessionResources
+    plugins: Plugins
+    hooks: SessionHooks
+    events: EventSink
+    agent_types: Mapping[str, AgentType]
+    permissions: Permissions
+    create_session: Callable[[SubagentRun, SubagentRole], SubagentSession]
+
+    @property
+    def project(self) -> str:
+        return self.resources.project
+
+    @property
+    def settings(self) -> Settings:
+        return self.resources.settings
+
+    @property
+    def world(self) -> World:
+        return self.resources.world
+
+    @property
+    def hooks_run(self) -> bool:
+        return self.hooks.enabled and not self.world.in_hook
+
+    def permission_mode(self, run: SubagentRun) -> PermissionMode:
+        return stricter_mode(self.permissions.mode, run.launch.get("permission_mode"))
+
+    def new_session(self, run: SubagentRun) -> SubagentSession:
+        tools = run.launch.get("tools")
+        role = SubagentRole(
+            agent_id=run.agent_id,
+            agent_type=self._agent_type(run),
+            depth=run.depth,
+            transcript=self.transcript_path(run),
+            parent_transcript=self.parent_transcript_path(run),
+            tools=tuple(map(str, tools)) if isinstance(tools, list) else None,
+        )
+        return self.create_session(run, role)
+
+    def _agent_type(self, run: SubagentRun) -> AgentType:
+        """Return the agent type of a run; if it is missing, the row still has the tools."""
+        name = str(run.launch.get("kind") or run.agent_type)
+        if name and name not in self.agent_types:
+            lost = f"the instructions of its agent type {name}, which is not known here"
+            self.notice(f"subagent {run.name} continues without {lost}")
+        approvals = run.launch.get("approvals")
+        agent_type = self.agent_types.get(name) or AgentType(run.agent_type)
+        return agent_type.at_stage(approvals if type(approvals) is int else 0)
+
+    def transcript_path(self, run: SubagentRun) -> str:
+        return subagent_transcript_path(self.resources.state, run.parent, run.agent_id)
+
+    def parent_transcript_path(self, run: SubagentRun) -> str:
+        return main_transcript_path(self.resources.state, run.parent, self.settings.dialect.name)
+
+    def changing_tools(self) -> Collection[str]:
+        return [name for name, tool in TOOLS.items() if tool.changes]
+
+    async def ask_hooks(self, event: Event, run: SubagentRun) -> Verdict:
+        verdict = await self.hooks.ask_hooks(event, counts=False)
+        if printed := hook_output_records(verdict.runs):
+            self._keep_output(printed, self.transcript_path(run), run.parent)
+        return verdict
+
+    def _keep_output(self, printed: Sequence[Mapping[str, str]], path: str, session_id: str) -> None:
+        """Write hook output to the transcript of a subagent, whose session another process may have opened."""
+        try:
+            transcript = Transcript(path, session_id, self.project, machine=self.world.machine)
+        except UsageError as error:
+            names = ", ".join(quote_name(record["hook"]) for record in printed)
+            self.notice(f"the output of hook {names} could not be written to the transcript: {error}")
+            return
+        try:
+            self.hooks.keep_output(printed, transcript)
+        finally:
+            transcript.close()
+
+    def emit(self, event: SessionEvent, run: SubagentRun) -> None:
+        if run.parent == self.session_id:
+            self.events.add_lifecycle_event(event)
+        else:  # its own session counts it, when it gets the report
+            self.events.emit(event)
+
+    def notice(self, text: str) -> None:
+        self.events.notice(text)
+
+    def warn(self, run: SubagentRun, text: str, hint: str | None = None) -> None:
+        entry = {"kind": "notice", "event": "SubagentStop", "agent_id": run.agent_id, "run_id": run.id}
+        self.resources.journal.record(run.parent, {**entry, "text": text})
+        self.events.notice(text, hint)
+
 
 EndReason = Literal["clear", "prompt_input_exit", "other"]
 

@@ -1,6 +1,9 @@
-"""One stop of an agent of a host: ask the hooks under the loop guard that is kept on disk."""
+"""One stop of an agent of a host: ask the hooks under the loop guard that is kept on disk.
 
-from collections.abc import Mapping
+What the loop guard decided → the answer to a host.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,12 +22,40 @@ from turngate.core.verdict.loop_guard import (
 from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.gates.state import digest
-from turngate.hosts.answers import answer_for
 from turngate.hosts.base import Host, HostAnswer
 from turngate.hosts.stop_count import forget_count, read_count, write_count
 from turngate.ports import World
 from turngate.settings.load import has_unloaded_hooks
 from turngate.transcript.formats import tool_call_position
+
+# A host may take an empty reason for no block at all.
+NO_REASON = "A hook blocked the stop without a reason."
+NO_STOP_REASON = "no reason given"
+
+
+def answer_for(step: ContinueTurn | EndTurn, notices: Sequence[str] = ()) -> HostAnswer:
+    """Return the answer for the next step of a turn; `notices` are what else the user has to know."""
+    last = describe_last_reason(step) if isinstance(step, EndTurn) else None
+    texts = tuple(text for text in (step.notice, last, *notices) if text)
+    match step:
+        case ContinueTurn():
+            return HostAnswer(decision="block", reason=_reason(step), notices=texts)
+        case EndTurn(ended_by="halted"):
+            return HostAnswer(decision="halt", reason=_stop_reason(step), notices=texts)
+        case EndTurn(ended_by="checkpoint"):
+            reason = f"waiting for the user: {_stop_reason(step)}"
+            return HostAnswer(decision="halt", reason=reason, notices=texts)
+        case EndTurn():
+            return HostAnswer(decision="allow", notices=texts)
+
+
+def _reason(step: ContinueTurn) -> str:
+    return step.prompt.strip() or NO_REASON
+
+
+def _stop_reason(step: EndTurn) -> str:
+    return (step.stop_reason or "").strip() or NO_STOP_REASON
+
 
 NOT_COUNTED = "the agent stops although a hook blocks, because the number of continuations cannot be stored in the state folder"
 

@@ -1,4 +1,7 @@
-"""Reads the settings of a project: the files of the dialect's families, and the script hooks next to them."""
+"""Reads the settings of a project: the files of the dialect's families, and the script hooks next to them.
+
+Script hooks: an executable `.mux/stop` is a Stop hook without a settings entry.
+"""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +10,8 @@ from dataclasses import replace
 
 from turngate.core.constants import COMMAND_LINE, EVENTS
 from turngate.core.dialect import ALL_DIALECTS, DIALECTS, Dialect
-from turngate.core.settings import Layer, Problem, Settings, merge
+from turngate.core.hooks.kinds import CommandHook
+from turngate.core.settings import Layer, Problem, Rule, Settings, merge
 from turngate.errors import UsageError
 from turngate.filesystem import files
 from turngate.filesystem.snapshot import this_machine
@@ -15,10 +19,35 @@ from turngate.settings import keys
 from turngate.settings.json_file import UnreadableFile, parse_json, read_json
 from turngate.settings.near_misses import near_misses
 from turngate.settings.parse import parse_layer
-from turngate.settings.paths import SettingsFile, settings_files
+from turngate.settings.paths import SettingsFile, script_files, settings_files
 from turngate.settings.plugin_folders import excess_problems, find_plugin_folders, plugin_layers
 from turngate.settings.problem_log import add_duplicate_keys
-from turngate.settings.script_hooks import script_layers
+
+
+def script_layers(project: str, dialect: str) -> list[Layer]:
+    return [
+        _layer(event, script)
+        for event, script in script_files(project, dialect)
+        if files.lexists(script.path)
+    ]
+
+
+def _layer(event: str, script: SettingsFile) -> Layer:
+    name = script.display_name
+    layer = Layer(file=name, level=script.level, family=script.family)
+    if not files.isfile(script.path):
+        message = f"{name} is not an executable file, so it never runs"
+        return _with_problem(layer, event, message, "make it an executable file, or remove it")
+    if not files.is_executable(script.path):
+        return _with_problem(layer, event, f"{name} is not executable, so it never runs", f"chmod +x {name}")
+    hook = CommandHook(script.path, args=(), id=name)
+    rule = Rule(event, hook, source="script", file=name, family=script.family, level=script.level)
+    return replace(layer, rules=(rule,))
+
+
+def _with_problem(layer: Layer, event: str, message: str, hint: str) -> Layer:
+    problem = Problem(file=layer.file, event=event, message=message, hint=hint)
+    return replace(layer, problems=(problem,))
 
 
 def project_path(project: str) -> str:

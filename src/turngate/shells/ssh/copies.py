@@ -7,6 +7,10 @@ no clock does.
 The folder is removed when the connection ends, also when it is lost or this process is killed: the guardian does it. A
 server with `MaxSessions 1` has no channel for a guardian. Then `SshShell.close` removes the folder, and it stays if this
 process is killed before, or if the server cannot be reached.
+
+The checksum that the POSIX program `cksum` prints, computed piece by piece.
+
+It is the CRC of zlib with the bits of every byte in the other order, followed by the length.
 """
 
 import asyncio
@@ -15,6 +19,7 @@ import errno
 import os
 import secrets
 import stat
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,9 +29,30 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
-from turngate.shells.ssh.cksum import Checksum
 from turngate.shells.ssh.command_line import as_line, quote
 from turngate.shells.ssh.shell import SshShell
+
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+
+@frozen
+class Checksum:
+    """The checksum of the bytes so far."""
+
+    size: int = 0
+    crc: int = 0xFFFFFFFF
+
+    def after(self, data: bytes) -> "Checksum":
+        return Checksum(self.size + len(data), self._crc(data))
+
+    def __str__(self) -> str:
+        """Return what `cksum` prints for its stdin: `CRC SIZE`."""
+        length = self.size.to_bytes((self.size.bit_length() + 7) // 8, "little")
+        return f"{int(f'{self._crc(length):032b}'[::-1], 2)} {self.size}"
+
+    def _crc(self, data: bytes) -> int:
+        return zlib.crc32(data.translate(_REVERSED), self.crc)
+
 
 CHUNK_BYTES = 8 * 1024 * 1024  # sent by one command, and held in memory
 QUICK_BYTES = 8 * 1024  # sent to the guardian: many shells read a line byte by byte

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.shells.ssh.cksum import Checksum
+from turngate.shells.ssh.copies import Checksum
 
 
 def test_the_checksum_is_that_of_posix() -> None:
