@@ -11,7 +11,7 @@ from typing import NamedTuple
 from turngate.check.command_scope import Scope
 from turngate.check.tools import check_tool, is_silent_check, writes_to_stdout
 from turngate.core.answers.contract import read_answer
-from turngate.core.answers.interpret_answer import decide
+from turngate.core.answers.interpret import decide
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Rule, Settings
 from turngate.core.shell_syntax import CommandList, SimpleCommand, Word

@@ -120,7 +120,7 @@ def _lost(body: str, event: str) -> str | None:
     """Where a block has no effect, none can be lost. About a tool call, what is too long may hold a denial."""
     if event in OBSERVED_EVENTS:
         return None
-    from turngate.core.answers.misplaced_in_text import (  # noqa: PLC0415  # most hooks print an answer, or nothing
+    from turngate.core.answers.misplaced import (  # noqa: PLC0415  # most hooks print an answer, or nothing
         MAX_SEARCHED_CHARS,
         ONLY_JSON,
         lost_in_text,

@@ -1,11 +1,22 @@
-"""Report → decision: what a hook's exit code and output mean in a dialect."""
+"""Report → decision: what a hook's exit code and output mean in a dialect.
 
+Exit code → decision: what the end of a command and its output mean in a dialect.
+
+Answer → decision: what an answer in the JSON contract means in a dialect.
+"""
+
+import re
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
-from turngate.core.answers.contract import Answer, InvalidAnswer, PlainText, read_answer, read_object
-from turngate.core.answers.exit_codes import exited_with_2, exited_with_2_at_request, interpret_exit
-from turngate.core.answers.interpret_answer import Interpretation, block_without_reason, decide
+from turngate.core.answers.contract import (
+    DENIED,
+    Answer,
+    InvalidAnswer,
+    PlainText,
+    read_answer,
+    read_object,
+)
 from turngate.core.answers.judge import parse_judgement
 from turngate.core.answers.misplaced import ANSWER_KEYS
 from turngate.core.answers.reports import (
@@ -23,8 +34,253 @@ from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS, STOP_EVE
 from turngate.core.dialect import Dialect
 from turngate.core.hooks.kinds import AgentHook, hook_text
 from turngate.core.settings import Rule
-from turngate.core.text import one_line
+from turngate.core.text import BLANKS, keep_ends, one_line
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
+
+
+class Interpretation(NamedTuple):
+    """A decision, and the JSON answer it was made from, if the hook gave one."""
+
+    decision: Decision
+    answer: Answer | None = None
+
+
+def decide(answer: Answer | PlainText | InvalidAnswer, event: str, dialect: Dialect) -> Decision:
+    """Return what an answer in the JSON contract means."""
+    match answer:
+        case PlainText(lost, warnings):
+            return Fault(lost, warnings=warnings) if lost else Allow(warnings=warnings)
+        case InvalidAnswer(error):
+            return Fault(error)
+        case Answer():
+            return with_notes(_decision_of(answer, event, dialect), answer)
+        case _:
+            assert_never(answer)
+
+
+def _decision_of(answer: Answer, event: str, dialect: Dialect) -> Decision:
+    if answer.continue_turn is False:
+        both = answer.decision == "block" and not dialect.strict_json
+        return Halt(answer.stop_reason, waits=answer.waits, warnings=(_HALT_AND_BLOCK,) if both else ())
+    if answer.decision == "block":
+        advice = answer.advice if dialect.advice != "never" else None
+        if answer.reason and answer.reason.strip():
+            return Block(answer.reason, advice, continuations=answer.continuations)
+        return block_without_reason(event, dialect, advice)
+    if answer.lost and not (dialect.strict_json and has_effect(answer)):
+        return Fault(answer.lost)
+    if answer.not_enforced:
+        return Fault(answer.not_enforced)
+    if answer.advice and answer.advice.strip() and dialect.advice != "never":
+        return Advise(answer.advice)
+    return Allow(answer.reason)
+
+
+def block_without_reason(event: str, dialect: Dialect, advice: str | None = None) -> Decision:
+    """At a stop the reason is the next prompt, so there is no block without one; a denial needs none (C-11)."""
+    reason = dialect.default_reason or (DENIED if event in PERMISSION_EVENTS else None)
+    return Block(reason, advice) if reason else NO_REASON
+
+
+def has_effect(answer: Answer) -> bool:
+    """Return whether an answer does something, apart from a reason and a notice."""
+    halts = answer.continue_turn is False
+    changes = answer.updated_input is not None or answer.updated_output is not None
+    return bool(answer.decision or halts or answer.advice or answer.permission or changes)
+
+
+NO_REASON = Fault("it blocked without a reason, so it does not block", may_block=False)
+_HALT_AND_BLOCK = "it sent `continue: false` with a block: the turn ends and the block's reason is not used"
+
+
+def with_notes(decision: Decision, answer: Answer) -> Decision:
+    warnings = answer.warnings + decision.warnings
+    if answer.lost and not isinstance(decision, Fault):
+        warnings = (f"{answer.lost}; this part of its answer is NOT enforced", *warnings)
+    notice = None if _repeats_fault(answer) else answer.notice
+    if notice is None and not warnings and not answer.quiet:
+        return decision
+    return replace(decision, notice=notice, warnings=warnings, quiet=answer.quiet)
+
+
+def _repeats_fault(answer: Answer) -> bool:
+    """Return whether the notice says what the warning about the fault says, for hosts that know no `notEnforced`."""
+    return bool(answer.not_enforced and answer.notice and answer.not_enforced in answer.notice)
+
+
+def interpret_exit(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
+    """Exit 0: the answer is on stdout. Any other code but 2: the hook failed, unless the dialect reads JSON."""
+    if report.code == 0 and report.truncated:
+        if report.stdout.lstrip(BLANKS).startswith("{"):
+            return Interpretation(Fault("its JSON output is longer than the limit, so it was not parsed"))
+        if rule.event in PERMISSION_EVENTS:
+            return Interpretation(Fault("its output is longer than the limit, so its end was not read"))
+    answer = _read_stdout(report, rule, dialect)
+    if report.code == 0 or (isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect)):
+        decision = _interpret_success(report, answer, rule, dialect)
+    else:
+        decision = Fault(_exit_error(report), warnings=_lost_answer(report, answer, dialect))
+    return Interpretation(decision, answer if isinstance(answer, Answer) else None)
+
+
+def _read_stdout(report: Exited, rule: Rule, dialect: Dialect) -> Answer | PlainText | InvalidAnswer:
+    answer = read_answer(report.stdout, rule.event, dialect)
+    return PlainText() if report.truncated and not isinstance(answer, PlainText) else answer
+
+
+def _counts_on_any_exit(answer: Answer, dialect: Dialect) -> bool:
+    has_reason = bool(answer.reason and answer.reason.strip())
+    is_block = answer.decision == "block" and has_reason and answer.continue_turn is not False
+    return dialect.json_on_any_exit or (dialect.block_on_any_exit and is_block)
+
+
+def _interpret_success(
+    report: Exited, answer: Answer | PlainText | InvalidAnswer, rule: Rule, dialect: Dialect
+) -> Decision:
+    if report.held and dialect.held_pipes_void_json and isinstance(answer, Answer):
+        # Claude Code: "stdio went quiet before end-of-stream … refusing to honor the suspect capture".
+        if answer.continue_turn is False or not (answer.decision or answer.advice):
+            return decide(answer, rule.event, dialect)
+        return Fault("a child process still held its output when it exited, so its JSON was ignored")
+    decision = decide(answer, rule.event, dialect)
+    if isinstance(decision, Allow) and rule.event not in OBSERVED_EVENTS and _says_nothing(answer):
+        decision = _interpret_stderr(report, decision)
+        if report.held and isinstance(decision, Allow) and not dialect.held_pipes_void_json:
+            return replace(decision, warnings=(*decision.warnings, LATE_OUTPUT))
+    return decision
+
+
+LATE_OUTPUT = (
+    "passed, but a process that it started still held its output half a second after its exit: "
+    "wait for that process, or redirect its output"
+)
+
+
+def _interpret_stderr(report: Exited, decision: Decision) -> Decision:
+    """Return the decision of a hook that says nothing on stdout."""
+    if not report.stderr:
+        return decision
+    from turngate.core.answers.misplaced import lost_in_text  # noqa: PLC0415  # few hooks that pass write to stderr
+
+    return Fault(LOST_ON_STDERR) if lost_in_text(report.stderr) else _with_missing_program(report, decision)
+
+
+def _with_missing_program(report: Exited, decision: Decision) -> Decision:
+    """A shell goes on after `x=$(cat | jq …)` without jq: the hook passes, with a warning."""
+    if report.code != 0 or not (found := _MISSING_PROGRAM.search(report.stderr)):
+        return decision
+    problem = f'passed, but its stderr says "{found[0]}": the gate may not have checked anything'
+    return replace(decision, warnings=(*decision.warnings, problem))
+
+
+_MISSING_PROGRAM = re.compile(r"(?<=: )[^\s:]{1,100}: (?:command )?not found(?=\r?$)", re.MULTILINE)
+
+
+LOST_ON_STDERR = "its decision is on stderr, where it is not read: print it on stdout, or exit with 2"
+
+
+def _says_nothing(answer: Answer | PlainText | InvalidAnswer) -> bool:
+    return isinstance(answer, PlainText) or (isinstance(answer, Answer) and not has_effect(answer))
+
+
+def _lost_answer(
+    report: Exited, answer: Answer | PlainText | InvalidAnswer, dialect: Dialect
+) -> tuple[str, ...]:
+    """Return the warning about an answer of a hook that failed."""
+    match answer:
+        case InvalidAnswer(error):
+            return (error,) if dialect.json_on_any_exit else ()
+        case PlainText(lost):
+            return (lost,) if lost else ()
+        case Answer(decision="block"):
+            return (
+                f"it printed a block but exited with {report.code}, so the block is NOT enforced: exit with 0 or 2",
+            )
+        case Answer(continue_turn=False):
+            return (
+                f"it printed `continue: false` but exited with {report.code}, so the turn is NOT ended: exit with 0",
+            )
+        case Answer(permission="ask" | "defer"):
+            return (
+                f"it printed `{answer.permission}` but exited with {report.code}, so it is NOT enforced: exit with 0",
+            )
+        case Answer(lost=lost):
+            return (lost,) if lost else ()
+        case _:
+            assert_never(answer)
+
+
+def _exit_error(report: Exited) -> str:
+    """Return on one line why a command failed."""
+    how = f"exit code {report.code}" if report.signal is None else f"killed by signal {report.signal}"
+    stderr = keep_ends(one_line(report.stderr), 100, 200, " … ")
+    if stderr:
+        return f"{how}: {stderr}"
+    stdout = keep_ends(one_line(report.stdout[-10_000:]), 0, 300, "… ")
+    is_text = stdout and not report.stdout.lstrip(BLANKS).startswith("{")  # a warning is about an answer
+    return f"{how}, nothing on stderr; on stdout: {stdout}" if is_text else f"{how}, nothing on stderr"
+
+
+def exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
+    """Exit 2 blocks; the reason is on stderr."""
+    if dialect.missing_script_passes and _is_missing_script(report, rule):
+        return Fault(f"its script appears to be missing, so it does not block: {_exit_error(report)}")
+    answer = _read_stdout(report, rule, dialect) if dialect.json_on_any_exit else PlainText()
+    if isinstance(answer, Answer):
+        trusted = not (report.held and dialect.held_pipes_void_json)
+        if answer.continue_turn is False or (answer.decision == "block" and trusted):
+            return decide(answer, rule.event, dialect)
+        return with_notes(Block(_stderr_reason(report, rule, dialect) or "", answer.advice), answer)
+    reason = _stderr_reason(report, rule, dialect)
+    if reason is None and dialect.block_on_any_exit:
+        printed = _read_stdout(report, rule, dialect)
+        if isinstance(printed, Answer) and _counts_on_any_exit(printed, dialect):
+            return decide(printed, rule.event, dialect)
+    if reason is None and rule.event in PERMISSION_EVENTS:
+        reason = DENIED
+    if reason is None:
+        return Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)
+    invalid = (answer.error,) if isinstance(answer, InvalidAnswer) else ()
+    return Block(reason, warnings=(*invalid, *_likely_mistake(report)))
+
+
+def exited_with_2_at_request(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
+    """Exit 2 alone changes nothing here, but the JSON counts as with other exit codes."""
+    answer = _read_stdout(report, rule, dialect)
+    if isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect):
+        return Interpretation(decide(answer, rule.event, dialect), answer)
+    return Interpretation(
+        Fault("exit code 2 alone changes nothing at a PermissionRequest: answer with JSON", may_block=False)
+    )
+
+
+def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
+    blank = not report.stderr.strip()
+    if dialect.names_exit2_command:
+        text = dialect.default_stderr if blank else report.stderr
+        return f"[{hook_text(rule.hook)}]: {text}"
+    return None if blank else report.stderr.rstrip("\r\n")
+
+
+def _is_missing_script(report: Exited, rule: Rule) -> bool:
+    # Claude Code: "Hook script appears to be missing — … Treating as non-blocking", at stops alone (measured).
+    names_file = "no such file" in report.stderr.lower() or "can't open" in report.stderr
+    return rule.event in STOP_EVENTS and not report.stdout and names_file
+
+
+def _likely_mistake(report: Exited) -> tuple[str, ...]:
+    """A shell's syntax error, a missing program or script also lead to exit code 2: they block, with a warning."""
+    last_line = report.stderr.strip().rpartition("\n")[2]
+    if report.stdout or not _MISTAKE.search(last_line):
+        return ()
+    return (f"its exit code 2 looks like a mistake in the hook, not like a block: {last_line}",)
+
+
+_MISTAKE = re.compile(
+    r"can't open file|cannot open|cannot create|[Ss]yntax error|[Bb]ad substitution|No module named|No such file or directory$"
+    r"|sh: .*(?:not found|Permission denied)$"
+)
+
 
 PASSED = Interpretation(Allow())
 

@@ -1,11 +1,21 @@
-"""Check an object for a decision that is not where, or not how, the JSON contract has it: a lost block is not consent."""
+"""Check an object for a decision that is not where, or not how, the JSON contract has it: a lost block is not consent.
 
-from collections.abc import Iterator, Mapping
+Search a text that is not an answer for a decision, so that a lost block is not taken for consent.
+
+Ordinary output must never be mistaken for a decision: logs in JSON, test reports, the tests of a hook.
+"""
+
+import json
+import re
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from turngate.core.constants import PERMISSION_EVENTS
-from turngate.core.text import describe_json
+from turngate.core.text import BLANKS, describe_json, is_truncated, json_problem
 
 ANSWER_KEYS = frozenset(
     {
@@ -225,3 +235,225 @@ def _hint(key: str, member: object, event: str) -> str:
     if event in PERMISSION_EVENTS:
         return "a denial is `permissionDecision` or `decision`"
     return 'a block is {"decision": "block", "reason": "…"}'
+
+
+ONLY_JSON = "print only the JSON on stdout, and everything else on stderr"
+
+
+def lost_in_text(text: str) -> str | None:
+    """Return why the decision in a text was not read, or None if there is none."""
+    if "\0" in text:
+        lost = lost_in_text(text.replace("\0", "").lstrip("\ufffd"))
+        return lost and "its decision was not read, because its output is UTF-16: print UTF-8"
+    body = text.strip(BLANKS)
+    if body.startswith("{"):
+        return _lost_after_brace(body)
+    if _WORD.fullmatch(body[:_MAX_LINE_CHARS]):
+        return NOT_JSON
+    if body[:1] in ("[", '"') and (value := _parse(body)) is not None:
+        return _lost_in_value(value)
+    body = _shorten(body)
+    folded = _fold(body)
+    if not any(key in folded for key in _KEYS):
+        return None
+    objects = list(_objects(body))
+    if _has_answer(body, objects):
+        return f"its decision was not read, because there is text before its JSON: {ONLY_JSON}"
+    return NOT_JSON if _has_invalid_decision(body, objects) else None
+
+
+def _shorten(body: str) -> str:
+    """Keep both ends of a long text, so that the time of a search is bounded."""
+    is_long = len(body) > MAX_SEARCHED_CHARS
+    return f"{body[: MAX_SEARCHED_CHARS // 2]}\n{body[-MAX_SEARCHED_CHARS // 2 :]}" if is_long else body
+
+
+def _fold(text: str) -> str:
+    """Return the text in lower case; each character keeps its place."""
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+MAX_SEARCHED_CHARS = 2_000_000
+
+
+NOT_JSON = 'its decision was not read, because it is not JSON: print {"decision": "block", "reason": "…"}'
+_KEYS = ("decision", "behavior", *(f'"{key.lower()}"' for key in ("ok", "continue", *CHANGES, *FLAGS)))
+# An output that is one word, or begins with it: `deny`, `Block: no tests`.
+_WORD = re.compile(
+    r"""["'`*]*(?:(?:block(?:ed)?|den(?:y|ied))\b(?:["'`*.!]*|[ \t]*:.*)|ask|defer)""", re.IGNORECASE
+)
+_DECODER = json.JSONDecoder(strict=False, parse_int=float)
+
+
+def _parse(body: str) -> object:
+    try:
+        return _DECODER.decode(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _lost_in_value(value: object) -> str | None:
+    while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]
+    if isinstance(value, list) and any(isinstance(each, dict) and wants_to_block(each) for each in value):
+        return "its decision was not read, because it is inside a list: print the object alone"
+    if isinstance(value, str) and value.lstrip(BLANKS).startswith("{") and _has_decision(value):
+        return "its decision was not read, because its JSON is a string: print the object, not a quoted copy"
+    return None
+
+
+def _lost_after_brace(body: str) -> str | None:
+    """The text begins like an answer and is not one: it is truncated, invalid, or something follows it."""
+    try:
+        value, end = _DECODER.raw_decode(body)
+    except (ValueError, RecursionError) as error:
+        problem = json_problem(error)
+        if is_truncated(body, error) and (_begins_like_answer(body) or _TRUNCATED.search(body[-100:])):
+            return f"its decision was not read, because its JSON is truncated ({problem})"
+        if _KEY.search(_fold(_shorten(body))) or _has_decision(body):
+            return f"its decision was not read, because its output is not valid JSON ({problem})"
+        return None
+    is_record = next(iter(value), None) != "decision" or body[end:].lstrip(BLANKS).startswith("{")
+    if wants_to_block(value) or (not is_record and is_block(value["decision"])) or _has_decision(body):
+        return f"its decision was not read, because there is text after its JSON: {ONLY_JSON}"
+    return None
+
+
+def _begins_like_answer(body: str) -> bool:
+    """`{"reason": "two te` may have been a block; `{"name": "parser",` is a file that was printed."""
+    first = re.match(r'\{\s*"(\w*)("?)', body)
+    if first is None:
+        return False
+    key, is_complete = first[1], bool(first[2])
+    return key in ANSWER_KEYS if is_complete else any(name.startswith(key) for name in ANSWER_KEYS)
+
+
+_Object = tuple[int, int, Mapping[str, Any] | None]
+
+
+def _has_decision(body: str) -> bool:
+    body = _shorten(body)
+    objects = list(_objects(body))
+    return _has_answer(body, objects) or _has_invalid_decision(body, objects)
+
+
+def _has_answer(body: str, objects: Sequence[_Object]) -> bool:
+    """Return whether an object in a text is an answer that blocks; one that cannot be parsed counts by its key."""
+    return any(
+        _KEY.search(_fold(body), place) is not None if value is None else _is_answer(body, place, end, value)
+        for place, end, value in objects
+    )
+
+
+def _objects(body: str) -> Iterator[_Object]:
+    """Yield the place, the end and the value of each JSON object in a text, without those inside another one.
+
+    The value is None where an object is nested too deeply, and at the end of the budget.
+    """
+    budget = _MAX_WORK
+    place = body.find("{")
+    while place >= 0:
+        try:
+            value, end = _DECODER.raw_decode(body, place)
+        except json.JSONDecodeError as error:
+            end = place + 1
+            budget -= error.pos + _FAILED_PARSE  # the lines before an error are counted
+            if budget < 0:
+                yield place, len(body), None
+                return
+        except RecursionError:
+            yield place, place + 1, None
+            return
+        else:
+            yield place, end, value
+        place = body.find("{", end)
+
+
+_MAX_WORK = 100_000_000  # characters that are looked at in objects that are not JSON: a fraction of a second
+_FAILED_PARSE = 5_000  # the cost of a brace that does not begin an object, in characters
+
+
+def _is_answer(body: str, place: int, end: int, value: Mapping[str, Any]) -> bool:
+    """Return whether an object blocks, and stands on its own.
+
+    It begins a line, or it ends the output, or it is complete and not inside another object: a reported test is
+    safer than a lost block.
+    """
+    if not wants_to_block(value) or _begins_line(body, place):
+        return wants_to_block(value)
+    if not body[end : end + _MAX_LINE_CHARS].strip(BLANKS + "\"'`"):
+        return set(value) != {"ok"}  # the reply of a health check
+    return ("reason" in value or "hookSpecificOutput" in value) and not _is_inside(body, place)
+
+
+def _begins_line(body: str, place: int) -> bool:
+    before = body[max(0, place - _MAX_LINE_CHARS) : place].rstrip(" \t\ufeff")
+    return before.endswith(("\n", "\r"))
+
+
+def _is_inside(body: str, place: int) -> bool:
+    """Return whether an object is part of another one in its line, a member, or in the name of a test."""
+    line = re.split(r"[\r\n]", body[max(0, place - _MAX_LINE_CHARS) : place])[-1]
+    return line.count("{") > line.count("}") or bool(re.search(r'(?:\w\[|"[ \t]*:[ \t]*)$', line))
+
+
+_MAX_LINE_CHARS = 1000  # before an object that are examined
+
+
+# `{'decision': 'block'}` of Python, `{decision:block}` of a shell that removed the quotes, on one line or with a key
+# on each line; without braces only where the output has nothing else.
+_KEY = re.compile(
+    r"""(?:permission)?(?:decision|behavior)["']?\s*:\s*["']?(?:block(?:ed)?|den(?:y|ied)|ask|defer)\b"""
+)  # in lower case
+_TRUNCATED = re.compile(r""""decision"\s*:?\s*(?:"(?:b|bl|blo|bloc|d|de|den)?)?$""")
+_YAML_LINE = re.compile(  # in lower case
+    r"""["']?(?:decision|reason|continue|stopreason|systemmessage|hookspecificoutput|hookeventname"""
+    r"""|permissiondecision|permissiondecisionreason|behavior|message)["']?[ \t]*:|[ \t]|---|$"""
+)
+_MAX_CHARS = 20_000  # of a policy without braces, and before a decision in braces that is not JSON
+_MAX_LINES = 50  # between a brace and a decision that is not JSON
+_MAX_KEYS = 5_000  # that are looked at; with more of them, a decision may be among them
+
+
+def _has_invalid_decision(body: str, objects: Sequence[_Object]) -> bool:
+    """Return whether an object is meant as a block and is not JSON; `_is_answer` has judged those that are."""
+    text = _fold(body).replace("\r", "\n")
+    keys = list(islice(_keys_outside(text, objects), _MAX_KEYS + 1))
+    if len(keys) > _MAX_KEYS or any(_begins_in_brace(text, key) for key in keys):
+        return True
+    lines = text.split("\n") if len(text) <= _MAX_CHARS else []
+    has_block = any(_KEY.match(line.lstrip("\"'")) for line in lines)
+    return has_block and all(_YAML_LINE.match(line) for line in lines)
+
+
+def _keys_outside(text: str, objects: Sequence[_Object]) -> Iterator[int]:
+    """Yield where there is a key with a block outside of all JSON objects."""
+    ends = [end for _, end, _ in objects]
+    for found in _KEY.finditer(text):
+        after = bisect(ends, found.start())  # the first object that ends behind the key
+        if after == len(objects) or objects[after][0] > found.start():
+            yield found.start()
+
+
+def _begins_in_brace(text: str, place: int) -> bool:
+    """Return whether the line of a key begins with a brace, or an earlier one does and only keys are between."""
+    first = max(0, place - _MAX_CHARS)
+    start = text.rfind("\n", first, place) + 1 or first
+    if _FIRST_BRACE.match(text, start, place):
+        return True
+    if text[start:place].strip(" \t\"'"):
+        return False
+    for _ in range(_MAX_LINES):
+        if start == first:
+            return False
+        end, start = start - 1, text.rfind("\n", first, start - 1) + 1 or first
+        if _FIRST_BRACE.match(text, start, end):
+            return True
+        if not _KEY_LINE.match(text, start, end):
+            return False
+    return False
+
+
+_FIRST_BRACE = re.compile(r"[ \t]*\{")
+_KEY_LINE = re.compile(r"""[ \t]*["']?\w+["']?[ \t]*:""")
