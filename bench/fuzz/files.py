@@ -20,8 +20,7 @@ from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.hooks.selection import plan
 from turngate.settings.load import has_unloaded_hooks
 from turngate.settings.quick_check import has_no_hooks
-from turngate.subagents.agent_hooks import parse_hooks
-from turngate.subagents.agent_types import read_agent_file
+from turngate.subagents.agent_types import parse_hooks, read_agent_file
 from turngate.transcript.digest import MAX_DIGEST_BYTES, conversation, digest, last_answer
 from turngate.transcript.reader import read_last_assistant_message
 from turngate.transcript.resume import read_conversation

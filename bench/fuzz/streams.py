@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from bench.fuzz.target import Target
 from bench.fuzz.values import damaged, json_value
 from turngate.core.conversation.messages import Reply, Text, ToolUse
-from turngate.http.errors import HttpError
+from turngate.http.connection import HttpError
 from turngate.http.event_stream import EventDecoder
 from turngate.models.live import status_error, stream_error
 from turngate.models.wire.anthropic import AnthropicMessages

@@ -1,6 +1,6 @@
 import pytest
 
-from turngate.agent.permissions import PermissionMode, stricter_mode
+from turngate.agent.agent_config import PermissionMode, stricter_mode
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from tests.support.sessions import (
     wait_for_file,
 )
 from tests.support.timeouts import NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
-from turngate.agent.permissions import PermissionMode
+from turngate.agent.agent_config import PermissionMode
 from turngate.agent.session import Session
 from turngate.core.conversation.messages import (
     ModelRequest,

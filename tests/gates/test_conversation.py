@@ -21,7 +21,6 @@ from turngate.core.conversation.messages import (
     UserMessage,
 )
 from turngate.core.events.events import StopEvent, Subagent
-from turngate.gates.base import GateContext
 from turngate.gates.conversation import (
     ToolCall,
     TranscriptUnreadable,
@@ -36,6 +35,7 @@ from turngate.gates.conversation import (
     read_start_time,
     read_usage,
 )
+from turngate.gates.gate import GateContext
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.state import GateState
 from turngate.shells.local import LocalShell

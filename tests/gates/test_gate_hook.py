@@ -14,7 +14,7 @@ from turngate.core.settings import Layer
 from turngate.core.verdict.json_output import hook_json, recorded_gate
 from turngate.gates.all_gates import GATES
 from turngate.gates.arguments import parse_gate_words
-from turngate.gates.base import Gate
+from turngate.gates.gate import Gate
 from turngate.gates.gate_hook import GateCall, json_name, option_rows, read_gate_hook
 from turngate.settings.parse import parse_layer
 

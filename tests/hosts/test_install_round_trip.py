@@ -10,8 +10,8 @@ import pytest
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.base import Host, Level
 from turngate.hosts.install.hook_command import entries_for
-from turngate.hosts.install.installation import plan_install, plan_uninstall
 from turngate.hosts.install.json_text import read_json_text
+from turngate.hosts.install.settings_file import plan_install, plan_uninstall
 from turngate.hosts.install.settings_text import hook_lines
 
 FILES = sorted((Path(__file__).parent / "settings_files").glob("*/*.json"))

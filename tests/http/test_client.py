@@ -13,8 +13,7 @@ from tests.support.certificates import make_certificate, server_context
 from tests.support.servers.http import Endpoint, serve_answers
 from tests.support.servers.raw import response, serve_raw
 from turngate.http.client import HttpClient
-from turngate.http.connection import Server, request_target
-from turngate.http.errors import HttpError, HttpSetupError
+from turngate.http.connection import HttpError, HttpSetupError, Server, request_target
 
 HOST = "api.example.test"
 BODY = b'{"a": 1}'

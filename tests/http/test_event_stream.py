@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.http.errors import HttpError
+from turngate.http.connection import HttpError
 from turngate.http.event_stream import MAX_EVENT_BYTES, Event, EventDecoder
 
 

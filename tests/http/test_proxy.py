@@ -2,8 +2,7 @@
 
 import pytest
 
-from turngate.http.connection import Proxy, proxy_for
-from turngate.http.errors import HttpError
+from turngate.http.connection import HttpError, Proxy, proxy_for
 
 PROXY = Proxy("proxy.example", 3128, "")
 URL = "http://proxy.example:3128"

@@ -13,7 +13,7 @@ from turngate.errors import UsageError
 from turngate.extras import install_command
 from turngate.models.providers import ALIASES
 from turngate.models.providers import PROVIDERS as PROVIDERS_TABLE
-from turngate.models.pydantic_ai_errors import model_error
+from turngate.models.pydantic_ai_model import translate_error as model_error
 from turngate.models.resolve import default_model, open_model
 
 

@@ -14,7 +14,7 @@ from tests.support.servers.http import serve_answers
 from tests.support.servers.raw import Step, response, serve_raw, stream
 from turngate.core.conversation.messages import Reply
 from turngate.errors import ModelError
-from turngate.http.timeouts import Timeouts
+from turngate.http.connection import Timeouts
 from turngate.models.live import LiveModel
 from turngate.models.pydantic_ai_model import PydanticAiModel
 

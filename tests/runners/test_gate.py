@@ -20,7 +20,7 @@ from turngate.core.verdict.decisions import UNCHANGED_RESULT, Allow, Block, Deci
 from turngate.core.verdict.hook_run import HookRun
 from turngate.engine import ask_hooks
 from turngate.gates.all_gates import GATES
-from turngate.gates.base import (
+from turngate.gates.gate import (
     CouldNotRun,
     Failed,
     Gate,

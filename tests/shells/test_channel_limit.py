@@ -2,7 +2,7 @@
 
 import asyncio
 
-from turngate.shells.ssh.channel_limit import GROW_AFTER, ChannelLimit
+from turngate.shells.ssh.shell import GROW_AFTER, ChannelLimit
 
 
 async def started(limit: ChannelLimit, order: list[str], name: str) -> "asyncio.Task[None]":

@@ -16,8 +16,7 @@ from turngate.core.events.session_events import TurnResult
 from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import Rule
 from turngate.models.scripted import ScriptedModel
-from turngate.subagents.agent_hooks import agent_type_rules
-from turngate.subagents.agent_types import load_agent_types
+from turngate.subagents.agent_types import agent_type_rules, load_agent_types
 from turngate.subagents.front_matter import NotUnderstood, parse_block
 from turngate.trust.load import load_settings
 

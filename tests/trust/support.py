@@ -11,8 +11,7 @@ from turngate.engine import ask_hooks
 from turngate.ports import World
 from turngate.settings.load import read_settings
 from turngate.shells.local import LocalShell
-from turngate.subagents.agent_hooks import agent_type_rules
-from turngate.subagents.agent_types import load_agent_types
+from turngate.subagents.agent_types import agent_type_rules, load_agent_types
 from turngate.trust.load import load_settings
 from turngate.trust.review import review_project
 

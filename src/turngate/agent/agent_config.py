@@ -1,16 +1,43 @@
-"""AgentConfig: how one agent of a session is set up, also as the JSON that starts a subagent."""
+"""AgentConfig: how one agent of a session is set up, also as the JSON that starts a subagent.
+
+Which tools an agent may use without asking the user.
+"""
 
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from turngate._frozen import frozen
-from turngate.agent.permissions import Permissions, stricter_mode
+from turngate.agent.tools import Tool
+from turngate.core.conversation.messages import ToolUse
 from turngate.ports import Model
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole
+
+PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions"]
+_STRICTEST_FIRST: tuple[PermissionMode, ...] = ("plan", "default", "acceptEdits", "bypassPermissions")
+
+
+def stricter_mode(mode: PermissionMode, other: object) -> PermissionMode:
+    """Return the stricter of two modes; `other` comes from a row, and one that is unknown counts as "default"."""
+    known: PermissionMode = next((each for each in _STRICTEST_FIRST if each == other), "default")
+    return min(mode, known, key=_STRICTEST_FIRST.index)
+
+
+@dataclass
+class Permissions:
+    """The permission mode, the tools that are always allowed, and the callback that asks the user."""
+
+    mode: PermissionMode = "default"
+    allowed: set[str] = field(default_factory=set)  # names of tools
+    permit: Callable[[ToolUse, str], Awaitable[bool]] | None = None  # None: there is no user to ask
+
+    def is_needed_for(self, tool: Tool) -> bool:
+        if not tool.changes or tool.spec.name in self.allowed or self.mode == "bypassPermissions":
+            return False
+        return not (tool.edits and self.mode == "acceptEdits")
 
 
 @frozen(kw_only=True)

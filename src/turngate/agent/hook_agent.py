@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from turngate._frozen import frozen
+from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import NO_HOOKS, LoopContext
 from turngate.agent.model_loop import run_model_loop
-from turngate.agent.permissions import Permissions
 from turngate.agent.tools import TOOLS, Tool, ToolContext, ToolOutput
 from turngate.agent.turn.turn import Turn
 from turngate.aio.threads import run_in_thread

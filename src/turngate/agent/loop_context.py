@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from turngate._frozen import frozen
+from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
-from turngate.agent.permissions import Permissions
 from turngate.agent.tools import Tool, ToolContext
 from turngate.agent.turn.turn import Turn
 from turngate.core.conversation.messages import AgentRole, Reply

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Literal
 
 from turngate._frozen import frozen
+from turngate.agent.agent_config import PermissionMode, Permissions, stricter_mode
 from turngate.agent.agent_session import AgentSession, SessionParts
 from turngate.agent.background_blocks import Wakes
 from turngate.agent.compaction import compact
 from turngate.agent.event_sink import EventSink
-from turngate.agent.permissions import PermissionMode, Permissions, stricter_mode
 from turngate.agent.session_hooks import SessionHooks, Source, hook_output_records
 from turngate.agent.session_resources import SessionResources
 from turngate.agent.session_store import SessionLock

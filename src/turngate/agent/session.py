@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from functools import partial
 from typing import Any, Self
 
-from turngate.agent.agent_config import AgentConfig
+from turngate.agent.agent_config import AgentConfig, PermissionMode, Permissions
 from turngate.agent.agent_session import SessionParts
 from turngate.agent.event_sink import EventSink
 from turngate.agent.main_session import EndReason, MainSession
-from turngate.agent.permissions import PermissionMode, Permissions
 from turngate.agent.session_hooks import Source
 from turngate.agent.session_resources import SessionResources
 from turngate.agent.slash_commands import SlashCommands, expand, load_commands, parse_call
@@ -29,8 +28,7 @@ from turngate.ports import Model, Shell, World
 from turngate.settings.load import project_path, report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
-from turngate.subagents.agent_hooks import agent_type_rules
-from turngate.subagents.agent_types import first_notices, load_agent_types
+from turngate.subagents.agent_types import agent_type_rules, first_notices, load_agent_types
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
 from turngate.trust.load import load_settings, review_agent_hooks

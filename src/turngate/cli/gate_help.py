@@ -2,7 +2,7 @@
 
 from turngate.gates.all_gates import GATES
 from turngate.gates.arguments import COMMON
-from turngate.gates.base import Gate, GateOption
+from turngate.gates.gate import Gate, GateOption
 
 
 def help_text(words: list[str]) -> str:

@@ -11,10 +11,8 @@ from turngate.doctor.diagnosis import fired_event
 from turngate.settings.load import read_settings
 from turngate.settings.plugin_folders import display_name
 from turngate.subagents.agent_files import check_agent_files
-from turngate.subagents.agent_hooks import agent_type_rules
-from turngate.subagents.agent_types import load_agent_types
-from turngate.trust.lost_approvals import gone_rule, is_read_by
-from turngate.trust.review import ReviewedHook, Reviewer, with_unique_keys
+from turngate.subagents.agent_types import agent_type_rules, load_agent_types
+from turngate.trust.review import ReviewedHook, Reviewer, gone_rule, is_read_by, with_unique_keys
 
 
 @frozen

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from turngate.gates.base import Gate
+from turngate.gates.gate import Gate
 from turngate.gates.library.archive import ARCHIVE
 from turngate.gates.library.budget import BUDGET
 from turngate.gates.library.checklist import CHECKLIST

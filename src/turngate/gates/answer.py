@@ -3,7 +3,7 @@
 from typing import Any, assert_never
 
 from turngate.core.text import quote_name
-from turngate.gates.base import (
+from turngate.gates.gate import (
     CouldNotRun,
     Failed,
     GateResult,

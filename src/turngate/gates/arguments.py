@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, assert_never
 from turngate.core.hooks.kinds import CommandHook, is_seconds
 from turngate.errors import UsageError
 from turngate.gates.all_gates import GATES
-from turngate.gates.base import Gate, GateOption
+from turngate.gates.gate import Gate, GateOption
 
 
 class GateArguments(NamedTuple):

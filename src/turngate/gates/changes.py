@@ -12,7 +12,7 @@ from typing import Any
 from turngate._frozen import frozen
 from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.permissions.globs import matches_globs
-from turngate.gates.base import GateContext
+from turngate.gates.gate import GateContext
 from turngate.gates.git.output import Change, FilePatch, read_changes, read_patches, unquote_path
 from turngate.gates.git.scripts import CHECKSUMS, DIFF, SNAPSHOT
 from turngate.gates.project_commands import NOT_FOUND, ProjectCommands

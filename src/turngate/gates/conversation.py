@@ -2,18 +2,23 @@
 
 A transcript may have 100 MB, or be anything else. Lines are searched for bytes, backwards from the end, and only those
 that matter are parsed. Other hosts write other records: `TranscriptFormat` says what to search for, and converts them.
+
+Which files the agent has edited in its session, by its tool calls.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 from turngate._frozen import frozen
+from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import Usage
 from turngate.core.events.events import StopEvent
-from turngate.gates.base import GateContext
+from turngate.gates.changes import changed_files
+from turngate.gates.gate import GateContext
 from turngate.state.files import open_regular_file
 from turngate.transcript.digest.scan import (
     MAX_COST,
@@ -364,3 +369,35 @@ def _time_of(record: Mapping[str, Any]) -> float | None:
     except (TypeError, ValueError):
         return None
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+# Commands that write files, roughly: `sed -i`, `perl -pi`, `tee`, `mv`, `cp`, a redirection.
+_WRITES = re.compile(r"\bsed\s+(?:-\S+\s+)*-\w*i|\bperl\s+-\w*i|\b(?:tee|mv|cp|truncate)\s|>>?\s*[^\s&>|]")
+
+
+async def was_touched(context: GateContext, name: str) -> bool:
+    """Return what the option `if-touched` asks: without a session, whether the file has changed since the base, if any.
+
+    Raises TranscriptUnreadable, FilesUnreadable.
+    """
+    if context.base is None:
+        return await was_edited(context, name)
+    return not context.base or name.removeprefix("./") in await changed_files(context, ("**",))
+
+
+async def was_edited(context: GateContext, name: str) -> bool:
+    """Return whether the agent has edited a file of the project. Raises TranscriptUnreadable."""
+    return await run_in_thread(_was_edited, context.event, context.project, name)
+
+
+def _was_edited(event: StopEvent, project: str, name: str) -> bool:
+    paths = {os.path.normpath(os.path.join(folder, name)) for folder in (project, event.cwd)}
+    base = os.path.basename(name)
+    for call in read_calls_of(event, (*EDIT_TOOLS, "Bash")):
+        edited = call.edited_file
+        if edited and os.path.normpath(os.path.join(event.cwd, edited)) in paths:
+            return True
+        command = call.text("command")
+        if base and base in command and _WRITES.search(command):
+            return True
+    return False

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
-from turngate.gates.git.safe import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
+from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell
 
 NOT_FOUND = 127  # exit code of a shell that does not find a program

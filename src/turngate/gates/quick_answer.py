@@ -7,7 +7,7 @@ is the same: one process of git, and the times of the files that differ from the
 import os
 import time
 
-from turngate.gates.git.safe import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
+from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.gates.state import digest, write_file
 
 VERSION = "2"

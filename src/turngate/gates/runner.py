@@ -12,7 +12,8 @@ from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import describe_exception
 from turngate.core.verdict.decisions import UNCHANGED_RESULT
-from turngate.gates.base import (
+from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
+from turngate.gates.gate import (
     CouldNotRun,
     Failed,
     Gate,
@@ -22,7 +23,6 @@ from turngate.gates.base import (
     Passed,
     needs_record,
 )
-from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
 from turngate.gates.project_commands import ProjectCommands, ProjectUnreachable
 from turngate.gates.project_files import FilesUnreadable
 from turngate.gates.state import GateState, gate_definition, state_path

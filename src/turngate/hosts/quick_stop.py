@@ -14,7 +14,7 @@ from turngate.gates.quick_answer import (
     write_quick_answer,
 )
 from turngate.settings.paths import script_files, settings_files
-from turngate.state.folder import state_folder
+from turngate.state.paths import state_folder
 
 
 def quick_stop_path(

@@ -9,9 +9,15 @@ from contextlib import asynccontextmanager, suppress
 
 import h11
 
-from turngate.http.connection import Server, Streams, connect, describe_os_error
-from turngate.http.errors import HttpError, HttpTimeout
-from turngate.http.timeouts import Timeouts
+from turngate.http.connection import (
+    HttpError,
+    HttpTimeout,
+    Server,
+    Streams,
+    Timeouts,
+    connect,
+    describe_os_error,
+)
 
 READ_BYTES = 64 * 1024
 MAX_HEAD_BYTES = 100 * 1024

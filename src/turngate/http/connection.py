@@ -1,6 +1,10 @@
 """One connection to a server: opened directly or through a proxy, encrypted for https.
 
 Which proxy a request goes through: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`.
+
+What goes wrong with a request. A message contains neither a header nor a body.
+
+How long a client waits for a server.
 """
 
 import asyncio
@@ -16,7 +20,18 @@ from urllib.parse import quote, unquote, urlsplit
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.hooks.http_policy import is_loopback
-from turngate.http.errors import HttpError, HttpSetupError, HttpTimeout
+
+
+class HttpError(Exception):
+    """There is no complete response."""
+
+
+class HttpSetupError(HttpError):
+    """The request cannot succeed with these settings of this machine, so it is not worth a second try."""
+
+
+class HttpTimeout(HttpError):
+    """The server was silent for too long."""
 
 
 class Proxy(NamedTuple):
@@ -266,3 +281,19 @@ def connection_error(error: OSError, name: str) -> HttpError:
 
 def describe_os_error(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else "no connection"
+
+
+CONNECT_S = 30.0
+FIRST_BYTE_S = 600.0
+SILENCE_S = 300.0
+
+
+class Timeouts(NamedTuple):
+    """Seconds; None: no limit."""
+
+    connect: float | None = CONNECT_S
+    first_byte: float | None = FIRST_BYTE_S  # until the server begins to answer
+    silence: float | None = SILENCE_S  # between two pieces of an answer
+
+
+UNLIMITED = Timeouts(None, None, None)

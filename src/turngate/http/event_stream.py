@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from turngate.http.errors import HttpError
+from turngate.http.connection import HttpError
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 _LINE_END = re.compile(rb"\r\n|\n|\r")

@@ -15,10 +15,16 @@ from urllib.parse import urlsplit
 
 from turngate.core.conversation.messages import ModelRequest, Reply
 from turngate.errors import ModelError, UsageError
-from turngate.http.timeouts import Timeouts
+from turngate.http.connection import Timeouts
 from turngate.models.known_models import known_model
-from turngate.models.providers import Provider, base_url, describe_providers, find_key, find_provider
-from turngate.models.safe_text import safe_line
+from turngate.models.providers import (
+    Provider,
+    base_url,
+    describe_providers,
+    find_key,
+    find_provider,
+    safe_line,
+)
 from turngate.models.wire.base import AnswerReader, OtherApi, StreamError, Unreadable, WireFormat
 
 _TOO_LONG = re.compile(r"too long|too large|context.(length|window)|maximum context", re.IGNORECASE)
@@ -121,8 +127,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 try:
     from turngate.http.client import HttpClient, Response
-    from turngate.http.connection import request_target
-    from turngate.http.errors import HttpError, HttpSetupError, HttpTimeout
+    from turngate.http.connection import HttpError, HttpSetupError, HttpTimeout, request_target
     from turngate.http.event_stream import EventDecoder
 except ImportError:
     from turngate.extras import install_command

@@ -1,8 +1,15 @@
-"""The providers of live models: address, key and wire format of each."""
+"""The providers of live models: address, key and wire format of each.
 
+Text from a provider for a message: one short line without keys.
+"""
+
+import os
+import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from turngate.core.redaction import secret_values
+from turngate.core.text import one_line, replace_surrogates, truncate
 from turngate.errors import UsageError
 
 WireName = Literal["anthropic", "chat", "responses"]
@@ -81,3 +88,15 @@ def find_key(model: str, provider: Provider, environ: Mapping[str, str]) -> tupl
     if provider.needs_key:
         raise UsageError(f"the model {model!r} cannot be used: set {' or '.join(provider.key_variables)}")
     return "", ""
+
+
+MAX_MESSAGE_CHARS = 200
+
+
+def safe_line(text: str, *secrets: str) -> str:
+    """Return one short line without these secrets, those of the environment, and what looks like a key."""
+    for value in (*secrets, *secret_values(os.environ)):
+        if len(value) > 7:
+            text = text.replace(value, "…")
+    text = re.sub(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*-]{6,}", "…", text)
+    return truncate(one_line(replace_surrogates(text)).rstrip("."), MAX_MESSAGE_CHARS)

@@ -1,6 +1,8 @@
 """PydanticAiModel: ask a model of any provider that pydantic-ai knows.
 
 Only this module and pydantic_ai_errors.py import pydantic-ai, which takes a second to load.
+
+Translate what pydantic-ai and the providers' SDKs raise into ModelError.
 """
 
 import asyncio
@@ -8,6 +10,8 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import assert_never
+
+from pydantic_ai import exceptions
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import (
@@ -24,10 +28,9 @@ from turngate.core.conversation.messages import (
 )
 from turngate.errors import ModelError, UsageError
 from turngate.extras import install_command
-from turngate.http.timeouts import Timeouts
+from turngate.http.connection import Timeouts
 from turngate.models.known_models import DEFAULT_CONTEXT_TOKENS
-from turngate.models.providers import PYDANTIC_AI
-from turngate.models.safe_text import safe_line
+from turngate.models.providers import PYDANTIC_AI, safe_line
 
 try:
     from pydantic_ai import messages as wire
@@ -38,7 +41,6 @@ try:
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
 
-    from turngate.models.pydantic_ai_errors import model_error
 except ImportError:
     raise UsageError(
         f"models of the form {PYDANTIC_AI}:PROVIDER:NAME need a library that is not installed: "
@@ -275,3 +277,75 @@ def _usage(response: wire.ModelResponse) -> Usage:
         cache_creation_input_tokens=used.cache_write_tokens,
         cache_read_input_tokens=used.cache_read_tokens,
     )
+
+
+def translate_error(error: Exception, provider: str) -> ModelError:
+    """Return the ModelError for what pydantic-ai or a provider's SDK raised."""
+    match error:
+        case exceptions.ContentFilterError():
+            return ModelError("refusal", f"{provider} refused the request: {safe_line(error.message)}")
+        case exceptions.ModelQuotaExceededError():
+            return ModelError("quota", f"{provider} reports: {_message(error)}")
+        case exceptions.ModelContextWindowExceededError():
+            return ModelError("context", f"the conversation is too long for the model: {_message(error)}")
+        case exceptions.ModelTimeoutError() | exceptions.ModelRequestTimeout():
+            return ModelError("network", f"{provider} did not answer in time")
+        case exceptions.ModelConnectionError() if "Illegal header value" in _cause(error):
+            return ModelError("auth", f"the key for {provider} contains a space or a line break")
+        case exceptions.ModelConnectionError() if "CERTIFICATE_VERIFY_FAILED" in _cause(error):
+            return ModelError("invalid", f"the connection to {provider} failed: {_cause(error)}")
+        case exceptions.ModelConnectionError():
+            return ModelError("network", f"the connection to {provider} failed: {_cause(error)}")
+        case exceptions.ModelHTTPError(status_code=status):
+            text = f"{provider} answered {status}: {_message(error)}"
+            if status in (400, 413) and _TOO_LONG.search(text):
+                return ModelError("context", text)
+            return ModelError(_kind(status), text, retry_after=_retry_after(error))
+        case (
+            exceptions.ModelRateLimitError()
+            | exceptions.ModelUnavailableError()
+            | exceptions.ModelServerError()
+        ):
+            return ModelError("overloaded", f"{provider} reports: {_message(error)}")
+        case exceptions.UnexpectedModelBehavior():
+            return ModelError(
+                "network", f"{provider} sent an answer that cannot be read: {safe_line(str(error))}"
+            )
+        case _:
+            return ModelError("invalid", f"the request to {provider} failed: {safe_line(str(error))}")
+
+
+_TOO_LONG = re.compile(r"too long|too large|context (length|window)|maximum context", re.IGNORECASE)
+
+
+def _retry_after(error: Exception) -> float | None:
+    """Return the answer's Retry-After header, as the SDK kept it, if it is a number of seconds."""
+    headers = getattr(getattr(error.__cause__, "response", None), "headers", None) or {}
+    try:
+        return max(0.0, float(headers.get("retry-after", "")))
+    except ValueError:
+        return None
+
+
+def _kind(status: int) -> str:
+    if status == 429 or status >= 500:
+        return "overloaded"
+    return {401: "auth", 402: "quota", 403: "auth", 408: "network", 413: "context"}.get(status, "invalid")
+
+
+def _message_of_pydantic_ai_errors(error: exceptions.ModelAPIError) -> str:
+    """Return the provider's own message, from `{"error": {"message": …}}` or `{"message": …}`."""
+    body = error.body
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    text = inner.get("message") if isinstance(inner, dict) else inner
+    return safe_line(text if isinstance(text, str) and text else error.message)
+
+
+def _cause(error: BaseException) -> str:
+    """Return the message of the innermost cause: SDKs themselves only say "Connection error."."""
+    text = str(error)
+    cause = error.__cause__ or error.__context__
+    while cause:
+        text = str(cause) or text
+        cause = cause.__cause__ or cause.__context__
+    return safe_line(text)

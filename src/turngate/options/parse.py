@@ -30,7 +30,7 @@ from turngate.options.config_forms import (
     warn_of_legacy_form,
 )
 from turngate.settings import keys
-from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
+from turngate.settings.parse_hooks import RejectedKey, describe_bad_type, hook_from_json
 from turngate.settings.problem_log import ProblemLog, did_you_mean
 from turngate.settings.values import ValueType, describe_invalid, is_count, is_string_list, one_of
 

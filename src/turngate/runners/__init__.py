@@ -18,11 +18,11 @@ from turngate.core.settings import Rule, Settings
 from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.snapshot import snapshot
 from turngate.ports import HookRunContext, World
-from turngate.runners.agent import run_agent
 from turngate.runners.callback import run_callback
 from turngate.runners.command import run_command, sanitize_env
+from turngate.runners.prompt import run_agent
 from turngate.trust.bytecode import with_own_bytecode
-from turngate.trust.changes import describe_change
+from turngate.trust.fingerprint import describe_change
 
 __all__ = ["run_hook", "sanitize_env"]
 

@@ -16,7 +16,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception, quote_name
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.answer import strict_reason
-from turngate.gates.base import (
+from turngate.gates.gate import (
     CouldNotRun,
     Failed,
     GateContext,

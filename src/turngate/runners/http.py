@@ -20,9 +20,7 @@ from turngate.core.hooks.plugin_variables import describe_user_config, used_user
 from turngate.core.redaction import join_redactors
 from turngate.core.settings import Settings
 from turngate.core.text import describe_url
-from turngate.http.connection import request_target
-from turngate.http.errors import HttpError
-from turngate.http.timeouts import UNLIMITED
+from turngate.http.connection import UNLIMITED, HttpError, request_target
 from turngate.ports import HookRunContext, World
 from turngate.runners.sent_from_here import environ_and_level
 

@@ -1,4 +1,7 @@
-"""Prompt hooks: a judge, usually a small model, answers whether the agent may stop."""
+"""Prompt hooks: a judge, usually a small model, answers whether the agent may stop.
+
+Agent hooks: a small agent with read-only tools judges whether the agent may stop.
+"""
 
 import asyncio
 import math
@@ -23,7 +26,7 @@ from turngate.core.conversation.messages import Evaluation, Message, ModelReques
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event, StopEvent
 from turngate.core.events.hook_input import encode
-from turngate.core.hooks.kinds import PromptHook
+from turngate.core.hooks.kinds import AgentHook, PromptHook
 from turngate.core.settings import Settings
 from turngate.core.text import replace_surrogates, truncate_middle
 from turngate.errors import ModelError, UsageError
@@ -142,3 +145,14 @@ def _record_source(hook: PromptHook, dialect: Dialect, limit: int) -> tuple[str,
             )
         case _:
             return None
+
+
+UNAVAILABLE = (
+    "it is unavailable: this World has no `inspect`; a Session, run_stop_hooks and `turngate fire` set one"
+)
+
+
+async def run_agent(hook: AgentHook, event: Event, world: World, live: HookRunContext) -> Report:
+    if world.inspect is None:
+        return HookFailed(UNAVAILABLE)
+    return await world.inspect(hook, event, live)

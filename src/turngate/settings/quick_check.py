@@ -14,7 +14,7 @@ from turngate.settings.paths import (
     script_files,
     settings_files,
 )
-from turngate.state.folder import state_folder
+from turngate.state.paths import state_folder
 
 MAX_QUICK_BYTES = 1024 * 1024  # a larger file is left to load_settings
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.filesystem.real_path import real_path
 from turngate.settings.plugin_folders import display_name
-from turngate.subagents.agent_hooks import parse_hooks
 from turngate.subagents.agent_types import (
     AgentType,
     agent_files,
     count_readable,
     describe_unread,
+    parse_hooks,
     read_agent_file,
     read_text,
 )

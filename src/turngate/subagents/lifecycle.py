@@ -27,11 +27,10 @@ from turngate.core.events.session_events import SubagentRedirected
 from turngate.errors import RegistryError, UsageError
 from turngate.subagents.host import SubagentHost
 from turngate.subagents.lifecycle_events import finished_event, notify_ended, notify_stop
-from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
 from turngate.subagents.listeners import ChangeListeners
 from turngate.subagents.registry import Registry, RegistryWorker
 from turngate.subagents.run_session import RunSession
-from turngate.subagents.slots import ConcurrencySlots
 from turngate.subagents.stop_check import StopCheckResult, check_stop, has_stop_checks, hooks_of_redirect
 
 FIRST_ANNOUNCE_PAUSE_S = 1.0

@@ -1,6 +1,16 @@
-"""What subagents may use."""
+"""What subagents may use.
+
+How many subagents of one session run at once; the others wait in the order they came.
+
+A run competes only with runs at its depth or deeper, so a parent waiting for its subagent cannot starve it.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Mapping
 
 from turngate._frozen import frozen
+from turngate.core.conversation.subagent_run import SubagentRun
 
 
 @frozen(kw_only=True)
@@ -16,3 +26,57 @@ class SubagentLimits:
     announce_call: float = 120.0  # seconds for one call of the announcer
     settle: float = 5.0  # seconds to open the session for a new prompt
     wait: float = 1800.0  # seconds that a parent waits for background subagents before it may stop
+
+
+class ConcurrencySlots:
+    def __init__(self, at_once: int) -> None:
+        self.at_once = at_once
+        self._busy: dict[str, Counter[int]] = {}  # by session: how many runs hold a slot at each depth
+        self._waiting: dict[str, dict[int, deque[asyncio.Future[None]]]] = {}  # by session and depth
+
+    def has_room(self, run: SubagentRun) -> bool:
+        return self._has_room(run.parent, run.depth)
+
+    def enter(self, run: SubagentRun) -> None:
+        self._enter(run.parent, run.depth)
+
+    async def wait(self, run: SubagentRun) -> None:
+        """Wait for a slot and take it."""
+        queue = self._waiting.setdefault(run.parent, {}).setdefault(run.depth, deque())
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(granted)
+        self._grant(run.parent)
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if not granted.cancelled():  # granted in the same loop iteration
+                self.leave(run)
+            raise
+
+    def leave(self, run: SubagentRun) -> None:
+        busy = self._busy[run.parent]
+        busy[run.depth] -= 1
+        self._grant(run.parent)
+        if not busy.total():
+            del self._busy[run.parent]
+
+    def _has_room(self, session: str, depth: int) -> bool:
+        busy: Mapping[int, int] = self._busy.get(session, {})
+        return sum(count for level, count in busy.items() if level >= depth) < self.at_once
+
+    def _enter(self, session: str, depth: int) -> None:
+        self._busy.setdefault(session, Counter())[depth] += 1
+
+    def _grant(self, session: str) -> None:
+        """Give free slots to waiting runs, the deepest first, because shallower runs wait for those."""
+        queues = self._waiting.get(session, {})
+        for depth in sorted(queues, reverse=True):
+            while queues[depth] and self._has_room(session, depth):
+                granted = queues[depth].popleft()
+                if not granted.done():
+                    self._enter(session, depth)
+                    granted.set_result(None)
+            if not queues[depth]:
+                del queues[depth]
+        if not queues:
+            self._waiting.pop(session, None)

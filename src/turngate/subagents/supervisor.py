@@ -15,10 +15,9 @@ from turngate.errors import RegistryError, TurngateError, UsageError
 from turngate.subagents.gates import gates_of, left_notice, why_left
 from turngate.subagents.host import SubagentHost
 from turngate.subagents.lifecycle import LifecycleContext, RunLifecycle
-from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
 from turngate.subagents.listeners import ChangeListeners
 from turngate.subagents.registry import Owner, Registry, RegistryWorker, new_id
-from turngate.subagents.slots import ConcurrencySlots
 from turngate.subagents.steering import check_steer, request_steer
 
 T = TypeVar("T")

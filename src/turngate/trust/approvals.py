@@ -18,8 +18,7 @@ from turngate.filesystem.real_path import is_inside, real_local_path, real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, read_local_bytes
 from turngate.state.files import make_private_dir, write_and_rename
 from turngate.state.paths import approvals_path, user_approvals_path
-from turngate.trust.changes import ChangedFiles
-from turngate.trust.fingerprint import Fingerprint, text_digest
+from turngate.trust.fingerprint import ChangedFiles, Fingerprint, text_digest
 
 VERSION = 1
 LOCK_SECONDS = 5.0

@@ -18,7 +18,7 @@ from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.gates.answer import answer_json, describe_could_not_run
 from turngate.gates.arguments import GateArguments, parse_gate_words
-from turngate.gates.base import (
+from turngate.gates.gate import (
     CouldNotRun,
     Failed,
     GateResult,

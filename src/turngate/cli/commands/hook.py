@@ -14,7 +14,7 @@ from turngate.errors import UsageError
 from turngate.hosts.fields import PROJECT_VARIABLES, normalise, recognise
 from turngate.hosts.stop_count import count_path, forget_count
 from turngate.settings.quick_check import has_no_hooks
-from turngate.state.folder import state_folder
+from turngate.state.paths import state_folder
 
 EVENTS = (*STOP_EVENTS, *STOP_OF_START)  # that it answers
 

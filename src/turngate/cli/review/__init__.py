@@ -1,16 +1,22 @@
 """The review of all hooks that a session in a project would have, those of agent files included.
 
 What people see of hooks under review: lists, definitions, changes, earlier runs.
+
+Approve or reject hooks: only a person does, and only exactly what was shown.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
+from turngate.cli.review.entries import PENDING, shown_key
+from turngate.core.constants import AGENT_MARKERS
 from turngate.core.dialect import DIALECTS
 from turngate.core.settings import Rule
+from turngate.core.text import quote_name
+from turngate.errors import UsageError
 from turngate.settings.load import project_path
-from turngate.subagents.agent_hooks import agent_type_rules
-from turngate.subagents.agent_types import load_agent_types
-from turngate.trust.review import Review, review_project
+from turngate.subagents.agent_types import agent_type_rules, load_agent_types
+from turngate.trust.review import Review, ReviewedHook, review_project
 
 
 def review_hooks(
@@ -31,3 +37,61 @@ def agent_hooks(project: str, dialect: str) -> tuple[Rule, ...]:
     agent_types, _ = load_agent_types(project, (), known_tools=())  # a plugin's have no hooks
     rules, _, _ = agent_type_rules(agent_types.values(), DIALECTS[dialect])
     return tuple(rules)
+
+
+def check_person(environ: Mapping[str, str], does: str = "approves and rejects hooks") -> None:
+    """Raise UsageError in a process that a hook or an agent's tool has started."""
+    if marker := next((name for name in AGENT_MARKERS if name in environ), None):
+        raise UsageError(
+            f"a person {does}, in a terminal of their own, and this was started by a hook or an agent ({marker} is set)"
+        )
+
+
+def find_hooks(review: Review, keys: Iterable[str]) -> list[ReviewedHook]:
+    """Return the hooks with these keys, each once. Raises UsageError."""
+    by_key = {hook.key: hook for hook in review.hooks}
+    return [_find(by_key, key) for key in dict.fromkeys(keys)]
+
+
+def _find(by_key: Mapping[str, ReviewedHook], key: str) -> ReviewedHook:
+    if key in by_key:
+        return by_key[key]
+    close = get_close_matches(key, by_key, 1)
+    hint = f"did you mean {shown_key(close[0])}?" if close else "`turngate hooks` lists them"
+    raise UsageError(f"there is no hook {quote_name(shown_key(key))}; {hint}")
+
+
+def pending_hooks(review: Review) -> list[ReviewedHook]:
+    return [hook for hook in review.hooks if hook.status in PENDING]
+
+
+def approve_shown(shown: Sequence[ReviewedHook], review_again: Callable[[], Review]) -> None:
+    """Approve hooks as they were shown. Raises UsageError, and approves nothing, if one is different now."""
+    review = review_again()
+    now = {hook.key: hook for hook in review.hooks}
+    for hook in shown:
+        if hook.key not in now or not is_same(hook, now[hook.key]):
+            key = shown_key(hook.key)
+            raise UsageError(
+                f"{key} has changed after it was shown; nothing was approved, review it again: `turngate hooks diff`"
+            )
+    review.approve([now[hook.key] for hook in shown])
+
+
+def is_same(one: ReviewedHook, other: ReviewedHook) -> bool:
+    """Return whether an approval of one hook is an approval of the other."""
+    ours, theirs = one.fingerprint, other.fingerprint
+    return (ours.definition, dict(ours.files), dict(ours.variables)) == (
+        theirs.definition,
+        dict(theirs.files),
+        dict(theirs.variables),
+    )
+
+
+def check_can_reject(hooks: Iterable[ReviewedHook]) -> None:
+    for hook in hooks:
+        if hook.status == "exempt":
+            where = hook.rule.file or "the program that sets it"
+            raise UsageError(
+                f"{shown_key(hook.key)} needs no approval, so it cannot be rejected; remove it from {where}"
+            )

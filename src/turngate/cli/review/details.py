@@ -1,10 +1,17 @@
-"""Everything about one hook: its status, its definition, its scripts, its last approval and its last runs."""
+"""Everything about one hook: its status, its definition, its scripts, its last approval and its last runs.
 
+What has changed in a hook since it was approved: its definition and its scripts, as a unified diff.
+"""
+
+import difflib
+import hashlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
+from turngate._frozen import frozen
+from turngate.cli.console.ui import TextStyle
 from turngate.cli.console.visible import make_visible
-from turngate.cli.review.changes import relative_path
 from turngate.cli.review.entries import (
     HookEntry,
     Line,
@@ -12,9 +19,156 @@ from turngate.cli.review.entries import (
     format_entry,
     format_past_run,
     format_time,
+    format_trust,
+    shown_key,
 )
 from turngate.core.settings import Settings
 from turngate.core.text import one_line, truncate
+from turngate.errors import UsageError
+from turngate.filesystem.content import MAX_HASHED_BYTES, content_id, has_id
+from turngate.filesystem.real_path import is_inside
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.trust.review import ReviewedHook
+
+MAX_COMPARED_LINES = 5_000  # of both sides; more would take minutes
+SHA256 = "sha256:"  # the ids of files whose content is compared begin with it
+IMPLIED = (
+    "path:",
+    "names:",
+)  # of programs of the system and of patterns: a reader sees them in the command or script
+
+DiffLine = tuple[str, TextStyle]
+
+
+@frozen
+class _Version:
+    """One version of a definition or of a script; `text` is None where only `what` is known of it."""
+
+    what: str
+    text: str | None
+
+
+def format_changes(hook: ReviewedHook, project: str) -> Iterator[DiffLine]:
+    """Format a hook as a person has to see it before it is approved: whole if it is new, otherwise what has changed.
+
+    Raises UsageError if a file is not as it was reviewed.
+    """
+    yield f"{shown_key(hook.key)}: {format_trust(hook)}", "user"
+    before = hook.approval.fingerprint if hook.approval else None
+    yield from _diff(
+        "definition",
+        _Version("", f"{before.definition}\n") if before else None,
+        _Version("", f"{hook.fingerprint.definition}\n"),
+        approved_at=hook.approval.time if hook.approval else None,
+    )
+    for path in dict.fromkeys((*(before.files if before else ()), *hook.fingerprint.files)):
+        approved, current = _approved(hook, path), _current(hook, path)
+        is_implied = (hook.fingerprint.files.get(path) or "").startswith(IMPLIED)
+        if approved or not is_implied:
+            yield from _diff(relative_path(path, project), approved, current, approved_at=None)
+    for name in _changed_variables(hook):
+        yield f"${make_visible(name)} has another value than when it was approved", "notice"
+
+
+def relative_path(path: str, project: str) -> str:
+    return os.path.relpath(path, project) if is_inside(path, project) else path
+
+
+def _changed_variables(hook: ReviewedHook) -> Iterator[str]:
+    if hook.approval is None:
+        return
+    before, now = hook.approval.fingerprint.variables, hook.fingerprint.variables
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
+            yield name
+
+
+# Versions
+
+
+def _approved(hook: ReviewedHook, path: str) -> _Version | None:
+    recorded = hook.approval.fingerprint.files.get(path) if hook.approval else None
+    if hook.approval is None or recorded is None:
+        return None
+    text = hook.approval.text_of(path) if recorded.startswith(SHA256) else None
+    return _Version(_describe(recorded), None if text is None or "\0" in text else text)
+
+
+def _current(hook: ReviewedHook, path: str) -> _Version | None:
+    """Return the file as it is now, if that is how it was reviewed."""
+    recorded = hook.fingerprint.files.get(path)
+    if recorded is None:
+        if content_id(path) is not None:
+            raise _changed_meanwhile(hook, path)
+        return None
+    if not recorded.startswith(SHA256):
+        if not has_id(path, recorded):
+            raise _changed_meanwhile(hook, path)
+        return _Version(_describe(recorded), None)
+    try:
+        data = read_bytes(path, MAX_HASHED_BYTES)
+    except (OSError, NotARegularFile, FileTooLarge):
+        raise _changed_meanwhile(hook, path) from None
+    if f"{SHA256}{hashlib.sha256(data).hexdigest()}" != recorded:
+        raise _changed_meanwhile(hook, path)
+    return _Version(_describe(recorded), None if b"\0" in data else data.decode("utf-8", "replace"))
+
+
+def _describe(recorded: str) -> str:
+    """Return what is known of a file whose content is not shown, from its id."""
+    kind, _, rest = recorded.partition(":")
+    return make_visible(f"{_KINDS[kind]}{rest}")
+
+
+_KINDS = {
+    "sha256": "a binary file, sha256 ",
+    "path": "a program that the system has installed: ",
+    "names": "the names of the files that match, sha256 ",
+    "stat": "a large file, compared by its size and times: ",
+}
+
+
+def _changed_meanwhile(hook: ReviewedHook, path: str) -> UsageError:
+    return UsageError(
+        f"{path} has changed while {hook.key} was reviewed; nothing was approved, review it again"
+    )
+
+
+# Diff
+
+
+def _diff(
+    name: str, before: _Version | None, now: _Version | None, *, approved_at: float | None
+) -> Iterator[DiffLine]:
+    if before == now or (before and now and before.text is not None and before.text == now.text):
+        return
+    when = f", approved {format_time(approved_at)}" if approved_at else ", approved"
+    name = make_visible(name)
+    yield f"--- {name + when if before else '/dev/null'}", "user"
+    yield f"+++ {name + ', now' if now else '/dev/null'}", "user"
+    if any(version and version.text is None for version in (before, now)):
+        yield from ((f"-{before.what}", "bad"),) if before else ()
+        yield from ((f"+{now.what}", "good"),) if now else ()
+        return
+    old, new = (_lines(version.text) if version else [] for version in (before, now))
+    if len(old) + len(new) > MAX_COMPARED_LINES:
+        yield f"@@ too long to compare: all {len(new):,} lines as they are now @@", "notice"
+        yield from ((f"+{line}", "good") for line in new)
+        return
+    for line in list(difflib.unified_diff(old, new, lineterm=""))[2:]:
+        yield line, _STYLES.get(line[:1], "plain")
+
+
+_STYLES: dict[str, TextStyle] = {"+": "good", "-": "bad", "@": "notice"}
+
+
+def _lines(text: str | None) -> list[str]:
+    r"""Return the lines, which end with \n only: \r and the like are made visible."""
+    lines = make_visible(text or "").split("\n")
+    if lines[-1]:
+        return [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
+    return lines[:-1]
+
 
 MAX_REASON_CHARS = 200
 

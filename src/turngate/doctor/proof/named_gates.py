@@ -10,7 +10,7 @@ from turngate.check.gate_hooks import gate_words
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.errors import UsageError
 from turngate.gates.arguments import parse_gate_words
-from turngate.gates.base import Gate
+from turngate.gates.gate import Gate
 from turngate.gates.gate_hook import GateCall, read_gate_hook
 
 

@@ -27,7 +27,7 @@ from turngate.doctor.proof.planted_failures import (
     dirty_tree,
 )
 from turngate.doctor.proof.sample_transcript import conversation, spent_conversation
-from turngate.gates.base import Gate as ReadyMadeGate
+from turngate.gates.gate import Gate as ReadyMadeGate
 from turngate.gates.presets import chosen_commands, preset_commands
 from turngate.settings.local_files import read_project_files
 

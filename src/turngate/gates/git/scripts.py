@@ -3,6 +3,10 @@
 They work on a copy of the index in a temporary folder, without the flags that hide changes (assume-unchanged,
 skip-worktree), to which files that are not tracked are added as empty ones. So one `git diff` shows all changes.
 Filters that only the repository's own configuration names are not run, except for those of Git LFS.
+
+How all gates run git. An agent can write the repository's configuration: it neither starts programs nor hides changes.
+
+Imports nothing: an answer that is stored needs it too.
 """
 
 # Fails if the project is not in a repository, or in one that ignores it, such as that of a home folder. With
@@ -172,3 +176,40 @@ CHECKSUMS = """\
 find . \\( -name .git -o -name node_modules -o -name .venv -o -name __pycache__ \\) -prune \\
     -o -type f -size -2049 -exec cksum {} + -o -type f -exec printf '0 0 %s\\n' {} +
 """
+
+
+# `git rev-parse --local-env-vars`: they lead git to another repository, index or folder.
+LOCAL_GIT_VARIABLES = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_SHALLOW_FILE",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_LITERAL_PATHSPECS",
+)
+# Objects are what their names say, and commits have their own parents, whatever `git replace` and grafts say.
+GIT_ENVIRONMENT = {
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": "/dev/null/none",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+_SETTINGS = (
+    # No program is started, nor a transport.
+    *("core.fsmonitor=false", "core.hooksPath=/dev/null", "protocol.allow=never"),
+    # A file is unchanged only if its times, size and inode are, whatever its flags in the index.
+    *("core.checkStat=default", "core.trustctime=true", "core.ignoreStat=false", "core.untrackedCache=false"),
+    *("core.sparseCheckout=true", "sparse.expectFilesOutsideOfPatterns=false", "core.ignoreCase=false"),
+    # For submodules, where git drops GIT_NO_REPLACE_OBJECTS.
+    "core.useReplaceRefs=false",
+    # Patches have all lines.
+    *("core.bigFileThreshold=512m", "diff.suppressBlankEmpty=false"),
+)
+GIT_OPTIONS = tuple(word for setting in _SETTINGS for word in ("-c", setting))

@@ -8,7 +8,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.answers.reports import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
-from turngate.gates.base import Gate, GateContext, GateOption, GateResult, Passed
+from turngate.gates.gate import Gate, GateContext, GateOption, GateResult, Passed
 from turngate.state.files import open_regular_file
 
 MAX_TRANSCRIPT_BYTES = 512 * 1024 * 1024

@@ -1,8 +1,16 @@
 """The gate `budget`: ends the turn when tokens, minutes or turns are used up. It never blocks."""
 
 from turngate.aio.threads import run_in_thread
-from turngate.gates.base import CouldNotRun, Gate, GateContext, GateOption, GateResult, LimitReached, Passed
 from turngate.gates.conversation import find_prompt, read_start_time, read_usage
+from turngate.gates.gate import (
+    CouldNotRun,
+    Gate,
+    GateContext,
+    GateOption,
+    GateResult,
+    LimitReached,
+    Passed,
+)
 
 
 async def check_budget(context: GateContext) -> GateResult:

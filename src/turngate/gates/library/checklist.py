@@ -1,7 +1,7 @@
 """The gate `checklist`: holds the stop until every item of a Markdown checklist is checked."""
 
-from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
-from turngate.gates.edited_files import was_touched
+from turngate.gates.conversation import was_touched
+from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.git.output import show_path
 from turngate.gates.markdown_tasks import (
     count_open,

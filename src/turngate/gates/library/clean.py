@@ -5,9 +5,17 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.core.answers.reports import Exited
-from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import NO_REPOSITORY, changed_paths, find_changes, lacks_git, record_files
-from turngate.gates.findings import list_findings
+from turngate.gates.gate import (
+    CouldNotRun,
+    Failed,
+    Gate,
+    GateContext,
+    GateOption,
+    GateResult,
+    Passed,
+    list_findings,
+)
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import STATUS
 from turngate.gates.project_commands import NOT_FOUND

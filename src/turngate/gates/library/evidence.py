@@ -14,10 +14,10 @@ from turngate.gates.agent_commands import (
     simple_commands,
     written_path,
 )
-from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.check_results import succeeded
 from turngate.gates.claims import CLAIMS, Claim, find_claims
 from turngate.gates.conversation import ToolCall, last_answer, read_calls
+from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 
 MAX_COMMAND_CHARS = 100
 _ARROW = " => "  # between the two parts of a pattern

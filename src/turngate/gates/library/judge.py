@@ -4,16 +4,8 @@ import asyncio
 import hashlib
 
 from turngate.core.hooks.kinds import PromptHook
-from turngate.gates.base import (
-    CouldNotRun,
-    Failed,
-    Gate,
-    GateContext,
-    GateOption,
-    GateResult,
-    Passed,
-)
 from turngate.gates.conversation import last_answer
+from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.git.output import show_path
 from turngate.gates.project_files import read_file
 from turngate.gates.tree import tree_fingerprint

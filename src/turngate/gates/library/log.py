@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from turngate.core.answers.reports import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line, truncate
-from turngate.gates.base import Gate, GateContext, GateOption, GateResult, Passed
+from turngate.gates.gate import Gate, GateContext, GateOption, GateResult, Passed
 
 MAX_ANSWER_CHARS = (
     500  # so that a line is appended with one write, and lines of parallel processes do not mix

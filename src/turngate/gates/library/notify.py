@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.text import one_line
-from turngate.gates.base import Gate, GateContext, GateOption, GateResult, Passed
-from turngate.http.errors import HttpError
-from turngate.http.timeouts import UNLIMITED
+from turngate.gates.gate import Gate, GateContext, GateOption, GateResult, Passed
+from turngate.http.connection import UNLIMITED, HttpError
 
 LIMIT_S = 5.0  # for each way
 MAX_ERROR_CHARS = 200

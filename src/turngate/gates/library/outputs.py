@@ -6,9 +6,8 @@ from typing import Any
 
 from turngate.core.answers.reports import Exited
 from turngate.core.permissions.globs import matches_glob, matches_globs
-from turngate.gates.base import Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import session_start
-from turngate.gates.findings import list_findings
+from turngate.gates.gate import Failed, Gate, GateContext, GateOption, GateResult, Passed, list_findings
 from turngate.gates.git.output import show_path
 from turngate.gates.project_files import FOREIGN_FOLDERS, FilesUnreadable, stdout_of
 

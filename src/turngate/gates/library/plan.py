@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from turngate.gates.base import (
+from turngate.gates.conversation import TranscriptUnreadable, find_prompt, was_edited, was_touched
+from turngate.gates.gate import (
     CouldNotRun,
     Failed,
     Gate,
@@ -15,8 +16,6 @@ from turngate.gates.base import (
     Passed,
     WaitForUser,
 )
-from turngate.gates.conversation import TranscriptUnreadable, find_prompt
-from turngate.gates.edited_files import was_edited, was_touched
 from turngate.gates.git.output import show_path
 from turngate.gates.markdown_tasks import Task, count_open, describe_open, read_plan
 from turngate.gates.project_files import FilesUnreadable, expand_globs, read_file

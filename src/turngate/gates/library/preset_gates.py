@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook
-from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
+from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
 from turngate.gates.library.command import (
     OPTIONS,
     RECORD_OPTIONS,

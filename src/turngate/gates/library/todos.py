@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.text import one_line
-from turngate.gates.base import Failed, Gate, GateContext, GateResult, Passed
 from turngate.gates.conversation import ToolCall, read_calls_of
+from turngate.gates.gate import Failed, Gate, GateContext, GateResult, Passed
 
 MAX_LISTED = 20
 MAX_TASK_CHARS = 200

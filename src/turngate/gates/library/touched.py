@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from turngate.core.permissions.globs import matches_globs
-from turngate.gates.base import Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import changed_paths, find_changes, find_patches, record_files
-from turngate.gates.findings import list_findings
+from turngate.gates.gate import Failed, Gate, GateContext, GateOption, GateResult, Passed, list_findings
 from turngate.gates.git.output import Change, show_path
 
 MAX_NAMES = 5

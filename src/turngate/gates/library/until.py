@@ -3,7 +3,8 @@
 import re
 
 from turngate.core.text import one_line
-from turngate.gates.base import (
+from turngate.gates.conversation import find_prompt, last_answer
+from turngate.gates.gate import (
     CouldNotRun,
     Failed,
     Gate,
@@ -13,7 +14,6 @@ from turngate.gates.base import (
     LimitReached,
     Passed,
 )
-from turngate.gates.conversation import find_prompt, last_answer
 from turngate.gates.library.command import check_command
 from turngate.gates.markdown_tasks import read_lines
 

@@ -1,16 +1,27 @@
-"""Read and replace the settings file of a host: never half written, never one that another process has just changed."""
+"""Read and replace the settings file of a host: never half written, never one that another process has just changed.
+
+What `turngate install` has changed in a settings file: a private file in the state folder, to undo it exactly.
+
+What `turngate install` and `turngate uninstall` would change in the settings of a host. Decides, and writes nothing.
+"""
 
 import contextlib
 import errno
 import fcntl
+import hashlib
+import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
+from turngate._frozen import frozen
 from turngate.errors import UsageError
 from turngate.filesystem.real_path import real_path
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
-from turngate.state.files import write_and_rename
+from turngate.hosts.install.json_text import BLANKS
+from turngate.hosts.install.settings_text import Path, add_lines, hook_lines, remove_lines
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, read_local_bytes
+from turngate.state.files import make_private_dir, open_regular_file, write_and_rename
 
 MAX_BYTES = 8 * 1024 * 1024
 LOCK_TIMEOUT_S = 10.0
@@ -144,3 +155,131 @@ def remove_folders(folders: list[str]) -> None:
     for folder in reversed(folders):
         with contextlib.suppress(OSError):
             os.rmdir(folder)
+
+
+MAX_RECORD_BYTES = 32 * 1024 * 1024  # a text as JSON, whose characters may be escaped
+
+
+@frozen
+class InstallRecord:
+    """One settings file before the lines of Turngate were added."""
+
+    before: str | None  # None: there was no file
+    after: tuple[
+        str, ...
+    ]  # digests of the text with the lines; none if it was changed between two installations
+    created: frozenset[Path]
+    folders: tuple[str, ...] = ()  # that were made for it
+
+    def restores(self, text: str) -> bool:
+        """Return whether the text is exactly what was written, so that `before` is what was there."""
+        return digest(text) in self.after
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def record_path(state: str, path: str) -> str:
+    """Return the record of a settings file."""
+    name = hashlib.sha256(real_path(path).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return os.path.join(state, "installs", f"{name}.json")
+
+
+def read_record(path: str) -> InstallRecord | None:
+    """Return a record, or None if there is none that can be read."""
+    try:
+        value = json.loads(read_local_bytes(path, MAX_RECORD_BYTES))
+        return InstallRecord(
+            before=value["before"],
+            after=tuple(value["after"]),
+            created=frozenset(map(tuple, value["created"])),
+            folders=tuple(value["folders"]),
+        )
+    except (OSError, NotARegularFile, FileTooLarge, ValueError, RecursionError, TypeError, KeyError):
+        return None
+
+
+def write_record(path: str, record: InstallRecord, file: str) -> None:
+    """Write a record, private because settings hold keys and tokens. Raises OSError with its path."""
+    value: dict[str, Any] = {
+        "file": file,
+        "before": record.before,
+        "after": record.after,
+        "created": _sorted(record.created),
+        "folders": record.folders,
+    }
+    try:
+        make_private_dir(os.path.dirname(path))
+        temporary = f"{path}.new"
+        fd = open_regular_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        write_and_rename(fd, temporary, path, json.dumps(value).encode())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+
+
+def _sorted(paths: Iterable[Path]) -> list[list[str]]:
+    return sorted(map(list, paths))
+
+
+def remove_record(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+@frozen
+class Change:
+    """A text before and after; None stands for no file."""
+
+    before: str | None
+    after: str | None
+    record: InstallRecord | None = None  # to undo it
+
+    @property
+    def is_needed(self) -> bool:
+        return self.before != self.after
+
+
+def plan_install(
+    text: str | None,
+    entries: Mapping[str, Mapping[str, Any]],
+    others: Mapping[str, Any],
+    record: InstallRecord | None,
+) -> Change:
+    """Return the settings with the lines of Turngate. Raises UnsuitableSettings."""
+    added = add_lines(text or "", entries, others)
+    if text is None or not hook_lines(text):
+        return Change(text, added.text, InstallRecord(text, (digest(added.text),), added.created))
+    if record is None:  # the lines came with the repository: what was there before them is not known
+        return Change(text, added.text)
+    digests = (digest(text), digest(added.text)) if record.restores(text) else ()
+    created = record.created | added.created
+    return Change(text, added.text, InstallRecord(record.before, digests, created, record.folders))
+
+
+def plan_uninstall(text: str | None, others: Mapping[str, Any], record: InstallRecord | None) -> Change:
+    """Return the settings without the lines of Turngate. Raises UnsuitableSettings."""
+    if text is None or not hook_lines(text):
+        return Change(text, text)
+    if record and record.restores(text):
+        return Change(text, record.before)
+    rest = remove_lines(text, record.created if record else None)
+    had_no_file = record.before is None if record else _is_new_file(text, rest, others)
+    return Change(text, None if had_no_file and not _has_content(rest, others) else rest)
+
+
+def _is_new_file(text: str, rest: str, others: Mapping[str, Any]) -> bool:
+    """Return whether a text is what `add_lines` makes where there is no file."""
+    return (
+        not _has_content(rest, others)
+        and text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+    )
+
+
+def _has_content(text: str, others: Mapping[str, Any]) -> bool:
+    if not text.strip(BLANKS):
+        return False
+    try:
+        return bool(json.loads(text) not in ({}, dict(others)))
+    except ValueError:  # it has comments
+        return True

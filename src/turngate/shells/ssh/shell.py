@@ -2,6 +2,10 @@
 
 Nothing is assumed of the other machine but an SSH server, a POSIX `/bin/sh` and the utilities of POSIX that
 `shells/ssh/command_line.py` names. See there for how a command starts, and `shells/ssh/guardian.py` for how it ends.
+
+Limit how many channels of an SSH connection are open at once; the limit follows what the server allows.
+
+Tasks that run in the background.
 """
 
 import asyncio
@@ -9,20 +13,19 @@ import contextlib
 import errno
 import math
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any
 
 import asyncssh
 
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.tasks import BackgroundTasks
 from turngate.core.answers.reports import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.process import KILL_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
-from turngate.shells.ssh.channel_limit import ChannelLimit
 from turngate.shells.ssh.command_line import (
     BOOTSTRAP,
     as_line,
@@ -36,6 +39,88 @@ from turngate.shells.ssh.connection import NO_PROCESS, Address, Connection, open
 from turngate.shells.ssh.guardian import REPLY_TIMEOUT_S, SILENCE_S
 from turngate.shells.ssh.login import CannotConnect
 from turngate.shells.ssh.process import RemoteProcess, command_words, not_started
+
+GROW_AFTER = 50  # channels that were opened since the limit last changed
+
+
+class ChannelLimit:
+    """Waiters get a channel in order of arrival."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._maximum = limit
+        self._open = 0
+        self._opened = 0  # since the limit last changed
+        self._waiters: deque[asyncio.Future[None]] = deque()
+
+    async def acquire(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._pass_on()
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():  # it was this one's turn
+                self.release()
+            raise
+
+    def take(self) -> None:
+        """Take a channel whatever the limit is."""
+        self._open += 1
+
+    def release(self) -> None:
+        self._open -= 1
+        self._pass_on()
+
+    def opened(self) -> None:
+        """The server has opened a channel. After many, try one more again."""
+        self._opened += 1
+        if self._opened >= GROW_AFTER and self.limit < self._maximum:
+            self.set_limit(self.limit + 1)
+
+    def shrink(self) -> bool:
+        """The server opens no more channels than are open, without the caller's own. Return whether there are others."""
+        others = self._open - 1
+        self.set_limit(min(self.limit, max(1, others)))
+        return others > 0
+
+    def reset(self) -> None:
+        """Another connection has channels of its own."""
+        self.set_limit(self._maximum)
+
+    def set_limit(self, limit: int) -> None:
+        self.limit, self._opened = limit, 0
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Give the channels that are free to the first waiters."""
+        while self._waiters and self._open < self.limit:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                self._open += 1
+                waiter.set_result(None)
+
+
+class BackgroundTasks:
+    """Keeps each task until it ends: the event loop has only weak references."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def finish(self, limit: float) -> None:
+        """Wait for all tasks, and cancel those that have not ended within `limit` seconds."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=limit)
+        for task in tuple(self._tasks):
+            task.cancel()
+            await asyncio.wait({task})
+
 
 CONNECT_TIMEOUT_S = 10.0
 MAX_COMMANDS = 8  # at once on one connection; OpenSSH allows ten channels, one is the guardian's

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
-from turngate.subagents.registry.schema import (
+from turngate.subagents.registry.rows import (
     COLUMNS,
     INDEXES,
     OLDEST_COLUMNS,

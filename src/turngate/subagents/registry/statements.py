@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from turngate.core.conversation.subagent_run import LIVING_STATES, OPEN_STATES
-from turngate.subagents.registry.schema import COLUMNS, IS_OPEN, IS_UNDELIVERED
+from turngate.subagents.registry.rows import COLUMNS, IS_OPEN, IS_UNDELIVERED
 
 
 def quote(states: Sequence[str]) -> str:

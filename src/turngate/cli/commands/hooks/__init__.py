@@ -27,16 +27,15 @@ from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
-from turngate.cli.review import review_hooks
-from turngate.cli.review.changes import format_changes
-from turngate.cli.review.decisions import (
+from turngate.cli.review import (
     approve_shown,
     check_can_reject,
     check_person,
     find_hooks,
     pending_hooks,
+    review_hooks,
 )
-from turngate.cli.review.details import details_json, format_details
+from turngate.cli.review.details import details_json, format_changes, format_details
 from turngate.cli.review.entries import (
     HookEntry,
     Line,

@@ -26,8 +26,7 @@ from turngate.cli.console.format import flat
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note
-from turngate.cli.review import review_hooks
-from turngate.cli.review.decisions import approve_shown
+from turngate.cli.review import approve_shown, review_hooks
 from turngate.cli.review.entries import PENDING, shown_key, what_to_do
 from turngate.core.constants import AGENT_MARKERS
 from turngate.core.dialect import TURNGATE

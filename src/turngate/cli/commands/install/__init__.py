@@ -22,7 +22,7 @@ from turngate.cli.commands.install.places import (
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
-from turngate.cli.review.decisions import check_person
+from turngate.cli.review import check_person
 from turngate.doctor.hosts.files import HOW_TO_BE_READ, why_ignored
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
@@ -32,24 +32,24 @@ from turngate.hosts.install.hook_command import (
     is_short_lived,
     this_program,
 )
-from turngate.hosts.install.installation import Change, plan_install, plan_uninstall
-from turngate.hosts.install.record import (
-    InstallRecord,
-    read_record,
-    record_path,
-    remove_record,
-    write_record,
-)
 from turngate.hosts.install.settings_file import (
     UNCHANGED,
+    Change,
     ChangedMeanwhile,
+    InstallRecord,
     check_owner,
     make_folders,
+    plan_install,
+    plan_uninstall,
+    read_record,
+    record_path,
     remove_folders,
+    remove_record,
     replace_settings_text,
+    write_record,
 )
 from turngate.hosts.install.settings_text import UnsuitableSettings
-from turngate.state.folder import state_folder
+from turngate.state.paths import state_folder
 
 MAX_ATTEMPTS = 20  # with --yes, if other processes change the file again and again
 

@@ -5,8 +5,7 @@ import shutil
 from collections.abc import Iterator
 
 from turngate.cli.commands.install.places import Place
-from turngate.cli.review import review_hooks
-from turngate.cli.review.decisions import pending_hooks
+from turngate.cli.review import pending_hooks, review_hooks
 from turngate.doctor.hosts.diagnosis import why_rejected
 from turngate.doctor.hosts.files import HostFile, hooks_in, read_host_files, reads_file_of
 from turngate.filesystem.real_path import real_path

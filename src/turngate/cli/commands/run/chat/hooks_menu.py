@@ -12,9 +12,8 @@ from turngate.aio.threads import run_in_thread
 from turngate.check.lint import lint
 from turngate.cli.commands.run.chat.activity import SLOW_S
 from turngate.cli.console.ui import Activity, Menu, MenuKey, TerminalUI
-from turngate.cli.review.changes import format_changes
-from turngate.cli.review.decisions import approve_shown, check_can_reject, check_person, is_same
-from turngate.cli.review.details import format_details
+from turngate.cli.review import approve_shown, check_can_reject, check_person, is_same
+from turngate.cli.review.details import format_changes, format_details
 from turngate.cli.review.entries import (
     NO_HOOKS,
     HookEntry,

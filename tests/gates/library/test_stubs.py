@@ -3,7 +3,7 @@
 import pytest
 
 from turngate.gates.git.output import FilePatch, Line
-from turngate.gates.stubs import find_stubs
+from turngate.gates.library.no_stubs import find_stubs
 
 
 def found(path: str, source: str, *, is_new: str = "") -> list[str]:

@@ -4,8 +4,8 @@ import difflib
 
 import pytest
 
-from turngate.gates.assertions import find_weakened
 from turngate.gates.git.output import FilePatch, Line
+from turngate.gates.library.untouched import find_weakened
 
 
 def patch(path: str, old: str, new: str) -> FilePatch:

@@ -1,7 +1,10 @@
-"""A gate: what it is called, which options it has, what it is given, and what it can answer."""
+"""A gate: what it is called, which options it has, what it is given, and what it can answer.
+
+What a gate has found, as a reason: the first findings, one on each line, and how many more there are.
+"""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,6 +12,8 @@ from turngate._frozen import frozen
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.http_policy import url_problem
 from turngate.core.hooks.kinds import CommandHook, PromptHook
+from turngate.core.text import printable, truncate
+from turngate.gates.git.output import show_path
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.state import GateState
 
@@ -124,3 +129,25 @@ class GateContext:
     ask_judge: Callable[[PromptHook], Awaitable[GateResult]] | None = None
     # Returns why nothing may be sent to a URL; the second argument is its name in the message.
     url_problem: Callable[[str, str], str | None] = _url_problem
+
+
+MAX_FINDINGS = 10
+MAX_FINDING_CHARS = 200
+
+
+@frozen
+class Finding:
+    """Something at a place in a file."""
+
+    path: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{show_path(self.path)}:{self.line}: {printable(self.text)}"
+
+
+def list_findings(findings: Sequence[str], limit: int = MAX_FINDINGS) -> str:
+    shown = [f"- {truncate(finding, MAX_FINDING_CHARS)}" for finding in findings[:limit]]
+    left_out = len(findings) - limit
+    return "\n".join([*shown, f"and {left_out} more"] if left_out > 0 else shown)

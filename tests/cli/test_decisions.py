@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
-from turngate.cli.review import review_hooks
-from turngate.cli.review.decisions import approve_shown, check_person, find_hooks, pending_hooks
+from turngate.cli.review import approve_shown, check_person, find_hooks, pending_hooks, review_hooks
 from turngate.core.constants import AGENT_MARKERS
 from turngate.errors import UsageError
 from turngate.trust.review import Review
