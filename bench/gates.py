@@ -10,7 +10,7 @@ import tempfile
 
 from bench.measure import Row, interleaved
 from turngate.gates.project_commands import ProjectCommands
-from turngate.gates.tree import tree_fingerprint
+from turngate.gates.tree_state import tree_fingerprint
 from turngate.shells.local import LocalShell
 
 SCRIPT = "import sys\nfrom turngate.__main__ import main\nsys.exit(main())\n"

@@ -36,7 +36,7 @@ from turngate.cli.parser import _COMMANDS
 from turngate.core.constants import EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import TURNGATE
 from turngate.models.resolve import JudgeModels
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 
 PACKAGE = ROOT / "src" / "turngate"
 PAGES = [

@@ -38,8 +38,8 @@ from turngate.core.verdict.hook_run import outcome
 from turngate.core.verdict.verdict import Continue, Stop, unenforced, warnings
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
+from turngate.run_stop_hooks import StopHooksResult, run_stop_hooks
 from turngate.shells.local import LocalShell
-from turngate.single_stop import StopHooksResult, run_stop_hooks
 from turngate.state.journal import Journal
 
 

@@ -14,7 +14,7 @@ from turngate.core.dialect import DIALECTS
 from turngate.core.hooks.kinds import KINDS, Hook, HookKind, HttpHook, hook_text, identity, label
 from turngate.core.settings import Rule
 from turngate.core.verdict.json_output import hook_json
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 from turngate.settings.json_schema import settings_schema
 from turngate.settings.parse import parse_layer
 
@@ -67,7 +67,7 @@ def missing(hook: type[Hook]) -> Iterator[str]:
 def missing_in_settings(hook: type[Hook]) -> Iterator[str]:
     row = keys.HOOK_KEYS.get(hook.body)
     if row is None or hook.kind not in row.kinds:
-        yield f"the kind {hook.kind} in the row {hook.body!r} of HOOK_KEYS: settings/keys.py"
+        yield f"the kind {hook.kind} in the row {hook.body!r} of HOOK_KEYS: settings/key_table.py"
         return
     if hook.kind not in kinds_in_the_schema():
         yield f"the kind {hook.kind} in the JSON Schema: settings/json_schema.py"
@@ -93,7 +93,7 @@ def missing_in_options(hook: type[Hook]) -> Iterator[str]:
         yield f"the way through Options: options/parse.py, options/serialize.py ({error})"
         return
     if back.hooks != {"Stop": (sample(hook),)}:
-        yield f"the fields of {hook.__name__} in the JSON of Options: settings/keys.py"
+        yield f"the fields of {hook.__name__} in the JSON of Options: settings/key_table.py"
 
 
 def missing_in_output(hook: type[Hook]) -> Iterator[str]:

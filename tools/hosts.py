@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, HostAnswer
+from turngate.hosts.host import INSTALLED_TIMEOUT_S, Host, HostAnswer
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "hosts.md"
 BEGIN = "<!-- written by `make hosts-table` from src/turngate/hosts -->\n"

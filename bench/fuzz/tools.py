@@ -13,7 +13,7 @@ from bench.fuzz.target import Target
 from bench.fuzz.values import json_value, some, text
 from turngate.agent.tools import TOOLS
 from turngate.agent.tools.arguments import check_arguments
-from turngate.agent.tools.base import Tool, ToolContext, UserQuestion
+from turngate.agent.tools.tool import Tool, ToolContext, UserQuestion
 from turngate.core.conversation.tools import ToolFailed, ToolOutput
 
 SECRET = "the secret outside of the project"

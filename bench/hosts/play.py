@@ -10,7 +10,7 @@ from bench.hosts.program import PROMPT, Json, Model, Program
 from bench.hosts.room import TIME_LIMIT_S, Ended, Room, base_environment, open_room, run
 from bench.hosts.scenarios import REASON, Scenario, install_recorder
 from bench.hosts.terminal import squeezed, watch
-from turngate.hosts.fields import EVENT_NAMES
+from turngate.hosts.input_fields import EVENT_NAMES
 
 OUTPUT_SHOWN = 2000  # characters of each stream, of a run that failed
 

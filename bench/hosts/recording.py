@@ -12,7 +12,7 @@ from bench.hosts.play import record_files
 from bench.hosts.program import PROMPT, Json, Program, Script
 from bench.hosts.room import Room, base_environment, open_room, run
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import Host
+from turngate.hosts.host import Host
 
 REASON = "work.txt is missing"
 # Blocks the first stop of the agent and of each subagent, and prints nothing for all other events.

@@ -28,7 +28,7 @@ from turngate import (
     StopEvent,
 )
 from turngate.errors import UsageError
-from turngate.extras import install_command
+from turngate.extra_install import install_command
 
 FAKE = ROOT / "tests" / "support" / "fake_claude.py"
 

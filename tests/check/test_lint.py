@@ -18,7 +18,7 @@ from turngate.check.lint import lint
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.extras import install_command
+from turngate.extra_install import install_command
 from turngate.settings.script_file import MAX_SCRIPT_BYTES
 
 FILE, INDEX = ".claude/settings.json", "[0].hooks[0]"

@@ -37,7 +37,7 @@ from turngate.gates.conversation import (
 )
 from turngate.gates.gate import GateContext
 from turngate.gates.project_commands import ProjectCommands
-from turngate.gates.state import GateState
+from turngate.gates.stored_state import GateState
 from turngate.shells.local import LocalShell
 from turngate.transcript.writer import Transcript
 

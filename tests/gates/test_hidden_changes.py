@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.test_changes import changes, patches, record, why_not
-from tests.gates.test_tree import fingerprint
+from tests.gates.test_session_changes import changes, patches, record, why_not
+from tests.gates.test_tree_state import fingerprint
 from tests.support.git_projects import LATER, commit, git, make_repository, write, write_transcript
 from turngate.gates.git.output import FilePatch, Line
 from turngate.gates.quick_answer import shows_all_changes, tree_signature

@@ -4,7 +4,7 @@ import pytest
 
 from tests.hosts.recordings import FOLDER
 from turngate.hosts.all_hosts import HOSTS, PORTABLE
-from turngate.hosts.base import INSTALLED_TIMEOUT_S, HostAnswer, HostOutput
+from turngate.hosts.host import INSTALLED_TIMEOUT_S, HostAnswer, HostOutput
 
 CAPPED = "Turn ended after 3 continuations (the limit). Still blocked by: tests."
 FAILED = '! hook "tests" failed and was NOT enforced: exit code 1'

@@ -7,7 +7,7 @@ from turngate.core.dialect import HOST, TURNGATE
 from turngate.core.verdict.decisions import Allow, Block, Halt
 from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard
 from turngate.core.verdict.verdict import conclude
-from turngate.hosts.base import HostAnswer
+from turngate.hosts.host import HostAnswer
 from turngate.hosts.stop import answer_for
 
 GUARD = LoopGuard(dialect=HOST, limit=1, hard_limit=10)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.hosts.recordings import recorded
-from tests.hosts.test_fields import CURSOR_STOP, DROID_STOP
+from tests.hosts.test_input_fields import CURSOR_STOP, DROID_STOP
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import turngate
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import HostAnswer
+from turngate.hosts.host import HostAnswer
 
 INPUTS: dict[str, dict[str, Any]] = {
     **{name: recorded(name, "Stop") for name in ("claude", "codex", "qwen", "copilot")},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import Host, Level
+from turngate.hosts.host import Host, Level
 from turngate.hosts.install.hook_command import entries_for
 from turngate.hosts.install.json_text import read_json_text
 from turngate.hosts.install.settings_file import plan_install, plan_uninstall

@@ -10,7 +10,7 @@ from tests.support.paths import ROOT
 from tests.support.providers import KEY
 from turngate.cli.parser import MODEL_HELP
 from turngate.errors import UsageError
-from turngate.extras import install_command
+from turngate.extra_install import install_command
 from turngate.models.providers import ALIASES
 from turngate.models.providers import PROVIDERS as PROVIDERS_TABLE
 from turngate.models.pydantic_ai_model import translate_error as model_error

@@ -27,7 +27,7 @@ from turngate.core.verdict.hook_run import outcome
 from turngate.core.verdict.json_output import run_json
 from turngate.core.verdict.verdict import Continue, Stop, Verdict, warnings
 from turngate.engine import ask_hooks
-from turngate.extras import install_command
+from turngate.extra_install import install_command
 from turngate.state.journal import Journal
 from turngate.state.paths import session_folder
 from turngate.trust.load import load_settings

@@ -26,7 +26,7 @@ from turngate.core.verdict.json_output import verdict_json
 from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.verdict.verdict import Continue, Stop, Verdict, conclude
 from turngate.ports import OUTPUT_TAIL_BYTES, BoundedOutput
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 from turngate.settings.parse import parse_layer
 from turngate.trust.load import load_settings
 

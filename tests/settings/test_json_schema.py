@@ -17,7 +17,7 @@ from turngate.core.dialect import DIALECTS, TURNGATE
 from turngate.core.events.events import OTHER_EVENTS, Event
 from turngate.core.events.hook_input import encode
 from turngate.core.settings import Layer, Problem
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 from turngate.settings.json_schema import SCHEMAS, input_schema, output_schema, settings_schema
 from turngate.settings.parse import parse_layer
 

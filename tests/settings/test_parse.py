@@ -11,7 +11,7 @@ from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Layer, Problem, Rule, Settings
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 from turngate.settings.parse import parse_layer
 
 FILE = "s.json"

@@ -17,7 +17,7 @@ from turngate.core.constants import EVENTS
 from turngate.core.dialect import DIALECTS
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.selection import Plan, plan
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 from turngate.settings.quick_check import has_no_hooks
 from turngate.trust.load import load_settings
 

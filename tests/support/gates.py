@@ -16,7 +16,7 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.answer import answer_json
 from turngate.gates.arguments import parse_gate_words
 from turngate.gates.gate import GateContext
-from turngate.gates.runner import make_context, record_start, run_gate
+from turngate.gates.run_gate import make_context, record_start, run_gate
 from turngate.ports import HookRunContext, Shell
 from turngate.shells.local import LocalShell
 

@@ -22,7 +22,7 @@ from turngate.core.hooks.plugin_variables import (
 )
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell_syntax import read_commands
-from turngate.extras import install_command
+from turngate.extra_install import install_command
 from turngate.settings.problem_log import rule_problem
 
 _HINT = "load the plugin with --plugin-dir or `pluginDirs`, or write the path of the script"

@@ -1,7 +1,7 @@
 """`turngate hook --help`, written from the table of hosts."""
 
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import OWN_TIMEOUT_S
+from turngate.hosts.host import OWN_TIMEOUT_S
 
 
 def help_text() -> str:

@@ -111,7 +111,7 @@ class Settings:
     Fields with `child` or `children` in their name are about subagents.
     """
 
-    # Every scalar field has a row in `settings/keys.py`.
+    # Every scalar field has a row in `settings/key_table.py`.
 
     rules: tuple[Rule, ...] = ()
     switched_off: Mapping[str, str] = field(default_factory=dict)  # family: the file that disables it

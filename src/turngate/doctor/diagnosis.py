@@ -22,7 +22,7 @@ from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import Problem, Rule, Settings, Severity
 from turngate.core.text import describe_name, one_line
 from turngate.core.verdict.verdict import honours_blocking, honours_on_failure
-from turngate.settings.keys import closest_name
+from turngate.settings.key_table import closest_name
 from turngate.settings.problem_log import did_you_mean
 
 MCP_PREFIX = "mcp__"  # tools of MCP servers, which no list names

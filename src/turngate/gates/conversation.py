@@ -17,8 +17,8 @@ from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import Usage
 from turngate.core.events.events import StopEvent
-from turngate.gates.changes import changed_files
 from turngate.gates.gate import GateContext
+from turngate.gates.session_changes import changed_files
 from turngate.state.files import open_regular_file
 from turngate.transcript.digest.scan import (
     MAX_COST,

@@ -15,7 +15,7 @@ from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.core.text import printable, truncate
 from turngate.gates.git.output import show_path
 from turngate.gates.project_commands import ProjectCommands
-from turngate.gates.state import GateState
+from turngate.gates.stored_state import GateState
 
 # flag: true or false; text, number, texts: one text, one number, several texts.
 OptionKind = Literal["flag", "text", "number", "texts"]

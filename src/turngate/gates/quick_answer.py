@@ -8,7 +8,7 @@ import os
 import time
 
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
-from turngate.gates.state import digest, write_file
+from turngate.gates.stored_state import digest, write_file
 
 VERSION = "2"
 MAX_STATUS_BYTES = 4 * 1024 * 1024

@@ -3,19 +3,13 @@
 from collections.abc import Mapping
 
 from turngate.errors import UsageError
-from turngate.hosts.base import (
-    Host,
-    HostAnswer,
-    HostOutput,
-    to_json,
-    with_halt_as_notice,
-)
 from turngate.hosts.claude import CLAUDE_CODE
 from turngate.hosts.codex import CODEX
 from turngate.hosts.copilot import COPILOT
 from turngate.hosts.cursor import CURSOR
 from turngate.hosts.droid import DROID
 from turngate.hosts.gemini import GEMINI
+from turngate.hosts.host import Host, HostAnswer, HostOutput, to_json, with_halt_as_notice
 from turngate.hosts.qwen import QWEN
 
 HOSTS: Mapping[str, Host] = {

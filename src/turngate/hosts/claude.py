@@ -1,13 +1,6 @@
 """Claude Code: the contract that most other hosts follow, each in its own way."""
 
-from turngate.hosts.base import (
-    SAME_NAMES,
-    Host,
-    HostAnswer,
-    HostOutput,
-    notice_field,
-    write_json,
-)
+from turngate.hosts.host import SAME_NAMES, Host, HostAnswer, HostOutput, notice_field, write_json
 
 
 def write_answer(answer: HostAnswer) -> HostOutput:

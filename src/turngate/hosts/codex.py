@@ -1,7 +1,7 @@
 """Codex: rejects an answer with a key that it does not know, and then the agent stops."""
 
-from turngate.hosts.base import SAME_NAMES, Host
 from turngate.hosts.claude import write_answer
+from turngate.hosts.host import SAME_NAMES, Host
 
 CODEX = Host(
     name="codex",

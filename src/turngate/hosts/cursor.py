@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.hosts.base import (
+from turngate.hosts.host import (
     INSTALLED_TIMEOUT_S,
     Host,
     HostAnswer,

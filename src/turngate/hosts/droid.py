@@ -1,7 +1,7 @@
 """Factory droid: the contract of Claude Code with input in camel case. From its documentation; not run."""
 
-from turngate.hosts.base import Host
 from turngate.hosts.claude import write_answer
+from turngate.hosts.host import Host
 
 _RESTART = "restart droid, or review the new hook in `/hooks`: it reads hooks when it starts"
 

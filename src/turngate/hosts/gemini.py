@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from turngate.hosts import claude
-from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, HostAnswer, HostOutput, to_command_group
+from turngate.hosts.host import INSTALLED_TIMEOUT_S, Host, HostAnswer, HostOutput, to_command_group
 
 
 def write_answer(answer: HostAnswer) -> HostOutput:

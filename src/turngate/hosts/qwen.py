@@ -1,6 +1,6 @@
 """Qwen Code: `continue: false` continues the turn there, so it is never sent."""
 
-from turngate.hosts.base import (
+from turngate.hosts.host import (
     SAME_NAMES,
     Host,
     HostAnswer,

@@ -21,8 +21,8 @@ from turngate.core.verdict.loop_guard import (
 )
 from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
-from turngate.gates.state import digest
-from turngate.hosts.base import Host, HostAnswer
+from turngate.gates.stored_state import digest
+from turngate.hosts.host import Host, HostAnswer
 from turngate.hosts.stop_count import forget_count, read_count, write_count
 from turngate.ports import World
 from turngate.settings.load import has_unloaded_hooks

@@ -6,7 +6,7 @@ Imports little: a stop without any hook needs `forget_count`.
 import os
 import time
 
-from turngate.gates.state import state_path, write_file
+from turngate.gates.stored_state import state_path, write_file
 
 VERSION = 1
 IDLE_S = 30 * 60  # after which the next stop belongs to other work

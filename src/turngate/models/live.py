@@ -130,7 +130,7 @@ try:
     from turngate.http.connection import HttpError, HttpSetupError, HttpTimeout, request_target
     from turngate.http.event_stream import EventDecoder
 except ImportError:
-    from turngate.extras import install_command
+    from turngate.extra_install import install_command
 
     raise UsageError(
         f"live models need a library that is not installed: {install_command('agent')}; "

@@ -27,7 +27,7 @@ from turngate.core.conversation.messages import (
     UserMessage,
 )
 from turngate.errors import ModelError, UsageError
-from turngate.extras import install_command
+from turngate.extra_install import install_command
 from turngate.http.connection import Timeouts
 from turngate.models.known_models import DEFAULT_CONTEXT_TOKENS
 from turngate.models.providers import PYDANTIC_AI, safe_line

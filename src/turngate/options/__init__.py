@@ -146,7 +146,7 @@ class Options:
         except ModuleNotFoundError as missing:
             if missing.name != "claude_agent_sdk":
                 raise
-            from turngate.extras import install_command  # noqa: PLC0415 - lazy: not needed where the SDK is installed
+            from turngate.extra_install import install_command  # noqa: PLC0415 - lazy: not needed where the SDK is installed
 
             message = f"for_claude needs Claude's Agent SDK: {install_command('claude')}"
             raise UsageError(message) from None

@@ -29,10 +29,10 @@ from turngate.options.config_forms import (
     function_name,
     warn_of_legacy_form,
 )
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 from turngate.settings.parse_hooks import RejectedKey, describe_bad_type, hook_from_json
 from turngate.settings.problem_log import ProblemLog, did_you_mean
-from turngate.settings.values import ValueType, describe_invalid, is_count, is_string_list, one_of
+from turngate.settings.value_types import ValueType, describe_invalid, is_count, is_string_list, one_of
 
 
 def parse_options(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[Config, ...]], list[Problem]]:

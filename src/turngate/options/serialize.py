@@ -9,7 +9,7 @@ from turngate.core.settings import Problem
 from turngate.core.text import describe, describe_syntax_error
 from turngate.options.config_forms import Config, HookGroup, hook_of
 from turngate.options.parse import OWN, copy_plain, default_of, key_name
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 
 _JSON_NAMES = {"timeout" if name == "timeout_ms" else name: name for name in OWN}
 

@@ -29,7 +29,7 @@ from turngate.gates.gate import (
 )
 from turngate.gates.gate_hook import GateCall, read_gate_hook
 from turngate.gates.project_commands import ProjectUnreachable
-from turngate.gates.runner import holds_for_tree, make_context, record_start, run_gate
+from turngate.gates.run_gate import holds_for_tree, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, World
 from turngate.runners.command import prepare_command, with_copies
 from turngate.runners.sent_from_here import environ_and_level

@@ -67,7 +67,7 @@ async def run_http(
 
 
 def _missing_library() -> str:
-    from turngate.extras import install_command  # noqa: PLC0415 - lazy: not needed where the library is installed
+    from turngate.extra_install import install_command  # noqa: PLC0415 - lazy: not needed where the library is installed
 
     return f"http hooks need a library that is not installed: {install_command('http')}"
 

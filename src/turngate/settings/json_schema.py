@@ -12,7 +12,7 @@ from turngate.core.hooks.kinds import COMMAND_GATE, SETTINGS_KINDS, GateHook, Ho
 from turngate.gates.all_gates import GATES
 from turngate.gates.gate import Gate, GateOption, OptionKind
 from turngate.gates.gate_hook import MAX_NUMBER, json_name, option_rows
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 
 _TEXT = {"type": "string", "pattern": r"\S"}
 _VALUES: Mapping[OptionKind, Mapping[str, Any]] = {

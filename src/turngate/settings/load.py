@@ -15,7 +15,7 @@ from turngate.core.settings import Layer, Problem, Rule, Settings, merge
 from turngate.errors import UsageError
 from turngate.filesystem import files
 from turngate.filesystem.snapshot import this_machine
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 from turngate.settings.json_file import UnreadableFile, parse_json, read_json
 from turngate.settings.near_misses import near_misses
 from turngate.settings.parse import parse_layer

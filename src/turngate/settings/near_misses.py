@@ -9,7 +9,7 @@ from turngate.core.constants import EVENTS, FAMILIES
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Layer, Problem, Severity
 from turngate.filesystem.real_path import real_path
-from turngate.settings.keys import closest_name
+from turngate.settings.key_table import closest_name
 from turngate.settings.misplaced_files import MisplacedFile, misplaced_files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 

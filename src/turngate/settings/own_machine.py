@@ -10,7 +10,7 @@ from dataclasses import replace
 from turngate.core.constants import COMMAND_LINE, MANAGED
 from turngate.core.dialect import Dialect
 from turngate.core.settings import AllowedUrls, Layer, Settings, merge
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 
 # Fields that user and managed settings of the other machine do not set. A project does, within its limits.
 _OWN_FIELDS = frozenset({"model", "judge", "hard_limit"})

@@ -8,10 +8,10 @@ from turngate.core.dialect import Dialect
 from turngate.core.hooks.kinds import CLEAN
 from turngate.core.settings import Layer
 from turngate.core.text import describe_json, describe_name
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 from turngate.settings.parse_hooks import HooksParser, describe_milliseconds, looks_like_milliseconds
 from turngate.settings.problem_log import ProblemLog
-from turngate.settings.values import (
+from turngate.settings.value_types import (
     MAX_VARIABLE_CHARS,
     MAX_VARIABLES,
     ValueType,

@@ -14,10 +14,10 @@ from turngate.core.hooks.kinds import MAX_TIMEOUT_S, SETTINGS_KINDS, CommandHook
 from turngate.core.hooks.matcher import MAX_PATTERN_CHARS, InvalidMatcher, is_name_list, read_matcher
 from turngate.core.settings import Rule
 from turngate.core.text import describe_json, describe_name
-from turngate.settings import keys
-from turngate.settings.keys import Key
+from turngate.settings import key_table as keys
+from turngate.settings.key_table import Key
 from turngate.settings.problem_log import ProblemLog, did_you_mean
-from turngate.settings.values import describe_invalid, is_text
+from turngate.settings.value_types import describe_invalid, is_text
 
 
 class RejectedKey(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from turngate.core.settings import Layer, Problem, Rule, Severity
 from turngate.core.text import describe_json, truncate
-from turngate.settings.keys import closest_name
+from turngate.settings.key_table import closest_name
 
 MAX_PROBLEMS = 200  # reported per file
 MAX_WORD_CHARS = 300  # of a word in a message about a command

@@ -12,7 +12,7 @@ from turngate.core.hooks.kinds import CallbackHook, identity, label, qualified_n
 from turngate.core.hooks.selection import stays, switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import printable
-from turngate.settings.keys import RESTRICTIONS, TURNGATE_KEYS
+from turngate.settings.key_table import RESTRICTIONS, TURNGATE_KEYS
 from turngate.subagents.host import SubagentHost
 
 GATE_EVENTS = ("SubagentStop", "PreToolUse", "PermissionRequest")  # a block holds a subagent back

@@ -17,8 +17,8 @@ from tests.support.git_projects import write
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands import gate_engine
 from turngate.cli.hook_stdin import NOT_JSON, TOO_LONG
-from turngate.gates.runner import STILL
-from turngate.hosts.fields import PROJECT_VARIABLES
+from turngate.gates.run_gate import STILL
+from turngate.hosts.input_fields import PROJECT_VARIABLES
 
 
 @pytest.mark.req("X-37")

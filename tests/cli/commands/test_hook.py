@@ -15,8 +15,8 @@ from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.git_projects import make_repository
 from turngate.cli.commands.hook_engine import UNKNOWN_HOST
-from turngate.gates.state import write_file
-from turngate.hosts.fields import PROJECT_VARIABLES
+from turngate.gates.stored_state import write_file
+from turngate.hosts.input_fields import PROJECT_VARIABLES
 from turngate.hosts.stop import NOT_COUNTED
 from turngate.hosts.stop_count import count_path, read_count, write_count
 

@@ -7,7 +7,7 @@ import pytest
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.turngate_command import is_hook_line, runs_turngate_hook
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import Host
+from turngate.hosts.host import Host
 from turngate.hosts.install.hook_command import hook_command
 
 PROGRAMS = [

@@ -17,7 +17,7 @@ from turngate.doctor.hosts.diagnosis import HostDiagnosis, diagnose_host
 from turngate.doctor.hosts.files import hooks_in, read_host_files
 from turngate.doctor.hosts.trust import codex_hash, codex_key
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import Level
+from turngate.hosts.host import Level
 from turngate.hosts.install.hook_command import entries_for
 from turngate.settings.load import read_settings
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import script
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import INSTALLED_TIMEOUT_S, Host, HostAnswer, Level
+from turngate.hosts.host import INSTALLED_TIMEOUT_S, Host, HostAnswer, Level
 from turngate.hosts.install.hook_command import (
     NOT_CHECKED,
     entries_for,

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import Tool, ToolContext
+from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.core.conversation.tools import ToolFailed
 from turngate.core.text import describe_json, truncate
 from turngate.filesystem.files import MachineUnreachable, current_files, expand_home

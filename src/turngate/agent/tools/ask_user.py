@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import ToolContext, UserQuestion
+from turngate.agent.tools.tool import ToolContext, UserQuestion
 from turngate.core.conversation.tools import ToolOutput, tool_spec
 
 ASK_USER = tool_spec(

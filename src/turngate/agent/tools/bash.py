@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from turngate.agent.background_commands import BackgroundCommand
-from turngate.agent.tools.base import ToolContext
+from turngate.agent.tools.tool import ToolContext
 from turngate.core.answers.reports import Exited
 from turngate.core.constants import IN_TOOL
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from turngate.agent.tools.base import FileVersion, ToolContext
+from turngate.agent.tools.tool import FileVersion, ToolContext
 from turngate.filesystem.descent import open_parent, open_regular
 
 

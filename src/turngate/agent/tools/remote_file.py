@@ -2,8 +2,8 @@
 
 import io
 
-from turngate.agent.tools.base import FileVersion, ToolContext
 from turngate.agent.tools.file_access import FileState
+from turngate.agent.tools.tool import FileVersion, ToolContext
 from turngate.shells.remote_files.files import Inspected, RemoteFiles
 from turngate.shells.remote_files.scripts import BLOCK_BYTES
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import ToolContext
+from turngate.agent.tools.tool import ToolContext
 from turngate.core.conversation.tools import ToolOutput, tool_spec
 
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}

@@ -7,7 +7,7 @@ from turngate.cli.hook_command import EXIT_NOT_PASSED, run_hook_command
 from turngate.cli.hook_stdin import NOT_JSON, read_object_from_stdin
 from turngate.core.constants import STOP_EVENTS
 from turngate.gates.quick_answer import quick_path, read_quick_answer
-from turngate.hosts.fields import normalise
+from turngate.hosts.input_fields import normalise
 from turngate.state.paths import state_folder
 
 PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs

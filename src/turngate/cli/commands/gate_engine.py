@@ -33,10 +33,10 @@ from turngate.gates.quick_answer import (
     tree_signature,
     write_quick_answer,
 )
-from turngate.gates.runner import holds_for_tree, make_context, record_start, run_gate
+from turngate.gates.run_gate import holds_for_tree, make_context, record_start, run_gate
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import HostAnswer
-from turngate.hosts.fields import recognise
+from turngate.hosts.host import HostAnswer
+from turngate.hosts.input_fields import recognise
 from turngate.ports import HookRunContext, World
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder

@@ -11,7 +11,7 @@ from turngate.cli.hook_stdin import read_object_from_stdin
 from turngate.cli.project import find_project, project_folder
 from turngate.core.constants import FAMILIES, IN_HOOK, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
-from turngate.hosts.fields import PROJECT_VARIABLES, normalise, recognise
+from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise
 from turngate.hosts.stop_count import count_path, forget_count
 from turngate.settings.quick_check import has_no_hooks
 from turngate.state.paths import state_folder

@@ -16,14 +16,14 @@ from turngate.core.verdict.verdict import Stop
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import PORTABLE, find_host
-from turngate.hosts.base import OWN_TIMEOUT_S, Host, HostAnswer
-from turngate.hosts.fields import recognise
+from turngate.hosts.host import OWN_TIMEOUT_S, Host, HostAnswer
+from turngate.hosts.input_fields import recognise
 from turngate.hosts.quick_stop import keep, signatures
 from turngate.hosts.stop import HostStop, ask_at_stop, stop_event
 from turngate.models.resolve import JudgeModels
 from turngate.ports import World, describe_killed
+from turngate.run_stop_hooks import make_world
 from turngate.shells.local import LocalShell
-from turngate.single_stop import make_world
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
 from turngate.trust.load import load_settings

@@ -18,7 +18,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
 from turngate.filesystem import files
 from turngate.filesystem.snapshot import this_machine
-from turngate.settings.hook_lines import HookLines
+from turngate.settings.hook_line_numbers import HookLines
 from turngate.trust.approvals import Approval
 from turngate.trust.review import Review, ReviewedHook
 

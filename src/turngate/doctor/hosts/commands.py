@@ -11,7 +11,7 @@ from turngate._frozen import frozen
 from turngate.core.hooks.turngate_command import without_wrappers
 from turngate.doctor.diagnosis import Finding
 from turngate.doctor.hosts.files import HostHook
-from turngate.hosts.base import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host
+from turngate.hosts.host import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host
 from turngate.hosts.install.hook_command import hook_command, how_to_find
 
 _INSTALL_AGAIN = "install Turngate there, or run `turngate install` again"

@@ -38,8 +38,8 @@ from turngate.doctor.hosts.trust import (
     trusts_folder,
 )
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import Host
-from turngate.hosts.fields import EVENT_NAMES
+from turngate.hosts.host import Host
+from turngate.hosts.input_fields import EVENT_NAMES
 from turngate.settings.script_file import Script, block_attempt, read_script
 
 # Hosts on which a hook that exits with 2 lets the agent stop.

@@ -9,8 +9,8 @@ from typing import Any
 from turngate._frozen import frozen
 from turngate.core.hooks.turngate_command import is_hook_line
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import Host, Level
-from turngate.hosts.fields import EVENT_NAMES
+from turngate.hosts.host import Host, Level
+from turngate.hosts.input_fields import EVENT_NAMES
 from turngate.hosts.install.json_text import NotJson, read_json_text
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping
 
 from turngate.doctor.environment import Fact
-from turngate.hosts.base import Host
+from turngate.hosts.host import Host
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 # The commands with which the program of a host is started.

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from turngate.doctor.hosts.files import MAX_FILE_BYTES, HostFile, HostHook, full_path
-from turngate.hosts.base import Host
 from turngate.hosts.codex import CODEX
+from turngate.hosts.host import Host
 from turngate.hosts.install.json_text import NotJson, read_json_text
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 

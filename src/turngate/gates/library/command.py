@@ -14,10 +14,10 @@ from typing import Any
 from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
-from turngate.gates.changes import changed_files, record_files
 from turngate.gates.failure_output import WHOLE_OUTPUT, failure_names, has_failing_lines, useful_output
 from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.project_files import FilesUnreadable
+from turngate.gates.session_changes import changed_files, record_files
 
 CANNOT_EXECUTE, NOT_FOUND = 126, 127
 MAX_WHY_CHARS = 300

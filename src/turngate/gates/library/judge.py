@@ -8,7 +8,7 @@ from turngate.gates.conversation import last_answer
 from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.git.output import show_path
 from turngate.gates.project_files import read_file
-from turngate.gates.tree import tree_fingerprint
+from turngate.gates.tree_state import tree_fingerprint
 
 
 async def check_judge(context: GateContext) -> GateResult:

@@ -12,7 +12,6 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from turngate.core.answers.reports import Exited
 from turngate.core.permissions.globs import matches_globs
 from turngate.core.text import one_line, wildcard_matches
-from turngate.gates.changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
 from turngate.gates.gate import (
     CouldNotRun,
     Failed,
@@ -26,6 +25,7 @@ from turngate.gates.gate import (
 )
 from turngate.gates.git.output import FilePatch, Line, show_path, unquote_path
 from turngate.gates.project_files import read_file
+from turngate.gates.session_changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
 from turngate.gates.source_text import EXTENSIONS, Source, is_test_file, language_of, read_source
 
 # What others wrote, or a program.

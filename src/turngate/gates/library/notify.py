@@ -102,7 +102,7 @@ async def _post(context: GateContext, url: str) -> str | None:
 
         client = HttpClient(url, os.environ, UNLIMITED)
     except ImportError:
-        from turngate.extras import install_command  # noqa: PLC0415 # lazy: only needed here
+        from turngate.extra_install import install_command  # noqa: PLC0415 # lazy: only needed here
 
         return f"a webhook needs a library that is not installed: {install_command('http')}"
     except ValueError:

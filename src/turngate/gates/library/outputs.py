@@ -6,10 +6,10 @@ from typing import Any
 
 from turngate.core.answers.reports import Exited
 from turngate.core.permissions.globs import matches_glob, matches_globs
-from turngate.gates.changes import session_start
 from turngate.gates.gate import Failed, Gate, GateContext, GateOption, GateResult, Passed, list_findings
 from turngate.gates.git.output import show_path
 from turngate.gates.project_files import FOREIGN_FOLDERS, FilesUnreadable, stdout_of
+from turngate.gates.session_changes import session_start
 
 PROBLEM = "the project's files cannot be listed"
 UNKNOWN_START = "when the agent has begun is not known, so the files may be old"

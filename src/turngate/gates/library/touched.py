@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from turngate.core.permissions.globs import matches_globs
-from turngate.gates.changes import changed_paths, find_changes, find_patches, record_files
 from turngate.gates.gate import Failed, Gate, GateContext, GateOption, GateResult, Passed, list_findings
 from turngate.gates.git.output import Change, show_path
+from turngate.gates.session_changes import changed_paths, find_changes, find_patches, record_files
 
 MAX_NAMES = 5
 

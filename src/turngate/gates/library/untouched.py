@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from turngate.core.permissions.globs import matches_globs
-from turngate.gates.changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
 from turngate.gates.gate import (
     MAX_FINDINGS,
     CouldNotRun,
@@ -23,6 +22,7 @@ from turngate.gates.gate import (
     list_findings,
 )
 from turngate.gates.git.output import Change, FilePatch, Line, show_path
+from turngate.gates.session_changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
 from turngate.gates.source_text import language_of, read_source
 
 MAX_STATEMENT_LINES = 40

@@ -69,7 +69,7 @@ async def open_ssh_workspace(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("asyncssh", "cryptography"):
             raise
-        from turngate.extras import install_command  # noqa: PLC0415
+        from turngate.extra_install import install_command  # noqa: PLC0415
 
         raise UsageError(
             f"SSH needs asyncssh, which is not installed; to install it: {install_command('ssh')}"

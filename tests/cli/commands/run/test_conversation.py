@@ -24,7 +24,7 @@ from tests.support.cli import turngate
 from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, UP, Terminal, wait_for, wait_until
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.run.chat.screen_ui import SETTLE_S
-from turngate.extras import install_command
+from turngate.extra_install import install_command
 
 REFUSE_ONCE = "[ -e refused ] || { touch refused; echo 'run the tests' >&2; exit 2; }"
 

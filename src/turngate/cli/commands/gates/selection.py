@@ -21,8 +21,8 @@ from turngate.core.text import quote_name
 from turngate.doctor.proof.gate_text import gate_text
 from turngate.doctor.proof.named_gates import named_gate, why_not_a_check
 from turngate.errors import UsageError
-from turngate.gates.changes import NO_SESSION
 from turngate.gates.gate import Gate
+from turngate.gates.session_changes import NO_SESSION
 from turngate.settings.plugin_folders import display_name
 from turngate.trust.levels import unique_keys
 

@@ -10,7 +10,7 @@ from turngate.doctor.hosts.diagnosis import why_rejected
 from turngate.doctor.hosts.files import HostFile, hooks_in, read_host_files, reads_file_of
 from turngate.filesystem.real_path import real_path
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.base import Host
+from turngate.hosts.host import Host
 from turngate.hosts.install.hook_command import how_to_find
 from turngate.trust.review import Review
 

@@ -9,7 +9,7 @@ from turngate.core.constants import SCRIPT_FAMILIES
 from turngate.doctor.hosts.files import full_path
 from turngate.errors import UsageError
 from turngate.filesystem.real_path import real_path
-from turngate.hosts.base import Host, Level
+from turngate.hosts.host import Host, Level
 from turngate.hosts.install.settings_file import read_settings_text
 from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
 

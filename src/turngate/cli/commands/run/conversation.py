@@ -75,7 +75,7 @@ def _open_ui(history_path: str) -> TerminalUI:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("prompt_toolkit", "wcwidth"):
             raise
-        from turngate.extras import install_command  # noqa: PLC0415 # lazy: not needed where it is installed
+        from turngate.extra_install import install_command  # noqa: PLC0415 # lazy: not needed where it is installed
 
         ui = PlainUI()
         ui.print(

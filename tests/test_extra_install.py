@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from turngate.extras import install_command
+from turngate.extra_install import install_command
 
 METADATA = """\
 Metadata-Version: 2.4
@@ -98,7 +98,7 @@ def test_without_pip_uv_installs_into_this_interpreter(tmp_path: Path) -> None:
     program = f"""
 import importlib.metadata, sys
 sys.modules["pip"] = None
-from turngate.extras import install_command
+from turngate.extra_install import install_command
 at = importlib.metadata.Distribution.at({str(tmp_path / "turngate-0.1.0.dist-info")!r})
 print(install_command("http", at, {str(tmp_path)!r}))
 """

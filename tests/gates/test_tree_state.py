@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from turngate.gates.project_commands import ProjectCommands
-from turngate.gates.tree import tree_fingerprint
+from turngate.gates.tree_state import tree_fingerprint
 from turngate.shells.local import LocalShell
 
 CONFIG = {

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from turngate.core.constants import EVENTS
 from turngate.core.hooks.kinds import CLEAN, KINDS
 from turngate.core.settings import MergeRule
-from turngate.settings.values import (
+from turngate.settings.value_types import (
     COUNT,
     DAYS,
     DEFAULT_TIMEOUTS,

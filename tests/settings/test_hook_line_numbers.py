@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import rule, write_settings
-from turngate.settings.hook_lines import MAX_DEPTH, HookLines, object_lines
+from turngate.settings.hook_line_numbers import MAX_DEPTH, HookLines, object_lines
 from turngate.trust.load import load_settings
 
 PRETTY = """\

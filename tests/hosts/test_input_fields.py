@@ -14,7 +14,7 @@ from tests.hosts.recordings import INPUTS, in_snake_case, input_id, recorded
 from turngate.core.events.events import Event, SessionStart, StopEvent, Subagent, SubagentStart
 from turngate.core.events.hook_input import read_event
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.fields import PROJECT_VARIABLES, normalise, recognise
+from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise
 
 # Program: its names of the prompt and of the agent's last answer.
 NAMES = {
@@ -294,11 +294,11 @@ def test_no_value_of_a_wrong_type_gets_into_an_event(fields: dict[str, object]) 
 
 def test_nothing_heavy_is_imported() -> None:
     program = (
-        "import sys; before = set(sys.modules); import turngate.hosts.fields;"
+        "import sys; before = set(sys.modules); import turngate.hosts.input_fields;"
         "print(sorted(set(sys.modules) - before - {'turngate', 'turngate.hosts'}))"
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert shown.stdout == "['turngate.hosts.fields']\n"
+    assert shown.stdout == "['turngate.hosts.input_fields']\n"
 
 
 def test_the_variable_of_each_project_folder_is_that_of_the_data() -> None:

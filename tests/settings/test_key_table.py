@@ -1,4 +1,4 @@
-"""Adding a settings key: a row in `settings/keys.py` and a field in `Settings`, and what is missing is named here."""
+"""Adding a settings key: a row in `settings/key_table.py` and a field in `Settings`, and what is missing is named here."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -12,9 +12,9 @@ from turngate.core.constants import EVENTS
 from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import SETTINGS_KINDS, Hook
 from turngate.core.settings import AllowedUrls, Layer, MergeRule, Settings, merge
-from turngate.settings import keys
+from turngate.settings import key_table as keys
 from turngate.settings.parse import parse_layer
-from turngate.settings.values import SECONDS, per_event, string_list
+from turngate.settings.value_types import SECONDS, per_event, string_list
 
 # The fields of Settings that do not come from a key with one value.
 NOT_SCALARS = {"rules", "switched_off", "managed_only", "dialect", "env", "user_env", "guarded", "problems"}
@@ -28,7 +28,8 @@ def test_every_row_has_a_field_in_settings_and_every_field_has_a_row() -> None:
         if row.field not in scalars
     ]
     lacks += [
-        f"Settings.{name}: a row in settings/keys.py" for name in sorted(scalars - keys.MERGE_RULES.keys())
+        f"Settings.{name}: a row in settings/key_table.py"
+        for name in sorted(scalars - keys.MERGE_RULES.keys())
     ]
     assert not lacks, "\n  ".join(("missing for", *lacks))
 
@@ -38,7 +39,9 @@ def test_every_row_of_a_hook_has_a_field_and_every_field_has_a_row(hook: type[Ho
     in_rows = {row.field for row in keys.HOOK_KEYS.values() if hook.kind in row.kinds}
     in_class = {field.name for field in fields(hook)}
     lacks = [f"the field {name!r} in {hook.__name__}" for name in sorted(in_rows - in_class)]
-    lacks += [f"a row in settings/keys.py for {hook.__name__}.{name}" for name in sorted(in_class - in_rows)]
+    lacks += [
+        f"a row in settings/key_table.py for {hook.__name__}.{name}" for name in sorted(in_class - in_rows)
+    ]
     assert not lacks, "\n  ".join((f"the hook kind {hook.kind!r} lacks:", *lacks))
 
 
@@ -93,7 +96,7 @@ def test_merged_values_have_the_type_of_the_field(section: Mapping[str, Any]) ->
     names = [keys.TURNGATE_KEYS[key].field for key in section]
     wrong = [
         f"Settings.{name} is {hints[name]}, and two files give {getattr(settings, name)!r}: "
-        "the type or the merge rule of its row in settings/keys.py is wrong"
+        "the type or the merge rule of its row in settings/key_table.py is wrong"
         for name in names
         if not is_of(hints[name], getattr(settings, name))
     ]

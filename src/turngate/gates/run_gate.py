@@ -25,8 +25,8 @@ from turngate.gates.gate import (
 )
 from turngate.gates.project_commands import ProjectCommands, ProjectUnreachable
 from turngate.gates.project_files import FilesUnreadable
-from turngate.gates.state import GateState, gate_definition, state_path
-from turngate.gates.tree import GIT, tracked_fingerprint, tree_fingerprint
+from turngate.gates.stored_state import GateState, gate_definition, state_path
+from turngate.gates.tree_state import GIT, tracked_fingerprint, tree_fingerprint
 from turngate.ports import Shell
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
