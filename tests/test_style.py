@@ -8,8 +8,6 @@ import pytest
 
 from tests.support.paths import ROOT
 
-MAX_MODULE_LINES = 500
-
 MODULES = sorted((ROOT / "src").rglob("*.py"))
 PROSE = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WORDS = re.compile(r"\b(can not|whoever|nobody|somebody)\b", re.IGNORECASE)
@@ -32,10 +30,6 @@ def hides_an_import(path: Path) -> bool:
     return name(path) not in LAZY_IMPORTERS and bool(OUR_IMPORT.search(path.read_text()))
 
 
-def is_too_long(path: Path) -> bool:
-    return len(path.read_text().splitlines()) > MAX_MODULE_LINES
-
-
 def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -46,7 +40,6 @@ RULES: dict[str, tuple[list[Path], Callable[[Path], bool]]] = {
     "no TYPE_CHECKING": (MODULES, contains(r"\bTYPE_CHECKING\b")),
     "no hidden imports": (MODULES, hides_an_import),
     "frozen, not dataclass(frozen=True)": (MODULES, contains(r"@dataclass\(frozen")),
-    f"at most {MAX_MODULE_LINES} lines": (MODULES, is_too_long),
 }
 
 

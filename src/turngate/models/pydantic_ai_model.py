@@ -1,8 +1,7 @@
 """PydanticAiModel: ask a model of any provider that pydantic-ai knows.
 
-Only this module and pydantic_ai_errors.py import pydantic-ai, which takes a second to load.
-
-Translate what pydantic-ai and the providers' SDKs raise into ModelError.
+Only this module imports pydantic-ai, which takes a second to load. What pydantic-ai and the providers' SDKs raise
+is translated into ModelError.
 """
 
 import asyncio
@@ -10,8 +9,6 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import assert_never
-
-from pydantic_ai import exceptions
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import (
@@ -33,6 +30,7 @@ from turngate.models.known_models import DEFAULT_CONTEXT_TOKENS
 from turngate.models.providers import PYDANTIC_AI, safe_line
 
 try:
+    from pydantic_ai import exceptions
     from pydantic_ai import messages as wire
     from pydantic_ai.direct import model_request_stream
     from pydantic_ai.models import Model, ModelRequestParameters, infer_model
@@ -103,7 +101,7 @@ class PydanticAiModel:
                     yield _piece(event)
                 response = stream.get()
         except Exception as error:  # noqa: BLE001 - providers' SDKs raise anything
-            raise model_error(error, self._provider) from None  # its chain may contain a key
+            raise translate_error(error, self._provider) from None  # its chain may contain a key
         if response.finish_reason or (response.provider_details or {}).get("finish_reason"):
             # In a thread, because the first price loads a table of all models.
             yield _reply(response, await run_in_thread(_cost, response))
@@ -285,9 +283,11 @@ def translate_error(error: Exception, provider: str) -> ModelError:
         case exceptions.ContentFilterError():
             return ModelError("refusal", f"{provider} refused the request: {safe_line(error.message)}")
         case exceptions.ModelQuotaExceededError():
-            return ModelError("quota", f"{provider} reports: {_message(error)}")
+            return ModelError("quota", f"{provider} reports: {_error_message(error)}")
         case exceptions.ModelContextWindowExceededError():
-            return ModelError("context", f"the conversation is too long for the model: {_message(error)}")
+            return ModelError(
+                "context", f"the conversation is too long for the model: {_error_message(error)}"
+            )
         case exceptions.ModelTimeoutError() | exceptions.ModelRequestTimeout():
             return ModelError("network", f"{provider} did not answer in time")
         case exceptions.ModelConnectionError() if "Illegal header value" in _cause(error):
@@ -297,7 +297,7 @@ def translate_error(error: Exception, provider: str) -> ModelError:
         case exceptions.ModelConnectionError():
             return ModelError("network", f"the connection to {provider} failed: {_cause(error)}")
         case exceptions.ModelHTTPError(status_code=status):
-            text = f"{provider} answered {status}: {_message(error)}"
+            text = f"{provider} answered {status}: {_error_message(error)}"
             if status in (400, 413) and _TOO_LONG.search(text):
                 return ModelError("context", text)
             return ModelError(_kind(status), text, retry_after=_retry_after(error))
@@ -306,7 +306,7 @@ def translate_error(error: Exception, provider: str) -> ModelError:
             | exceptions.ModelUnavailableError()
             | exceptions.ModelServerError()
         ):
-            return ModelError("overloaded", f"{provider} reports: {_message(error)}")
+            return ModelError("overloaded", f"{provider} reports: {_error_message(error)}")
         case exceptions.UnexpectedModelBehavior():
             return ModelError(
                 "network", f"{provider} sent an answer that cannot be read: {safe_line(str(error))}"
@@ -333,7 +333,7 @@ def _kind(status: int) -> str:
     return {401: "auth", 402: "quota", 403: "auth", 408: "network", 413: "context"}.get(status, "invalid")
 
 
-def _message_of_pydantic_ai_errors(error: exceptions.ModelAPIError) -> str:
+def _error_message(error: exceptions.ModelAPIError) -> str:
     """Return the provider's own message, from `{"error": {"message": …}}` or `{"message": …}`."""
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else body
