@@ -18,9 +18,9 @@ from turngate.core.conversation.messages import Reply, ToolResults
 from turngate.core.dialect import DIALECTS
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.hooks.selection import plan
+from turngate.settings.agent_types import parse_hooks, read_agent_file
 from turngate.settings.load import has_unloaded_hooks
 from turngate.settings.quick_check import has_no_hooks
-from turngate.subagents.agent_types import parse_hooks, read_agent_file
 from turngate.transcript.digest import MAX_DIGEST_BYTES, conversation, digest, last_answer
 from turngate.transcript.reader import read_last_assistant_message
 from turngate.transcript.resume import read_conversation
@@ -258,7 +258,7 @@ def make_agent_file(random: Random) -> bytes:
 
 def check_agent_file(data: bytes) -> None:
     path = write("agents/reviewer.md", data)
-    agent_type, problem = read_agent_file(path, {"Read", "Bash"})
+    agent_type, problem = read_agent_file(path)
     assert agent_type is not None or problem, "an agent type disappears without a message"
     (problem or "").encode()
     if agent_type is not None:

@@ -25,6 +25,7 @@ from turngate.agent.tools import (
     search_tools,
 )
 from turngate.agent.tools import search_process as search
+from turngate.core.conversation.tools import TOOL_NAMES
 from turngate.core.text import truncate_middle
 from turngate.shells import process
 
@@ -73,6 +74,7 @@ def read_file(place: ToolContext, path: Path, text: str | bytes) -> Path:
 
 
 def test_the_tools_have_the_names_that_scripts_know_and_say_what_they_change() -> None:
+    assert tuple(TOOLS) == TOOL_NAMES
     assert [(name, tool.changes, tool.edits, tool.paths) for name, tool in TOOLS.items()] == [
         ("Bash", True, False, ()),
         ("BashOutput", False, False, ()),

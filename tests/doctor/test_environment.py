@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from turngate.doctor.environment import Fact, inspect_turngate
-from turngate.subagents.registry import REGISTRY_FILE, Registry
+from turngate.state.paths import REGISTRY_FILE
+from turngate.subagents.registry import Registry
 
 NO_KEY = "none is set; `turngate run` and hooks that ask a model need one, or ollama"
 

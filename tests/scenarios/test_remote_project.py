@@ -16,7 +16,6 @@ from tests.support.prefixed_files import MACHINE, PrefixedFiles
 from tests.trust.support import command, stop_settings
 from turngate.agent.agent_session import read_guides
 from turngate.agent.session import Session
-from turngate.agent.slash_commands import load_commands
 from turngate.agent.tools import ToolContext
 from turngate.core.conversation.messages import ToolResults
 from turngate.core.events.events import PreToolUse
@@ -32,8 +31,9 @@ from turngate.filesystem.listing import match_files, walk
 from turngate.filesystem.real_path import locate, real_local_path, real_path
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import RemoteMachine, World, call_with_files
+from turngate.settings.agent_types import BUILT_IN, load_agent_types
+from turngate.settings.slash_commands import load_commands
 from turngate.shells.local import LocalShell
-from turngate.subagents.agent_types import BUILT_IN, load_agent_types
 from turngate.trust.approvals import Approvals
 from turngate.trust.load import load_reviewed, load_settings, review_agent_hooks
 from turngate.trust.review import Review, review_project
@@ -520,7 +520,7 @@ def test_agent_types_are_those_of_the_other_machine(there: Machine, project: Pat
         (agents / f"{word}.md").write_text(f"---\nname: {word}\n---\nWork {word}.")
         (agents / "nested" / "AGENT.md").write_text(f"---\nname: nested\n---\nWork {word}.")
         (agents / ".hidden.md").write_text("---\nname: hidden\n---\n")
-    found, problems = there.call(load_agent_types, there.project_path, known_tools=())
+    found, problems = there.call(load_agent_types, there.project_path)
     own = [(each.name, each.instructions) for each in found.values() if each not in BUILT_IN]
     assert (own, problems) == ([("nested", "Work there."), ("there", "Work there.")], [])
 

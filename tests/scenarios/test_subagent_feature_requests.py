@@ -15,8 +15,9 @@ from tests.support.sessions import SAVE_INPUT, hang, kill_leftovers, records, sa
 from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task, tasks
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
 from turngate.core.dialect import CLAUDE
+from turngate.state.paths import REGISTRY_FILE
 from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.registry import REGISTRY_FILE, Registry
+from turngate.subagents.registry import Registry
 
 BACK = task(run_in_background=True)
 

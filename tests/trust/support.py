@@ -9,9 +9,9 @@ from tests.support.builders import stop_event, write_settings
 from turngate.core.verdict.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import World
+from turngate.settings.agent_types import agent_type_rules, load_agent_types
 from turngate.settings.load import read_settings
 from turngate.shells.local import LocalShell
-from turngate.subagents.agent_types import agent_type_rules, load_agent_types
 from turngate.trust.load import load_settings
 from turngate.trust.review import review_project
 
@@ -42,7 +42,7 @@ def make(project: Path, hook: dict[str, Any], files: dict[str, str], **settings:
 
 def approve_all(project: Path) -> None:
     settings = read_settings(str(project), dialect="turngate")
-    agent_types, _ = load_agent_types(str(project), (), known_tools=set())
+    agent_types, _ = load_agent_types(str(project))
     rules, _, _ = agent_type_rules(agent_types.values(), settings.dialect)
     review = review_project(str(project), agent_hooks=rules)
     review.approve(review.hooks)

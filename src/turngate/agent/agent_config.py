@@ -13,7 +13,7 @@ from turngate._frozen import frozen
 from turngate.agent.tools import Tool
 from turngate.core.conversation.messages import ToolUse
 from turngate.ports import Model
-from turngate.subagents.agent_types import AgentType
+from turngate.settings.agent_types import AgentType
 from turngate.subagents.host import SubagentRole
 
 PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions"]

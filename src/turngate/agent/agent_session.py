@@ -37,8 +37,8 @@ from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.real_path import is_inside, resolve
 from turngate.filesystem.snapshot import snapshot
 from turngate.plugins.handlers import Plugins
+from turngate.settings.agent_types import AgentType
 from turngate.settings.load import has_unloaded_hooks
-from turngate.subagents.agent_types import AgentType
 from turngate.subagents.manager import SubagentManager
 from turngate.subagents.results import Announcements
 from turngate.subagents.task_tool import TaskTool

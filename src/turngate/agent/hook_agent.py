@@ -27,7 +27,7 @@ from turngate.core.answers.judge import (
 from turngate.core.answers.reports import HookFailed, JudgeReplied, Report
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import Evaluation, Reply, UserMessage
-from turngate.core.conversation.tools import ToolFailed, tool_spec
+from turngate.core.conversation.tools import READ_ONLY, ToolFailed, tool_spec
 from turngate.core.events.events import Event
 from turngate.core.events.hook_input import encode
 from turngate.core.hooks.kinds import AgentHook
@@ -39,7 +39,6 @@ from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import HookRunContext, Model, World
 from turngate.runners.command import with_copies
 from turngate.state.paths import session_folder
-from turngate.subagents.agent_types import READ_ONLY
 
 MAX_REQUESTS = 20  # to the model, for one answer
 RETRIES = (0.5, 2.0)  # seconds between requests to a provider that is overloaded

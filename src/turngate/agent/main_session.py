@@ -34,8 +34,8 @@ from turngate.core.verdict.verdict import Verdict, unenforced, warnings_with_hin
 from turngate.errors import UsageError
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import PreparedModel, World, describe_killed, ssh_option
+from turngate.settings.agent_types import AgentType
 from turngate.state.paths import main_transcript_path, session_folder
-from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole, SubagentSession, subagent_transcript_path
 from turngate.subagents.manager import SubagentManager, SubagentOptions
 from turngate.transcript.writer import Transcript

@@ -12,12 +12,9 @@ from turngate.agent.event_sink import EventSink
 from turngate.agent.main_session import EndReason, MainSession
 from turngate.agent.session_hooks import Source
 from turngate.agent.session_resources import SessionResources
-from turngate.agent.slash_commands import SlashCommands, expand, load_commands, parse_call
-from turngate.agent.tools import TOOLS
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Message, ToolUse
-from turngate.core.conversation.tools import TOOL_ALIASES
 from turngate.core.events.session_events import SessionEvent, TurnResult
 from turngate.core.settings import Settings
 from turngate.errors import UsageError
@@ -25,10 +22,11 @@ from turngate.filesystem.files import current_files
 from turngate.models.resolve import open_model
 from turngate.plugins.handlers import Plugins
 from turngate.ports import Model, Shell, World
+from turngate.settings.agent_types import agent_type_rules, first_notices, load_agent_types
 from turngate.settings.load import project_path, report_unreachable
+from turngate.settings.slash_commands import SlashCommands, expand, load_commands, parse_call
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
-from turngate.subagents.agent_types import agent_type_rules, first_notices, load_agent_types
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
 from turngate.trust.load import load_settings, review_agent_hooks
@@ -76,8 +74,7 @@ class Session:
         settings = settings or load_settings(project, dialect=dialect, trust=trust)
         if isinstance(model, str):
             model = open_model(model, settings.environ_of_models(os.environ))
-        known_tools = {*TOOLS, *TOOL_ALIASES}
-        agent_types, problems = load_agent_types(project, settings.plugin_dirs, known_tools=known_tools)
+        agent_types, problems = load_agent_types(project, settings.plugin_dirs)
         rules, not_loaded, not_run = agent_type_rules(agent_types.values(), settings.dialect)
         if rules or not_loaded:
             reviewed = review_agent_hooks(rules, project, settings.dialect.name, trust=trust)

@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Literal, NamedTuple, get_args, get_type_hints
 
 from turngate._frozen import frozen
-from turngate.agent.tools import TOOLS
 from turngate.core.answers.reports import Skipped
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS
-from turngate.core.conversation.tools import tool_names
+from turngate.core.conversation.tools import TOOL_NAMES, tool_names
 from turngate.core.events.events import PreCompact, SessionEnd, SessionStart
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import identity
@@ -74,7 +73,7 @@ def known_subjects(event: str, agent_types: Iterable[str]) -> tuple[str, ...]:
         case None:
             return ()
         case "tool_name":
-            return tuple(dict.fromkeys(name for tool in TOOLS for name in tool_names(tool)))
+            return tuple(dict.fromkeys(name for tool in TOOL_NAMES for name in tool_names(tool)))
         case "agent_type":
             return tuple(agent_types)
         case field:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from turngate.models.providers import PROVIDERS
 from turngate.state.files import open_regular_file
-from turngate.subagents.registry import ADVICE, REGISTRY_FILE
+from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE
 
 _BUSY_TIMEOUT_S = 5.0
 
@@ -44,7 +44,7 @@ def _state_folder(state: str) -> Fact:
         text = (
             f"{state} cannot be written ({error.strerror}): there is no journal, and nothing can be approved"
         )
-        return Fact(name, text, is_problem=True, hint=f"repair it, {ADVICE}")
+        return Fact(name, text, is_problem=True, hint=f"repair it, {OTHER_STATE_FOLDER}")
     return Fact(name, f"{state}, {'writable' if is_there else 'not there yet'}")
 
 
@@ -68,7 +68,7 @@ def _registry(path: str) -> Fact:
     except (OSError, sqlite3.Error) as error:
         why = getattr(error, "strerror", None) or error
         text = f"{path} cannot be used ({why}): no subagent can be started"
-        return Fact(name, text, is_problem=True, hint=f"move it away, {ADVICE}")
+        return Fact(name, text, is_problem=True, hint=f"move it away, {OTHER_STATE_FOLDER}")
     return Fact(name, f"readable, {runs:,} run{'s' * (runs != 1)} of subagents")
 
 

@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Iterator
 
-from turngate.agent.slash_commands import load_commands
 from turngate.check.lint import lint
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
@@ -14,6 +13,7 @@ from turngate.plugins.entry_points import installed_plugins
 from turngate.settings.json_file import MAX_FILE_BYTES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, settings_files
 from turngate.settings.problem_log import rule_problem
+from turngate.settings.slash_commands import load_commands
 
 _MAX_BLANK_BYTES = 100  # a larger file is not taken for an empty one
 _MAX_MODELS = 20  # of hooks; each takes a while to open

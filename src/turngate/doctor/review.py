@@ -8,10 +8,10 @@ from turngate._frozen import frozen
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import describe_name
 from turngate.doctor.diagnosis import fired_event
+from turngate.settings.agent_files import check_agent_files
+from turngate.settings.agent_types import agent_type_rules, load_agent_types
 from turngate.settings.load import read_settings
 from turngate.settings.plugin_folders import display_name
-from turngate.subagents.agent_files import check_agent_files
-from turngate.subagents.agent_types import agent_type_rules, load_agent_types
 from turngate.trust.review import ReviewedHook, Reviewer, gone_rule, is_read_by, with_unique_keys
 
 
@@ -32,7 +32,7 @@ def review_settings(
     settings = read_settings(
         project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra, review=reviewer.review_layers
     )
-    agent_types, _ = load_agent_types(project, (), known_tools=())  # a plugin's have no hooks
+    agent_types, _ = load_agent_types(project)  # a plugin's have no hooks
     of_agents, _, _ = agent_type_rules(agent_types.values(), settings.dialect)
     rules = (*settings.rules, *reviewer.review_rules(of_agents))
     reviewed = with_unique_keys([reviewer.review(rule) for rule in rules])

@@ -32,6 +32,8 @@ def _absolute(given: str) -> str:
 
 
 __all__ = [
+    "OTHER_STATE_FOLDER",
+    "REGISTRY_FILE",
     "TRANSCRIPT_FILE",
     "approvals_path",
     "main_transcript_path",
@@ -71,6 +73,8 @@ def user_approvals_path(state: str, machine: str) -> str:
 
 
 TRANSCRIPT_FILE = "chat.jsonl"
+REGISTRY_FILE = "registry.db"  # of the runs of subagents, in the state folder
+OTHER_STATE_FOLDER = "or set TURNGATE_STATE to another folder"  # the end of an advice
 
 
 def main_transcript_path(state: str, session: str, dialect: str = "turngate") -> str:

@@ -17,8 +17,8 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.verdict import Verdict
 from turngate.plugins.handlers import Plugins
 from turngate.ports import World
+from turngate.settings.agent_types import AgentType
 from turngate.state.paths import session_folder
-from turngate.subagents.agent_types import AgentType
 
 
 @frozen

@@ -17,14 +17,13 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.subagent_run import SubagentRun, names_of
 from turngate.core.settings import Settings
 from turngate.errors import TurngateError
-from turngate.state.paths import main_transcript_path
+from turngate.settings.agent_types import AgentType
+from turngate.state.paths import REGISTRY_FILE, main_transcript_path
 from turngate.state.process_stat import is_alive
-from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentHost
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.listeners import ChangeListeners
 from turngate.subagents.registry import (
-    REGISTRY_FILE,
     Registry,
     owner_is_gone,
     owners_with_open_runs,

@@ -12,7 +12,7 @@ from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE, ToolFailed, ToolOutput, tool_spec
 from turngate.core.events.session_events import SubagentFinished
 from turngate.errors import TurngateError
-from turngate.subagents.agent_types import AgentType, describe_types
+from turngate.settings.agent_types import AgentType, describe_types
 from turngate.subagents.host import subagent_transcript_path
 from turngate.subagents.lifecycle_events import WAITS, finished_event, waiting_agent
 from turngate.subagents.manager import SubagentManager

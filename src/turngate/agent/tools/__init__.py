@@ -8,7 +8,7 @@ from turngate.agent.tools import ask_user, bash, files, search_tools, todo_write
 from turngate.agent.tools.arguments import check_arguments
 from turngate.agent.tools.tool import Tool, ToolContext, UserQuestion
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, resolve_tool
-from turngate.subagents.agent_types import AgentType, is_disallowed
+from turngate.settings.agent_types import AgentType, is_disallowed
 from turngate.subagents.task_tool import TASK, task_spec
 
 WITH_BASH = ("BashOutput", "KillShell")  # an agent that has Bash has these as well

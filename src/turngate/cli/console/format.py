@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from turngate.agent.slash_commands import SlashCommands, parse_call
 from turngate.cli.console.ui import TextStyle
 from turngate.core.conversation.messages import ToolResult, ToolUse
 from turngate.core.events.session_events import HookFinished, TurnResult, blocked_subagents_json
@@ -13,6 +12,7 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.core.text import one_line, quote_name, strip_controls, truncate
 from turngate.core.verdict.hook_run import OUTCOME_LABELS, HookOutcome
+from turngate.settings.slash_commands import SlashCommands, parse_call
 
 MAX_TOOL_CHARS = 100
 MAX_TOOL_ERROR_CHARS = 200

@@ -14,8 +14,8 @@ from turngate.core.dialect import DIALECTS
 from turngate.core.settings import Rule
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
+from turngate.settings.agent_types import agent_type_rules, load_agent_types
 from turngate.settings.load import project_path
-from turngate.subagents.agent_types import agent_type_rules, load_agent_types
 from turngate.trust.review import Review, ReviewedHook, review_project
 
 
@@ -34,7 +34,7 @@ def review_hooks(
 
 def agent_hooks(project: str, dialect: str) -> tuple[Rule, ...]:
     """Return the hooks of agent files."""
-    agent_types, _ = load_agent_types(project, (), known_tools=())  # a plugin's have no hooks
+    agent_types, _ = load_agent_types(project)  # a plugin's have no hooks
     rules, _, _ = agent_type_rules(agent_types.values(), DIALECTS[dialect])
     return tuple(rules)
 

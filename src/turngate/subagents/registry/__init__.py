@@ -1,14 +1,12 @@
 """The registry of runs: a SQLite file that several processes share."""
 
-from turngate.subagents.registry.database import ADVICE, REGISTRY_FILE, owners_with_open_runs
+from turngate.subagents.registry.database import owners_with_open_runs
 from turngate.subagents.registry.owners import Owner, owner_is_gone, process_of
 from turngate.subagents.registry.registry import Registry, RegistryWorker
 from turngate.subagents.registry.rows import MAX_RESULT_CHARS, new_id, truncate_result
 
 __all__ = [
-    "ADVICE",
     "MAX_RESULT_CHARS",
-    "REGISTRY_FILE",
     "Owner",
     "Registry",
     "RegistryWorker",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
+from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE
 from turngate.subagents.registry.rows import (
     COLUMNS,
     INDEXES,
@@ -21,7 +22,6 @@ from turngate.subagents.registry.rows import (
 )
 from turngate.subagents.registry.statements import OWNERS_OF_PROJECT
 
-REGISTRY_FILE = "registry.db"
 LOCK_TIMEOUT_S = 10.0  # for other processes that open the registry
 LOCK_NOTICE_S = 1.0  # a longer wait for them is reported
 LOCK_POLL_S = 0.02
@@ -29,7 +29,6 @@ OPEN_TIMEOUT_S = 10.0  # for other processes that write
 BUSY_POLL_MS = 50  # that SQLite itself waits for another writer
 READ_ONLY_BUSY_TIMEOUT_S = 1.0
 MAX_CHECKED_BYTES = 64 * 1024 * 1024  # a larger file is not checked when it is opened
-ADVICE = "or set TURNGATE_STATE to another folder"
 
 
 def open_database(
@@ -87,11 +86,13 @@ def _check_schema(db: sqlite3.Connection, path: str) -> None:
     if not 0 <= version <= SCHEMA_VERSION:
         raise RegistryError(
             f"the registry {path} has schema version {version}, and this version of Turngate knows {SCHEMA_VERSION}: "
-            f"a later version wrote it; update Turngate, {ADVICE}"
+            f"a later version wrote it; update Turngate, {OTHER_STATE_FOLDER}"
         )
     why = _why_foreign(db)
     if why:
-        raise RegistryError(f"the registry {path} is not one of Turngate: {why}; move it away, {ADVICE}")
+        raise RegistryError(
+            f"the registry {path} is not one of Turngate: {why}; move it away, {OTHER_STATE_FOLDER}"
+        )
 
 
 def _user_version(db: sqlite3.Connection) -> int:
@@ -155,7 +156,7 @@ def _wait_for_lock(fd: int, path: str, on_wait: Callable[[str], None] | None) ->
         if waited > LOCK_TIMEOUT_S:
             raise RegistryError(
                 f"the registry {path} cannot be opened: another process has held {path}.lock for {LOCK_TIMEOUT_S:g} s; "
-                f"end that process (`fuser {path}.lock` prints its PID), {ADVICE}"
+                f"end that process (`fuser {path}.lock` prints its PID), {OTHER_STATE_FOLDER}"
             )
         if on_wait and waited > LOCK_NOTICE_S:
             on_wait(f"waiting for the registry: another process holds {path}.lock")

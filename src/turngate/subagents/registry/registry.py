@@ -20,8 +20,9 @@ from turngate.aio.threads import SerialThread
 from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import EndedOutcome, SubagentRun
 from turngate.errors import RegistryError, SubagentBusy
+from turngate.state.paths import REGISTRY_FILE
 from turngate.subagents.registry import statements as sql
-from turngate.subagents.registry.database import REGISTRY_FILE, open_database
+from turngate.subagents.registry.database import open_database
 from turngate.subagents.registry.owners import OWNERS_FOLDER, lock_path, owner_status
 from turngate.subagents.registry.rows import (
     encode_json,

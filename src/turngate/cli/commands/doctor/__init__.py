@@ -13,7 +13,6 @@ import signal
 import sys
 from collections.abc import Iterable
 
-from turngate.agent.tools import TOOLS
 from turngate.cli.arguments import (
     EXIT_INTERNAL,
     EXIT_OUTPUT,
@@ -52,9 +51,9 @@ from turngate.doctor.proof.proof import Proof, cannot_prove, is_provable, prove,
 from turngate.doctor.review import ReviewedSettings, review_settings
 from turngate.filesystem.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.hosts.all_hosts import HOSTS
+from turngate.settings.agent_types import load_agent_types
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import state_folder
-from turngate.subagents.agent_types import load_agent_types
 
 
 def run(options: argparse.Namespace) -> int:
@@ -105,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _diagnose(reviewed: ReviewedSettings, project: str) -> Diagnosis:
     settings = reviewed.settings
-    agent_types, _ = load_agent_types(project, settings.plugin_dirs, known_tools=TOOLS)
+    agent_types, _ = load_agent_types(project, settings.plugin_dirs)
     problems = (*find_problems(settings, project), *unignored_local_settings(project, settings.dialect.name))
     histories = Histories(project, state_folder())
     paths = _paths_of_settings(project, settings.dialect.name)

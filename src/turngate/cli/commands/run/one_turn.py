@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from turngate.agent.session import Session
-from turngate.agent.slash_commands import parse_call
 from turngate.cli.commands.run.session import OpenedSession, OpenSession
 from turngate.cli.console.format import (
     ANSWERS,
@@ -46,6 +45,7 @@ from turngate.core.events.session_events import (
 )
 from turngate.core.text import strip_controls
 from turngate.core.verdict.json_output import run_json, unenforced_json
+from turngate.settings.slash_commands import parse_call
 
 EXIT_CODES = {
     "completed": EXIT_ALLOWED,

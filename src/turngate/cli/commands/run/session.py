@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from turngate.agent.session import Session
 from turngate.agent.session_store import list_sessions, location_of
-from turngate.agent.tools import TOOLS
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import plugin_folders
 from turngate.cli.session_ids import find_session
-from turngate.core.conversation.tools import TOOL_ALIASES
+from turngate.core.conversation.tools import TOOL_ALIASES, TOOL_NAMES
 from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.settings import Settings
 from turngate.errors import UsageError
@@ -130,7 +129,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 
 def _check_tools(names: list[str]) -> None:
-    tools = dict.fromkeys((*TOOLS, *TOOL_ALIASES))
+    tools = (*TOOL_NAMES, *TOOL_ALIASES)
     for name in names:
         if name not in tools:
             raise UsageError(f"--allow {name}: there is no such tool; the tools are {', '.join(tools)}")

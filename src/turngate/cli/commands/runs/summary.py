@@ -18,8 +18,8 @@ from turngate.core.events.session_events import BLOCKED_REASONS
 from turngate.core.text import printable
 from turngate.errors import RegistryError, UsageError
 from turngate.state.files import os_errors_as_usage_errors
-from turngate.state.paths import state_folder
-from turngate.subagents.registry import ADVICE, REGISTRY_FILE, Registry, owner_is_gone
+from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE, state_folder
+from turngate.subagents.registry import Registry, owner_is_gone
 
 MIN_ID_CHARS = 8
 MAX_ID_CHARS = 32  # of an id that Turngate makes
@@ -141,8 +141,8 @@ def open_registry() -> Iterator[Registry | None]:
                 print(f"! {registry.notice}", file=sys.stderr)
             yield registry
     except RegistryError as error:
-        has_advice = ADVICE in str(error)
-        raise UsageError(str(error) if has_advice else f"{error}; repair it, {ADVICE}") from None
+        has_advice = OTHER_STATE_FOLDER in str(error)
+        raise UsageError(str(error) if has_advice else f"{error}; repair it, {OTHER_STATE_FOLDER}") from None
 
 
 @contextlib.contextmanager

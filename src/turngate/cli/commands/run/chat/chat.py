@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from turngate.agent.session import Session
-from turngate.agent.slash_commands import BUILT_IN
 from turngate.cli.commands.run.chat.activity import MODEL_REPLY, MODEL_REQUEST, SLOW_S, ActivityTracker
 from turngate.cli.commands.run.chat.hooks_menu import HooksMenu
 from turngate.cli.console import format as fmt
@@ -40,6 +39,7 @@ from turngate.core.events.session_events import (
 from turngate.core.text import one_line, strip_controls
 from turngate.errors import ModelError, UsageError
 from turngate.ports import World, on_machine, ssh_option
+from turngate.settings.slash_commands import BUILT_IN
 from turngate.trust.review import Review
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.main import main
-from turngate.subagents.agent_types import MAX_FILES
-from turngate.subagents.front_matter import parse_block
+from turngate.settings.agent_types import MAX_FILES
+from turngate.settings.front_matter import parse_block
 
 TRUST = "run only if the project is trusted (--trust)"
 

@@ -5,24 +5,20 @@ Hooks in the front matter of agent types: they run only for subagents of their t
 
 import glob
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import accumulate, islice, takewhile
 
 from turngate._frozen import frozen
 from turngate.core.conversation.checkpoints import CheckpointError, Stage, split_stages
-from turngate.core.conversation.tools import tool_names
+from turngate.core.conversation.tools import READ_ONLY, TOOL_ALIASES, TOOL_NAMES, tool_names
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import truncate
 from turngate.filesystem import files
 from turngate.filesystem.listing import match_files
-from turngate.settings.parse_hooks import HooksParser
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
-from turngate.settings.problem_log import ProblemLog
-from turngate.settings.snapshot import settings_snapshot
-from turngate.subagents.front_matter import (
+from turngate.settings.front_matter import (
     NotUnderstood,
     as_names,
     as_text,
@@ -32,6 +28,10 @@ from turngate.subagents.front_matter import (
     parse_block,
     split_front_matter,
 )
+from turngate.settings.parse_hooks import HooksParser
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.problem_log import ProblemLog
+from turngate.settings.snapshot import settings_snapshot
 
 MAX_FILE_CHARS = 100_000
 MAX_FILE_BYTES = 4 * MAX_FILE_CHARS  # UTF-8 has at most four bytes per character
@@ -42,7 +42,7 @@ MAX_TOOLS_CHARS = 10_000  # of all their names
 MAX_SHOWN_TOOLS = 5  # of those that a file names and that are not known
 MAX_TOOL_CHARS = 100  # of the name of one
 MAX_NOTICES = 5  # of one kind about files
-READ_ONLY = ("Read", "Glob", "Grep")
+KNOWN_TOOLS = (*TOOL_NAMES, *TOOL_ALIASES)
 
 
 @frozen
@@ -94,7 +94,7 @@ BUILT_IN = (
 
 
 def load_agent_types(
-    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None, *, known_tools: Collection[str]
+    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None
 ) -> tuple[dict[str, AgentType], list[str]]:
     """Return the agent types by name, and the problems of their files. Files closer to the project win."""
     agent_types = {agent_type.name: agent_type for agent_type in BUILT_IN}
@@ -105,7 +105,7 @@ def load_agent_types(
         if unread:
             problems.append(f"{unread[0]} {describe_unread(len(unread))}")
         for level, family, path in places:
-            agent_type, problem = read_agent_file(path, known_tools)
+            agent_type, problem = read_agent_file(path)
             if problem:
                 problems.append(problem)
             if agent_type:
@@ -174,12 +174,12 @@ def _files_of(folder: str) -> Iterator[str]:
         yield from sorted(match_files(os.path.join(glob.escape(folder), *pattern)))
 
 
-def read_agent_file(path: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:
+def read_agent_file(path: str) -> tuple[AgentType | None, str | None]:
     """Return the agent type of a file, and what is wrong with the file."""
     text, problem = read_text(path)
     if text is None:
         return None, f"{problem}; this agent type is not loaded"
-    return _parse(path, text, known_tools)
+    return _parse(path, text)
 
 
 def read_text(path: str) -> tuple[str | None, str | None]:
@@ -199,7 +199,7 @@ def _too_long(path: str) -> str:
     return f"{path} is longer than {MAX_FILE_CHARS} characters"
 
 
-def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:
+def _parse(path: str, text: str) -> tuple[AgentType | None, str | None]:
     fields, body = split_front_matter(text)
     tools, disallowed = as_names(fields.get("tools")), _disallowed(fields.get("disallowedTools"))
     if _are_too_many(tools or ()) or _are_too_many(disallowed):
@@ -226,11 +226,11 @@ def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentTyp
     ).at_stage(0)
     if not fields:
         return agent_type, f"{path} has no front matter; the agent type is named after the file"
-    unknown = [name for name in dict.fromkeys(tools or ()) if name not in known_tools]
+    unknown = [name for name in dict.fromkeys(tools or ()) if name not in KNOWN_TOOLS]
     without_effect = [
         name
         for name in dict.fromkeys(disallowed)
-        if not any(is_disallowed(each, [name]) for each in known_tools)
+        if not any(is_disallowed(each, [name]) for each in KNOWN_TOOLS)
     ]
     return agent_type, _problem(path, model, unknown, without_effect)
 

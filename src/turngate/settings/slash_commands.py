@@ -18,11 +18,11 @@ from turngate.errors import UsageError
 from turngate.filesystem import files
 from turngate.filesystem.listing import walk
 from turngate.filesystem.real_path import is_inside, real_path
+from turngate.settings.agent_types import count_readable, describe_unread, read_text
+from turngate.settings.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.plugin_folders import MANIFEST, display_name
 from turngate.settings.snapshot import settings_snapshot
-from turngate.subagents.agent_types import count_readable, describe_unread, read_text
-from turngate.subagents.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 
 BUILT_IN = ("help", "hooks", "compact", "clear", "exit", "quit")
 MAX_FOLDER_DEPTH = 3

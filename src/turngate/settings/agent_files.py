@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.filesystem.real_path import real_path
-from turngate.settings.plugin_folders import display_name
-from turngate.subagents.agent_types import (
+from turngate.settings.agent_types import (
     AgentType,
     agent_files,
     count_readable,
@@ -17,7 +16,8 @@ from turngate.subagents.agent_types import (
     read_agent_file,
     read_text,
 )
-from turngate.subagents.front_matter import nested_lines
+from turngate.settings.front_matter import nested_lines
+from turngate.settings.plugin_folders import display_name
 
 
 def check_agent_files(settings: Settings, project: str) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
@@ -43,7 +43,7 @@ def check_agent_files(settings: Settings, project: str) -> tuple[tuple[Rule, ...
 def _check_file(
     level: str, family: str, path: str, settings: Settings, name: str
 ) -> tuple[list[Rule], list[Problem]]:
-    agent_type, problem = read_agent_file(path, known_tools=())
+    agent_type, problem = read_agent_file(path)
     if agent_type is None:
         message = (problem or "").removeprefix(f"{path} ")
         return [], [Problem(file=name, message=message, severity="warning")]

@@ -8,10 +8,8 @@ import pytest
 from tests.support.builders import rule, write_settings
 from tests.support.sessions import saved_inputs
 from tests.support.subagents import parent, task
-from turngate.agent.tools import TOOLS
-from turngate.core.conversation.tools import TOOL_ALIASES
 from turngate.models.scripted import ScriptedModel
-from turngate.subagents.agent_types import (
+from turngate.settings.agent_types import (
     BUILT_IN,
     MAX_FILE_CHARS,
     MAX_FILES,
@@ -21,7 +19,6 @@ from turngate.subagents.agent_types import (
     load_agent_types,
 )
 
-KNOWN = {*TOOLS, *TOOL_ALIASES}
 BUILT_IN_TYPES = {agent_type.name: agent_type for agent_type in BUILT_IN}
 
 
@@ -33,14 +30,14 @@ def wrote(path: Path, text: str) -> str:
 
 def found(project: Path) -> tuple[dict[str, AgentType], list[str]]:
     """The agent types that files describe, and the problems."""
-    agent_types, problems = load_agent_types(str(project), known_tools=KNOWN)
+    agent_types, problems = load_agent_types(str(project))
     return {
         name: agent_type for name, agent_type in agent_types.items() if agent_type not in BUILT_IN
     }, problems
 
 
 def test_two_agent_types_are_built_in_and_one_of_them_is_read_only(project: Path) -> None:
-    agent_types, problems = load_agent_types(str(project), known_tools=KNOWN)
+    agent_types, problems = load_agent_types(str(project))
     assert (agent_types, problems) == (BUILT_IN_TYPES, [])
     assert [(agent_type.name, agent_type.tools) for agent_type in agent_types.values()] == [
         ("general-purpose", None),
@@ -139,7 +136,7 @@ def test_what_is_nearer_to_the_project_wins(project: Path, home: Path) -> None:
     instructions = []
     for number, place in enumerate(places):
         wrote(place, f"---\nname: one\n---\nplace {number}")
-        agent_types, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
+        agent_types, problems = load_agent_types(str(project), ["extra"])
         instructions.append((agent_types["one"].instructions, problems))
     assert instructions == [(f"place {number}", []) for number in range(5)]
 
@@ -150,14 +147,14 @@ def test_an_agent_type_is_a_file_or_a_folder_with_agent_md(project: Path, folder
     wrote(project / folder / "agents/one.md", "---\ndescription: x\n---\nOne.")
     wrote(project / folder / "agents/two/AGENT.md", "---\ndescription: x\n---\nTwo.")
     wrote(project / folder / "agents/two/notes.md", "---\ndescription: x\n---\nNotes.")
-    agent_types, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
+    agent_types, problems = load_agent_types(str(project), ["extra"])
     found = {name: each.instructions for name, each in agent_types.items() if each.file}
     assert (found, problems) == ({"one": "One.", "two": "Two."}, [])
 
 
 def test_an_agent_type_of_a_plugin_has_the_name_of_its_folder(project: Path) -> None:
     file = wrote(project / "extra/agents/helper/AGENT.md", "---\ndescription: helps\n---\nHelp.")
-    agent_types, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
+    agent_types, problems = load_agent_types(str(project), ["extra"])
     assert (agent_types["helper"], problems) == (AgentType("helper", "helps", "Help.", file=file), [])
 
 
@@ -293,9 +290,7 @@ def test_the_model_gets_the_list_of_agent_types(project: Path) -> None:
     scene = parent(project)
     scene.play()
     [about] = [tool.description for tool in scene.model.requests[0].tools if tool.name == "Task"]
-    assert about.endswith(
-        "The agent types are:\n" + describe_types(load_agent_types(str(project), known_tools=KNOWN)[0])
-    )
+    assert about.endswith("The agent types are:\n" + describe_types(load_agent_types(str(project))[0]))
     assert about.endswith("\n- k: counts")
 
 

@@ -9,15 +9,13 @@ import pytest
 from tests.support.builders import write_settings
 from tests.support.subagents import task
 from turngate.agent.session import Session
-from turngate.agent.tools import TOOLS
-from turngate.core.conversation.tools import TOOL_ALIASES
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events.session_events import TurnResult
 from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import Rule
 from turngate.models.scripted import ScriptedModel
-from turngate.subagents.agent_types import agent_type_rules, load_agent_types
-from turngate.subagents.front_matter import NotUnderstood, parse_block
+from turngate.settings.agent_types import agent_type_rules, load_agent_types
+from turngate.settings.front_matter import NotUnderstood, parse_block
 from turngate.trust.load import load_settings
 
 HEAD = "---\nname: coder\ndescription: writes code\nhooks:\n"
@@ -45,7 +43,7 @@ def write_agent(folder: Path, hooks: str = HOOKS, family: str = "claude", name: 
 
 
 def rules_of(project: Path, dialect: Dialect = CLAUDE, *, plugins: Any = ()) -> Any:
-    agent_types, _ = load_agent_types(str(project), plugins, known_tools={*TOOLS, *TOOL_ALIASES})
+    agent_types, _ = load_agent_types(str(project), plugins)
     rules, not_loaded, notices = agent_type_rules(agent_types.values(), dialect)
     return rules, [*map(str, not_loaded), *notices]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from turngate.agent.slash_commands import SlashCommand, SlashCommands, expand, load_commands, parse_call
 from turngate.cli.main import main
 from turngate.core.conversation.checkpoints import Stage, Workflow
 from turngate.errors import UsageError
+from turngate.settings.slash_commands import SlashCommand, SlashCommands, expand, load_commands, parse_call
 
 PLAN = """\
 ---
