@@ -38,9 +38,9 @@ from turngate.core.verdict.hook_run import outcome
 from turngate.core.verdict.verdict import Continue, Stop, unenforced, warnings
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
-from turngate.run_stop_hooks import StopHooksResult, run_stop_hooks
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
+from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 
 
 def outcomes(verdict: Stop | Continue) -> list[str]:

@@ -1,6 +1,7 @@
 """The names that users import."""
 
 import ast
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,11 @@ def test_the_types_and_the_names_agree() -> None:
     stub = ast.parse((Path(turngate.__file__).parent / "__init__.pyi").read_text())
     named = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert named == set(PUBLIC)
+
+
+def test_no_module_has_the_name_of_a_public_function() -> None:
+    """The import of such a module would replace the function."""
+    assert not {module.name for module in pkgutil.iter_modules(turngate.__path__)} & set(PUBLIC)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

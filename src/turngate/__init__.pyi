@@ -40,8 +40,8 @@ from turngate.errors import UsageError as UsageError
 from turngate.filesystem.safe_path import UnsafePath as UnsafePath
 from turngate.filesystem.safe_path import is_sensitive as is_sensitive
 from turngate.filesystem.safe_path import safe_path as safe_path
-from turngate.gate_callback import GateCallback as GateCallback
-from turngate.gate_callback import gate_callback as gate_callback
+from turngate.gate_callbacks import GateCallback as GateCallback
+from turngate.gate_callbacks import gate_callback as gate_callback
 from turngate.models.scripted import ScriptedModel as ScriptedModel
 from turngate.options import HookCallbackMatcher as HookCallbackMatcher
 from turngate.options import HookGroup as HookGroup
@@ -51,9 +51,9 @@ from turngate.plugins.handlers import Plugin as Plugin
 from turngate.plugins.handlers import Plugins as Plugins
 from turngate.ports import Workspace as Workspace
 from turngate.ports import World as World
-from turngate.run_stop_hooks import StopHooksResult as StopHooksResult
-from turngate.run_stop_hooks import run_stop_hooks as run_stop_hooks
 from turngate.shells.local import LocalShell as LocalShell
 from turngate.state.journal import Journal as Journal
+from turngate.stop_hooks import StopHooksResult as StopHooksResult
+from turngate.stop_hooks import run_stop_hooks as run_stop_hooks
 from turngate.transcript.reader import read_last_assistant_message as read_last_assistant_message
 from turngate.trust.load import load_settings as load_settings

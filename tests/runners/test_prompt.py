@@ -43,8 +43,8 @@ from turngate.models.resolve import JudgeModels
 from turngate.models.scripted import ScriptedModel
 from turngate.options import InvalidOptions, Options
 from turngate.ports import Model, World
-from turngate.run_stop_hooks import run_stop_hooks
 from turngate.shells.local import LocalShell
+from turngate.stop_hooks import run_stop_hooks
 
 CHECK = "Did the tests run? $ARGUMENTS"
 YES = '{"ok": true, "reason": "they ran"}'

@@ -32,7 +32,7 @@ from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.core.verdict.verdict import Continue, Stop, Verdict, unenforced, warnings
 from turngate.engine import ask_hooks
-from turngate.run_stop_hooks import StopHooksResult, run_stop_hooks
+from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 from turngate.trust.load import load_settings
 
 PREFIX = "[Stop hook requested continuation]\n"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from turngate.run_stop_hooks import StopHooksResult
+from turngate.stop_hooks import StopHooksResult
 
 BLOCK = '{"decision": "block", "reason": "Task incomplete. Please run tests before stopping."}'
 BROKEN = (

@@ -14,8 +14,8 @@ from turngate.agent.session import Session
 from turngate.core.events.events import StopHookInput
 from turngate.core.events.session_events import TurnResult
 from turngate.models.scripted import ScriptedModel
-from turngate.run_stop_hooks import run_stop_hooks
 from turngate.shells.local import LocalShell
+from turngate.stop_hooks import run_stop_hooks
 from turngate.trust.review import review_project
 
 CHECK = {"hooks/check.sh": RUNS}

@@ -40,13 +40,13 @@ from turngate.core.verdict.verdict import Continue, Verdict, is_blocking, notice
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.ports import World, describe_killed
-from turngate.run_stop_hooks import make_world
 from turngate.settings.key_table import closest_name
 from turngate.settings.load import has_unloaded_hooks
 from turngate.settings.problem_log import did_you_mean
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
+from turngate.stop_hooks import make_world
 from turngate.trust.load import load_settings
 
 

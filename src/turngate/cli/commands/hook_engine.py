@@ -22,10 +22,10 @@ from turngate.hosts.quick_stop import keep, signatures
 from turngate.hosts.stop import HostStop, ask_at_stop, stop_event
 from turngate.models.resolve import JudgeModels
 from turngate.ports import World, describe_killed
-from turngate.run_stop_hooks import make_world
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
+from turngate.stop_hooks import make_world
 from turngate.trust.load import load_settings
 
 UNKNOWN_HOST = (

@@ -26,9 +26,9 @@ from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
-from turngate.run_stop_hooks import make_world
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
+from turngate.stop_hooks import make_world
 
 Outcome = Literal["passed", "failed", "could not run", "left out"]
 

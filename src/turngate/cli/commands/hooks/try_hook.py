@@ -41,10 +41,10 @@ from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.filesystem.project_copy import ProjectTooLarge, copy_project
 from turngate.models.resolve import JudgeModels
-from turngate.run_stop_hooks import make_world
 from turngate.settings.load import has_unloaded_hooks
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
+from turngate.stop_hooks import make_world
 from turngate.trust.levels import unique_keys
 from turngate.trust.load import load_reviewed, review_agent_hooks
 
