@@ -637,7 +637,7 @@ def test_the_command_of_a_gate_is_read(
         ),
     ],
 )
-def test_a_preset_without_its_command_or_its_program_is_reported(
+def test_a_project_check_without_its_command_or_its_program_is_reported(
     project: Path, files: dict[str, str], message: str | None, hint: str | None
 ) -> None:
     for name, text in files.items():

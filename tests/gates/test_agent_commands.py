@@ -2,9 +2,10 @@
 
 import pytest
 
-from turngate.gates.agent_commands import CHECKS, runs_check, simple_commands, written_path
+from turngate.gates.agent_commands import runs_check, simple_commands, written_path
 from turngate.gates.check_results import succeeded
 from turngate.gates.conversation import ToolCall
+from turngate.gates.toolchains import CHECKS
 
 # Commands, and which checks they run.
 CHECK_COMMANDS = {

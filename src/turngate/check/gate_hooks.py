@@ -1,4 +1,4 @@
-"""Finds what is wrong with ready-made gates: their commands, their presets, the words of `turngate gate`."""
+"""Finds what is wrong with ready-made gates: their commands, the checks of the project, the words of `turngate gate`."""
 
 import os
 import shlex
@@ -11,7 +11,8 @@ from turngate.check.gates import lint_gate_command
 from turngate.core.hooks.kinds import CommandHook, GateHook, command_of
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
-from turngate.gates.presets import PRESETS, chosen_commands, preset_commands
+from turngate.gates.check_commands import chosen_commands, find_check_commands
+from turngate.gates.toolchains import CHECKS
 from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.problem_log import rule_problem
 
@@ -25,8 +26,8 @@ def lint_gate_hook(
     """Check a gate of the settings: a program that is missing does not make it block."""
     command = command_of(hook)
     if command is None:
-        if hook.gate in PRESETS:
-            yield from _lint_preset(rule, hook.gate, project, budget)
+        if hook.gate in CHECKS:
+            yield from _lint_project_check(rule, hook.gate, project, budget)
         return
     scope = command_scope(command, settings, project, budget, settings.passed_variables(rule))
     if command.args is not None:
@@ -36,12 +37,12 @@ def lint_gate_hook(
         yield from lint_gate_command(rule, command.command, scope)
 
 
-def _lint_preset(rule: Rule, preset: str, project: str, budget: LintBudget) -> Iterator[Problem]:
+def _lint_project_check(rule: Rule, check: str, project: str, budget: LintBudget) -> Iterator[Problem]:
     budget.spend(_READ_WORK)
-    found = chosen_commands(preset_commands(read_project_files(project)), preset)
+    found = chosen_commands(find_check_commands(read_project_files(project)), check)
     if not found:
-        message = f"finds no command for {preset} in this project, {_CANNOT_RUN}"
-        hint = f'name it: {{"type": "gate", "gate": "{preset}", "command": "COMMAND"}}'
+        message = f"finds no command for {check} in this project, {_CANNOT_RUN}"
+        hint = f'name it: {{"type": "gate", "gate": "{check}", "command": "COMMAND"}}'
         yield rule_problem(rule, "gate", message, hint)
     for each in found:
         if not has_program(project, each.program):

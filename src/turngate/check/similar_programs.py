@@ -6,82 +6,16 @@ from itertools import islice
 
 from turngate.check.budget import LintBudget
 from turngate.check.command_scope import Scope
+from turngate.gates.toolchains import PROGRAMS
 
 MAX_SIMILAR_FILES = 500
 MAX_PROGRAMS = 5_000  # of one folder of the PATH
 _FOLDER_WORK = 100  # in characters that could be read meanwhile
 
-_WELL_KNOWN = [
-    "bash",
-    "black",
-    "bun",
-    "bundle",
-    "bunx",
-    "cargo",
-    "curl",
-    "deno",
-    "docker",
-    "eslint",
-    "flake8",
-    "git",
-    "go",
-    "gradle",
-    "grep",
-    "hatch",
-    "isort",
-    "java",
-    "jest",
-    "jq",
-    "just",
-    "make",
-    "mise",
-    "mvn",
-    "mypy",
-    "node",
-    "nox",
-    "npm",
-    "npx",
-    "perl",
-    "php",
-    "phpunit",
-    "pip",
-    "pnpm",
-    "poetry",
-    "pre-commit",
-    "prettier",
-    "pylint",
-    "pyright",
-    "pytest",
-    "python",
-    "python3",
-    "rake",
-    "rspec",
-    "rubocop",
-    "ruby",
-    "ruff",
-    "rustc",
-    "sh",
-    "shellcheck",
-    "tox",
-    "tsc",
-    "turngate",
-    "uv",
-    "uvx",
-    "vitest",
-    "yarn",
-]
 # Where a script of hooks usually is, from the project's folder.
 _SCRIPT_FOLDERS = (
-    ".turngate",
-    ".turngate/hooks",
-    ".claude/hooks",
-    ".claude",
-    ".mux",
-    ".mux/hooks",
-    "scripts",
-    "hooks",
-    "tools",
-    "bin",
+    *(".turngate", ".turngate/hooks", ".claude/hooks", ".claude", ".mux", ".mux/hooks"),
+    *("scripts", "hooks", "tools", "bin"),
 )
 
 
@@ -92,10 +26,10 @@ def missing_program_hint(name: str, scope: Scope) -> str:
     for folder in _SCRIPT_FOLDERS:
         if os.path.isfile(os.path.join(scope.project, folder, name)):
             return f"did you mean {folder}/{name}?"
-    if name in _WELL_KNOWN:
+    if name in PROGRAMS:
         return f"install {name}"
     hint = f"install {name}, or correct the name"
-    similar = _closest(name, _WELL_KNOWN, 0.8, scope.budget) or _closest(
+    similar = _closest(name, PROGRAMS, 0.8, scope.budget) or _closest(
         name, _programs(scope, name[:1]), 0.85, scope.budget
     )
     return f'{hint}; did you mean "{similar}"?' if similar else hint

@@ -1,99 +1,32 @@
-"""Known check programs: how they end when they find something, and where they write it."""
+"""Which check program a command runs, whether it is silent, and whether it ends."""
 
 import re
 
+from turngate.gates.toolchains import BY_NAME, PACKAGE_MANAGERS, RUNNERS
 from turngate.settings.invocation import Texts, skip_wrappers
 
-# They end with an exit code other than 2 when they find something. Not here: make, tsc, phpunit, mix and stylelint,
-# which end with 2.
-_TOOLS = frozenset(
-    [
-        "pytest",
-        "py.test",
-        "mypy",
-        "ruff",
-        "flake8",
-        "pylint",
-        "black",
-        "isort",
-        "pyright",
-        "bandit",
-        "tox",
-        "nox",
-        "unittest",
-        "pre-commit",
-        "eslint",
-        "jest",
-        "vitest",
-        "prettier",
-        "biome",
-        "oxlint",
-        "playwright",
-        "cypress",
-        "rspec",
-        "rubocop",
-        "golangci-lint",
-        "shellcheck",
-        "hadolint",
-        "ktlint",
-        "swiftlint",
-    ]
-)
-# With one of these subcommands.
-_SUBCOMMANDS = {
-    "cargo": frozenset(["test", "check", "clippy", "build", "fmt", "nextest"]),
-    "go": frozenset(["test", "build"]),
-    "dotnet": frozenset(["test", "build", "format"]),
-    "mvn": frozenset(["test", "verify", "package"]),
-    "gradle": frozenset(["test", "check", "build"]),
-    "gradlew": frozenset(["test", "check", "build"]),
-    "deno": frozenset(["test", "lint", "check", "fmt"]),
-    "swift": frozenset(["test", "build"]),
-    "bun": frozenset({"test"}),
-}
-_PACKAGE_MANAGERS = frozenset(("npm", "pnpm", "yarn", "bun"))
 _PACKAGE_SCRIPT = re.compile(
     r"(?!.*(?:type|tsc))(?:.*[:_-])?(?:test|lint|check|format|build|verify|ci|qa)(?:[:_-].*)?",
     re.DOTALL,
-)
-# They run another program, after these words.
-_RUNNERS = {
-    "npx": (),
-    "bunx": (),
-    "uv": ("run",),
-    "poetry": ("run",),
-    "pdm": ("run",),
-    "hatch": ("run",),
-    "pipenv": ("run",),
-    "rye": ("run",),
-    "bundle": ("exec",),
-    "pnpm": ("exec",),
-    "yarn": ("exec",),
-    "npm": ("exec",),
-    "python": ("-m",),
-    "python3": ("-m",),
-}
-_WRITES_TO_STDOUT = frozenset(
-    ("pytest", "mypy", "ruff", "flake8", "pylint", "eslint", "pyright", "shellcheck")
 )
 _ENDLESS = re.compile(r"watch|dev|serve|start|.*:watch|watch:.*")
 
 
 def check_tool(texts: Texts) -> str | None:
-    """Return the name of the check program that a command runs; None for any other command."""
+    """Return the check program that a command runs, if it ends with 1 when it finds something: not tsc or make, which end with 2."""
     words = _program_words(texts)
     if not words:
         return None
     name, *rest = words
     arguments = [word for word in rest if not word.startswith("-")]
-    if name in _TOOLS or (name in _SUBCOMMANDS and arguments and arguments[0] in _SUBCOMMANDS[name]):
+    tool = BY_NAME.get(name)
+    codes = tool.ends_with_1 if tool else None
+    if codes == "" or (codes and arguments and re.fullmatch(codes, arguments[0])):
         return name
-    if name in _PACKAGE_MANAGERS and _is_package_check(name, arguments):
+    if name in PACKAGE_MANAGERS and _is_package_check(name, arguments):
         return name
-    if name in _RUNNERS:
-        before = _RUNNERS[name]
-        return check_tool([*rest[len(before) :]]) if tuple(rest[: len(before)]) == before else None
-    return None
+    before = RUNNERS[name].split() if name in RUNNERS else None
+    return check_tool(rest[len(before) :]) if before is not None and rest[: len(before)] == before else None
 
 
 def _program_words(texts: Texts) -> list[str]:
@@ -134,7 +67,7 @@ def is_silent_check(texts: Texts) -> bool:
 
 
 def writes_to_stdout(tool: str) -> bool:
-    return tool in _WRITES_TO_STDOUT
+    return tool in BY_NAME and BY_NAME[tool].prints_to_stdout
 
 
 def never_ends(texts: Texts) -> bool:
@@ -147,7 +80,7 @@ def never_ends(texts: Texts) -> bool:
         return any(re.fullmatch(r"-\w*[fF]|--follow(?:=.*)?", word) for word in rest)
     if name == "sleep":
         return rest == ["infinity"]
-    if name in _PACKAGE_MANAGERS:
+    if name in PACKAGE_MANAGERS:
         script = rest[1] if rest[:1] == ["run"] and len(rest) > 1 else rest[0] if rest else ""
         return bool(_ENDLESS.fullmatch(script)) or "--watch" in rest
     return check_tool(texts) is not None and any(word in ("--watch", "--watchAll") for word in rest)

@@ -7,6 +7,7 @@ from os.path import basename, splitext
 
 from turngate._frozen import frozen
 from turngate.gates.conversation import ToolCall
+from turngate.gates.toolchains import CHECKS, TOOLS
 
 MAX_COMMAND_CHARS = 50_000  # of a command line that are read
 MAX_STEPS = 200  # of it
@@ -83,34 +84,24 @@ def _target(words: str) -> str:
     return rf"{_RUN}(?:[\w:.-]{{0,80}}[:._-])?(?:{words})(?:[:._-][\w:.-]*)?"
 
 
-CHECKS: Mapping[str, re.Pattern[str]] = {
-    kind: re.compile(rf"(?:{pattern})(?![\w-])")
-    for kind, pattern in {
-        "tests": (
-            r"pytest|py\.test|unittest|nose2|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|pest|ctest|bats|"
-            r"(?:playwright|go|cargo|dotnet|swift|flutter|dart|mix|deno|bun|bazel|zig|stack|cabal|sbt|lein|hatch|npm|pnpm|"
-            r"yarn|forge|crystal|julia)\s+(?:\S+\s+)*?(?:test|nextest|t)|cypress\s+run|manage\.py\s+test|"
-            r"(?:mvn|mvnw|gradle|gradlew)\s.*?(?:test|verify|check|build)|"
-            rf"{_target('tests?|check|ci|all|spec')}|[\w.-]{{0,80}}tests?[\w-]{{0,80}}\.(?:sh|py|js|mjs|ts)|run[-_]?tests?"
-        ),
-        "build": (
-            r"(?:go|cargo|dotnet|swift|bazel|zig|stack|cabal|flutter|docker|docker\s+compose|vite|next|nuxt|astro|uv|"
-            r"poetry|hatch|pnpm|npm|yarn|bun|podman|ng)\s+(?:\S+\s+)*?build|(?:go|cargo)\s+(?:test|run|check|install|vet|clippy)|"
-            r"dotnet\s+test|tsc|vue-tsc|webpack|rollup|esbuild|cmake|ninja|gcc|g\+\+|clang|clang\+\+|rustc|javac|xcodebuild|"
-            r"(?:mvn|mvnw|gradle|gradlew)\s.*?(?:compile|package|install|verify|build|assemble|test)|"
-            rf"build|make(?:\s+-\S+)*\s*$|{_target('build|compile|all|ci|check|dist')}|[\w.-]{{0,80}}build[\w-]{{0,80}}\.sh"
-        ),
-        "lint": (
-            r"ruff|flake8|pylint|eslint|biome|oxlint|golangci-lint|rubocop|shellcheck|stylelint|ktlint|detekt|swiftlint|"
-            r"standard|credo|hadolint|markdownlint\S*|pre-commit|prek|cargo\s+clippy|go\s+vet|prettier|black|"
-            rf"{_target('lint|check|ci|all|style')}"
-        ),
-        "types": (
-            r"mypy|dmypy|pyright|basedpyright|pyre|ty|tsc|vue-tsc|svelte-check|flow|sorbet|srb|phpstan|psalm|"
-            r"(?:cargo|go)\s+(?:check|build|test|vet|clippy)|"
-            rf"{_target('types?|typecheck|mypy|tsc|check|ci|all')}"
-        ),
-    }.items()
+# Texts that run a check, beside the tools.
+_OTHERS = {
+    "tests": rf"{_target('tests?|check|ci|all|spec')}|[\w.-]{{0,80}}tests?[\w-]{{0,80}}\.(?:sh|py|js|mjs|ts)|run[-_]?tests?",
+    "build": rf"build|make(?:\s+-\S+)*\s*$|{_target('build|compile|all|ci|check|dist')}|[\w.-]{{0,80}}build[\w-]{{0,80}}\.sh",
+    "lint": _target("lint|check|ci|all|style"),
+    "types": _target("types?|typecheck|mypy|tsc|check|ci|all"),
+}
+
+
+def _runs_tool(check: str) -> Iterator[str]:
+    for tool in TOOLS:
+        if check in tool.checks:
+            subcommands = tool.checks[check]
+            yield re.escape(tool.name) + (rf"\s+(?:\S+\s+)*?(?:{subcommands})" if subcommands else "")
+
+
+RUNS_CHECK: Mapping[str, re.Pattern[str]] = {
+    check: re.compile(rf"(?:{'|'.join((*_runs_tool(check), _OTHERS[check]))})(?![\w-])") for check in CHECKS
 }
 CI = re.compile(r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b")
 # It only lists, describes or prepares.
@@ -129,33 +120,17 @@ def runs_check(text: str, kind: str, own: Mapping[str, re.Pattern[str]] | None =
     """Return whether a simple command is a check of this kind; `own`: those of further kinds."""
     if own and kind in own:
         return own[kind].search(text) is not None
-    found = CHECKS[kind].match(text) or CI.match(text)
+    found = RUNS_CHECK[kind].match(text) or CI.match(text)
     return found is not None and _NO_CHECK.match(text) is None
 
 
 # Changes
 
-_DOCUMENTS = {
-    ".md",
-    ".markdown",
-    ".rst",
-    ".adoc",
-    ".txt",
-    ".log",
-    ".out",
-    ".patch",
-    ".diff",
-}  # no check depends on them, usually
-_GENERATED = (
-    "build",
-    "dist",
-    "target",
-    "htmlcov",
-    "__pycache__",
-    "node_modules",
-    ".coverage",
-    ".pytest_cache",
-    ".mypy_cache",
+_DOCUMENT = re.compile(
+    r"\.(?:md|markdown|rst|adoc|txt|log|out|patch|diff)", re.IGNORECASE
+)  # usually, no check reads them
+_GENERATED = re.compile(
+    r"build|dist|target|htmlcov|__pycache__|node_modules|\.(?:coverage|pytest_cache|mypy_cache)"
 )
 _TEMPORARY = ("/dev/", "/tmp/", "$")  # noqa: S108 - it is only recognized
 _REDIRECT = re.compile(r"(?:^|[^<>&\d-])(?:\d)?>{1,2}\s*(?!&)([^\s;&|<>()]+)")
@@ -188,8 +163,9 @@ def written_path(text: str) -> str | None:
 
 
 def _is_irrelevant(path: str) -> bool:
-    return is_document(path) or path.startswith(_TEMPORARY) or basename(path.rstrip("/")) in _GENERATED
+    is_generated = _GENERATED.fullmatch(basename(path.rstrip("/")))
+    return is_document(path) or path.startswith(_TEMPORARY) or is_generated is not None
 
 
 def is_document(path: str) -> bool:
-    return splitext(path.strip("'\""))[1].lower() in _DOCUMENTS
+    return _DOCUMENT.fullmatch(splitext(path.strip("'\""))[1]) is not None

@@ -15,7 +15,7 @@ from turngate.gates.library.no_stubs import NO_STUBS
 from turngate.gates.library.notify import NOTIFY
 from turngate.gates.library.outputs import OUTPUTS
 from turngate.gates.library.plan import PLAN
-from turngate.gates.library.preset_gates import BUILD, LINT, TESTS, TYPES
+from turngate.gates.library.project_checks import BUILD, LINT, TESTS, TYPES
 from turngate.gates.library.todos import TODOS
 from turngate.gates.library.touched import TOUCHED
 from turngate.gates.library.until import UNTIL

@@ -1,13 +1,11 @@
-"""The useful part of what a failed check has printed: the failing lines, not the rest. Pure.
-
-To add a tool: a line in `_FAILING`, and one in `_NAMED` if its failures have names.
-"""
+"""The useful part of what a failed check has printed: the failing lines, not the rest. `toolchains.py` knows them. Pure."""
 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
 from turngate.core.text import strip_controls, truncate
+from turngate.gates.toolchains import OUTPUT_LINES
 
 MAX_CHARS = 6000  # of what an agent is sent
 MAX_WHOLE_CHARS = 2500  # a shorter output is sent as it is
@@ -16,39 +14,14 @@ MAX_SEARCHED_LINES = 200_000
 LAST_LINES = 12  # the summary
 LINES_BEFORE, LINES_AFTER = 1, 4  # around a failing line
 
-# A line that says what has failed.
-_FAILING = re.compile(
-    r"""
-      E\s{2,}\S                                 # pytest: the assertion
-    | (?:FAILED|ERROR)\s\S+                     # pytest: the summary
-    | _{3,}\s.*\s_{3,}$                         # pytest: the name of a test
-    | (?:FAIL|ERROR):\s                         # unittest
-    | \s*(?:●|✕|✖|×|❯)\s\S                      # jest, vitest, mocha, node
-    | \s*(?:FAIL)\s+\S                          # jest, vitest, go
-    | \s*not\ ok\ \d                            # node --test, TAP
-    | error(?:\[\w+\])?:                        # cargo, rustc, gcc
-    | ----\s.*\sstdout\s----$                   # cargo test
-    | test\s.*\.\.\.\s+FAILED                   # cargo test
-    | thread\s.*\spanicked\sat                  # cargo test
-    | \s*---\ FAIL:                             # go test
-    | panic:                                    # go
-    | \S.*\(\d+,\d+\):\serror\s                 # tsc
-    | \S.*:\d+(?::\d+)?:?\s(?:-\s)?(?:fatal\s)?error\b  # mypy, gcc, tsc --pretty
-    | \s+\d+:\d+\s+error\s                      # eslint
-    | \S+\.\w+:\d+:\d+:\s\S                     # ruff, flake8, go vet
-    | [A-Z]{1,4}\d{3,4}\s                       # ruff
-    | .*:\sNo\ such\ file\ or\ directory$
-    | .*\*\*\*\s.*Error\s\d+                    # make
-    | (?:\w+\.)*\w*(?:Error|Exception)\b        # Python, Java, JavaScript
-    """,
-    re.VERBOSE,
+_FAILING, _REPORTED = (
+    re.compile("|".join(line.pattern for line in lines))
+    for lines in (
+        [line for line in OUTPUT_LINES if line.is_shown],
+        [line for line in OUTPUT_LINES if line.is_report],
+    )
 )
-
-# A line with which a check reports a failure; messages of a shell or of make do not match.
-_REPORTED = re.compile(
-    r"E\s{2,}\S|(?:FAILED|ERROR)\s\S|(?:FAIL|FAILED|ERROR):\s|\s*(?:●|✕|✖|×)\s\S|\s*FAIL\s+\S|\s*not\ ok\ \d"
-    r"|test\s.*\.\.\.\s+FAILED|\s*---\ FAIL:|\s*[1-9]\d*\ (?:failing|failed|failures?|errors?)\b|AssertionError\b"
-)
+_NAMED = tuple(re.compile(line.name) for line in OUTPUT_LINES if line.name)
 
 # What differs from run to run: a duration with its unit, a time of day, a date, an address in memory.
 _TIME = re.compile(
@@ -56,23 +29,6 @@ _TIME = re.compile(
     r"|\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\b|\b\d{4}-\d{2}-\d{2}\b|\b0x[0-9a-f]+\b"
 )
 WHOLE_OUTPUT = "(an output without names of failures)"
-
-# The name of a failure, without what differs from run to run: times, line numbers.
-_NAMED = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"(?:FAILED|ERROR) (\S+::.*?)(?: - .*)?$",  # pytest
-        r"(?:FAIL|ERROR): (.+)$",  # unittest
-        r"\s*(● .* › .*?)$",  # jest
-        r"\s*(?:FAIL) +(.+ > .+?)$",  # vitest
-        r"\s*not ok \d+ (?:- )?(.*?)(?: #.*)?$",  # node --test, TAP
-        r"test (.+) \.\.\. FAILED",  # cargo test
-        r"\s*--- FAIL: (\S+)",  # go test
-        r"(\S.*)\(\d+,\d+\): (error .*)$",  # tsc
-        r"(\S.*?):\d+(?::\d+)?:? (?:- )?((?:fatal )?error\b.*)$",  # mypy, gcc
-        r"(\S+\.\w+):\d+:\d+: (\S.*)$",  # ruff, flake8, go vet
-    )
-)
 
 
 def useful_output(stdout: str, stderr: str) -> str:

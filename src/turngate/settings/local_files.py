@@ -1,10 +1,10 @@
-"""The files of a project on this machine that name its checks, for the presets of gates."""
+"""The files of a project on this machine that name its checks, for the gates tests, lint, types and build."""
 
 import contextlib
 import os
 import shutil
 
-from turngate.gates.presets import LISTED_FOLDERS, MAX_FILE_BYTES, READ_FILES, ProjectFiles
+from turngate.gates.check_commands import LISTED_FOLDERS, MAX_FILE_BYTES, READ_FILES, ProjectFiles
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 

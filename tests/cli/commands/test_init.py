@@ -243,7 +243,7 @@ def test_of_two_kinds_only_one_is_there(init: Init, package: Path) -> None:
     ]
 
 
-def test_a_preset_whose_first_program_is_missing_becomes_the_command_that_is_there(
+def test_a_project_check_whose_first_program_is_missing_becomes_the_command_that_is_there(
     init: Init, project: Path
 ) -> None:
     (project / "package.json").write_text('{"packageManager": "yarn@4", "scripts": {"test": "jest"}}')

@@ -27,8 +27,8 @@ from turngate.doctor.proof.planted_failures import (
     dirty_tree,
 )
 from turngate.doctor.proof.sample_transcript import conversation, spent_conversation
+from turngate.gates.check_commands import chosen_commands, find_check_commands
 from turngate.gates.gate import Gate as ReadyMadeGate
-from turngate.gates.presets import chosen_commands, preset_commands
 from turngate.settings.local_files import read_project_files
 
 
@@ -87,8 +87,8 @@ def gate_failures(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
 
 
 def _command(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
-    """A command, or those of a preset, are known by the programs that they run."""
-    commands = [named.command] if named.command else _preset_commands(named.name, gate.project)
+    """A command, or those of a check of the project, are known by the programs that they run."""
+    commands = [named.command] if named.command else _commands_of(named.name, gate.project)
     text = "\n".join((gate.text, *(gate_text(command, (), gate.project) for command in commands)))
     failures, reasons = command_failures(replace(gate, text=text))
     if not failures:
@@ -99,7 +99,7 @@ def _command(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
 
 def _build(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     """A syntax error in every source file: which of them a build reads is not known."""
-    commands = _preset_commands(named.name, gate.project)
+    commands = _commands_of(named.name, gate.project)
     shown = " and ".join(f"`{each}`" for each in commands)
     try:
         known = _command(named, gate)
@@ -120,10 +120,10 @@ def _build(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     return [*known, PlantedFailure(SYNTAX_ERROR, where, files, doubt=f"{shown} may not read it")]
 
 
-def _preset_commands(preset: str, project: str) -> list[str]:
-    found = chosen_commands(preset_commands(read_project_files(project)), preset)
+def _commands_of(check: str, project: str) -> list[str]:
+    found = chosen_commands(find_check_commands(read_project_files(project)), check)
     if not found:
-        raise CannotPlantError(f"the project has no {preset} that is known")
+        raise CannotPlantError(f"the project has no {check} that is known")
     return [each.command for each in found]
 
 

@@ -7,7 +7,6 @@ from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.text import one_line
 from turngate.gates.agent_commands import (
-    CHECKS,
     Step,
     edited_path,
     runs_check,
@@ -18,6 +17,7 @@ from turngate.gates.check_results import succeeded
 from turngate.gates.claims import CLAIMS, Claim, find_claims
 from turngate.gates.conversation import ToolCall, last_answer, read_calls
 from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
+from turngate.gates.toolchains import CHECKS
 
 MAX_COMMAND_CHARS = 100
 _ARROW = " => "  # between the two parts of a pattern

@@ -35,7 +35,7 @@ from turngate.core.settings import Rule
 from turngate.errors import UsageError
 from turngate.filesystem.content import is_list_of_names
 from turngate.filesystem.real_path import is_inside, real_path
-from turngate.gates.presets import preset_commands, unreadable_files
+from turngate.gates.check_commands import find_check_commands, unreadable_files
 from turngate.settings.load import project_path, read_settings
 from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.parse import parse_layer
@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
     files = read_project_files(project)
     for name, why in unreadable_files(files).items():
         print(f"! {name}: {flat(why)}, so the checks that it names are not known", file=sys.stderr)
-    proposal = propose(preset_commands(files), lambda program: has_program(project, program))
+    proposal = propose(find_check_commands(files), lambda program: has_program(project, program))
     configured = _configured(proposal.gates, project)
     new = tuple(gate for gate in proposal.gates if gate.id not in configured)
     if settings_exist(project):
@@ -179,7 +179,7 @@ def _print_left_out(proposal: Proposal, configured: dict[str, str]) -> None:
         print(f"{name} is left out: a hook of {flat(file)} runs it already")
     for tool in proposal.missing:
         what = f"`{tool.command}` ({flat(tool.found_in)})"
-        print(f"{tool.preset} is left out: {what} needs {tool.program}, which is not there")
+        print(f"{tool.check} is left out: {what} needs {tool.program}, which is not there")
 
 
 # Write

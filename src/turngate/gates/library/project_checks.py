@@ -1,12 +1,21 @@
 """The gates `tests`, `lint`, `types` and `build`: hold the stop until the project's own check passes.
 
-Which command that is, the project's files say: see `presets.py`.
+Which command that is, the project's files say: see `check_commands.py`.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook
+from turngate.gates.check_commands import (
+    LISTED_FOLDERS,
+    MAX_FILE_BYTES,
+    READ_FILES,
+    ProjectFiles,
+    chosen_commands,
+    find_check_commands,
+    unreadable_files,
+)
 from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
 from turngate.gates.library.command import (
     OPTIONS,
@@ -15,19 +24,10 @@ from turngate.gates.library.command import (
     record_command,
     show_command,
 )
-from turngate.gates.presets import (
-    LISTED_FOLDERS,
-    MAX_FILE_BYTES,
-    READ_FILES,
-    ProjectFiles,
-    chosen_commands,
-    preset_commands,
-    unreadable_files,
-)
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.project_files import stdout_of
 
-# Where a command of each preset can be named, for a project without one.
+# Where a command of each check can be named, for a project without one.
 LOOKED_FOR = {
     "tests": "a target `test` in a Makefile, a script `test` in package.json, pytest, unittest, cargo, go and others",
     "lint": "a target `lint` in a Makefile, a script `lint` in package.json, ruff, flake8, clippy, go vet and others",
@@ -57,7 +57,7 @@ done
 
 
 async def read_project(commands: ProjectCommands) -> ProjectFiles:
-    """Return what the presets are found from. Raises FilesUnreadable."""
+    """Return what the commands are found from. Raises FilesUnreadable."""
     problem = "the project's files cannot be read"
     listed = stdout_of(await commands.run_script(_LIST_SCRIPT, *LISTED_FOLDERS), problem)
     names = frozenset(listed.split("\0")) - {""}
@@ -68,21 +68,21 @@ async def read_project(commands: ProjectCommands) -> ProjectFiles:
     return ProjectFiles(names, {name: text for name, text in texts.items() if len(text) <= MAX_FILE_BYTES})
 
 
-async def _find_commands(context: GateContext, preset: str) -> list[CommandHook] | CouldNotRun:
+async def _find_commands(context: GateContext, check: str) -> list[CommandHook] | CouldNotRun:
     """Return the project's commands: the target of make alone, which is for all parts of it, or one for each part."""
     if context.command is not None:
         return [context.command]
     files = await read_project(context.commands)
-    found = chosen_commands(preset_commands(files), preset)
+    found = chosen_commands(find_check_commands(files), check)
     if not found:
         broken = "; ".join(f"{name} cannot be read: {why}" for name, why in unreadable_files(files).items())
-        why = f"this project has none that is known; looked for {LOOKED_FOR[preset]}"
-        hint = f"name it: turngate gate {preset} -- COMMAND"
+        why = f"this project has none that is known; looked for {LOOKED_FOR[check]}"
+        hint = f"name it: turngate gate {check} -- COMMAND"
         return CouldNotRun("; ".join(filter(None, (why, broken, hint))))
     return [CommandHook(command=each.command) for each in found]
 
 
-def _preset(name: str, summary: str) -> Gate:
+def _project_check(name: str, summary: str) -> Gate:
     async def check(context: GateContext) -> GateResult:
         commands = await _find_commands(context, name)
         if isinstance(commands, CouldNotRun):
@@ -115,7 +115,7 @@ def _preset(name: str, summary: str) -> Gate:
     )
 
 
-TESTS = _preset("tests", "the project's tests pass")
-LINT = _preset("lint", "the project's linter has no complaints")
-TYPES = _preset("types", "the project's type checker has no complaints")
-BUILD = _preset("build", "the project builds")
+TESTS = _project_check("tests", "the project's tests pass")
+LINT = _project_check("lint", "the project's linter has no complaints")
+TYPES = _project_check("types", "the project's type checker has no complaints")
+BUILD = _project_check("build", "the project builds")

@@ -1,10 +1,10 @@
-"""Which commands the presets tests, lint, types and build stand for."""
+"""Which commands the gates tests, lint, types and build stand for."""
 
 import json
 
 import pytest
 
-from turngate.gates.presets import PresetCommand, ProjectFiles, preset_commands, unreadable_files
+from turngate.gates.check_commands import CheckCommand, ProjectFiles, find_check_commands, unreadable_files
 
 PYPROJECT = """\
 [project]
@@ -141,24 +141,24 @@ def project_files(texts: dict[str, str]) -> ProjectFiles:
 def test_the_files_of_a_project_name_its_checks(name: str) -> None:
     texts, expected = PROJECTS[name]
     commands: dict[str, str] = {}
-    for found in preset_commands(project_files(texts)):
-        commands.setdefault(found.preset, found.command)
+    for found in find_check_commands(project_files(texts)):
+        commands.setdefault(found.check, found.command)
     assert commands == expected
 
 
 def test_a_project_of_two_kinds_has_commands_of_both() -> None:
     files = project_files({"package.json": '{"scripts": {"test": "jest"}}', "pytest.ini": ""})
-    assert preset_commands(files) == [
-        PresetCommand("tests", "npm test", "npm", "package.json", "node"),
-        PresetCommand("tests", "pytest -q", "pytest", "pytest.ini", "python"),
+    assert find_check_commands(files) == [
+        CheckCommand("tests", "npm test", "npm", "package.json", "node"),
+        CheckCommand("tests", "pytest -q", "pytest", "pytest.ini", "python"),
     ]
 
 
 def test_the_program_is_what_has_to_be_there() -> None:
     files = project_files({"pytest.ini": "", "venv/bin/pytest": "", "ruff.toml": "", "poetry.lock": ""})
-    assert preset_commands(files) == [
-        PresetCommand("tests", "venv/bin/pytest -q", "venv/bin/pytest", "pytest.ini", "python"),
-        PresetCommand("lint", "poetry run ruff check", "poetry", "ruff.toml", "python"),
+    assert find_check_commands(files) == [
+        CheckCommand("tests", "venv/bin/pytest -q", "venv/bin/pytest", "pytest.ini", "python"),
+        CheckCommand("lint", "poetry run ruff check", "poetry", "ruff.toml", "python"),
     ]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.cases.presets import CASES, FAILING_TEST, PASSING_TEST
+from tests.gates.cases.project_checks import CASES, FAILING_TEST, PASSING_TEST
 from tests.support.gates import (
     GateCase,
     answer_of_process,

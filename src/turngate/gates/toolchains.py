@@ -1,0 +1,251 @@
+"""The tools that check projects: what they check, how a project shows that it uses them, how they are run, what they print, how they end.
+
+To add a tool: a row of `TOOLS`; for a new kind of project a row of `PROJECTS`; for what it prints a row of `OUTPUT_LINES`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from turngate._frozen import frozen
+
+CHECKS = ("tests", "lint", "types", "build")
+
+
+@frozen
+class PythonTool:
+    """How a project of Python shows that it uses a tool, and how the tool is run."""
+
+    arguments: str
+    files: tuple[str, ...]
+    sections: tuple[str, ...] = ()  # of setup.cfg and tox.ini
+    path_keys: tuple[str, ...] = ()  # of its configuration: they name the files that it checks
+    other_keys: tuple[str, ...] = ()  # they name them in another way
+
+
+@frozen
+class Tool:
+    """A program that checks. Subcommands are regular expressions; ALWAYS is the program without one."""
+
+    name: str
+    checks: Mapping[str, str] = field(default_factory=dict)  # check → its subcommands
+    ends_with_1: str | None = (
+        None  # the subcommands with which it ends with 1, and not with 2, if it finds something
+    )
+    prints_to_stdout: bool = False  # and nothing of what it finds to stderr
+    plants: Mapping[str, str] = field(default_factory=dict)  # subcommands → the failure that it has to find
+    use: str | None = None  # how a text shows that it is run, where its name is not enough
+    python: PythonTool | None = None
+
+
+ALWAYS = ""
+_TESTS, _LINT, _TYPES, _BUILD = ({check: ALWAYS} for check in CHECKS)
+_TEST = "test|nextest|t"
+_TEST_AND_BUILD = {"tests": _TEST, "build": "build"}
+_COMPILER = {
+    "tests": _TEST,
+    "build": "build|test|run|check|install|vet|clippy",
+    "lint": "clippy|vet",
+    "types": "check|build|test|vet|clippy",
+}
+_JVM = {
+    "tests": r"\S*?(?:test|verify|check|build)",
+    "build": r"\S*?(?:compile|package|install|verify|build|assemble|test)",
+}
+_PYTEST = PythonTool(
+    "-q",
+    (
+        *("pytest.ini", ".pytest.ini", "conftest.py", "tests/conftest.py"),
+        *(".venv/bin/pytest", "venv/bin/pytest"),
+    ),
+    ("tool:pytest", "pytest"),
+    ("testpaths",),
+)
+_RUFF = PythonTool("check", ("ruff.toml", ".ruff.toml"), path_keys=("include",))
+_FLAKE8 = PythonTool("", (".flake8",), ("flake8",))
+_MYPY = PythonTool("", ("mypy.ini", ".mypy.ini"), ("mypy",), ("files",), ("packages", "modules"))
+_PYRIGHT = PythonTool("", ("pyrightconfig.json",), path_keys=("include",))
+_PYTHON_TEST, _PYTHON_SOURCE = {ALWAYS: "python test"}, {ALWAYS: "python source"}
+_NODE_TEST, _NODE_SOURCE = {ALWAYS: "node test"}, {ALWAYS: "node source"}
+_RUST = {"test|nextest": "rust test", "check|clippy|build": "rust source"}
+_GO = {"test": "go test", "vet|build": "go source"}
+
+
+def _tools(names: str, checks: Mapping[str, str], ends_with_1: str | None = None) -> tuple[Tool, ...]:
+    return tuple(Tool(name, checks, ends_with_1) for name in names.split())
+
+
+TOOLS: tuple[Tool, ...] = (
+    # Python: the usual choice of each check first
+    Tool("pytest", _TESTS, ALWAYS, prints_to_stdout=True, plants=_PYTHON_TEST, python=_PYTEST),
+    Tool("py.test", _TESTS, ALWAYS, plants=_PYTHON_TEST),
+    Tool("unittest", _TESTS, ALWAYS, plants=_PYTHON_TEST, use=r"-m\s+unittest\b"),
+    Tool("manage.py", {"tests": "test"}, plants={"test": "python test"}),
+    Tool("ruff", _LINT, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE, python=_RUFF),
+    Tool("flake8", _LINT, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE, python=_FLAKE8),
+    Tool("pylint", _LINT, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE),
+    Tool("pyflakes", plants=_PYTHON_SOURCE),
+    Tool("compileall", plants=_PYTHON_SOURCE),
+    Tool("mypy", _TYPES, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE, python=_MYPY),
+    Tool("pyright", _TYPES, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE, python=_PYRIGHT),
+    *_tools("tox nox", _TESTS, ALWAYS),
+    *_tools("nose2", _TESTS),
+    *_tools("black pre-commit", _LINT, ALWAYS),
+    *_tools("prek", _LINT),
+    *_tools("isort bandit", {}, ALWAYS),
+    *_tools("dmypy basedpyright pyre ty", _TYPES),
+    *_tools("poetry uv", {"build": "build"}),
+    *_tools("hatch", _TEST_AND_BUILD),
+    # JavaScript and TypeScript
+    Tool("jest", _TESTS, ALWAYS, plants=_NODE_TEST),
+    Tool("vitest", _TESTS, ALWAYS, plants=_NODE_TEST),
+    Tool("mocha", _TESTS, plants=_NODE_TEST),
+    Tool("ava", _TESTS, plants=_NODE_TEST),
+    Tool("node", plants={"--test": "node test"}),
+    Tool("eslint", _LINT, ALWAYS, prints_to_stdout=True, plants=_NODE_SOURCE),
+    Tool("biome", _LINT, ALWAYS, plants=_NODE_SOURCE),
+    Tool("oxlint", _LINT, ALWAYS, plants=_NODE_SOURCE),
+    Tool("tsc", {**_TYPES, **_BUILD}, plants=_NODE_SOURCE),
+    *_tools("vue-tsc", {**_TYPES, **_BUILD}),
+    *_tools("svelte-check flow", _TYPES),
+    *_tools("webpack rollup esbuild", _BUILD),
+    *_tools("prettier", _LINT, ALWAYS),
+    *_tools("stylelint standard markdownlint markdownlint-cli2", _LINT),
+    *_tools("playwright", {"tests": _TEST}, ALWAYS),
+    *_tools("cypress", {"tests": "run"}, ALWAYS),
+    *_tools("npm pnpm yarn", _TEST_AND_BUILD),
+    *_tools("bun", _TEST_AND_BUILD, "test"),
+    *_tools("deno", {"tests": _TEST}, "test|lint|check|fmt"),
+    *_tools("vite next nuxt astro ng", {"build": "build"}),
+    # Rust and Go
+    Tool("cargo", _COMPILER, "test|check|clippy|build|fmt|nextest", plants=_RUST),
+    Tool("go", _COMPILER, "test|build", plants=_GO),
+    Tool("golangci-lint", _LINT, ALWAYS, plants={ALWAYS: "go source"}),
+    # Others
+    *_tools("mvn mvnw", _JVM, "test|verify|package"),
+    *_tools("gradle gradlew", _JVM, "test|check|build"),
+    *_tools("dotnet", {"tests": _TEST, "build": "build|test"}, "test|build|format"),
+    *_tools("swift", _TEST_AND_BUILD, "test|build"),
+    *_tools("flutter bazel zig stack cabal", _TEST_AND_BUILD),
+    *_tools("dart mix sbt lein forge crystal julia", {"tests": _TEST}),
+    *_tools("rspec", _TESTS, ALWAYS),
+    *_tools("phpunit pest ctest bats", _TESTS),
+    *_tools("rubocop hadolint ktlint swiftlint", _LINT, ALWAYS),
+    Tool("shellcheck", _LINT, ALWAYS, prints_to_stdout=True),
+    *_tools("detekt credo", _LINT),
+    *_tools("phpstan psalm sorbet srb", _TYPES),
+    *_tools("docker podman", {"build": r"(?:compose\s+)?build"}),
+    *_tools("rustc cmake ninja gcc g++ clang clang++ javac xcodebuild", _BUILD),
+)
+BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
+
+# Programs that run another one, after this word, which may be missing.
+RUNNERS = {
+    **dict.fromkeys(("npx", "bunx"), ""),
+    **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "pipenv", "rye"), "run"),
+    **dict.fromkeys(("bundle", "pnpm", "yarn", "npm"), "exec"),
+    **dict.fromkeys(("python", "python3"), "-m"),
+}
+PYTHON_LOCK_FILES = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm", "Pipfile.lock": "pipenv"}
+NODE_LOCK_FILES = {
+    "pnpm-lock.yaml": "pnpm",
+    "yarn.lock": "yarn",
+    "bun.lock": "bun",
+    "bun.lockb": "bun",
+    "package-lock.json": "npm",
+}
+PACKAGE_MANAGERS = frozenset(NODE_LOCK_FILES.values())
+_OTHER_PROGRAMS = "bash curl git grep java jq just make mise perl php pip rake ruby sh turngate uvx"
+PROGRAMS = sorted({*BY_NAME, *RUNNERS, *_OTHER_PROGRAMS.split()})  # names that a person may have meant
+
+# The targets of make and the scripts of package.json that are a check, the most usual name first.
+MAKE_TARGETS = {
+    "tests": ("test", "tests", "check"),
+    "lint": ("lint",),
+    "types": ("types", "typecheck", "type-check", "mypy"),
+    "build": ("build",),
+}
+PACKAGE_SCRIPTS = {
+    "tests": ("test", "tests", "test:ci", "test:run", "test:unit"),
+    "lint": ("lint", "lint:check", "lint:ci", "eslint"),
+    "types": ("typecheck", "type-check", "types", "types:check", "check-types", "check:types", "tsc"),
+    "build": ("build",),
+}
+
+_MAVEN = {"tests": "{} -q test", "build": "{} -q package -DskipTests"}
+_GRADLE = {"tests": "{} test", "build": "{} assemble"}
+# Kinds of project: the file that shows it, the kind, the program, and the command of each check.
+PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
+    (
+        "Cargo.toml",
+        "rust",
+        "cargo",
+        {"tests": "{} test", "types": "{} check --all-targets", "build": "{} build"},
+    ),
+    ("Cargo.toml", "rust", "cargo-clippy", {"lint": "cargo clippy --all-targets -- -D warnings"}),
+    ("go.mod", "go", "go", {"tests": "{} test ./...", "build": "{} build ./..."}),
+    (".golangci.yml", "go", "golangci-lint", {"lint": "{} run"}),
+    (".golangci.yaml", "go", "golangci-lint", {"lint": "{} run"}),
+    ("go.mod", "go", "go", {"lint": "{} vet ./..."}),
+    ("deno.json", "deno", "deno", {"tests": "{} test", "lint": "{} lint", "types": "{} check ."}),
+    (".rspec", "ruby", "bundle", {"tests": "{} exec rspec"}),
+    (".rubocop.yml", "ruby", "bundle", {"lint": "{} exec rubocop"}),
+    ("phpunit.xml", "php", "vendor/bin/phpunit", {"tests": "{}"}),
+    ("phpunit.xml.dist", "php", "vendor/bin/phpunit", {"tests": "{}"}),
+    ("mvnw", "java", "./mvnw", _MAVEN),
+    ("pom.xml", "java", "mvn", _MAVEN),
+    ("gradlew", "java", "./gradlew", _GRADLE),
+    ("build.gradle", "java", "gradle", _GRADLE),
+    ("build.gradle.kts", "java", "gradle", _GRADLE),
+    ("mix.exs", "elixir", "mix", {"tests": "{} test", "build": "{} compile"}),
+    ("Package.swift", "swift", "swift", {"tests": "{} test", "build": "{} build"}),
+)
+
+
+@frozen
+class OutputLine:
+    """A line with which a tool says what has failed."""
+
+    tools: str
+    pattern: str
+    is_report: bool = True  # only a check prints it, and not a shell or make
+    name: str | None = None  # a pattern of the name of the failure, without what differs from run to run
+    is_shown: bool = True  # with the lines around it
+
+
+OUTPUT_LINES = (
+    OutputLine("pytest", r"E\s{2,}\S"),
+    OutputLine("pytest", r"(?:FAILED|ERROR)\s\S+", name=r"(?:FAILED|ERROR) (\S+::.*?)(?: - .*)?$"),
+    OutputLine("pytest", r"_{3,}\s.*\s_{3,}$", is_report=False),
+    OutputLine("unittest", r"(?:FAIL|ERROR):\s", name=r"(?:FAIL|ERROR): (.+)$"),
+    OutputLine("jest, vitest, mocha, node", r"\s*(?:●|✕|✖|×)\s\S", name=r"\s*(● .* › .*?)$"),
+    OutputLine("vitest", r"\s*❯\s\S", is_report=False),
+    OutputLine("jest, vitest, go", r"\s*FAIL\s+\S", name=r"\s*FAIL +(.+ > .+?)$"),
+    OutputLine("node --test, TAP", r"\s*not ok \d", name=r"\s*not ok \d+ (?:- )?(.*?)(?: #.*)?$"),
+    OutputLine("cargo, rustc, gcc", r"error(?:\[\w+\])?:", is_report=False),
+    OutputLine("cargo test", r"----\s.*\sstdout\s----$", is_report=False),
+    OutputLine("cargo test", r"test\s.*\.\.\.\s+FAILED", name=r"test (.+) \.\.\. FAILED"),
+    OutputLine("cargo test", r"thread\s.*\spanicked\sat", is_report=False),
+    OutputLine("go test", r"\s*--- FAIL:", name=r"\s*--- FAIL: (\S+)"),
+    OutputLine("go", r"panic:", is_report=False),
+    OutputLine("tsc", r"\S.*\(\d+,\d+\):\serror\s", is_report=False, name=r"(\S.*)\(\d+,\d+\): (error .*)$"),
+    OutputLine(
+        "mypy, gcc, tsc --pretty",
+        r"\S.*:\d+(?::\d+)?:?\s(?:-\s)?(?:fatal\s)?error\b",
+        is_report=False,
+        name=r"(\S.*?):\d+(?::\d+)?:? (?:- )?((?:fatal )?error\b.*)$",
+    ),
+    OutputLine("eslint", r"\s+\d+:\d+\s+error\s", is_report=False),
+    OutputLine(
+        "ruff, flake8, go vet",
+        r"\S+\.\w+:\d+:\d+:\s\S",
+        is_report=False,
+        name=r"(\S+\.\w+):\d+:\d+: (\S.*)$",
+    ),
+    OutputLine("ruff", r"[A-Z]{1,4}\d{3,4}\s", is_report=False),
+    OutputLine("a shell", r".*:\sNo such file or directory$", is_report=False),
+    OutputLine("make", r".*\*\*\*\s.*Error\s\d+", is_report=False),
+    OutputLine("Python, Java, JavaScript", r"(?:\w+\.)*\w*(?:Error|Exception)\b", is_report=False),
+    OutputLine("Python", r"AssertionError\b", is_shown=False),
+    OutputLine("others", r"FAILED:\s", is_shown=False),
+    OutputLine("others", r"\s*[1-9]\d* (?:failing|failed|failures?|errors?)\b", is_shown=False),
+)
