@@ -1,11 +1,12 @@
 """Applies each row of tests/mutants/*.toml to a copy of the tree and checks that the row's tests fail there.
 
-A row names a file, a text that occurs in it exactly once (`old`), its replacement (`new`), and what must fail: `tests`
-(each of these node ids) or `req` (at least one test with this marker). The working tree is never changed. Each copy has
-its own virtual environment, so that the processes that tests start import the mutated source as well.
+A row names a function, a text that occurs in it exactly once (`old`), its replacement (`new`), and what must fail: `tests`
+(each of these) or `req` (at least one test with this marker). The working tree is never changed. Each copy has its own
+virtual environment, so that the processes that tests start import the mutated source as well.
 """
 
 import argparse
+import ast
 import contextlib
 import functools
 import os
@@ -38,7 +39,7 @@ class Mutant:
     """One row of a table."""
 
     name: str  # the table and the name of the row, e.g. `core/matcher-list`
-    file: str
+    function: str  # `LoopGuard.after`, or where several modules have it `loop_guard:LoopGuard.after`
     old: str
     new: str
     tests: tuple[str, ...] = ()
@@ -84,36 +85,106 @@ def select(mutants: Iterable[Mutant], only: str) -> list[Mutant]:
     return [mutant for mutant in mutants if not words or any(word in mutant.name for word in words)]
 
 
-def stale(root: Path, mutant: Mutant) -> str | None:
-    """Return why a row no longer fits the tree, or None."""
-    file = root / mutant.file
-    if not file.is_file():
-        return f"{mutant.file} does not exist"
-    times = file.read_text("utf-8").count(mutant.old)
-    if times != 1:
-        return f"its `old` text occurs {times} times in {mutant.file}, expected once"
-    if mutant.old == mutant.new:
-        return "its `new` text is the `old` one"
-    if bool(mutant.tests) == bool(mutant.req):
-        return "it needs either `tests` or `req`"
-    if mutant.req and not files_with_req(root, mutant.req):
-        return f"no test has the marker {mutant.req}"
-    missing = [test for test in mutant.tests if not _exists(root, test)]
-    return f"there is no test {missing[0]}" if missing else None
+@dataclass(frozen=True)
+class Place:
+    """A function, class or constant of the source, or a test."""
+
+    file: str
+    lines: tuple[int, int] = (0, 0)  # the first one, and the one after the last
 
 
-def _exists(root: Path, test: str) -> bool:
-    file, _, name = test.partition("::")
-    function = name.split("[")[0].rpartition("::")[2]
-    path = root / file
-    return (
-        path.is_file() and re.search(rf"\bdef {re.escape(function)}\(", path.read_text("utf-8")) is not None
-    )
+@dataclass(frozen=True)
+class Fit:
+    """A row in the tree as it is now."""
+
+    mutant: Mutant
+    place: Place
+    words: tuple[str, ...]  # for pytest
+    tests: tuple[str, ...]  # node ids that must all fail; none: one failed test is enough
+
+    def mutate(self, text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        first, end = self.place.lines
+        body = "".join(lines[first:end]).replace(self.mutant.old, self.mutant.new)
+        return "".join((*lines[:first], body, *lines[end:]))
 
 
-def files_with_req(root: Path, req: str) -> list[str]:
-    tests = sorted((root / "tests").rglob("test_*.py"))
-    return [str(file.relative_to(root)) for file in tests if f'"{req}"' in file.read_text("utf-8")]
+class Tree:
+    """The names in the source and in the tests, each with its places: modules may move, names seldom change."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.source: dict[str, list[Place]] = {}
+        self.tests: dict[str, list[Place]] = {}
+        self.texts = {
+            self._name(file): file.read_text("utf-8") for file in sorted(root.glob("tests/**/test_*.py"))
+        }
+        for file, text in self.texts.items():
+            for name in re.findall(r"^ *(?:async )?def (test_\w+)\(", text, re.MULTILINE):
+                self.tests.setdefault(name, []).append(Place(file))
+        for path in sorted((root / "src").rglob("*.py")):
+            self._add(self._name(path), ast.parse(path.read_bytes()), "")
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+    def _add(
+        self,
+        file: str,
+        parent: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+        above: str,
+    ) -> None:
+        for node in parent.body:
+            match node:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    names, first = (
+                        [node.name],
+                        min([node.lineno, *(each.lineno for each in node.decorator_list)]),
+                    )
+                    self._add(file, node, f"{above}{node.name}.")
+                case ast.Assign() | ast.AnnAssign() if isinstance(parent, ast.Module | ast.ClassDef):
+                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                    names, first = [each.id for each in targets if isinstance(each, ast.Name)], node.lineno
+                case _:
+                    continue
+            for name in names:
+                place = Place(file, (first - 1, node.end_lineno or first))
+                self.source.setdefault(above + name, []).append(place)
+
+    def fit(self, mutant: Mutant) -> Fit | str:
+        """Find the function and the tests of a row; return why it does not fit where one is not there."""
+        place = find(self.source, mutant.function)
+        if isinstance(place, str):
+            return place
+        body = (self.root / place.file).read_text("utf-8").splitlines(keepends=True)[slice(*place.lines)]
+        if (times := "".join(body).count(mutant.old)) != 1:
+            return f"its `old` text occurs {times} times in {mutant.function}, expected once"
+        if mutant.old == mutant.new:
+            return "its `new` text is the `old` one"
+        if bool(mutant.tests) == bool(mutant.req):
+            return "it needs either `tests` or `req`"
+        if mutant.req:
+            files = [file for file, text in self.texts.items() if f'"{mutant.req}"' in text]
+            words = ("-x", "--req", mutant.req, *files)
+            return Fit(mutant, place, words, ()) if files else f"no test has the marker {mutant.req}"
+        tests = []
+        for test in mutant.tests:
+            name, bracket, case = test.partition("[")
+            found = find(self.tests, name)
+            if isinstance(found, str):
+                return found
+            tests.append(f"{found.file}::{name.rpartition(':')[2]}{bracket}{case}")
+        return Fit(mutant, place, (*(["-x"] if len(tests) == 1 else []), *tests), tuple(tests))
+
+
+def find(places: Mapping[str, list[Place]], name: str) -> Place | str:
+    """Return the only place of a name, whose module can be given before a colon, or what is wrong."""
+    module, _, own = name.rpartition(":")
+    found = [each for each in places.get(own, []) if not module or f"/{each.file}".endswith(f"/{module}.py")]
+    if len(found) == 1:
+        return found[0]
+    where = ", ".join(each.file for each in found)
+    return f"{name} is in {where}; put the module before a colon" if found else f"there is no {name}"
 
 
 # Copies of the tree
@@ -143,9 +214,9 @@ def _copy_scripts(source: Path, target: Path) -> None:
             (target / script.name).chmod(0o755)
 
 
-def replace_text(path: Path, old: str, new: str) -> None:
-    """Edit a file. Its bytecode is removed, since it may look current: same size, same second."""
-    path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
+def write_source(path: Path, text: str) -> None:
+    """Write a file. Its bytecode is removed, since it may look current: same size, same second."""
+    path.write_text(text, "utf-8")
     for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
         compiled.unlink()
 
@@ -197,29 +268,24 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def words_of(root: Path, mutant: Mutant) -> list[str]:
-    if mutant.req:
-        return ["-x", "--req", mutant.req, *files_with_req(root, mutant.req)]
-    return [*(["-x"] if len(mutant.tests) == 1 else []), *mutant.tests]
-
-
 def has_failed(test: str, failed: Iterable[str]) -> bool:
     """Return whether a test, or one case of it, is among the failed ones."""
     return any(each == test or each.startswith(f"{test}[") for each in failed)
 
 
-def run_mutant(folder: Path, mutant: Mutant) -> Result:
+def run_mutant(folder: Path, fit: Fit) -> Result:
     """Apply one row in a copy, run its tests, and undo it."""
-    path = folder / mutant.file
+    path = folder / fit.place.file
     original = path.read_text("utf-8")
-    replace_text(path, mutant.old, mutant.new)
+    write_source(path, fit.mutate(original))
     try:
-        return judge(mutant, run_tests(folder, words_of(folder, mutant), mutant.timeout))
+        return judge(fit, run_tests(folder, fit.words, fit.mutant.timeout))
     finally:
-        replace_text(path, path.read_text("utf-8"), original)
+        write_source(path, original)
 
 
-def judge(mutant: Mutant, outcome: Outcome) -> Result:
+def judge(fit: Fit, outcome: Outcome) -> Result:
+    mutant = fit.mutant
     if outcome.code is None:
         if mutant.timeout_kills:
             return Result(mutant, "killed", f"no end after {mutant.timeout:g} s")
@@ -227,7 +293,7 @@ def judge(mutant: Mutant, outcome: Outcome) -> Result:
     # Python itself also ends with 1, for example if it cannot start a thread.
     if outcome.code not in (0, 1) or (outcome.code == 1 and not outcome.failed):
         return Result(mutant, "ERROR", f"its tests cannot be run: {_error(outcome.output)}")
-    passed = [test for test in mutant.tests if not has_failed(test, outcome.failed)]
+    passed = [test for test in fit.tests if not has_failed(test, outcome.failed)]
     if outcome.code == 0 or passed:
         what = ", ".join(passed) or f"all tests of {mutant.req} pass"
         return Result(mutant, "SURVIVED", f"{what}; exit code {outcome.code} of pytest")
@@ -240,54 +306,60 @@ def _error(text: str) -> str:
     return errors[-1] if errors else text.strip().rpartition("\n")[2]
 
 
-def failing_without(folder: Path, mutants: Iterable[Mutant], workers: int) -> dict[str, str]:
+def failing_without(folder: Path, fits: list[Fit], workers: int) -> dict[str, str]:
     """Run the tests of these rows without a mutation; return by name of the row why it cannot be judged."""
-    mutants = list(mutants)
-    tests = sorted({test for mutant in mutants for test in mutant.tests})
-    reqs = sorted({mutant.req for mutant in mutants if mutant.req})
     parallel = ["-n", str(workers)] if workers > 1 else []
     problems: dict[str, str] = {}
+    tests = sorted({test for fit in fits for test in fit.tests})
     if tests:
         outcome = run_tests(folder, [*parallel, *tests], DEFAULT_TIMEOUT_S * 5)
-        for mutant in mutants:
-            failed = [test for test in mutant.tests if has_failed(test, outcome.failed)]
+        for fit in fits:
+            failed = [test for test in fit.tests if has_failed(test, outcome.failed)]
             if failed:
-                problems[mutant.name] = f"{failed[0]} fails without the mutation"
-            elif mutant.tests and outcome.code not in (0, 1):
-                problems[mutant.name] = f"the tests cannot be run: {_error(outcome.output)}"
-    for req in reqs:
-        outcome = run_tests(
-            folder, [*parallel, "--req", req, *files_with_req(folder, req)], DEFAULT_TIMEOUT_S
-        )
+                problems[fit.mutant.name] = f"{failed[0]} fails without the mutation"
+            elif fit.tests and outcome.code not in (0, 1):
+                problems[fit.mutant.name] = f"the tests cannot be run: {_error(outcome.output)}"
+    for req in sorted({fit.mutant.req for fit in fits if fit.mutant.req}):
+        same = [fit for fit in fits if fit.mutant.req == req]
+        outcome = run_tests(folder, [*parallel, *same[0].words], DEFAULT_TIMEOUT_S)
         if outcome.code != 0:
             because = f"the tests of {req} fail without the mutation: {_error(outcome.output)}"
-            problems |= {mutant.name: because for mutant in mutants if mutant.req == req}
+            problems |= {fit.mutant.name: because for fit in same}
     return problems
 
 
-def run(root: Path, mutants: list[Mutant], workers: int, report: Callable[[Result], None]) -> None:
+def fit_all(root: Path, mutants: list[Mutant], report: Callable[[Result], None]) -> list[Fit]:
+    """Return the rows that fit the tree, and report the others."""
+    tree = Tree(root)
+    fits: list[Fit] = []
+    for mutant in mutants:
+        fit = tree.fit(mutant)
+        report(Result(mutant, "ERROR", fit)) if isinstance(fit, str) else fits.append(fit)
+    return fits
+
+
+def run(root: Path, fits: list[Fit], workers: int, report: Callable[[Result], None]) -> None:
     """Judge all rows, `workers` at the same time, and report them in the order of the tables."""
-    outdated = {mutant.name: why for mutant in mutants if (why := stale(root, mutant))}
-    fitting = [mutant for mutant in mutants if mutant.name not in outdated]
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         copies: queue.SimpleQueue[Path] = queue.SimpleQueue()
-        for number in range(max(1, min(workers, len(fitting)))):
+        for number in range(max(1, min(workers, len(fits)))):
             copies.put(make_copy(root, Path(scratch, str(number))))
         first = copies.get()
-        problems = outdated | failing_without(first, fitting, workers)
+        problems = failing_without(first, fits, workers)
         copies.put(first)
-        for name, why in problems.items():
-            report(Result(next(mutant for mutant in mutants if mutant.name == name), "ERROR", why))
+        for fit in fits:
+            if fit.mutant.name in problems:
+                report(Result(fit.mutant, "ERROR", problems[fit.mutant.name]))
         with ThreadPoolExecutor(workers) as pool:
-            sound = [mutant for mutant in mutants if mutant.name not in problems]
+            sound = [fit for fit in fits if fit.mutant.name not in problems]
             for result in pool.map(functools.partial(_run_in_one_of, copies), sound):
                 report(result)
 
 
-def _run_in_one_of(copies: "queue.SimpleQueue[Path]", mutant: Mutant) -> Result:
+def _run_in_one_of(copies: "queue.SimpleQueue[Path]", fit: Fit) -> Result:
     folder = copies.get()
     try:
-        return run_mutant(folder, mutant)
+        return run_mutant(folder, fit)
     finally:
         copies.put(folder)
 
@@ -299,6 +371,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", default="", help="rows whose name contains one of these words, e.g. core")
     parser.add_argument("--workers", type=int, default=2, help="rows at the same time (default: 2)")
+    parser.add_argument("--fit", action="store_true", help="only check that each row fits the source")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     mutants = select(read_tables(options.root), options.only)
@@ -308,7 +381,11 @@ def main(words: list[str] | None = None) -> int:
         results.append(result)
         print("  ".join(_line(result)), flush=True)
 
-    run(options.root, mutants, options.workers, report)
+    fits = fit_all(options.root, mutants, report)
+    if options.fit:
+        print(f"{len(fits)} of {len(mutants)} mutants fit")
+        return 1 if results else 0
+    run(options.root, fits, options.workers, report)
     totals = {
         verdict: sum(each.verdict == verdict for each in results)
         for verdict in ("killed", "SURVIVED", "ERROR")

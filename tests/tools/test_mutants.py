@@ -71,25 +71,29 @@ def pytest_collection_modifyitems(config, items):
 ROW = """
 [[mutant]]
 name = "{}"
-file = "src/thing.py"
+function = "{}"
 old = "{}"
 new = "{}"
 {}
 """
 
+KILLED = 'tests = ["test_double_in_another_process"]'
 ROWS = [
-    ("killed", "number * 2", "number * 3", 'tests = ["tests/test_thing.py::test_double_in_another_process"]'),
-    ("killed-by-req", "number * 2", "number ** 2 - 1", 'req = "S0-01"'),
-    ("survivor", "min(number, 10)", "number", 'tests = ["tests/test_thing.py::test_limit"]'),
-    ("stale", "max(number, 10)", "number", 'tests = ["tests/test_thing.py::test_limit"]'),
-    ("no-such-test", "min(number, 10)", "0", 'tests = ["tests/test_thing.py::test_limits"]'),
-    ("red-before", "number * 2", "number", 'tests = ["tests/test_thing.py::test_broken"]'),
-    ("not-python", "number * 2", "number *", 'tests = ["tests/test_thing.py::test_limit"]'),
+    ("killed", "double", "number * 2", "number * 3", KILLED),
+    ("killed-by-req", "thing:double", "number * 2", "number ** 2 - 1", 'req = "S0-01"'),
+    ("survivor", "limit", "min(number, 10)", "number", 'tests = ["test_limit"]'),
+    ("stale", "limit", "max(number, 10)", "number", 'tests = ["test_limit"]'),
+    ("no-such-function", "halve", "number * 2", "number", KILLED),
+    ("two-functions", "size", "1", "2", KILLED),
+    ("no-such-test", "limit", "min(number, 10)", "0", 'tests = ["test_limits"]'),
+    ("red-before", "double", "number * 2", "number", 'tests = ["test_broken"]'),
+    ("not-python", "double", "number * 2", "number *", 'tests = ["test_limit"]'),
     (
         "hangs",
+        "wait",
         "range(3)",
         "iter(int, 1)",
-        'tests = ["tests/test_thing.py::test_wait"]\ntimeout = 2\ntimeout_kills = true',
+        'tests = ["test_wait"]\ntimeout = 2\ntimeout_kills = true',
     ),
 ]
 
@@ -97,6 +101,8 @@ ROWS = [
 def small_tree(folder: Path) -> Path:
     files = {
         "src/thing.py": SOURCE,
+        "src/one/size.py": "size = 1\n",
+        "src/two/size.py": "size = 1\n",
         "tests/test_thing.py": TESTS,
         "tests/conftest.py": CONFTEST,
         "tests/mutants/small.toml": "".join(ROW.format(*row) for row in ROWS),
@@ -108,15 +114,17 @@ def small_tree(folder: Path) -> Path:
 
 
 EXPECTED = """\
-ERROR     small/stale  (its `old` text occurs 0 times in src/thing.py, expected once)
-ERROR     small/no-such-test  (there is no test tests/test_thing.py::test_limits)
+ERROR     small/stale  (its `old` text occurs 0 times in limit, expected once)
+ERROR     small/no-such-function  (there is no halve)
+ERROR     small/two-functions  (size is in src/one/size.py, src/two/size.py; put the module before a colon)
+ERROR     small/no-such-test  (there is no test_limits)
 ERROR     small/red-before  (tests/test_thing.py::test_broken fails without the mutation)
 killed    small/killed
 killed    small/killed-by-req
 SURVIVED  small/survivor  (tests/test_thing.py::test_limit; exit code 0 of pytest)
 ERROR     small/not-python  (its tests cannot be run: SyntaxError: invalid syntax)
 killed    small/hangs  (no end after 2 s)
-8 mutants: 3 killed, 1 survived, 4 errors
+10 mutants: 3 killed, 1 survived, 6 errors
 """
 
 
@@ -134,7 +142,8 @@ def test_the_runner_tells_killed_survived_and_wrong_rows_apart(
 
 def test_rows_can_be_chosen_by_table_and_by_name() -> None:
     rows = [
-        Mutant(name=name, file="", old="", new="") for name in ("core/plan-a", "core/verdict", "cli/plan-b")
+        Mutant(name=name, function="", old="", new="")
+        for name in ("core/plan-a", "core/verdict", "cli/plan-b")
     ]
     chosen = {only: [row.name for row in select(rows, only)] for only in ("", "core", "plan-b, verdict")}
     assert chosen == {
