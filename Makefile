@@ -1,10 +1,11 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test check fmt bench chaos fuzz hosts mutants properties trace schemas api hosts-table clean
+.PHONY: demo test test-all check fmt bench chaos fuzz hosts mutants properties trace schemas api hosts-table clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
 STEP := sh tools/step.sh
+PYTEST = $(PY) -m pytest -q -n $(WORKERS) --dist worksteal
 # Two for each core, since tests wait more than they compute. A worker without tests takes some of another one.
 WORKERS ?= $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 ISSUE ?=
@@ -16,7 +17,11 @@ demo: .venv/installed
 	@.venv/bin/turngate demo
 
 test: .venv/ready check
-	@$(STEP) tests 'all tests with $(WORKERS) workers, about ten minutes on two cores' $(PY) -m pytest -q -n $(WORKERS) --dist worksteal
+	@$(STEP) tests 'each promise once, about two minutes on two cores' $(PYTEST) -m 'not slow'
+
+# Also what repeats over SSH, crashes, terminals and large libraries (tests/tiers.py).
+test-all: test
+	@$(STEP) slow 'the other tests, about five minutes on two cores' $(PYTEST) -m slow
 
 check: .venv/ready
 	@$(STEP) ruff 'format and lint' sh -c '.venv/bin/ruff format -q --check . || { echo "run make fmt"; exit 1; }; .venv/bin/ruff check -q .'
@@ -43,7 +48,7 @@ mutants: .venv/ready
 	@$(PY) tools/mutants.py --workers $(WORKERS) --only '$(ONLY)'
 
 properties: .venv/ready
-	@$(PY) -m pytest -q -n $(WORKERS) -m hypothesis --hypothesis-profile thorough
+	@$(PYTEST) -m hypothesis --hypothesis-profile thorough
 
 trace: .venv/ready
 	@$(PY) tests/trace.py $(if $(ISSUE),--issue $(ISSUE))

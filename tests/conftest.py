@@ -22,6 +22,7 @@ from tests.support.remote_files import CommandCounter
 from tests.support.servers.mount_namespace import MountNamespace
 from tests.support.servers.ssh import READS_BASHRC, SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
+from tests.tiers import mark_slow
 from tests.trace import marked
 from turngate.core.constants import AGENT_MARKERS
 from turngate.settings import paths
@@ -66,6 +67,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_slow(items)
     wanted = config.getoption("--req")
     if wanted:
         others = [item for item in items if wanted not in marked(item)]

@@ -561,6 +561,7 @@ def test_an_interrupt_ends_a_command_that_still_connects(command: tuple[str, ...
         "from turngate.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(HANG_TIMEOUT_S)
         place = f"ssh://127.0.0.1:{silent.getsockname()[1]}/srv"
         words = [sys.executable, "-c", code, *command, "--ssh", place]
         with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:

@@ -63,17 +63,22 @@ def collect() -> Tests:
         )
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         sys.exit(f"{said.getvalue()}\nThe tests could not be collected.")
+    if collector.only_slow:
+        sys.exit(f"No test of `make test` shows {', '.join(sorted(collector.only_slow))}.")
     return collector.tests
 
 
 class Collector:
     def __init__(self) -> None:
         self.tests: dict[str, Counter[str]] = {}
+        self.only_slow: set[str] = set()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
             for name in marked(item):
                 self.tests.setdefault(name, Counter())[function(item)] += 1
+        daily = (marked(item) for item in session.items if not item.get_closest_marker("slow"))
+        self.only_slow = self.tests.keys() - set[str]().union(*daily)
 
 
 def marked(item: pytest.Item) -> set[str]:

@@ -61,7 +61,6 @@ def assert_announced_once(result: dict[str, Any], runs: int) -> Totals:
 # At every step
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-22", "X-25", "X-26", "S4-29")
 @pytest.mark.parametrize("step", STEPS)
 def test_a_worker_that_is_killed_at_a_step_loses_nothing_and_doubles_nothing(step: str) -> None:
@@ -70,7 +69,6 @@ def test_a_worker_that_is_killed_at_a_step_loses_nothing_and_doubles_nothing(ste
     assert totals.kills == sum(map(len, sequences))
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-22", "C-19")
 @pytest.mark.parametrize("step", ["checking", "checked", "redirect_requested", "sent", "replaced"])
 def test_the_same_holds_where_a_command_redirects_the_subagents(step: str) -> None:
@@ -146,20 +144,17 @@ def at_each_step(scene: str, result: SceneResult) -> dict[str, Any]:
     return dict.fromkeys(SCENES[scene], asdict(result))
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-21", "X-25")
 def test_a_kill_is_reported_to_plugins_and_never_announced_wherever_the_worker_dies() -> None:
     assert experiment("scene", "killed") == at_each_step("killed", KILLED)
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-21", "X-25")
 def test_a_queued_subagent_that_is_killed_ends_without_a_stop_wherever_the_worker_dies() -> None:
     in_line = both(OK, replace(KILLED, stops=[[]]))
     assert experiment("scene", "killed in queue") == at_each_step("killed in queue", in_line)
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-25")
 def test_a_subagent_that_is_lost_again_while_it_is_given_up_is_reported_once() -> None:
     lost = replace(
@@ -168,14 +163,12 @@ def test_a_subagent_that_is_lost_again_while_it_is_given_up_is_reported_once() -
     assert experiment("scene", "lost") == at_each_step("lost", lost)
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-26")
 def test_a_result_that_cannot_be_announced_is_given_up_wherever_the_worker_dies() -> None:
     given_up = replace(OK, runs=[["given_up", "ok", "complete"]], announced=[0], keys=[0], answers=[0])
     assert experiment("scene", "given_up") == at_each_step("given_up", given_up)
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-22", "X-25", "X-26")
 def test_a_result_that_its_parent_waited_for_reaches_the_conversation_once_wherever_the_parent_dies() -> None:
     waited_for = replace(both(OK, OK), exits=[DIED, FINE, FINE, FINE])
@@ -185,7 +178,6 @@ def test_a_result_that_its_parent_waited_for_reaches_the_conversation_once_where
 # At random moments
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-21", "X-22", "X-25", "X-26")
 def test_every_subagent_is_announced_once_whenever_workers_are_killed() -> None:
     totals = assert_announced_once(experiment("random", "60"), runs=60)
@@ -195,7 +187,6 @@ def test_every_subagent_is_announced_once_whenever_workers_are_killed() -> None:
 # Two processes
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-24", "X-25")
 def test_two_processes_share_a_registry_and_one_finishes_what_the_other_leaves() -> None:
     takeover, totals = experiment("takeover", "5")
@@ -222,7 +213,6 @@ def reports(spec: ParentSpec) -> list[str]:
     return [record["message"]["content"] for record in transcript if "key" in record]
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-25")
 def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_is_notified_once(
     tmp_path: Path,
@@ -251,7 +241,6 @@ def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_i
     assert why in announcement(run)
 
 
-@pytest.mark.crash
 @pytest.mark.req("X-25")
 @pytest.mark.parametrize(("before", "outcome", "reason"), [(2, "ok", "complete"), (3, "error", "lost")])
 def test_a_run_is_taken_over_three_times_and_then_given_up_however_long_it_took(

@@ -22,7 +22,7 @@ INHERITED = {
 LEFT_OUT = {"PYTHONUNBUFFERED": "1", "TURNGATE_STATE": "/x", "ANTHROPIC_API_KEY": "x", "TERM": "xterm"}
 
 
-def test_make_test_runs_with_a_minimal_environment(tmp_path: Path) -> None:
+def test_all_tests_run_with_a_minimal_environment(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     script(tmp_path / "bin" / "make", f'#!/bin/sh\necho "$@" > "{seen}"\nenv >> "{seen}"\nexit 7\n')
     for program in ("jq", "tmux"):  # so that nothing is installed
@@ -38,4 +38,4 @@ def test_make_test_runs_with_a_minimal_environment(tmp_path: Path) -> None:
     target, *variables = seen.read_text().splitlines()
     environ = dict(line.split("=", 1) for line in variables)
     inherited = {name: value for name, value in environ.items() if name not in BY_SHELL}
-    assert (done.returncode, target, inherited) == (7, "test", {**INHERITED, "PATH": path})
+    assert (done.returncode, target, inherited) == (7, "test-all", {**INHERITED, "PATH": path})
