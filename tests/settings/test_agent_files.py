@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.main import main
 from turngate.settings.agent_types import MAX_FILES
-from turngate.settings.front_matter import parse_block
+from turngate.settings.front_matter import parse_nested
 
 TRUST = "run only if the project is trusted (--trust)"
 
@@ -62,8 +62,8 @@ def test_a_correct_front_matter_has_no_findings(
             ],
         ),
         (
-            at("Stop", "|\n            true"),
-            ["  error: hooks: has a line that is not understood: |; none of its hooks run"],
+            at("Stop", "*true"),
+            ["  error: hooks: has a line that is not understood: command: *true; none of its hooks run"],
         ),
         (
             at("Stop", "exit 1"),
@@ -72,7 +72,7 @@ def test_a_correct_front_matter_has_no_findings(
                 "    → write exit 2",
             ],
         ),
-        ("hooks: 5\n", ["  error: hooks: has a line that is not understood: 5; none of its hooks run"]),
+        ("hooks: 5\n", ["  error: hooks: is 5, expected an object of events"]),
     ],
 )
 @pytest.mark.parametrize("family", ["claude", "turngate"])
@@ -138,7 +138,7 @@ def test_only_so_many_files_are_checked(project: Path, capfd: pytest.CaptureFixt
 def test_a_long_list_of_hooks_is_read_in_bounded_time(line: str) -> None:
     lines = [line] * (95_000 // len(f"{line}\n"))
     started = time.thread_time()
-    assert len(parse_block(lines)) == len(lines)
+    assert len(parse_nested(["", *lines])) == len(lines)
     assert time.thread_time() - started < 3
 
 

@@ -1,6 +1,7 @@
 """Hooks in the front matter of agent types: which run, for whom, and what is said about the others."""
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events.session_events import TurnResult
 from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import Rule
+from turngate.extra_install import install_command
 from turngate.models.scripted import ScriptedModel
 from turngate.settings.agent_types import agent_type_rules, load_agent_types
-from turngate.settings.front_matter import NotUnderstood, parse_block
+from turngate.settings.front_matter import NotUnderstood, parse_nested
 from turngate.trust.load import load_settings
 
 HEAD = "---\nname: coder\ndescription: writes code\nhooks:\n"
@@ -118,7 +120,7 @@ def test_a_line_that_is_not_understood_is_named_and_no_hook_of_the_file_runs(
     file = write_agent(home, HOOKS + "  SubagentStop: *anchor\n")
     assert rules_of(project) == (
         (),
-        [f"{file}: hooks: has a line that is not understood: *anchor; none of its hooks run"],
+        [f"{file}: hooks: has a line that is not understood: SubagentStop: *anchor; none of its hooks run"],
     )
 
 
@@ -196,8 +198,8 @@ def test_a_session_names_the_first_agent_files_with_problems_and_counts_the_othe
 
 
 def test_hooks_that_are_not_understood_count_as_not_loaded(project: Path, home: Path) -> None:
-    file = write_agent(home, "  Stop: |\n    x\n")
-    notice = f"{file}: hooks: has a line that is not understood: |; none of its hooks run"
+    file = write_agent(home, "  Stop: *x\n")
+    notice = f"{file}: hooks: has a line that is not understood: Stop: *x; none of its hooks run"
     for strict in (True, False):
         result = turn(project, "claude", strict=strict)
         assert (result.success, result.notices) == (not strict, (notice,))
@@ -218,13 +220,20 @@ def test_settings_without_such_hooks_are_unchanged(project: Path) -> None:
 # The values of a front matter
 
 
+def indented(text: str) -> list[str]:
+    """The lines of a key with this value."""
+    return ["", *(f"  {line}" for line in text.splitlines())]
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
         ("", None),
         ("a: 1", {"a": 1}),
         ("a: 1.5\nb: true\nc: null\nd: ~\ne: -3", {"a": 1.5, "b": True, "c": None, "d": None, "e": -3}),
-        ("a: plain text: with colon", {"a": "plain text: with colon"}),
+        ("a: |\n  one\n  two\nb: >-\n  one\n  two", {"a": "one\ntwo\n", "b": "one two"}),
+        ("a: {b: 1, c: [d]}", {"a": {"b": 1, "c": ["d"]}}),
+        ("a: yes\nb: 2026-01-02\nc: 0x1F", {"a": "yes", "b": "2026-01-02", "c": "0x1F"}),
         ("a: text # a comment", {"a": "text"}),
         ("a: " + "9" * 5000, {"a": "9" * 5000}),
         ("a: echo x#y", {"a": "echo x#y"}),
@@ -240,29 +249,38 @@ def test_settings_without_such_hooks_are_unchanged(project: Path) -> None:
         ("# a comment\na:\n\n  # another\n  b: 1", {"a": {"b": 1}}),
     ],
 )
-def test_block_style_and_json_are_read(text: str, value: Any) -> None:
-    assert parse_block(text.splitlines()) == value
+def test_nested_values_are_those_of_json(text: str, value: Any) -> None:
+    assert parse_nested(indented(text)) == value
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "a: |\n  x",
-        "a: >-\n  x",
-        "a: &anchor x",
+        "a: &anchor x\nb: *anchor",
+        "a: &anchor [*anchor]",
+        "a: plain text: with colon",
         "a: *anchor",
         "a: !tag x",
-        "a: {b: 1}",
+        "!!python/object:os.system {}",
+        "? [a]\n: 1\n? \"['a']\"\n: 2",
         'a: "unfinished',
         "a: 'unfinished",
-        "just text",
         "a: 1\n  b: 2",
         "a: 1\na: 2",
         "a:\n\tb: 1",
         "- a\nb: 1",
-        "a: one\n  two",
+        "\x00",
     ],
 )
 def test_anything_else_is_an_error_and_not_a_guess(text: str) -> None:
     with pytest.raises(NotUnderstood):
-        parse_block(text.splitlines())
+        parse_nested(indented(text))
+
+
+def test_without_pyyaml_no_hook_of_the_file_runs_and_the_problem_says_what_to_install(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    file = write_agent(home)
+    problem = f"needs PyYAML; install it with: {install_command('agent')}; none of its hooks run"
+    assert rules_of(project) == ((), [f"{file}: hooks: {problem}"])

@@ -8,8 +8,7 @@ from turngate._frozen import frozen
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import describe_name
 from turngate.doctor.diagnosis import fired_event
-from turngate.settings.agent_files import check_agent_files
-from turngate.settings.agent_types import agent_type_rules, load_agent_types
+from turngate.settings.agent_types import agent_type_rules, check_agent_files, load_agent_types
 from turngate.settings.load import read_settings
 from turngate.settings.plugin_folders import display_name
 from turngate.trust.review import ReviewedHook, Reviewer, gone_rule, is_read_by, with_unique_keys

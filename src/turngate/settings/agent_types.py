@@ -1,7 +1,4 @@
-"""Agent types: two that are built in, and those that Markdown files with a front matter describe.
-
-Hooks in the front matter of agent types: they run only for subagents of their type.
-"""
+"""Agent types: two that are built in, and those of Markdown files, with the hooks in their front matter."""
 
 import glob
 import os
@@ -18,6 +15,7 @@ from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import truncate
 from turngate.filesystem import files
 from turngate.filesystem.listing import match_files
+from turngate.filesystem.real_path import real_path
 from turngate.settings.front_matter import (
     NotUnderstood,
     as_names,
@@ -25,11 +23,12 @@ from turngate.settings.front_matter import (
     count_lines_before,
     is_unclosed,
     nested_lines,
-    parse_block,
+    parse_nested,
     split_front_matter,
 )
 from turngate.settings.parse_hooks import HooksParser
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.plugin_folders import display_name
 from turngate.settings.problem_log import ProblemLog
 from turngate.settings.snapshot import settings_snapshot
 
@@ -64,7 +63,7 @@ class AgentType:
         default=None, compare=False
     )  # at which the work with these instructions ends
     is_unclosed: bool = field(default=False, compare=False)  # the front matter has no end, so it is not read
-    # `hooks` of the front matter; `agent_hooks.py` reads them.
+    # `hooks` of the front matter; `parse_hooks` reads them.
     hook_lines: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
 
     def at_stage(self, approvals: int) -> "AgentType":
@@ -281,9 +280,6 @@ def describe_types(agent_types: Mapping[str, AgentType]) -> str:
     )
 
 
-MAX_LINE_CHARS = 100  # of a line in a message
-
-
 def agent_type_rules(
     agent_types: Iterable[AgentType], dialect: Dialect
 ) -> tuple[tuple[Rule, ...], tuple[Problem, ...], list[str]]:
@@ -310,12 +306,10 @@ def parse_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[list[Rule], tu
     """Return the hooks as they are written, and all problems."""
     log = ProblemLog(agent_type.file)
     parser = HooksParser(log, agent_type.level, agent_type.family, dialect)
-    first, *others = agent_type.hook_lines or ("",)
     try:
-        parser.parse(parse_block([first, *others]))
+        parser.parse(parse_nested(agent_type.hook_lines or ("",)))
     except NotUnderstood as error:
-        line = truncate(str(error), MAX_LINE_CHARS)
-        log.add(f"has a line that is not understood: {line}; none of its hooks run", field="hooks")
+        log.add(f"{error}; none of its hooks run", field="hooks")
     return parser.rules, log.problems
 
 
@@ -324,3 +318,65 @@ def _of_subagent(rule: Rule, agent_type: str) -> Rule:
     if rule.event == "Stop":
         rule = replace(rule, event="SubagentStop", matcher=None)
     return replace(rule, agent_type=agent_type)
+
+
+def check_agent_files(settings: Settings, project: str) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
+    """Return the hooks in front matters, each with the event that is written there, and all problems."""
+    home = os.path.expanduser("~")
+    rules: list[Rule] = []
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    places, unread = agent_files(project, settings.plugin_dirs, home)
+    for level, family, path in places:
+        real = real_path(path)
+        if family in settings.dialect.families and real not in seen:
+            seen.add(real)
+            found, wrong = _check_file(level, family, path, settings, display_name(path, project, home))
+            rules += found
+            problems += wrong
+    problems += _unread_problems(unread, project, home)
+    if "claude" in settings.dialect.families:
+        problems += _skill_problems(project, settings, home)
+    return tuple(rules), tuple(problems)
+
+
+def _check_file(
+    level: str, family: str, path: str, settings: Settings, name: str
+) -> tuple[list[Rule], list[Problem]]:
+    agent_type, problem = read_agent_file(path)
+    if agent_type is None:
+        message = (problem or "").removeprefix(f"{path} ")
+        return [], [Problem(file=name, message=message, severity="warning")]
+    if agent_type.is_unclosed:
+        return [], [
+            Problem(file=name, message="its front matter has no second line of ---, so none of it is read")
+        ]
+    if agent_type.hook_lines is None:
+        return [], []
+    if level == "plugin":
+        return [], [_note(name, "are not run: an agent type of a plugin has none")]
+    rules, wrong = parse_hooks(replace(agent_type, file=name, level=level, family=family), settings.dialect)
+    return [replace(rule, agent_type=agent_type.name) for rule in rules], list(wrong)
+
+
+def _skill_problems(project: str, settings: Settings, home: str) -> Iterator[Problem]:
+    roots = [os.path.join(base, ".claude") for base in dict.fromkeys((home, project))]
+    folders = [os.path.join(glob.escape(root), "skills", "*") for root in (*settings.plugin_dirs, *roots)]
+    paths = [path for folder in folders for path in sorted(glob.glob(os.path.join(folder, "SKILL.md")))]
+    count = count_readable(paths)
+    for path in paths[:count]:
+        text, _ = read_text(path)
+        if text is not None and nested_lines(text, "hooks") is not None:
+            message = "are not run: Turngate does not run hooks of skills"
+            yield _note(display_name(path, project, home), message)
+    yield from _unread_problems(paths[count:], project, home)
+
+
+def _unread_problems(unread: Sequence[str], project: str, home: str) -> Iterator[Problem]:
+    if unread:
+        file = display_name(unread[0], project, home)
+        yield Problem(file=file, message=describe_unread(len(unread)), severity="note")
+
+
+def _note(file: str, message: str) -> Problem:
+    return Problem(file=file, field="hooks", message=message, severity="note")

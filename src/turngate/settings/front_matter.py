@@ -1,16 +1,11 @@
-"""Read the front matter of a Markdown file: `key: value`, folded lines, and lists with dashes or brackets.
-
-Parse the nested part of a front matter: hooks in the subset of YAML that agent files use.
-
-Mappings, sequences and scalars in block style, and JSON in flow style. Anything else is an error, because a hook that is
-misread is worse than one that is reported.
-"""
+"""Reads the front matter of a Markdown file: flat fields and lists here, nested values such as hooks with PyYAML."""
 
 import json
-import re
-from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
+
+from turngate.core.text import truncate
+from turngate.extra_install import install_command
 
 Value = str | list[str]
 _BLOCK_MARKERS = (">", "|", ">-", "|-")
@@ -97,128 +92,70 @@ def _unquote(text: str) -> str:
 
 
 MAX_LEVELS = 20  # of mappings and sequences inside of each other
-_TOO_DEEP = f"more than {MAX_LEVELS} levels"
+MAX_LINE_CHARS = 100  # of a line in a message
 
 
 class NotUnderstood(ValueError):
-    """Raised for a line that is not in the subset; the message is that line."""
+    """Raised for a nested value that is not read; the message says why."""
 
 
-class _Line(NamedTuple):
-    indent: int
-    text: str
+def parse_nested(lines: Sequence[str]) -> Any:
+    """Return the value of `nested_lines` as JSON would have it. Raises NotUnderstood.
 
-
-def parse_block(lines: Sequence[str]) -> Any:
-    """Return the value of an indented block. Raises NotUnderstood."""
-    kept = deque(
-        _Line(len(line) - len(line.lstrip(" ")), line.strip())
-        for line in lines
-        if line.strip() and not line.lstrip().startswith("#")
-    )
-    for line in lines:
-        if "\t" in line[: len(line) - len(line.lstrip())]:
-            raise NotUnderstood(repr(line))
+    An alias, a tag or a key that is given twice is an error: a hook that is misread is worse than one that is reported.
+    """
     try:
-        value = _scalar(kept[0].text) if len(kept) == 1 and kept[0].text[0] in "{[" else _parse_whole(kept)
+        import yaml  # noqa: PLC0415 - lazy: few files have nested values
+    except ImportError:
+        raise NotUnderstood(f"needs PyYAML; install it with: {install_command('agent')}") from None
+    try:
+        document = yaml.compose("hooks:" + "\n".join(lines), yaml.SafeLoader)
+        return _json_value(document, set(), -1)["hooks"]
+    except yaml.MarkedYAMLError as error:
+        raise _not_understood(lines, error.problem_mark.line if error.problem_mark else 0) from None
+    except yaml.YAMLError as error:
+        raise NotUnderstood(f"is not YAML: {truncate(str(error), MAX_LINE_CHARS)}") from None
+    except _Unsupported as error:
+        raise _not_understood(lines, error.line) from None
     except RecursionError:
-        raise NotUnderstood(_TOO_DEEP) from None
-    if _is_deep(value):
-        raise NotUnderstood(_TOO_DEEP)
-    return value
+        raise NotUnderstood(f"has a line that is not understood: more than {MAX_LEVELS} levels") from None
 
 
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_LEVELS + 1):
-        level = [item for each in level for item in _items(each)]
-    return bool(level)
+def _not_understood(lines: Sequence[str], number: int) -> NotUnderstood:
+    line = lines[min(number, len(lines) - 1)].strip()
+    return NotUnderstood(f"has a line that is not understood: {truncate(line, MAX_LINE_CHARS)}")
 
 
-def _items(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+class _Unsupported(Exception):
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self.line = line
 
 
-_KEY = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^\s"'\[\]{}#&*!|>%@`,:][^\s:]*)):(?:\s+(.*))?""")
-
-
-# Each function takes its lines from the front of the deque, so that every line is read once on each level.
-
-
-def _parse_whole(lines: deque[_Line]) -> Any:
-    if not lines:
-        return None
-    value = _parse_sequence(lines) if lines[0].text.startswith("-") else _parse_mapping(lines)
-    if lines:
-        raise NotUnderstood(lines[0].text)
-    return value
-
-
-def _parse_sequence(lines: deque[_Line]) -> list[Any]:
-    indent, items = lines[0].indent, list[Any]()
-    while lines and lines[0].indent == indent and re.match(r"-(?:\s|$)", lines[0].text):
-        text = lines.popleft().text
-        first = text[1:].strip()
-        if not first:
-            items.append(_parse_whole(_take_deeper(lines, indent)))
-        elif _KEY.fullmatch(first):
-            body = _take_deeper(lines, indent)
-            body.appendleft(_Line(indent + len(text) - len(text[1:].lstrip()), first))
-            items.append(_parse_whole(body))
-        else:
-            items.append(_scalar(first))
-    return items
-
-
-def _parse_mapping(lines: deque[_Line]) -> dict[str, Any]:
-    indent, values = lines[0].indent, dict[str, Any]()
-    while lines and lines[0].indent == indent:
-        text = lines.popleft().text
-        match = _KEY.fullmatch(text)
-        if match is None:
-            raise NotUnderstood(text)
-        key = match[1] or match[2] or match[3] or ""
-        if key in values:
-            raise NotUnderstood(text)
-        if match[4] and not match[4].startswith("#"):
-            values[key] = _scalar(match[4])
-        else:
-            values[key] = _parse_whole(_take_deeper(lines, indent, sequences=True))
-    return values
-
-
-def _take_deeper(lines: deque[_Line], indent: int, *, sequences: bool = False) -> deque[_Line]:
-    """Take the leading lines below `indent`; a sequence may begin at the indent of its key."""
-    body: deque[_Line] = deque()
-    while lines:
-        is_item = sequences and lines[0].indent == indent and lines[0].text.startswith("-")
-        if lines[0].indent <= indent and not is_item:
-            break
-        body.append(lines.popleft())
-    return body
-
-
-_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
-MAX_NUMBER_CHARS = 100  # a longer one is a text
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-
-
-def _scalar(text: str) -> Any:
-    """Return a word, a number, a quoted string, JSON in brackets, or the text itself."""
-    if text[:1] in '"[{':
-        try:
-            return json.loads(text)
-        except ValueError:
-            raise NotUnderstood(text) from None
-    if text.startswith("'"):
-        if len(text) < 2 or not text.endswith("'"):
-            raise NotUnderstood(text)
-        return text[1:-1].replace("''", "'")
-    if text[0] in "&*!|>%@`":
-        raise NotUnderstood(text)
-    text = re.split(r"\s#", text, maxsplit=1)[0].strip()
-    if text in _WORDS:
-        return _WORDS[text]
-    if len(text) < MAX_NUMBER_CHARS and _NUMBER.fullmatch(text):
-        return float(text) if "." in text else int(text)
-    return text
+def _json_value(node: Any, seen: set[int], level: int) -> Any:
+    unsupported = _Unsupported(node.start_mark.line)
+    if id(node) in seen or level > MAX_LEVELS:  # seen: the node of an alias
+        raise unsupported
+    seen.add(id(node))
+    match node.id, node.tag.removeprefix("tag:yaml.org,2002:"):
+        case "mapping", "map":
+            values = {
+                str(_json_value(key, seen, level + 1)): _json_value(value, seen, level + 1)
+                for key, value in node.value
+            }
+            if len(values) < len(node.value):
+                raise unsupported
+            return values
+        case "sequence", "seq":
+            return [_json_value(item, seen, level + 1) for item in node.value]
+        case "scalar", "null":
+            return None
+        case "scalar", "bool" | "int" | "float":
+            try:
+                return json.loads(node.value.lower())
+            except ValueError:  # such as yes, 0x1F or .inf: a text, as in JSON
+                return node.value
+        case "scalar", "str" | "timestamp":
+            return node.value
+        case _:
+            raise unsupported

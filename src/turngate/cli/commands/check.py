@@ -16,7 +16,7 @@ from turngate.core.constants import FAMILIES
 from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Problem, Settings
 from turngate.doctor.problems import find_problems
-from turngate.settings.agent_files import check_agent_files
+from turngate.settings.agent_types import check_agent_files
 from turngate.settings.load import project_path, read_settings
 from turngate.settings.paths import script_files, settings_files, unread_files
 from turngate.settings.problem_log import rule_problem
