@@ -6,11 +6,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 
 from bench.measure import Row, interleaved
-from turngate.core.settings import Layer
-from turngate.settings.load import read_settings
+from turngate.settings.load import load_layers
 from turngate.trust.review import Reviewer, review_project
 
 # What pip makes of `[project.scripts]` since 2025 and before; the latter imports re, which takes as long as Python's start.
@@ -58,7 +56,8 @@ def load_many_hooks() -> Row:
             file.write(data)
 
         def ours() -> None:
-            assert len(read_settings(folder, dialect="turngate", home="/nonexistent").rules) == 1000
+            layers = load_layers(folder, dialect="turngate", home="/nonexistent")
+            assert len(layers.merge().rules) == 1000
 
         a, b = interleaved(ours, lambda: json.loads(data), rounds=101)
     return Row("loading settings with 1,000 hooks / json.loads of the same bytes", a, b, max_ratio=15)
@@ -79,17 +78,11 @@ def review_hooks() -> Row:
             json.dump({"hooks": {"Stop": [{"hooks": hooks}]}}, file)
         review = review_project(folder, home=home, state=home)
         review.approve(review.hooks)
-        layers: list[Layer] = []
-
-        def keep(found: Sequence[Layer]) -> Sequence[Layer]:
-            layers.extend(found)
-            return found
-
-        read_settings(folder, dialect="turngate", home=home, review=keep)
+        layers = load_layers(folder, dialect="turngate", home=home)
 
         def ours() -> None:
-            reviewed = Reviewer(folder, home=home, state=home, environ={}).review_layers(layers)
-            assert not any(rule.pending for layer in reviewed for rule in layer.rules)
+            reviewed = Reviewer(layers, state=home, environ={}).review_settings()
+            assert not any(rule.pending for rule in reviewed.rules)
 
         def floor() -> None:
             for path in scripts:

@@ -112,16 +112,6 @@ def test_a_script_hook_is_one_of_the_other_machine(there: Machine, project: Path
     assert [each.message for each in settings.problems] == [problem]
 
 
-def test_a_file_with_another_name_is_reported(there: Machine) -> None:
-    write_settings(there.project, "turngate", stop_hooks("check"), "setings.json")
-    script(there.project / ".mux" / "stop.sh", OK)
-    found = there.load().problems
-    assert [(problem.file, problem.severity) for problem in found] == [
-        (".mux/stop.sh", "error"),
-        (".turngate/setings.json", "error"),
-    ]
-
-
 def test_a_link_to_settings_leads_to_a_file_of_the_other_machine(there: Machine, tmp_path: Path) -> None:
     target = tmp_path / "elsewhere"
     write_settings(target, "x", stop_hooks("here"))

@@ -176,12 +176,6 @@ def test_a_folder_that_cannot_be_entered_is_left_to_load_settings(project: Path)
     assert not has_no_hooks(str(project), "Stop", "turngate")
 
 
-def test_a_familys_folder_that_is_a_plain_file_is_left_to_load_settings(project: Path) -> None:
-    (project / ".claude").write_text("")
-    assert really_nothing(project, "Stop")
-    assert not has_no_hooks(str(project), "Stop", "turngate")
-
-
 @pytest.mark.parametrize(("name", "event"), [("stop", "Stop"), ("subagent_stop", "SubagentStop")])
 @pytest.mark.parametrize("mode", [0o755, 0o644])
 def test_a_script_is_left_to_load_settings_at_its_own_event(

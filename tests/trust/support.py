@@ -10,7 +10,7 @@ from turngate.core.verdict.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import World
 from turngate.settings.agent_types import agent_type_rules, load_agent_types
-from turngate.settings.load import read_settings
+from turngate.settings.load import load_layers
 from turngate.shells.local import LocalShell
 from turngate.trust.load import load_settings
 from turngate.trust.review import review_project
@@ -41,7 +41,7 @@ def make(project: Path, hook: dict[str, Any], files: dict[str, str], **settings:
 
 
 def approve_all(project: Path) -> None:
-    settings = read_settings(str(project), dialect="turngate")
+    settings = load_layers(str(project), dialect="turngate").merge()
     agent_types, _ = load_agent_types(str(project))
     rules, _, _ = agent_type_rules(agent_types.values(), settings.dialect)
     review = review_project(str(project), agent_hooks=rules)

@@ -78,7 +78,6 @@ def test_settings_are_discovered_on_the_other_machine(
     write_settings(project, "turngate", {"turngate": {"pluginDirs": ["plugin"]}, **stop_hooks("project")})
     plugin.parent.mkdir(parents=True)
     plugin.write_text('{"Stop": [{"hooks": [{"type": "command", "command": "plugin"}]}]}')
-    write_settings(project, "mux", stop_hooks("lost"), "setings.json")
     settings = load(files, project)
     new = "it is not approved"
     assert (pending(settings), settings.env, settings.user_env) == (
@@ -86,7 +85,7 @@ def test_settings_are_discovered_on_the_other_machine(
         {"OWN": "1"},
         secret,
     )
-    assert [problem.file for problem in settings.problems] == [".mux/setings.json"]
+    assert settings.problems == ()
 
 
 def test_a_load_needs_few_commands(counter: CommandCounter, files: RemoteFiles, project: Path) -> None:

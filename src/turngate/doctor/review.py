@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from turngate._frozen import frozen
+from turngate.check.misplaced_files import find_misplaced_files
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import describe_name
 from turngate.doctor.diagnosis import fired_event
 from turngate.settings.agent_types import agent_type_rules, check_agent_files, load_agent_types
-from turngate.settings.load import read_settings
+from turngate.settings.load import load_layers
 from turngate.settings.plugin_folders import display_name
-from turngate.trust.review import ReviewedHook, Reviewer, gone_rule, is_read_by, with_unique_keys
+from turngate.trust.review import ReviewedHook, Reviewer, gone_rule, with_unique_keys
 
 
 @frozen
@@ -27,10 +28,9 @@ def review_settings(
     project: str, *, dialect: str, plugin_dirs: Sequence[str] = (), extra: str | None = None
 ) -> ReviewedSettings:
     """Return the settings as a session would have them, and the problems of all files."""
-    reviewer = Reviewer(project)
-    settings = read_settings(
-        project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra, review=reviewer.review_layers
-    )
+    layers = load_layers(project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra)
+    reviewer = Reviewer(layers)
+    settings = reviewer.review_settings().with_rules(problems=find_misplaced_files(layers))
     agent_types, _ = load_agent_types(project)  # a plugin's have no hooks
     of_agents, _, _ = agent_type_rules(agent_types.values(), settings.dialect)
     rules = (*settings.rules, *reviewer.review_rules(of_agents))
@@ -83,5 +83,5 @@ def _gone_hooks(reviewer: Reviewer, settings: Settings) -> Iterator[tuple[Rule, 
     for digest, approval in approvals.all():
         place = approvals.place_of(digest)
         rule = gone_rule(approval, place)
-        if digest in gone and rule.file not in unread and is_read_by(place, settings.dialect.name):
+        if digest in gone and rule.file not in unread:
             yield rule, approval.key

@@ -4,10 +4,11 @@ Script hooks: an executable `.mux/stop` is a Stop hook without a settings entry.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from turngate._frozen import frozen
 from turngate.core.constants import COMMAND_LINE, EVENTS
 from turngate.core.dialect import ALL_DIALECTS, DIALECTS, Dialect
 from turngate.core.hooks.kinds import CommandHook
@@ -17,7 +18,6 @@ from turngate.filesystem import files
 from turngate.filesystem.snapshot import this_machine
 from turngate.settings import key_table as keys
 from turngate.settings.json_file import UnreadableFile, parse_json, read_json
-from turngate.settings.near_misses import near_misses
 from turngate.settings.parse import parse_layer
 from turngate.settings.paths import SettingsFile, script_files, settings_files
 from turngate.settings.plugin_folders import excess_problems, find_plugin_folders, plugin_layers
@@ -69,19 +69,43 @@ def report_unreachable() -> Iterator[None]:
         ) from None
 
 
-def read_settings(
+@frozen
+class Layers:
+    """The layers of a project as they were read, for `trust.review` and `merge`."""
+
+    project: str
+    home: str
+    dialect: Dialect
+    layers: tuple[Layer, ...]
+    own: tuple[Layer, ...] | None = None  # of this machine, if the project is on another one
+    plugin_dirs: tuple[str, ...] = ()
+
+    def merge(self) -> Settings:
+        """Return the settings. What is not reviewed before runs without an approval."""
+        if self.own is None:
+            settings = merge(self.layers, keys.MERGE_RULES, self.dialect)
+        else:
+            from turngate.settings.own_machine import (  # noqa: PLC0415  # lazy: most projects are on this machine
+                merge_with_own,
+            )
+
+            settings = merge_with_own(self.layers, self.own, self.dialect)
+        problems = (*settings.problems, *excess_problems(self.layers))
+        return replace(settings, plugin_dirs=self.plugin_dirs, problems=problems)
+
+
+def load_layers(
     project: str,
     *,
     dialect: str,
     home: str | None = None,
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
-    review: Callable[[Sequence[Layer]], Sequence[Layer]] | None = None,
     recorded_plugins: Sequence[str] = (),
-) -> Settings:
-    """Return the merged settings of a project whose folder may not exist: then only those of the user are found.
+) -> Layers:
+    """Read the settings of a project whose folder may not exist: then only those of the user are found.
 
-    `review` marks the hooks that are pending.
+    `recorded_plugins` are the folders of plugins of a session that has ended.
     """
     if dialect not in ALL_DIALECTS:
         raise UsageError(f"unknown dialect {dialect!r}, expected one of {', '.join(DIALECTS)}")
@@ -91,28 +115,12 @@ def read_settings(
         layers.append(load_extra(extra, ALL_DIALECTS[dialect]))
     plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins)
     layers += [*script_layers(project, dialect), *plugin_layers(plugins, ALL_DIALECTS[dialect])]
-    if review:
-        layers = list(review(layers))
-    is_remote = files.current_files.get() is not None
-    settings = (_merge_remote if is_remote else _merge)(layers, dialect)
+    own = None
+    if files.current_files.get() is not None:
+        with this_machine():
+            own = tuple(_load_files(None, dialect))
     roots = tuple(plugin.root for plugin in plugins)
-    misses = near_misses(
-        project, dialect, home, layers, {*roots, *([extra] if extra and not is_remote else [])}
-    )
-    problems = (*settings.problems, *excess_problems(layers), *misses)
-    return replace(settings, plugin_dirs=roots, problems=problems)
-
-
-def _merge(layers: Sequence[Layer], dialect: str) -> Settings:
-    return merge(layers, keys.MERGE_RULES, ALL_DIALECTS[dialect])
-
-
-def _merge_remote(layers: Sequence[Layer], dialect: str) -> Settings:
-    from turngate.settings.own_machine import merge_with_own  # noqa: PLC0415  # lazy: most projects are on this machine
-
-    with this_machine():
-        own = _load_files(None, dialect)
-    return merge_with_own(layers, own, ALL_DIALECTS[dialect])
+    return Layers(project, home, ALL_DIALECTS[dialect], tuple(layers), own, roots)
 
 
 def _load_files(project: str | None, dialect: str, home: str | None = None) -> list[Layer]:

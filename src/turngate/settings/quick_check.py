@@ -4,7 +4,6 @@ import os
 
 from turngate.core.constants import EVENTS, STOP_OF_START, wrong_claude_setting
 from turngate.filesystem.real_path import real_path
-from turngate.settings.misplaced_files import misplaced_files
 from turngate.settings.paths import (
     FileTooLarge,
     NotARegularFile,
@@ -25,10 +24,7 @@ def has_no_hooks(project: str, event: str, dialect: str, home: str | None = None
     files = settings_files(project, dialect, home)
     if not all(map(_is_absent, scripts)) or not all(_has_none(file, event, dialect) for file in files):
         return False
-    if _was_approved(project, event):
-        return False
-    misplaced = misplaced_files(project, dialect, home or os.path.expanduser("~"))
-    return not any(file.event in (None, event) for file in misplaced)
+    return not _was_approved(project, event)
 
 
 def other_events(project: str, event: str, dialect: str, home: str | None = None) -> list[str]:

@@ -1,10 +1,9 @@
 """Loads the settings of a project whose hooks are reviewed: one that is not approved is pending, and does not run."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from turngate.core.settings import Rule, Settings
-from turngate.settings.load import project_path, read_settings, report_unreachable
+from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
 from turngate.settings.snapshot import settings_snapshot
 from turngate.trust.review import Reviewer
 
@@ -26,13 +25,9 @@ def load_settings(
     with `World.with_files`.
     """
     with report_unreachable(), settings_snapshot(project):
+        project = project_path(project)
         return load_reviewed(
-            project_path(project),
-            dialect=dialect,
-            home=home,
-            plugin_dirs=plugin_dirs,
-            extra=extra,
-            trust=trust,
+            project, dialect=dialect, home=home, plugin_dirs=plugin_dirs, extra=extra, trust=trust
         )
 
 
@@ -51,21 +46,21 @@ def load_reviewed(
     `recorded_plugins` are the folders of plugins of a session that has ended.
     """
     with report_unreachable(), settings_snapshot(project):
-        reviewer = Reviewer(project, home=home, accept=trust, reports_gone=dialect)
-        settings = read_settings(
+        layers = load_layers(
             project,
             dialect=dialect,
             home=home,
             plugin_dirs=plugin_dirs,
             extra=extra,
-            review=reviewer.review_layers,
             recorded_plugins=recorded_plugins,
         )
-    return (
-        replace(settings, problems=(*settings.problems, *reviewer.problems))
-        if reviewer.problems
-        else settings
-    )
+        return review(layers, trust=trust)
+
+
+def review(layers: Layers, *, trust: bool = False) -> Settings:
+    """Return the settings of these layers. A hook that is not approved is pending, and so is one that was and is gone."""
+    reviewer = Reviewer(layers, accept=trust, reports_gone=True)
+    return reviewer.review_settings().with_rules(problems=reviewer.problems)
 
 
 def review_agent_hooks(
@@ -73,8 +68,9 @@ def review_agent_hooks(
 ) -> tuple[Rule, ...]:
     """Return the hooks of agent files, reviewed under the `env` of the project's settings."""
     rules = tuple(rules)
+    if not rules:
+        return ()
     with report_unreachable(), settings_snapshot(project):
-        reviewer = Reviewer(project, accept=trust, reports_gone=dialect)
-        if rules:
-            read_settings(project, dialect=dialect, review=reviewer.review_layers)
+        reviewer = Reviewer(load_layers(project, dialect=dialect), accept=trust, reports_gone=True)
+        reviewer.review_settings()
         return reviewer.review_rules(rules)

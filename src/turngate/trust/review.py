@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from turngate.core.constants import FAMILIES, MANAGED
@@ -21,14 +20,13 @@ from turngate.errors import UsageError
 from turngate.filesystem import files
 from turngate.filesystem.content import is_list_of_names
 from turngate.filesystem.real_path import is_inside, real_path
-from turngate.settings.load import read_settings, report_unreachable
+from turngate.settings.load import Layers, load_layers, report_unreachable
 from turngate.settings.snapshot import settings_snapshot
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
 from turngate.trust.fingerprint import (
     ChangedFiles,
     Fingerprint,
-    LevelSettings,
     Surroundings,
     asks_judge,
     definition_of,
@@ -134,25 +132,24 @@ class Reviewer:
 
     def __init__(
         self,
-        project: str,
+        layers: Layers,
         *,
-        home: str | None = None,
         state: str | None = None,
         environ: Mapping[str, str] = os.environ,
         accept: bool = False,
         complete: bool = False,
-        reports_gone: str | None = None,
+        reports_gone: bool = False,
     ) -> None:
         """With `complete`, hooks that do not run have a fingerprint too, so that they can be approved.
 
-        With `reports_gone`, a dialect, hooks that were approved and are no longer configured are pending rules.
+        With `reports_gone`, hooks that were approved and are no longer configured are pending rules.
         `environ` is that of this machine, wherever the project is.
         """
-        self.project, self.home = os.path.abspath(project), home or files.home_folder()
+        self.project, self.home, self.dialect = layers.project, layers.home, layers.dialect.name
         self._complete, self._reports_gone = complete, reports_gone
         self.accept = accept or environ.get(TRUST_VARIABLE) == "1"
         self._state = state or state_folder(environ)
-        self._is_remote = bool(files.machine())
+        self._is_remote = layers.own is not None
         inherited = files.environ() if self._is_remote else environ  # by hooks
         self._around = {
             owner: Surroundings(self.project, self.home, inherited, of_user=owner == "user")
@@ -160,43 +157,49 @@ class Reviewer:
         }
         self._changed = ChangedFiles()
         self._files: dict[str, Approvals] = {}
-        self._levels = {"project": LevelSettings(), "user": LevelSettings()}
+        if self._is_remote:
+            first = (
+                replace(each, rules=tuple(map(without_first_sight, each.rules))) for each in layers.layers
+            )
+            layers = replace(layers, layers=tuple(first))
+        self._layers = layers
+        self._levels = {owner: level_settings(owner, layers.layers) for owner in ("project", "user")}
         self._digests: dict[str, set[str]] = {"project": set(), "user": set()}
         self._digest_by_rule: dict[
             int, tuple[Rule, str]
         ] = {}  # the rule is kept so that its id stays its own
         self._first: list[tuple[str, str, Fingerprint]] = []  # hooks of the user that were not seen before
-        self._with_errors: tuple[str, ...] = ()  # beginnings of the places in files with errors
+        # The beginnings of the places in files with errors.
+        self._with_errors = tuple(
+            f"{layer.file}:"
+            for layer in layers.layers
+            if any(each.severity == "error" for each in layer.problems)
+        )
         self._replaced: set[str] = set()  # definitions that were changed into another one
 
-    def review_layers(self, layers: Sequence[Layer]) -> list[Layer]:
-        """Return the layers with the reason why a hook is pending, and without an `env` that is not approved."""
-        if self._is_remote:
-            layers = [replace(layer, rules=tuple(map(without_first_sight, layer.rules))) for layer in layers]
-        self._levels = {owner: level_settings(owner, layers) for owner in self._levels}
-        self._with_errors = tuple(
-            f"{layer.file}:" for layer in layers if any(each.severity == "error" for each in layer.problems)
-        )
-        rules = [rule for layer in layers for rule in layer.rules]
-        self._note_digests(rules)
+    def review_settings(self) -> Settings:
+        """Return the settings with the reason why a hook is pending, and without an `env` that is not approved."""
+        layers = self._layers.layers
+        self._note_digests(rule for layer in layers for rule in layer.rules)
         reviewed = [
             replace(layer, rules=tuple(self.review(rule).rule for rule in layer.rules)) for layer in layers
         ]
         self._store_first()
-        return self._without_unapproved_env([*reviewed, *self._gone_layers()])
+        reviewed = self._without_unapproved_env([*reviewed, *self._gone_layers()])
+        return replace(self._layers, layers=tuple(reviewed)).merge()
 
     def _gone_layers(self) -> list[Layer]:
-        if self._reports_gone is None or self.accept:
+        if not self._reports_gone or self.accept:
             return []
         rules = [rule for rule in self._gone_rules() if rule.agent_type is None]
-        family = FAMILIES[self._reports_gone][-1]
+        family = FAMILIES[self.dialect][-1]
         return [Layer(file="", level="project", family=family, rules=tuple(rules))] if rules else []
 
     def _gone_rules(self) -> Iterator[Rule]:
         approvals = self.approvals("project")
         for digest, approval in approvals.all():
             place = approvals.place_of(digest)
-            if self._is_gone("project", digest) and is_read_by(place, self._reports_gone or "turngate"):
+            if self._is_gone("project", digest) and is_read_by(place, self.dialect):
                 yield gone_rule(approval, place)
 
     def review_rules(self, rules: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -278,13 +281,14 @@ class Reviewer:
     def digests_of(self, owner: str) -> Collection[str]:
         return self._digests[owner]
 
-    def vanished(self, dialect: str = "turngate") -> tuple[Approval, ...]:
-        """Return the approvals of hooks that are no longer in files of the dialect, neither as approved nor changed."""
+    def vanished(self) -> tuple[Approval, ...]:
+        """Return the approvals of hooks that are no longer in the settings, neither as approved nor changed."""
         return tuple(
             approval
             for owner in ("project", "user")
             for digest, approval in self.approvals(owner).all()
-            if self._is_gone(owner, digest) and is_read_by(self.approvals(owner).place_of(digest), dialect)
+            if self._is_gone(owner, digest)
+            and is_read_by(self.approvals(owner).place_of(digest), self.dialect)
         )
 
     def _is_gone(self, owner: str, digest: str) -> bool:
@@ -464,12 +468,13 @@ def review_project(
     """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
     environ = {name: value for name, value in os.environ.items() if name != TRUST_VARIABLE}
     with report_unreachable(), settings_snapshot(project):
-        reviewer = Reviewer(project, home=home, state=state, environ=environ, complete=True)
-        read = partial(read_settings, project, dialect=dialect, home=home, review=reviewer.review_layers)
-        settings = read(plugin_dirs=plugin_dirs, extra=extra)
-        settings = settings.with_rules(*reviewer.review_rules(agent_hooks), problems=reviewer.problems)
+        layers = load_layers(project, dialect=dialect, home=home, plugin_dirs=plugin_dirs, extra=extra)
+        reviewer = Reviewer(layers, state=state, environ=environ, complete=True)
+        settings = reviewer.review_settings().with_rules(
+            *reviewer.review_rules(agent_hooks), problems=reviewer.problems
+        )
         hooks = with_unique_keys([reviewer.review(rule) for rule in settings.rules])
-    return Review(settings, hooks, reviewer.vanished(dialect), reviewer)
+    return Review(settings, hooks, reviewer.vanished(), reviewer)
 
 
 def with_unique_keys(hooks: Sequence[ReviewedHook]) -> tuple[ReviewedHook, ...]:

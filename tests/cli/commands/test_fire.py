@@ -197,12 +197,6 @@ def test_the_headline_says_that_settings_were_not_loaded(
     assert fire_json(capfd, project, "Stop")[1]["not_loaded"] is not_loaded
 
 
-def test_settings_in_the_wrong_file_are_not_loaded(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write_settings(project, "turngate", stop_hooks("true"), name="hooks.json")
-    out = fire(capfd, project, "Stop")[1]
-    assert out.splitlines()[0] == "Stop: allowed, settings NOT fully loaded"
-
-
 def test_an_event_without_a_tool_says_how_to_name_one(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -439,43 +433,6 @@ def test_a_mistyped_event_is_a_gate_that_strict_misses(
 ) -> None:
     write_settings(project, "turngate", {"hooks": {event: stop_hooks("exit 2")["hooks"]["Stop"]}})
     assert fire(capfd, project, "Stop", "--strict")[0] == code
-
-
-@pytest.mark.parametrize(
-    ("folder", "code"), [("", 13), ("plugins/one/", 0)], ids=["the project", "below plugins"]
-)
-def test_the_gates_of_a_plugin_that_is_taken_for_a_project_are_missed_by_strict(
-    capfd: pytest.CaptureFixture[str], project: Path, folder: str, code: int
-) -> None:
-    file = project / folder / "hooks/hooks.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(stop_hooks(REFUSE)))
-    assert [fire(capfd, project, "Stop", *words)[0] for words in ([], ["--strict"])] == [0, code]
-    loaded = ("--plugin-dir", str(project / folder), "--strict")
-    assert fire(capfd, project, "Stop", *loaded)[0] == 10
-
-
-def test_a_script_with_almost_the_name_of_a_script_hook_is_a_gate_that_strict_misses(
-    project: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    script(project / ".turngate/stop.sh", "#!/bin/sh\nexit 2\n")
-    assert fire(capfd, project, "Stop", "--strict") == (
-        13,
-        "Stop: allowed, settings NOT fully loaded\n  no hook ran\n",
-        (
-            "! .turngate/stop.sh: Stop: is not run, because a script hook has the name .turngate/stop\n"
-            "  → mv .turngate/stop.sh .turngate/stop\n"
-        ),
-    )
-    assert fire(capfd, project, "SubagentStop", "--strict")[0] == 0
-
-
-def test_beside_another_gate_such_a_script_may_be_a_part_of_it(
-    project: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    write_settings(project, "turngate", stop_hooks("true"))
-    script(project / ".turngate/stop.sh", "#!/bin/sh\nexit 2\n")
-    assert fire(capfd, project, "Stop", "--strict")[0] == 0
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "SubagentStop"])

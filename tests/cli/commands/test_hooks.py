@@ -492,12 +492,12 @@ WAIT = """
 import os, time
 import turngate.settings.load as module
 
-def wait(*args, real=module.read_settings, **options):
+def wait(*args, real=module.load_layers, **options):
     while not os.path.exists("released"):
         time.sleep(0.02)
     return real(*args, **options)
 
-module.read_settings = wait
+module.load_layers = wait
 """
 
 

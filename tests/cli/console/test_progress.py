@@ -96,7 +96,7 @@ def hold(slow: str, folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "slow", "shown"),
     [
-        ("check", "turngate.settings.load.read_settings", "checking the settings … 1 s"),
+        ("check", "turngate.settings.load.load_layers", "checking the settings … 1 s"),
         ("sessions", "turngate.agent.session_store.list_sessions", "reading the sessions … 1 s"),
         ("log", "turngate.state.paths.state_folder", "searching the journals … 1 s"),
         ("runs", "turngate.state.paths.state_folder", "reading the registry … 1 s"),

@@ -19,7 +19,7 @@ from turngate.doctor.hosts.trust import codex_hash, codex_key
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Level
 from turngate.hosts.install.hook_command import entries_for
-from turngate.settings.load import read_settings
+from turngate.settings.load import load_layers
 
 NAMES = tuple(HOSTS)
 REVIEW = "start `codex` and review it in `/hooks`"
@@ -90,7 +90,7 @@ def trust(host: str, home: Path, project: Path) -> None:
 
 
 def diagnose(host: str, project: Path) -> HostDiagnosis:
-    settings = read_settings(str(project), dialect="host")
+    settings = load_layers(str(project), dialect="host").merge()
     return diagnose_host(HOSTS[host], settings, str(project), os.environ)
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
+from turngate.check.misplaced_files import find_misplaced_files
 from turngate.cli.console.format import flat
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
@@ -17,7 +18,7 @@ from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Problem, Settings
 from turngate.doctor.problems import find_problems
 from turngate.settings.agent_types import check_agent_files
-from turngate.settings.load import project_path, read_settings
+from turngate.settings.load import load_layers, project_path
 from turngate.settings.paths import script_files, settings_files, unread_files
 from turngate.settings.problem_log import rule_problem
 
@@ -30,11 +31,12 @@ def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project, options.dialect)
     plugins = plugin_folders(options.plugin_dir)
     with show_if_slow("checking the settings"):
-        settings = read_settings(
+        layers = load_layers(
             project_path(project), dialect=options.dialect, plugin_dirs=plugins, extra=options.settings
         )
+        settings = layers.merge()
         in_agents, agent_problems = check_agent_files(settings, project)
-        settings = settings.with_rules(*in_agents, problems=agent_problems)
+        settings = settings.with_rules(*in_agents, problems=(*find_misplaced_files(layers), *agent_problems))
         problems = (
             *find_problems(settings, project),
             *_switched_off(settings),

@@ -7,16 +7,16 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from turngate.agent.session_store import SessionSummary, list_sessions, prune_sessions
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import project_folder, recorded_project
 from turngate.cli.session_ids import find_session, transcript_of_subagent
 from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage
-from turngate.core.settings import Layer
 from turngate.core.text import one_line, printable, truncate
 from turngate.errors import UsageError
-from turngate.settings.load import read_settings
+from turngate.settings.load import load_layers
 from turngate.state.paths import state_folder
 from turngate.transcript.reader import message_of, read_records
 
@@ -108,14 +108,9 @@ def _below_home(path: str) -> str:
 
 def _retention_days(project: str) -> float:
     """Return how long sessions are kept. A project, whose sessions are not the only ones, can only keep them longer."""
-    settings = (
-        read_settings(project, dialect="turngate", review=review) for review in (None, _without_project)
-    )
-    return max(each.retention_days for each in settings)
-
-
-def _without_project(layers: Sequence[Layer]) -> list[Layer]:
-    return [layer for layer in layers if layer.level not in ("project", "local")]
+    read = load_layers(project, dialect="turngate")
+    others = tuple(layer for layer in read.layers if layer.level not in ("project", "local"))
+    return max(each.merge().retention_days for each in (read, replace(read, layers=others)))
 
 
 def _prune(days: float | None) -> None:

@@ -36,7 +36,7 @@ from turngate.errors import UsageError
 from turngate.filesystem.content import is_list_of_names
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.gates.check_commands import find_check_commands, unreadable_files
-from turngate.settings.load import project_path, read_settings
+from turngate.settings.load import load_layers, project_path
 from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.parse import parse_layer
 from turngate.trust.review import Review, ReviewedHook
@@ -138,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _configured(gates: Sequence[ProposedGate], project: str) -> dict[str, str]:
     """Return the ids of gates whose check a hook of the project runs already, each with the file of that hook."""
-    settings = read_settings(project_path(project), dialect="turngate")
+    settings = load_layers(project_path(project), dialect="turngate").merge()
     rules = [rule for rule in settings.rules if rule.event == "Stop" and rule.source != "user"]
     found = ((gate.id, rule.file or "") for gate in gates for rule in rules if _runs(rule, gate))
     return dict(found)

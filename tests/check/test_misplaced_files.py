@@ -1,18 +1,16 @@
 """Files that look like settings but are not read are named, with the file that is read."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
+from turngate.check.misplaced_files import find_misplaced_files
 from turngate.cli.main import main
-from turngate.core.settings import Problem
-from turngate.settings.quick_check import has_no_hooks
-from turngate.trust.load import load_settings
+from turngate.core.settings import Problem, Settings
+from turngate.settings.load import load_layers
 
 HOOKS = json.dumps(stop_hooks("exit 2"))
 YAML = "hooks:\n  Stop:\n    - hooks:\n        - type: command\n          command: exit 2\n"
@@ -24,6 +22,16 @@ def write(folder: Path, name: str, content: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
     return path
+
+
+def settings_with_misplaced_files(project: Path, dialect: str = "turngate", **options: Any) -> Settings:
+    """Return the settings as `turngate check` reads them."""
+    layers = load_layers(str(project), dialect=dialect, **options)
+    return layers.merge().with_rules(problems=find_misplaced_files(layers))
+
+
+def problems(project: Path, **options: Any) -> tuple[Problem, ...]:
+    return settings_with_misplaced_files(project, **options).problems
 
 
 def lost(file: str, expected: str, severity: Any = "error", how: str = "move its hooks to") -> Problem:
@@ -94,13 +102,12 @@ def test_hooks_in_a_file_that_is_not_read_are_an_error(
     project: Path, file: str, content: str, expected: str, how: str
 ) -> None:
     write(project, file, content)
-    assert load_settings(str(project)).problems == (lost(file, expected, how=how),)
-    assert not has_no_hooks(str(project), "Stop", "turngate")
+    assert problems(project) == (lost(file, expected, how=how),)
 
 
 def test_a_file_in_the_users_folder_is_named_too(project: Path, home: Path) -> None:
     write(home, ".claude/hooks.json", HOOKS)
-    assert load_settings(str(project)).problems == (lost("~/.claude/hooks.json", "~/.claude/settings.json"),)
+    assert problems(project) == (lost("~/.claude/hooks.json", "~/.claude/settings.json"),)
 
 
 @pytest.mark.parametrize("file", [".claude/hooks.json", "settings.json"])
@@ -109,20 +116,18 @@ def test_beside_settings_that_are_read_it_is_a_warning(project: Path, file: str)
     write_settings(project, "claude", stop_hooks("true"))
     write(project, file, HOOKS)
     expected = ".claude/settings.json" if file.startswith(".claude") else ".turngate/settings.json"
-    assert load_settings(str(project)).problems == (lost(file, expected, "warning"),)
+    assert problems(project) == (lost(file, expected, "warning"),)
 
 
 @pytest.mark.parametrize("dialect", ["mux", "claude"])
 def test_only_the_families_of_the_dialect_are_looked_at(project: Path, dialect: str) -> None:
     write(project, ".turngate/hooks.json", HOOKS)
-    assert load_settings(str(project), dialect=dialect).problems == ()
+    assert problems(project, dialect=dialect) == ()
 
 
 def test_in_the_claude_dialect_the_claude_file_is_expected(project: Path) -> None:
     write(project, "hooks.json", HOOKS)
-    assert load_settings(str(project), dialect="claude").problems == (
-        lost("hooks.json", ".claude/settings.json"),
-    )
+    assert problems(project, dialect="claude") == (lost("hooks.json", ".claude/settings.json"),)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +138,7 @@ def test_a_file_without_hooks_is_a_warning(project: Path, name: str) -> None:
     family = "mux" if "mux" in name else "turngate"
     expected = f".{family}/settings.json"
     message = f"is not read; expected {expected}"
-    assert load_settings(str(project)).problems == (Problem(file=name, message=message, severity="warning"),)
+    assert problems(project) == (Problem(file=name, message=message, severity="warning"),)
 
 
 FINE: list[str] = [
@@ -160,13 +165,13 @@ FINE: list[str] = [
 @pytest.mark.parametrize("name", FINE)
 def test_other_files_are_not_mentioned(project: Path, name: str) -> None:
     write(project, name, '{"editor.tabSize": 2, "onStop": 1}')
-    assert load_settings(str(project)).problems == ()
+    assert problems(project) == ()
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * 3_000_000, b""])
 def test_a_file_that_cannot_be_read_has_no_hooks(project: Path, content: bytes) -> None:
     write(project, "settings.json", "").write_bytes(content)
-    assert load_settings(str(project)).problems == ()
+    assert problems(project) == ()
 
 
 def test_a_pipe_does_not_block(project: Path) -> None:
@@ -174,12 +179,12 @@ def test_a_pipe_does_not_block(project: Path) -> None:
 
     (project / ".turngate").mkdir()
     os.mkfifo(project / ".turngate" / "hooks.json")
-    assert [problem.severity for problem in load_settings(str(project)).problems] == ["warning"]
+    assert [problem.severity for problem in problems(project)] == ["warning"]
 
 
 def test_a_file_that_the_command_line_names_is_read(project: Path) -> None:
     path = write(project, "settings.json", HOOKS)
-    settings = load_settings(str(project), extra=str(path))
+    settings = settings_with_misplaced_files(project, extra=str(path))
     assert (settings.problems, len(settings.rules)) == ((), 1)
 
 
@@ -202,19 +207,14 @@ def test_a_script_with_another_name_is_named(project: Path, name: str, event: st
     message = f"is not run, because a script hook has the name {expected}"
     hint = f"mv {name} {expected}"
     problem = Problem(file=name, event=event, message=message, severity="error", hint=hint)
-    assert load_settings(str(project)).problems == (problem,)
-    other = "Stop" if event == "SubagentStop" else "SubagentStop"
-    assert (has_no_hooks(str(project), event, "turngate"), has_no_hooks(str(project), other, "turngate")) == (
-        False,
-        True,
-    )
+    assert problems(project) == (problem,)
 
 
 @pytest.mark.parametrize("command", [".turngate/stop.sh", 'sh "$TURNGATE_PROJECT_DIR"/.turngate/stop.sh'])
 def test_a_script_that_a_hook_runs_is_fine(project: Path, command: str) -> None:
     script(project / ".turngate/stop.sh", "#!/bin/sh\nexit 2\n")
     write_settings(project, "turngate", stop_hooks(command))
-    assert load_settings(str(project)).problems == ()
+    assert problems(project) == ()
 
 
 # Plugins
@@ -237,8 +237,7 @@ PLUGINS = {
 @pytest.mark.parametrize(("file", "content"), PLUGINS.items(), ids=PLUGINS)
 def test_a_plugin_in_place_of_settings_is_named(project: Path, file: str, content: str) -> None:
     write(project, file, content)
-    assert load_settings(str(project)).problems == (plugin_problem(project, file, "error"),)
-    assert not has_no_hooks(str(project), "Stop", "turngate")
+    assert problems(project) == (plugin_problem(project, file, "error"),)
 
 
 @pytest.mark.parametrize(
@@ -246,29 +245,27 @@ def test_a_plugin_in_place_of_settings_is_named(project: Path, file: str, conten
 )
 def test_a_folder_of_another_program_is_not_a_misspelt_one(project: Path, folder: str) -> None:
     write(project, f"{folder}/settings.json", HOOKS)
-    assert load_settings(str(project)).problems == ()
-    assert has_no_hooks(str(project), "Stop", "turngate")
+    assert problems(project) == ()
 
 
 def test_a_link_to_the_settings_folder_is_not_a_misspelt_one(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks("true"))
     (project / ".Turngate").symlink_to(".turngate")
-    assert load_settings(str(project)).problems == ()
+    assert problems(project) == ()
 
 
 def test_each_plugin_in_the_project_is_named_with_its_folder(project: Path) -> None:
     for name in ("one", "two"):
         write(project, f"plugins/{name}/hooks/hooks.json", HOOKS)
     expected = plugin_problem(project / "plugins/two", "plugins/two/hooks/hooks.json")
-    settings = load_settings(str(project), plugin_dirs=[str(project / "plugins/one")])
+    settings = settings_with_misplaced_files(project, plugin_dirs=[str(project / "plugins/one")])
     assert (settings.problems, len(settings.rules)) == ((expected,), 1)
-    assert not has_no_hooks(str(project), "Stop", "turngate")
 
 
 @pytest.mark.parametrize(("folder", "file"), [("hooks", "hooks.json"), (".claude-plugin", "plugin.json")])
 def test_a_folder_inside_of_a_plugin_is_not_the_plugin(project: Path, folder: str, file: str) -> None:
     write(project, f"gate/{folder}/{file}", HOOKS)
-    settings = load_settings(str(project), plugin_dirs=[str(project / "gate" / folder)])
+    settings = settings_with_misplaced_files(project, plugin_dirs=[str(project / "gate" / folder)])
     message = "holds neither hooks/hooks.json nor .claude-plugin/plugin.json, so it is not a plugin"
     hint = f"the folder above it is a plugin: name {project}/gate"
     assert settings.problems == (Problem(file=f"gate/{folder}", message=message, hint=hint),)
@@ -277,64 +274,45 @@ def test_a_folder_inside_of_a_plugin_is_not_the_plugin(project: Path, folder: st
 def test_a_plugin_beside_hooks_of_the_project_is_a_note(project: Path) -> None:
     write_settings(project, "claude", stop_hooks("true"))
     write(project, "hooks/hooks.json", HOOKS)
-    assert load_settings(str(project)).problems == (plugin_problem(project, "hooks/hooks.json", "note"),)
+    assert problems(project) == (plugin_problem(project, "hooks/hooks.json", "note"),)
 
 
 def test_the_plugins_of_a_project_with_hooks_are_not_mentioned(project: Path) -> None:
     write_settings(project, "claude", stop_hooks("true"))
     write(project, "plugins/one/hooks/hooks.json", HOOKS)
-    assert load_settings(str(project)).problems == ()
+    assert problems(project) == ()
 
 
 def test_a_plugin_with_both_files_is_named_once(project: Path) -> None:
     for file, content in PLUGINS.items():
         write(project, file, content)
-    assert load_settings(str(project)).problems == (plugin_problem(project, "hooks/hooks.json", "error"),)
+    assert problems(project) == (plugin_problem(project, "hooks/hooks.json", "error"),)
 
 
 def test_a_plugin_that_is_loaded_is_not_mentioned(project: Path) -> None:
     write(project, "hooks/hooks.json", HOOKS)
-    settings = load_settings(str(project), plugin_dirs=[str(project)])
+    settings = settings_with_misplaced_files(project, plugin_dirs=[str(project)])
     assert (settings.problems, len(settings.rules)) == ((), 1)
 
 
 def test_the_hooks_of_a_plugin_in_the_folder_of_a_family_are_read(project: Path) -> None:
     write(project, ".claude/hooks/hooks.json", HOOKS)
-    settings = load_settings(str(project), plugin_dirs=[str(project / ".claude")])
+    settings = settings_with_misplaced_files(project, plugin_dirs=[str(project / ".claude")])
     assert (settings.problems, len(settings.rules)) == ((), 1)
 
 
 # The commands
 
 
-def test_check_and_fire_say_what_is_there_and_what_was_expected(
+def test_check_says_what_is_there_and_what_was_expected_and_a_stop_does_not_look(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write(project, ".turngate/hooks.json", HOOKS)
     message = "is not read, so its hooks never run; expected .turngate/settings.json"
-    hint = "  → move its hooks to .turngate/settings.json"
     assert (main(["check", "--project", str(project)]), capfd.readouterr().out) == (
         1,
-        f".turngate/hooks.json\n  error: {message}\n  {hint}\n0 hooks, 1 problem\n",
+        f".turngate/hooks.json\n  error: {message}\n    → move its hooks to .turngate/settings.json\n0 hooks, 1 problem\n",
     )
-    assert (main(["fire", "Stop", "--project", str(project)]), capfd.readouterr().err) == (
-        0,
-        f"! .turngate/hooks.json: {message}\n{hint}\n",
-    )
-    assert main(["fire", "Stop", "--json", "--project", str(project)]) == 0
-    assert json.loads(capfd.readouterr().out)["warnings"] == [f".turngate/hooks.json: {message}"]
-    assert main(["fire", "Stop", "--strict", "--project", str(project)]) == 13
-
-
-def test_a_stop_without_near_misses_still_loads_almost_nothing(project: Path) -> None:
-    write_settings(project, "claude", {"permissions": {}})
-    write(project, ".claude/hooks/stop.sh", "")
-    write(project, ".claude/agents/a.md", "")
-    code = (
-        "import sys; from turngate.cli.main import main; main(['fire', 'Stop']);"
-        "print(sorted(m for m in sys.modules if m in ('asyncio', 'dataclasses', 'typing', 're')))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] in ("[]", "['re']")
+    assert main(["doctor", "--project", str(project)]) == 13
+    assert message in capfd.readouterr().out
+    assert (main(["fire", "Stop", "--strict", "--project", str(project)]), capfd.readouterr().err) == (0, "")
