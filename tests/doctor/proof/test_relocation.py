@@ -2,9 +2,8 @@ from pathlib import Path
 
 from tests.support.builders import rule, settings
 from turngate.core.hooks.kinds import CommandHook
-from turngate.doctor.proof.relocation import Relocation
+from turngate.doctor.proof.project_copy import ProjectCopy, Relocation
 from turngate.filesystem.content import content_id, names_id
-from turngate.filesystem.project_copy import ProjectCopy
 
 
 def relocation(project: Path, copy: Path) -> Relocation:

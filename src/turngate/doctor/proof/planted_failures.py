@@ -1,26 +1,33 @@
-"""Knows failures that a gate may look for, and the files that plant them in a copy of the project.
+"""Failures that a gate may look for, and the files that plant them in a copy of the project.
 
-To add one: a function that returns the failure for a gate or None, and a line in `_KINDS`.
+Which tool has to find which failure is a column of `gates/toolchains.py`. To add another failure: a function that returns it
+for a gate or None, and a line in `_KINDS`.
 """
 
 import configparser
 import contextlib
+import glob
 import os
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from turngate._frozen import frozen
 from turngate.doctor.proof.gate_text import folder_at, read_text
-from turngate.doctor.proof.git_in_copy import MARK, git
-from turngate.doctor.proof.linted_files import CannotPlantError, linted_file
+from turngate.doctor.proof.project_copy import run_git
 from turngate.doctor.proof.sample_transcript import conversation
+from turngate.gates.toolchains import TOOLS, Tool
 
 MAX_BYTES = 1024 * 1024  # of a file that is changed
+MARK = "planted by turngate doctor"
 SYNTAX_ERROR = "a syntax error"
+
+
+class CannotPlantError(Exception):
+    """Raised for a failure that the gate seems to look for and that cannot be planted; the text says why."""
 
 
 @frozen
@@ -52,20 +59,20 @@ class PlantedFailure:
 
 def failures_for(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
     """Return the failures that this gate seems to look for, and why others cannot be planted."""
-    return _failures(gate, _KINDS)
+    return _collect(gate, (*_TOOL_FAILURES, *_KINDS))
 
 
-def command_failures(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
+def tool_failures(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
     """Return the failures of a command that decides by its exit code: tests, linters, compilers."""
-    return _failures(gate, _CHECKS)
+    return _collect(gate, _TOOL_FAILURES)
 
 
-def _failures(gate: Gate, kinds: "Sequence[_Kind]") -> tuple[list[PlantedFailure], list[str]]:
+def _collect(gate: Gate, kinds: "Sequence[_Kind]") -> tuple[list[PlantedFailure], list[str]]:
     failures: list[PlantedFailure] = []
     reasons: list[str] = []
     for kind in kinds:
         try:
-            failure = kind(gate)
+            failure = _tool_failure(gate, kind) if isinstance(kind, str) else kind(gate)
         except CannotPlantError as error:
             reasons.append(str(error))
         else:
@@ -73,12 +80,91 @@ def _failures(gate: Gate, kinds: "Sequence[_Kind]") -> tuple[list[PlantedFailure
     return failures, reasons
 
 
-# Tests
+# Tools
 
 
-_PYTEST = re.compile(r"(?<![\w.-])(?:pytest|py\.test)(?![\w/=-]|\.\w)([^\n|;&>)}'\"]*)")
-_UNITTEST = re.compile(r"-m\s+unittest\b|manage\.py\s+test\b")
-_SELECTS = re.compile(r"(?:^|\s)(-k|-m|--lf|--last-failed|--deselect|--ignore)(?=[\s=]|$)")
+@frozen
+class _Use:
+    """Where a gate runs a tool: in this folder, relative to the project, with these arguments."""
+
+    tool: Tool
+    project: str
+    folder: str
+    words: list[str]
+
+    @property
+    def base(self) -> str:
+        return os.path.join(self.project, self.folder)
+
+    def failure(self, what: str, *files: tuple[str, str]) -> PlantedFailure:
+        """Return the failure of files, whose paths are relative to the folder, with their contents."""
+        paths = [os.path.normpath(os.path.join(self.folder, name)) for name, _ in files]
+        texts = [text.encode("utf-8", "surrogateescape") for _, text in files]
+        return PlantedFailure(
+            what,
+            paths[0],
+            {os.path.join(self.project, each): text for each, text in zip(paths, texts, strict=True)},
+        )
+
+
+def _pattern(tool: Tool, subcommands: str) -> re.Pattern[str]:
+    """Return a pattern for the tool and its arguments. It does not match in `pytest.ini`, `--pytest=` or `eslint-plugin`."""
+    use = tool.use or rf"(?<![\w.-]){re.escape(tool.name)}(?![\w/=-]|\.(?!c?js\b)\w)"
+    subcommand = rf"\s+(?:[-+]\S+\s+)*(?:{subcommands})\b" if subcommands else ""
+    return re.compile(rf"{use}{subcommand}([^\n|;&>)}}'\"]*)")
+
+
+_USES = [(kind, tool, _pattern(tool, words)) for tool in TOOLS for words, kind in tool.plants.items()]
+_ASKS_FOR_PROGRAM = re.compile(r"(?:\b(?:which|type|hash)|-v)\s+$")
+
+
+def _find_use(gate: Gate, kind: str) -> _Use | None:
+    """Return the first use of a tool that has to find this kind of failure, not where a script asks whether it is installed."""
+    uses = [
+        (found.start(), tool.name, tool, found)
+        for each, tool, pattern in _USES
+        if each == kind
+        for found in pattern.finditer(gate.text)
+        if not _ASKS_FOR_PROGRAM.search(gate.text[max(0, found.start() - 20) : found.start()])
+    ]
+    if not uses:
+        return None
+    start, _, tool, found = min(uses, key=lambda use: use[:2])
+    try:
+        words = shlex.split(found[1])
+    except ValueError:
+        words = found[1].split()
+    return _Use(tool, gate.project, folder_at(gate.text, start, gate.project), words)
+
+
+def _tool_failure(gate: Gate, kind: str) -> PlantedFailure | None:
+    use = _find_use(gate, kind)
+    if use is None or (kind.startswith("rust") and "[package]" not in read_text(f"{use.base}/Cargo.toml")):
+        return None
+    match kind:
+        case "python test":
+            name = _pytest_file(use) if use.tool.python else "test_turngate_planted.py"
+            before = read_text(os.path.join(use.base, name))
+            files = [(name, f"{before}\n\n{_FAILING_PYTHON}" if before else _FAILING_PYTHON)]
+        case "python source":
+            name = _python_source(use)
+            files = [(name, f"{read_text(os.path.join(use.base, name))}\n# {MARK}\ndef (:\n")]
+        case "node test":
+            folders = [
+                *_folders(use, "test", "tests", "__tests__", "src"),
+                "test" if use.tool.name == "mocha" else "",
+            ]
+            files = [(os.path.join(folders[0], "turngate-planted.test.js"), f'throw new Error("{MARK}");\n')]
+        case "node source":  # which of them it reads is not known
+            names = [
+                os.path.join(folder, "turngate-planted") for folder in _folders(use, "src", "app", "lib", ".")
+            ]
+            files = [(f"{name}.{end}", _NO_LANGUAGE) for name in names for end in ("js", "ts")]
+        case _:
+            files = [_FILES[kind]]
+    return use.failure("a failing test" if kind.endswith("test") else SYNTAX_ERROR, *files)
+
+
 _FAILING_PYTHON = f"""\
 import unittest
 
@@ -87,47 +173,34 @@ class TurngatePlanted(unittest.TestCase):
     def test_{MARK.replace(" ", "_")}(self):
         self.fail("{MARK}")
 """
+_NO_LANGUAGE = f"// {MARK}\n)(\n"  # nothing that a compiler accepts
+_GO_TEST = f'package planted\n\nimport "testing"\n\nfunc TestPlanted(t *testing.T) {{ t.Fatal("{MARK}") }}\n'
+_FILES = {
+    "rust test": (
+        "tests/turngate_planted.rs",
+        f'#[test]\nfn turngate_planted() {{\n    panic!("{MARK}");\n}}\n',
+    ),
+    "rust source": ("src/bin/turngate_planted.rs", _NO_LANGUAGE),
+    "go test": ("turngate_planted/planted_test.go", _GO_TEST),  # a package of its own
+    "go source": ("turngate_planted/planted.go", _NO_LANGUAGE),
+}
 
 
-def _failing_python_test(gate: Gate) -> PlantedFailure | None:
-    used = next(_uses(_PYTEST, gate.text), None) or _UNITTEST.search(gate.text)
-    if used is None:
-        return None
-    folder = folder_at(gate.text, used.start(), gate.project)
-    is_pytest = used.re is _PYTEST
-    name = (
-        _pytest_place(used[1], os.path.join(gate.project, folder))
-        if is_pytest
-        else "test_turngate_planted.py"
-    )
-    before = read_text(os.path.join(gate.project, folder, name))
-    content = f"{before}\n\n{_FAILING_PYTHON}" if before else _FAILING_PYTHON
-    return _failing_test(gate, os.path.join(folder, name), content)
+def _folders(use: _Use, *names: str) -> list[str]:
+    return [name for name in names if os.path.isdir(os.path.join(use.base, name))]
 
 
-def _uses(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield where a program is run, and not where a script asks whether it is installed."""
-    for found in pattern.finditer(text):
-        if not re.search(
-            r"(?:\b(?:which|type|hash)|-v)\s+$", text[max(0, found.start() - 20) : found.start()]
-        ):
-            yield found
+_SELECTS = re.compile(r"(-k|-m|--lf|--last-failed|--deselect|--ignore)(?:=.*)?", re.DOTALL)
 
 
-def _failing_test(gate: Gate, path: str, content: str) -> PlantedFailure:
-    return PlantedFailure("a failing test", path, {os.path.join(gate.project, path): _bytes(content)})
-
-
-def _pytest_place(arguments: str, project: str) -> str:
+def _pytest_file(use: _Use) -> str:
     """Return the file for a failing test, where this pytest collects it."""
-    if selected := _SELECTS.search(arguments):
+    if selected := next(filter(None, map(_SELECTS.fullmatch, use.words)), None):
         raise CannotPlantError(f"its pytest runs only some tests ({selected[1]})")
-    options = _pytest_options(project)
-    words = _words(arguments)
-    named = [word.partition("::")[0] for word in words if not word.startswith("-")]
-    folders = [*named, *_as_list(options.get("testpaths")), "tests", "test", "."]
-    for name in folders:
-        path = os.path.join(project, name)
+    options = _configuration(use)
+    named = [word.partition("::")[0] for word in use.words if not word.startswith("-")]
+    for name in (*named, *_as_list(options.get("testpaths")), "tests", "test", "."):
+        path = os.path.join(use.base, name)
         if os.path.isfile(path) and name.endswith(".py"):
             return os.path.normpath(name)
         if os.path.isdir(path):
@@ -136,126 +209,60 @@ def _pytest_place(arguments: str, project: str) -> str:
     raise AssertionError("the project's folder exists")
 
 
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
+def _python_source(use: _Use) -> str:
+    """Return a file that the tool checks; it may be new. Raises CannotPlantError."""
+    known = use.tool.python
+    subcommand = known.arguments if known else ""
+    named = [
+        word for word in use.words if word != subcommand and os.path.exists(os.path.join(use.base, word))
+    ]
+    if found := _first_source(named, use.base):
+        return found
+    options = _configuration(use)
+    entries = [entry for key in (known.path_keys if known else ()) for entry in _as_list(options.get(key))]
+    unknown = next((key for key in (known.other_keys if known else ()) if options.get(key)), None)
+    if not entries and not unknown:
+        return _first_source(["src"], use.base) or "turngate_planted.py"
+    if found := _first_source(entries, use.base):
+        return found
+    keys = unknown or (known.path_keys[0] if known else "")
+    raise CannotPlantError(f"its {use.tool.name} checks only what its configuration names ({keys})")
 
 
-def _pytest_options(project: str) -> Mapping[str, Any]:
-    """Return the options of pytest in the first of its files that has a section of them."""
-    with contextlib.suppress(tomllib.TOMLDecodeError, AttributeError, KeyError):
-        tools = tomllib.loads(read_text(os.path.join(project, "pyproject.toml")))["tool"]
-        return dict(tools["pytest"]["ini_options"])
-    for name, section in (("pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
+def _first_source(entries: Sequence[str], base: str) -> str | None:
+    """Return the first Python file that an entry names, or a new one in the first folder."""
+    for entry in entries:
+        for path in sorted(glob.glob(entry, root_dir=base, recursive=True)):
+            if os.path.isdir(os.path.join(base, path)):
+                return os.path.normpath(os.path.join(path, "turngate_planted.py"))
+            if path.endswith(".py"):
+                return os.path.normpath(path)
+    return None
+
+
+def _configuration(use: _Use) -> Mapping[str, Any]:
+    """Return the options of a tool of Python in the first of its files that has some."""
+    name = use.tool.name
+    sections = (use.tool.python.sections if use.tool.python else ()) or (name,)
+    for file in (f"{name}.ini", f".{name}.ini", "tox.ini", "setup.cfg"):
         parser = configparser.ConfigParser(interpolation=None, strict=False)
         with contextlib.suppress(configparser.Error):
-            parser.read_string(read_text(os.path.join(project, name)))
-        if parser.has_section(section):
+            parser.read_string(read_text(os.path.join(use.base, file)))
+        if section := next(filter(parser.has_section, sections), None):
             return dict(parser[section])
+    for file in (f"{name}.toml", f".{name}.toml", "pyproject.toml"):
+        with contextlib.suppress(tomllib.TOMLDecodeError, AttributeError, KeyError, TypeError):
+            table = tomllib.loads(read_text(os.path.join(use.base, file)))
+            table = table["tool"][name] if file == "pyproject.toml" else table
+            if table:
+                return dict(table.get("ini_options", table))
     return {}
 
 
 def _as_list(value: object) -> list[str]:
-    return value.split() if isinstance(value, str) else list(value) if isinstance(value, list) else []
-
-
-_NODE_TESTS = re.compile(r"\b(?:jest|vitest|mocha|ava)\b|\bnode\s+(?:-\S+\s+)*--test\b")
-
-
-def _failing_node_test(gate: Gate) -> PlantedFailure | None:
-    """A file that throws fails in every test runner of Node."""
-    used = next(_uses(_NODE_TESTS, gate.text), None)
-    if used is None:
-        return None
-    folder = folder_at(gate.text, used.start(), gate.project)
-    there = [
-        name
-        for name in ("test", "tests", "__tests__", "src")
-        if os.path.isdir(os.path.join(gate.project, folder, name))
-    ]
-    name = there[0] if there else "test" if "mocha" in used[0] else ""
-    return _failing_test(
-        gate, os.path.join(folder, name, "turngate-planted.test.js"), f'throw new Error("{MARK}");\n'
-    )
-
-
-def _failing_rust_test(gate: Gate) -> PlantedFailure | None:
-    used = _CARGO_TEST.search(gate.text)
-    folder = folder_at(gate.text, used.start(), gate.project) if used else ""
-    if used is None or "[package]" not in read_text(os.path.join(gate.project, folder, "Cargo.toml")):
-        return None
-    content = f'#[test]\nfn turngate_planted() {{\n    panic!("{MARK}");\n}}\n'
-    return _failing_test(gate, os.path.join(folder, "tests", "turngate_planted.rs"), content)
-
-
-def _failing_go_test(gate: Gate) -> PlantedFailure | None:
-    """A test file of another package does not compile, in a folder with or without other files."""
-    used = _GO_TEST.search(gate.text)
-    if used is None:
-        return None
-    path = os.path.join(
-        folder_at(gate.text, used.start(), gate.project), "turngate_planted", "planted_test.go"
-    )
-    content = (
-        f'package planted\n\nimport "testing"\n\nfunc TestPlanted(t *testing.T) {{ t.Fatal("{MARK}") }}\n'
-    )
-    return _failing_test(gate, path, content)
-
-
-_GO_TEST = re.compile(r"\bgo\s+test\b")
-_CARGO_TEST = re.compile(r"\bcargo\s+(?:[-+]\S+\s+)*(?:test|nextest)\b")
-
-
-# Linters
-
-_PYTHON_LINTERS = re.compile(
-    r"\b(ruff|flake8|pyflakes|pylint|mypy|pyright|compileall)\b(?:\s+check\b)?([^\n|;&>)}'\"]*)"
-)
-
-
-def _syntax_error(gate: Gate) -> PlantedFailure | None:
-    used = next(_uses(_PYTHON_LINTERS, gate.text), None)
-    if used is None:
-        return None
-    folder = folder_at(gate.text, used.start(), gate.project)
-    base = os.path.join(gate.project, folder)
-    path = os.path.join(folder, linted_file(used[1], _words(used[2]), base))
-    content = f"{read_text(os.path.join(gate.project, path))}\n# {MARK}\ndef (:\n"
-    return PlantedFailure(SYNTAX_ERROR, path, {os.path.join(gate.project, path): _bytes(content)})
-
-
-_COMPILERS = (
-    (re.compile(r"\bcargo\s+(?:[-+]\S+\s+)*(?:check|clippy|build)\b"), "src/bin/turngate_planted.rs"),
-    (re.compile(r"\bgo\s+(?:vet|build)\b|\bgolangci-lint\b"), "turngate_planted/planted.go"),
-)
-_NODE_LINTERS = re.compile(r"\b(?:eslint|biome|oxlint|tsc)\b")
-_NODE_FOLDERS = ("src", "app", "lib", ".")
-_NO_LANGUAGE = f"// {MARK}\n)(\n".encode()  # nothing that a compiler accepts
-
-
-def _error_for_compiler(gate: Gate) -> PlantedFailure | None:
-    for pattern, name in _COMPILERS:
-        if used := next(_uses(pattern, gate.text), None):
-            folder = folder_at(gate.text, used.start(), gate.project)
-            cargo = read_text(os.path.join(gate.project, folder, "Cargo.toml"))
-            path = os.path.join(folder, name)
-            if "[package]" in cargo or not name.endswith(".rs"):
-                return PlantedFailure(SYNTAX_ERROR, path, {os.path.join(gate.project, path): _NO_LANGUAGE})
-    return None
-
-
-def _error_for_node_linter(gate: Gate) -> PlantedFailure | None:
-    """Which folders and extensions it reads is not known, so it gets a file in each of the usual ones."""
-    used = next(_uses(_NODE_LINTERS, gate.text), None)
-    if used is None:
-        return None
-    base = os.path.join(gate.project, folder_at(gate.text, used.start(), gate.project))
-    folders = [name for name in _NODE_FOLDERS if os.path.isdir(os.path.join(base, name))]
-    names = [os.path.join(name, f"turngate-planted.{end}") for name in folders for end in ("js", "ts")]
-    files = {os.path.normpath(os.path.join(base, name)): _NO_LANGUAGE for name in names}
-    return PlantedFailure(SYNTAX_ERROR, os.path.normpath(names[0]), files)
+    if isinstance(value, str):
+        return [each for each in re.split(r"[,\s]+", value) if each]
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 # Git
@@ -294,7 +301,7 @@ def dirty_tree(gate: Gate) -> PlantedFailure:
 
 def _tracked_text(project: str) -> str | None:
     """Return a tracked file to which a line can be added; one of prose, if there is one."""
-    names = [name for name in git(project, "ls-files", "-z").split("\0") if name]
+    names = [name for name in run_git(project, "ls-files", "-z").split("\0") if name]
     candidates = [name for name in names if _is_plain_file(os.path.join(project, name))]
     prose = [name for name in candidates if name.endswith((".md", ".txt", ".rst"))]
     return next(iter([*prose, *candidates]), None)
@@ -350,19 +357,6 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-_Kind = Callable[[Gate], PlantedFailure | None]
-_CHECKS: tuple[_Kind, ...] = (
-    _failing_python_test,
-    _failing_node_test,
-    _failing_rust_test,
-    _failing_go_test,
-    _syntax_error,
-    _error_for_compiler,
-    _error_for_node_linter,
-)
-_KINDS: tuple[_Kind, ...] = (
-    *_CHECKS,
-    _open_checklist_item,
-    _idle_session,
-    _dirty_tree,
-)
+_Kind = str | Callable[[Gate], PlantedFailure | None]  # the failure of tools, or a function
+_TOOL_FAILURES = sorted({kind for kind, _, _ in _USES}, key=lambda kind: (kind.endswith("source"), kind))
+_KINDS: tuple[_Kind, ...] = (_open_checklist_item, _idle_session, _dirty_tree)

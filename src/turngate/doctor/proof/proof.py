@@ -21,15 +21,17 @@ from turngate.core.verdict.hook_run import HookRun, outcome, run_message
 from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.diagnosis import HookDiagnosis, fired_event
 from turngate.doctor.proof.gate_text import gate_text
-from turngate.doctor.proof.git_in_copy import commit_everything
-from turngate.doctor.proof.linted_files import CannotPlantError
-from turngate.doctor.proof.named_gates import named_gate, with_judge
-from turngate.doctor.proof.planted_failures import Gate, PlantedFailure, failures_for
-from turngate.doctor.proof.planted_gates import gate_failures, judge_script, why_no_failure
-from turngate.doctor.proof.relocation import Relocation
+from turngate.doctor.proof.planted_failures import MARK, CannotPlantError, Gate, PlantedFailure, failures_for
+from turngate.doctor.proof.project_copy import ProjectCopy, Relocation, commit_everything
+from turngate.doctor.proof.ready_made_gates import (
+    gate_failures,
+    judge_script,
+    named_gate,
+    why_no_failure,
+    with_judge,
+)
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
-from turngate.filesystem.project_copy import ProjectCopy
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.ports import World
 from turngate.shells.local import LocalShell
@@ -216,7 +218,7 @@ class _Trial:
             self._write(path, data)
         commits = any(failure.commits for failure in failures)
         if commits:
-            commit_everything(self.copy)
+            commit_everything(self.copy, MARK)
         return bool(repairs) or commits
 
     def failures(self) -> tuple[list[PlantedFailure], list[str]]:

@@ -47,9 +47,9 @@ from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastR
 from turngate.doctor.environment import Fact, inspect_turngate
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, diagnose_host, with_host_events
 from turngate.doctor.problems import find_problems
+from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.doctor.proof.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
 from turngate.doctor.review import ReviewedSettings, review_settings
-from turngate.filesystem.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.hosts.all_hosts import HOSTS
 from turngate.settings.agent_types import load_agent_types
 from turngate.settings.paths import script_files, settings_files

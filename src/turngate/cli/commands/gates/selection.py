@@ -19,7 +19,7 @@ from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import quote_name
 from turngate.doctor.proof.gate_text import gate_text
-from turngate.doctor.proof.named_gates import named_gate, why_not_a_check
+from turngate.doctor.proof.ready_made_gates import named_gate, why_not_a_check
 from turngate.errors import UsageError
 from turngate.gates.gate import Gate
 from turngate.gates.session_changes import NO_SESSION

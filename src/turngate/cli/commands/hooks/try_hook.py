@@ -35,11 +35,10 @@ from turngate.core.verdict.hints import GONE, run_hint
 from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.core.verdict.json_output import run_json
 from turngate.core.verdict.verdict import Verdict, conclude, is_blocking
-from turngate.doctor.proof.relocation import Relocation
+from turngate.doctor.proof.project_copy import ProjectTooLarge, Relocation, copy_project
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
-from turngate.filesystem.project_copy import ProjectTooLarge, copy_project
 from turngate.models.resolve import JudgeModels
 from turngate.settings.load import has_unloaded_hooks
 from turngate.shells.local import LocalShell

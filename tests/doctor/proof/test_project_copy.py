@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.filesystem import project_copy
-from turngate.filesystem.project_copy import (
+from turngate.doctor.proof import project_copy
+from turngate.doctor.proof.project_copy import (
     PREFIX,
     ProjectTooLarge,
     copy_project,
@@ -341,7 +341,7 @@ def test_variables_that_lead_git_to_the_original_are_dropped() -> None:
 
 def test_the_copy_of_a_killed_process_is_removed_by_the_next_run(project: Path, temporary: Path) -> None:
     code = (
-        "import os, sys, tempfile; from turngate.filesystem.project_copy import copy_project\n"
+        "import os, sys, tempfile; from turngate.doctor.proof.project_copy import copy_project\n"
         "tempfile.tempdir = sys.argv[2]\n"
         "with copy_project(sys.argv[1]) as copy:\n"
         "    print(copy.project, flush=True); sys.stdin.read()\n"

@@ -6,7 +6,10 @@
   change what it leads to.
 - Dependency folders (`node_modules`, Python environments) are too large to copy. They are folders whose entries are
   links to the original entries, so a program in them works. This is the one place where a write can leave the copy.
-- `.git` is usable, but cannot push and runs no git hooks; see `git_copy.py`.
+- `.git` is usable, but cannot push, runs no git hooks and starts no process in the background. A `.git` file of a worktree
+  or a submodule becomes a folder: otherwise a commit in the copy would be one in the original repository. The objects
+  are not copied: git reads them where they are (`objects/info/alternates`) and writes new ones to the copy. A program
+  that names the URL itself and reads a user's configuration with a rule for it can still push.
 - Caches (folders with a CACHEDIR.TAG) are left out.
 - Pipes, sockets, devices and files that cannot be read are left out.
 
@@ -17,18 +20,26 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import shutil
 import stat
+import subprocess
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from turngate._frozen import frozen
-from turngate.filesystem.git_copy import GIT_LOCATION_VARIABLES, copy_git_folder, find_git_folders
-from turngate.filesystem.real_path import is_inside, resolve
+from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
+from turngate.core.settings import Rule, Settings
+from turngate.doctor.proof.gate_text import read_text
+from turngate.filesystem.content import content_id, has_id, names_id
+from turngate.filesystem.real_path import is_inside, real_path, resolve
+from turngate.trust.fingerprint import NO_SETTINGS, Surroundings, fingerprint
 
-MAX_FILES = 50_000  # folders and links included; without dependency folders and git objects
+MAX_FILES = 50_000  # folders and links included; without dependency folders and git's own
 MAX_BYTES = 1024**3
 PREFIX = "turngate-copy-"
 LOCK_FILE = "lock"
@@ -74,7 +85,13 @@ def _list(paths: tuple[str, ...] | list[str]) -> str:
 
 def environment_in_copy(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without variables that lead git back to the original repository."""
-    return {name: value for name, value in environ.items() if name not in GIT_LOCATION_VARIABLES}
+    return {name: value for name, value in environ.items() if not _GIT_LOCATION.fullmatch(name)}
+
+
+# Those of `git rev-parse --local-env-vars` that hold a path.
+_GIT_LOCATION = re.compile(
+    r"GIT_(?:ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|CONFIG|DIR|GRAFT_FILE|INDEX_FILE|OBJECT_DIRECTORY|PREFIX|SHALLOW_FILE|WORK_TREE)"
+)
 
 
 @contextlib.contextmanager
@@ -223,7 +240,8 @@ class _Copier:
         """Copy an entry. Return True for a folder whose entries are still to be copied."""
         try:
             mode = os.lstat(self._source(relative)).st_mode
-            if os.path.basename(relative) == ".git" and self._copy_git(relative):
+            if os.path.basename(relative) == ".git" and (folders := _git_folders(self._source(relative))):
+                _copy_git(*folders, os.path.join(self.target, relative))
                 return False
             if stat.S_ISDIR(mode):
                 return self._is_to_be_copied(relative)
@@ -254,7 +272,6 @@ class _Copier:
 
     def _copy_link(self, relative: str) -> None:
         source = self._source(relative)
-        text = os.readlink(source)
         try:
             real = resolve(source)
         except OSError as error:
@@ -262,9 +279,8 @@ class _Copier:
             return
         if is_inside(real, self.root):
             self._count(relative)
-            stays = _stays_inside(os.path.dirname(relative), text)
-            text = text if stays else os.path.relpath(real, os.path.dirname(source))
-            os.symlink(text, os.path.join(self.target, relative))
+            inside = os.path.relpath(real, resolve(os.path.dirname(source)))
+            os.symlink(inside, os.path.join(self.target, relative))
         elif os.path.isfile(real):
             self._copy_file(real, relative)
         elif os.path.isdir(real) and _is_dependency_folder(source):
@@ -280,18 +296,6 @@ class _Copier:
             self._count(relative)
             os.symlink(os.path.join(source, name), os.path.join(target, name))
         self.linked.append(relative)
-
-    def _copy_git(self, relative: str) -> bool:
-        folders = find_git_folders(self._source(relative))
-        if folders is None:
-            return False
-
-        def copy_file(source: str, target: str) -> None:
-            with contextlib.suppress(FileNotFoundError):
-                self._copy_file(source, os.path.relpath(target, self.target))
-
-        copy_git_folder(folders, os.path.join(self.target, relative), copy_file)
-        return True
 
     def _copy_file(self, source: str, relative: str) -> None:
         """Copy a regular file; something else that has just taken its place is left out."""
@@ -320,14 +324,6 @@ def _is_dependency_folder(folder: str) -> bool:
     return os.path.basename(folder) == "node_modules" or is_python
 
 
-def _stays_inside(folder: str, text: str) -> bool:
-    """Return whether a link in this folder of the project can be kept: `../` only at its start, and not too often."""
-    names = [name for name in text.split("/") if name not in ("", ".")]
-    ups = names.count("..")
-    depth = len(folder.split("/")) if folder else 0
-    return not text.startswith("/") and ups <= depth and ".." not in names[ups:]
-
-
 def _set_mode_and_times(path: str, info: os.stat_result) -> None:
     os.chmod(path, stat.S_IMODE(info.st_mode) & 0o777)
     os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
@@ -335,3 +331,186 @@ def _set_mode_and_times(path: str, info: os.stat_result) -> None:
 
 def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
+
+
+# Its `.git`
+
+_LEFT_OUT = ("objects", "hooks", "worktrees", "modules", "lfs", "commondir", "gitdir")
+_SHARED = ("config", "info", "logs", "packed-refs", "refs", "reftable", "shallow")  # by all worktrees
+_MAX_GITFILE_BYTES = 8192
+_NO_PUSH = "no-push-from-a-copy:"  # git names it in its error: no program can use this protocol
+_NO_WAY_BACK = f"""
+[core]
+\thooksPath = /dev/null
+\tfsmonitor = false
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[url "{_NO_PUSH}"]
+\tpushInsteadOf = ""
+"""
+_REMOTE_HEADER = re.compile(r'(?im)^([ \t]*\[remote[ \t]+"(?:[^"\\\n]|\\.)*"\])')
+_WAY_BACK_KEY = re.compile(r"(?im)(^|\])([ \t]*)(pushurl|worktree)(?=[ \t]*=)")
+
+
+def _git_folders(path: str) -> tuple[str, str] | None:
+    """Return the folders behind a `.git`: that of HEAD and the index, and that of branches and objects; None for another file."""
+    own = os.path.realpath(path)
+    if os.path.isfile(own):
+        target = _read_line(own).removeprefix("gitdir:").strip()
+        own = os.path.realpath(os.path.join(os.path.dirname(path), target))
+    common = os.path.realpath(os.path.join(own, _read_line(os.path.join(own, "commondir"))))
+    is_repository = os.path.isfile(f"{own}/HEAD") and os.path.isdir(f"{common}/objects")
+    return (own, common) if is_repository else None
+
+
+def _read_line(path: str) -> str:
+    """Return the text of a file that holds a path, or an empty text."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return os.fsdecode(file.read(_MAX_GITFILE_BYTES)).strip()
+    return ""
+
+
+def _copy_git(own: str, common: str, target: str) -> None:
+    """Make the folder `.git` of a copy."""
+
+    def left_out(folder: str, names: list[str]) -> list[str]:
+        is_foreign = folder == common != own
+        top = [name for name in names if name in _LEFT_OUT or (is_foreign and name not in _SHARED)]
+        locks = [name for name in names if name.endswith(".lock")]
+        return [*locks, *(top if folder in (own, common) else ())]
+
+    def copy_file(source: str, copy: str) -> None:
+        with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+            if os.path.isfile(source):  # and not a socket of fsmonitor
+                shutil.copy2(source, copy)
+
+    for source in dict.fromkeys((common, own)):
+        shutil.copytree(source, target, ignore=left_out, copy_function=copy_file, dirs_exist_ok=True)
+    for name in ("objects/info", "objects/pack", "refs"):
+        os.makedirs(os.path.join(target, name), 0o700, exist_ok=True)
+    _write(os.path.join(target, "objects/info/alternates"), f"{os.path.join(common, 'objects')}\n")
+    for name in ("config", "config.worktree"):
+        _close_way_back(os.path.join(target, name))
+
+
+def _close_way_back(path: str) -> None:
+    """Let a configuration neither push, run hooks nor name the original's working tree."""
+    if not os.path.exists(path):
+        return
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        text = file.read()
+    text = _WAY_BACK_KEY.sub(r"\1\2original\3", text)
+    text = _REMOTE_HEADER.sub(rf"\1\n\tpushurl = {_NO_PUSH}\n", text)
+    os.remove(path)  # it may be read-only
+    _write(path, text.rstrip("\n") + _NO_WAY_BACK)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+
+
+GIT_TIMEOUT_S = 60.0
+
+
+def run_git(project: str, *arguments: str) -> str:
+    """Return what git prints in the copy; an empty text if it fails."""
+    try:
+        done = subprocess.run(  # noqa: S603 - git, with our own arguments
+            ["git", "-c", "core.fsmonitor=false", *arguments],  # noqa: S607 - that of the user
+            cwd=project,
+            env=environment_in_copy(os.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=GIT_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return os.fsdecode(done.stdout) if done.returncode == 0 else ""
+
+
+def commit_everything(project: str, message: str) -> None:
+    identity = ("-c", "user.name=turngate", "-c", "user.email=turngate@localhost")
+    run_git(project, "add", "--all")
+    run_git(project, *identity, "commit", "--quiet", "--no-gpg-sign", "--no-verify", "--message", message)
+
+
+# Hooks, settings and the environment in it
+
+
+class Relocation:
+    """Hooks, settings and the environment of a project in its copy: what names the folder of the project names the copy."""
+
+    def __init__(self, project: str, copy: ProjectCopy) -> None:
+        self.project, self.copy = project, copy.project
+        self.private = os.path.dirname(copy.folder)  # the folder around the copy; nothing else is in it
+        self._places = {project: copy.project, real_path(project): copy.project, copy.original: copy.folder}
+        longest_first = sorted(self._places, key=len, reverse=True)
+        self._pattern = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, longest_first))})(?![\w.-])")
+
+    def text(self, text: str) -> str:
+        """Replace the folder of the project, and of its repository, by that of the copy."""
+        return self._pattern.sub(lambda found: self._places[found[0]], text)
+
+    def rule(self, rule: Rule) -> Rule:
+        return replace(rule, hook=self._hook(rule.hook), files=self._files(rule.files))
+
+    def settings(self, settings: Settings, rules: Iterable[Rule]) -> Settings:
+        """Return the settings for these hooks. They have no common time limit: each is tried by itself."""
+        guarded = {
+            trust: {name: value for name, value in values.items() if name != "stop_budget"}
+            for trust, values in settings.guarded.items()
+        }
+        return replace(
+            settings, rules=tuple(rules), env=self._value(settings.env), stop_budget=None, guarded=guarded
+        )
+
+    def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
+        return {
+            **self._value(environment_in_copy(environ)),
+            "GIT_CEILING_DIRECTORIES": self.private,
+            "PYTHONDONTWRITEBYTECODE": "1",  # dependency folders are links to the original ones
+            "TURNGATE_STATE": os.path.join(self.private, "state"),
+        }
+
+    def scripts(self, rule: Rule) -> list[str]:
+        """Return the scripts that a hook runs, in the copy. There is no record of those that need no approval."""
+        surroundings = Surroundings(self.project, os.path.expanduser("~"), os.environ)
+        files = rule.files or fingerprint(rule, NO_SETTINGS, surroundings).files
+        return [self.text(path) for path, content in files.items() if (content or "").startswith("sha256:")]
+
+    def script_of_project(self, rule: Rule) -> str | None:
+        """Return a script that holds the path of the project, which in the copy would still lead to the project."""
+        for path in self.scripts(rule):
+            text = read_text(path)
+            if self.text(text) != text:
+                return os.path.relpath(path, self.copy) if path.startswith(f"{self.copy}/") else path
+        return None
+
+    def _hook(self, hook: Hook) -> Hook:
+        if not isinstance(hook, CommandHook | GateHook):
+            return hook
+        names = [name for name in ("command", "args", "env", "options") if hasattr(hook, name)]
+        return replace(hook, **{name: self._value(getattr(hook, name)) for name in names})
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: self._value(each) for name, each in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(map(self._value, value))
+        return self.text(value) if isinstance(value, str) else value
+
+    def _files(self, files: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Return the files that are compared before and after each run, at their places in the copy."""
+        return {self.text(path): self._file_id(path, recorded) for path, recorded in files.items()}
+
+    def _file_id(self, path: str, recorded: str | None) -> str | None:
+        """Return the id of the file in the copy, where times and names are others, if the original has not changed."""
+        moved = self.text(path)
+        is_bound = (recorded or "").startswith(("stat:", "names:"))
+        if recorded is None or moved == path or not is_bound or not has_id(path, recorded):
+            return recorded
+        return names_id(moved) if recorded.startswith("names:") else content_id(moved)

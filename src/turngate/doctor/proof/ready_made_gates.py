@@ -1,35 +1,109 @@
-"""Failures for the ready-made gates: what each of them has to block. To add a gate: a function, and a line in `_PLANTERS`.
+"""The ready-made gates: which one a hook is, and the failures that each of them has to block.
 
-Syntax errors for a build: in the source files of a project, but not in the scripts that start it.
-
-The files of a project that belong to it: without git's own and without dependencies.
+To add a gate: a function that returns its failures, and a line in `_PLANTERS`.
 """
 
 import json
 import math
 import os
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
+from turngate._frozen import frozen
+from turngate.check.gate_hooks import gate_words
+from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.permissions.globs import expand_braces, matches_globs
 from turngate.doctor.proof.gate_text import gate_text, read_text
-from turngate.doctor.proof.git_in_copy import MARK
-from turngate.doctor.proof.linted_files import CannotPlantError
-from turngate.doctor.proof.named_gates import OBSERVER, NamedGate
 from turngate.doctor.proof.planted_failures import (
+    MARK,
     SYNTAX_ERROR,
+    CannotPlantError,
     Gate,
     PlantedFailure,
-    command_failures,
     dirty_tree,
+    tool_failures,
 )
 from turngate.doctor.proof.sample_transcript import conversation, spent_conversation
+from turngate.errors import UsageError
+from turngate.gates.arguments import parse_gate_words
 from turngate.gates.check_commands import chosen_commands, find_check_commands
 from turngate.gates.gate import Gate as ReadyMadeGate
+from turngate.gates.gate_hook import GateCall, read_gate_hook
 from turngate.settings.local_files import read_project_files
+
+
+@frozen
+class NamedGate:
+    """A ready-made gate as a hook has it: the values of its options, and the text of its command."""
+
+    gate: ReadyMadeGate
+    options: Mapping[str, Any]
+    command: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.gate.name
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return tuple(self.options.get(self.gate.operands.name) or ()) if self.gate.operands else ()
+
+
+def named_gate(hook: Hook) -> NamedGate | None:
+    """Return the gate of a hook; None for any other hook, and for a gate that cannot be read."""
+    if isinstance(hook, GateHook):
+        call = read_gate_hook(hook)
+        return (
+            NamedGate(call.gate, call.options, _command_text(call.command))
+            if isinstance(call, GateCall)
+            else None
+        )
+    if isinstance(hook, CommandHook) and (words := gate_words(hook)) is not None:
+        try:
+            given = parse_gate_words(words)
+        except UsageError:
+            return None
+        return NamedGate(given.gate, given.options, _command_text(given.command))
+    return None
+
+
+def _command_text(command: CommandHook | None) -> str | None:
+    if command is None:
+        return None
+    return command.command if command.args is None else shlex.join((command.command, *command.args))
+
+
+OBSERVER = "it is an observer: it never blocks"
+_NOT_CHECKS = {
+    "budget": "it is a limit: it ends the turn, and does not block",
+    "judge": "it asks a model",
+}
+
+
+def why_not_a_check(gate: ReadyMadeGate) -> str | None:
+    """Return why a gate does not check the project or the conversation itself, or None."""
+    if gate.name in _NOT_CHECKS:
+        return _NOT_CHECKS[gate.name]
+    return OBSERVER if gate.is_observer else None
+
+
+def with_judge(hook: Hook, model: str) -> Hook:
+    """Return the hook of a gate that asks a model, with another model."""
+    if isinstance(hook, GateHook):
+        return replace(hook, options={**hook.options, "model": model})
+    if isinstance(hook, CommandHook) and hook.args is not None:
+        return replace(hook, args=(*hook.args, "--model", model))
+    if isinstance(hook, CommandHook):  # the last of several counts
+        return replace(hook, command=f"{hook.command} --model {shlex.quote(model)}")
+    return hook
+
+
+# Files
 
 
 def walk_files(project: str) -> Iterator[str]:
@@ -90,7 +164,7 @@ def _command(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     """A command, or those of a check of the project, are known by the programs that they run."""
     commands = [named.command] if named.command else _commands_of(named.name, gate.project)
     text = "\n".join((gate.text, *(gate_text(command, (), gate.project) for command in commands)))
-    failures, reasons = command_failures(replace(gate, text=text))
+    failures, reasons = tool_failures(replace(gate, text=text))
     if not failures:
         unknown = f"it is not known what {' and '.join(f'`{each}`' for each in commands)} checks"
         raise CannotPlantError("; ".join(reasons) or unknown)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.builders import write_settings
 from turngate.cli.main import main
-from turngate.doctor.proof.planted_gates import broken_sources, why_no_failure
+from turngate.doctor.proof.ready_made_gates import broken_sources, why_no_failure
 from turngate.gates.all_gates import GATES
 
 TURNGATE = f"{sys.executable} -m turngate"
