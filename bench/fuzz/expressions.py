@@ -16,7 +16,7 @@ from turngate.core.hooks.http_policy import (
 from turngate.core.hooks.matcher import read_matcher
 from turngate.core.permissions.rule import read_rule, rule_matches
 from turngate.core.settings import AllowedUrls
-from turngate.core.shell_syntax import read_commands
+from turngate.core.shell.parse import read_commands
 
 # Matchers
 

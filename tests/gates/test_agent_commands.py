@@ -2,7 +2,7 @@
 
 import pytest
 
-from turngate.gates.agent_commands import runs_check, simple_commands, written_path
+from turngate.gates.agent_commands import run_commands, runs_check, written_path
 from turngate.gates.check_results import succeeded
 from turngate.gates.conversation import ToolCall
 from turngate.gates.toolchains import CHECKS
@@ -60,7 +60,7 @@ CHECK_COMMANDS = {
 
 @pytest.mark.parametrize("command", CHECK_COMMANDS)
 def test_which_checks_a_command_runs(command: str) -> None:
-    found = {kind for step in simple_commands(command) for kind in CHECKS if runs_check(step.text, kind)}
+    found = {kind for step in run_commands(command) for kind in CHECKS if runs_check(step.text, kind)}
     assert sorted(found) == CHECK_COMMANDS[command]
 
 
@@ -102,7 +102,7 @@ WRITES = {
 
 @pytest.mark.parametrize("command", WRITES)
 def test_what_a_command_changes(command: str) -> None:
-    written = [written_path(step.text) for step in simple_commands(command)]
+    written = [written_path(step.text) for step in run_commands(command)]
     assert next(filter(None, written), None) == WRITES[command]
 
 
@@ -191,7 +191,7 @@ OUTCOMES: dict[tuple[str, str, str | None], bool] = {
 
 def backs(kind: str, command: str, output: str | None) -> bool:
     call = ToolCall(name="Bash", input={"command": command}, result=output)
-    steps = simple_commands(command)
+    steps = run_commands(command)
     places = [place for place, step in enumerate(steps) if runs_check(step.text, kind)]
     return any(succeeded(call, steps, place, kind) for place in places)
 
@@ -202,7 +202,7 @@ def test_whether_a_check_succeeded(kind: str, command: str, output: str | None) 
 
 
 def test_a_check_that_failed_or_runs_in_the_background_did_not_succeed() -> None:
-    steps = simple_commands("pytest")
+    steps = run_commands("pytest")
     failed = ToolCall(name="Bash", input={"command": "pytest"}, result="1 passed", is_error=True)
     background = ToolCall(
         name="Bash", input={"command": "pytest", "run_in_background": True}, result="started"
@@ -255,7 +255,7 @@ def test_a_hostile_command_takes_bounded_time() -> None:
         "$((" * 30_000,
         "git reset " + "-a " * 30_000,
     ):
-        for step in simple_commands(text):
+        for step in run_commands(text):
             written_path(step.text)
             for kind in CHECKS:
                 runs_check(step.text, kind)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from turngate.core.shell_syntax import CommandList, SimpleCommand, read_commands
+from turngate.core.shell.parse import CommandList, SimpleCommand, read_commands
 
 MAX_BRANCH_POSITION = 20_000  # a branch beyond it is not looked for
 

@@ -10,7 +10,8 @@ from turngate.check.budget import LintBudget
 from turngate.core.events.hook_input import clean_environment
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Settings
-from turngate.core.shell_syntax import Expansion, Word, expand
+from turngate.core.shell.expand import Expansion, expand
+from turngate.core.shell.parse import Word
 
 PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
 

@@ -14,7 +14,7 @@ from turngate.core.answers.contract import read_answer
 from turngate.core.answers.interpret import decide
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Rule, Settings
-from turngate.core.shell_syntax import CommandList, SimpleCommand, Word
+from turngate.core.shell.parse import CommandList, SimpleCommand, Word
 from turngate.core.text import one_line, truncate
 from turngate.core.verdict.decisions import Block, Fault
 from turngate.settings.script_file import BLOCK_JSON

@@ -15,16 +15,16 @@ from turngate.check.similar_programs import missing_program_hint, similar_file
 from turngate.core.constants import OBSERVED_EVENTS
 from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import Problem, Rule, Settings, Severity
-from turngate.core.shell_syntax import (
+from turngate.core.shell.expand import Expansion
+from turngate.core.shell.invocation import SHELL_BUILTINS, Invocation, language_of, read_invocation
+from turngate.core.shell.parse import (
     CommandList,
-    Expansion,
     Part,
     SimpleCommand,
     Word,
     read_commands,
     substituted_commands,
 )
-from turngate.settings.invocation import SHELL_BUILTINS, Invocation, read_invocation
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import (
     FAILS_OR_BLOCKS as _EITHER,
@@ -105,7 +105,6 @@ _GUARDS = frozenset(("[", "test", "which", "type", "hash"))  # and `command -v`
 _ENDS_THE_READING = frozenset((".", "source", "eval", "alias", "exit", "return", "pushd", "popd"))
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\]\+?|\+)?=")  # of a whole variable, or a part of it
 _NOT_A_FILE = re.compile(r"[A-Za-z][\w+.-]*:|/dev/|/proc/|-$|.*\\", re.DOTALL)  # https:…, npm:…, C:\…
-_ENDS_WITH_2 = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?|perl")  # without their script
 _MAY_END_WITH_2 = frozenset(("sh", "dash", "uv"))  # dash does, bash as `sh` does not
 _FAILS = "so the hook fails at every run"
 _BLOCKS = "so the hook blocks at every run"
@@ -346,7 +345,7 @@ class _CommandCheck:
         if not self.decides or not has_reason or not is_gate(self.rule, self.settings):
             return self.fails
         name = os.path.basename(interpreter.text if interpreter else "")
-        if _ENDS_WITH_2.fullmatch(name):
+        if language_of(name) == "python" or name == "perl":
             return _BLOCKS
         return _EITHER if name in _MAY_END_WITH_2 else self.fails
 

@@ -16,7 +16,7 @@ from turngate.check.events import lint_block
 from turngate.check.tools import never_ends
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.shell_syntax import CommandList, read_commands
+from turngate.core.shell.parse import CommandList, read_commands
 from turngate.core.verdict.verdict import honours_blocking, honours_on_failure
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import PRINTED_BLOCK

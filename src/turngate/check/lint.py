@@ -21,7 +21,7 @@ from turngate.core.hooks.plugin_variables import (
     used_user_config,
 )
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.shell_syntax import read_commands
+from turngate.core.shell.parse import read_commands
 from turngate.extra_install import install_command
 from turngate.settings.problem_log import rule_problem
 

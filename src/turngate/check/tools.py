@@ -2,8 +2,8 @@
 
 import re
 
+from turngate.core.shell.invocation import Texts, skip_wrappers
 from turngate.gates.toolchains import BY_NAME, PACKAGE_MANAGERS, RUNNERS
-from turngate.settings.invocation import Texts, skip_wrappers
 
 _PACKAGE_SCRIPT = re.compile(
     r"(?!.*(?:type|tsc))(?:.*[:_-])?(?:test|lint|check|format|build|verify|ci|qa)(?:[:_-].*)?",

@@ -5,43 +5,19 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from os.path import basename, splitext
 
-from turngate._frozen import frozen
+from turngate.core.shell.invocation import WRAPPERS
+from turngate.core.shell.parse import MAX_COMMANDS, WrittenCommand, split_list
 from turngate.gates.conversation import ToolCall
 from turngate.gates.toolchains import CHECKS, TOOLS
 
 MAX_COMMAND_CHARS = 50_000  # of a command line that are read
-MAX_STEPS = 200  # of it
 MAX_WRAPPERS = 10  # before a program: `sudo env A=1 timeout 60 …`
 
 
-@frozen
-class Step:
-    """One simple command of a command line."""
-
-    text: str
-    operator: str  # that follows: && || ; | & or nothing
-
-
-def split_command(command: str) -> list[Step]:
-    """Split a command line at its operators, outside of quotes; the text of a here-document is left out."""
-    plain = _HEREDOC.sub(r"\1", command.replace("\\\n", " "))
-    masked = _QUOTES.sub(lambda quoted: "_" * len(quoted[0]), plain)
-    steps, start = [], 0
-    for found in _OPERATOR.finditer(masked):
-        steps.append(Step(plain[start : found.start()].strip(), found[0].strip() or ";"))
-        start = found.end()
-    steps.append(Step(plain[start:].strip(), ""))
-    return [step for step in steps if step.text]
-
-
-_HEREDOC = re.compile(r"(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n.*?(?:\n[ \t]*\3(?=\n|$)|$)", re.DOTALL)
-_QUOTES = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.", re.DOTALL)
-_OPERATOR = re.compile(r"&&|\|\||\|&?|;|\n|(?<![<>&])&(?![>&])")
-
 # What stands before the program that is meant.
 _WRAPPER = re.compile(
-    r"(?:[({]\s*|\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|(?:sudo|env|time|nice|nohup|command|exec|then|do)\s+|"
-    r"timeout\s+(?:-\S+\s+)*\S+\s+|(?:uv|poetry|pipenv|pdm|hatch|rye)\s+run\s+(?:--?[\w-]+(?:=\S+)?\s+)*|"
+    r"(?:[({]\s*|\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|g?timeout\s+(?:-\S+\s+)*\S+\s+|"
+    rf"(?:sudo|then|do|{'|'.join(WRAPPERS)})\s+|(?:uv|poetry|pipenv|pdm|hatch|rye)\s+run\s+(?:--?[\w-]+(?:=\S+)?\s+)*|"
     r"(?:npx|bunx|pnpm\s+(?:exec|dlx)|yarn\s+(?:exec|dlx)|bundle\s+exec|xvfb-run)\s+(?:-\S+\s+)*|"
     r"\S*python[\d.]*\s+(?:-[A-Zbu]\S*\s+)*-m\s+)"
 )
@@ -59,19 +35,19 @@ def _program(text: str) -> str:
     return f"{basename(program)}{blank}{rest}"
 
 
-def simple_commands(command: str) -> list[Step]:
-    """Return the simple commands, also those of `bash -c '…'`."""
-    return [*islice(_simple_commands(command[:MAX_COMMAND_CHARS], 2), MAX_STEPS)]
+def run_commands(command: str) -> list[WrittenCommand]:
+    """Return the commands of a command line from their programs on, also those of `bash -c '…'`."""
+    return [*islice(_run_commands(command[:MAX_COMMAND_CHARS], 2), MAX_COMMANDS)]
 
 
-def _simple_commands(command: str, depth: int) -> Iterator[Step]:
-    for step in split_command(command):
+def _run_commands(command: str, depth: int) -> Iterator[WrittenCommand]:
+    for step in split_list(command):
         inner = _SHELL.match(_program(step.text))
         if inner and depth:
-            *most, last = [*_simple_commands(inner[2], depth - 1)] or [step]
-            yield from (*most, Step(last.text, step.operator))
+            *most, last = [*_run_commands(inner[2], depth - 1)] or [step]
+            yield from (*most, WrittenCommand(last.text, step.operator))
         else:
-            yield Step(_program(step.text), step.operator)
+            yield WrittenCommand(_program(step.text), step.operator)
 
 
 # Checks
@@ -133,6 +109,7 @@ _GENERATED = re.compile(
     r"build|dist|target|htmlcov|__pycache__|node_modules|\.(?:coverage|pytest_cache|mypy_cache)"
 )
 _TEMPORARY = ("/dev/", "/tmp/", "$")  # noqa: S108 - it is only recognized
+_QUOTES = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.", re.DOTALL)
 _REDIRECT = re.compile(r"(?:^|[^<>&\d-])(?:\d)?>{1,2}\s*(?!&)([^\s;&|<>()]+)")
 _WRITES = re.compile(
     r"(?:sed\s+(?:-\S+\s+)*-\w*i|perl\s+(?:-\S+\s+)*-\w*i|tee\s|patch\b|git\s+(?:-\S+\s+\S+\s+)?(?:checkout(?!\s+-[bB]\b)|restore(?!\s+--staged\b)|"

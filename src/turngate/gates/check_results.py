@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from turngate.gates.agent_commands import CI, Step
+from turngate.core.shell.parse import WrittenCommand
+from turngate.gates.agent_commands import CI
 from turngate.gates.conversation import ToolCall
 
 MAX_LINES = 1000  # of an output, that are searched for a success
@@ -51,7 +52,7 @@ _OPENS, _CLOSES = ("if", "while", "until", "case", "for", "select"), ("fi", "don
 _LOOPS = ("for", "select")  # over words, that are usually there
 
 
-def succeeded(call: ToolCall, steps: Sequence[Step], place: int, kind: str) -> bool:
+def succeeded(call: ToolCall, steps: Sequence[WrittenCommand], place: int, kind: str) -> bool:
     """Return whether the check of a kind at a place of a command line succeeded."""
     if call.result is None or call.is_error or call.input.get("run_in_background") is True:
         return False
@@ -69,7 +70,7 @@ def succeeded(call: ToolCall, steps: Sequence[Step], place: int, kind: str) -> b
     )
 
 
-def _may_not_run(steps: Sequence[Step], place: int) -> bool:
+def _may_not_run(steps: Sequence[WrittenCommand], place: int) -> bool:
     """Return whether a command is a condition or depends on one, runs in the background or is another of the same name."""
     first = _pipeline_start(steps, place)
     before = steps[first - 1].operator if first else ""
@@ -84,13 +85,13 @@ def _may_not_run(steps: Sequence[Step], place: int) -> bool:
     )
 
 
-def _pipeline_start(steps: Sequence[Step], place: int) -> int:
+def _pipeline_start(steps: Sequence[WrittenCommand], place: int) -> int:
     while place and steps[place - 1].operator.startswith("|") and steps[place - 1].operator != "||":
         place -= 1
     return place
 
 
-def _open_blocks(steps: Sequence[Step]) -> list[str]:
+def _open_blocks(steps: Sequence[WrittenCommand]) -> list[str]:
     blocks: list[str] = []
     for step in steps:
         word = _first_word(step)
@@ -101,17 +102,17 @@ def _open_blocks(steps: Sequence[Step]) -> list[str]:
     return blocks
 
 
-def _first_word(step: Step) -> str:
+def _first_word(step: WrittenCommand) -> str:
     return step.text.split(maxsplit=1)[0].rstrip(")}") if step.text else ""
 
 
-def _ends_line(steps: Sequence[Step], place: int) -> bool:
+def _ends_line(steps: Sequence[WrittenCommand], place: int) -> bool:
     """Return whether a step is an `exit` that does not depend on another."""
     before = steps[place - 1].operator if place else ""
     return _first_word(steps[place]) in ("exit", "return") and before in ("", ";")
 
 
-def _hides_exit_code(command: str, steps: Sequence[Step], place: int) -> bool:
+def _hides_exit_code(command: str, steps: Sequence[WrittenCommand], place: int) -> bool:
     text = steps[place].text
     if _HIDES_EXIT_CODE.search(text) or CI.match(text) or _GROUP_MAY_NOT_RUN.search(command):
         return True
@@ -123,13 +124,13 @@ def _hides_exit_code(command: str, steps: Sequence[Step], place: int) -> bool:
     return bool(later)
 
 
-def _prints_exit_code(steps: Sequence[Step], place: int, output: str) -> bool:
+def _prints_exit_code(steps: Sequence[WrittenCommand], place: int, output: str) -> bool:
     """Return whether `echo $?` follows, and its last line ends with 0."""
     following = steps[place + 1].text if place + 1 < len(steps) else ""
     return following.startswith("echo") and "$?" in following and _EXIT_ZERO.search(output[-100:]) is not None
 
 
-def _is_silent(steps: Sequence[Step], place: int) -> bool:
+def _is_silent(steps: Sequence[WrittenCommand], place: int) -> bool:
     """Return whether a command ran and all of its output is there: linters often print nothing if all is well."""
     if ">" in steps[place].text.replace("2>&1", "") or _HIDES_EXIT_CODE.search(steps[place].text):
         return False
@@ -138,7 +139,7 @@ def _is_silent(steps: Sequence[Step], place: int) -> bool:
     return operators <= {"|", "|&"} and all(_SHOWS_ALL.match(step.text) for step in piped)
 
 
-def _piped(steps: Sequence[Step], place: int) -> Iterator[Step]:
+def _piped(steps: Sequence[WrittenCommand], place: int) -> Iterator[WrittenCommand]:
     while place + 1 < len(steps) and steps[place].operator in ("|", "|&"):
         place += 1
         yield steps[place]

@@ -10,16 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from turngate.core.settings import Severity
+from turngate.core.shell.invocation import language_of
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_SCRIPT_BYTES = 128 * 1024  # a larger script is not read
 _HEAD_BYTES = 4096  # in which a binary has a null character
 
-_LANGUAGES = {  # by the name of the interpreter
-    "shell": re.compile(r"(?:ba|da|z|k)?sh"),
-    "python": re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?|uv"),
-    "node": re.compile(r"node|nodejs|tsx|ts-node|bun|deno"),
-}
+_RUNNERS = {"uv": "python", "bun": "node", "deno": "node"}
 _EXTENSIONS = {
     ".sh": "shell",
     ".bash": "shell",
@@ -51,11 +48,12 @@ class Script(NamedTuple):
     def language(self) -> str | None:
         """By the `#!` line, else by the extension."""
         program, rest = self.interpreter
-        name = os.path.basename(env_program(rest) or "" if os.path.basename(program) == "env" else program)
-        for language, names in _LANGUAGES.items():
-            if names.fullmatch(name.strip()):
-                return language
-        return _EXTENSIONS.get(os.path.splitext(self.path)[1]) if self.shebang is None else None
+        if self.shebang is None:
+            return _EXTENSIONS.get(os.path.splitext(self.path)[1])
+        name = os.path.basename(
+            env_program(rest) or "" if os.path.basename(program) == "env" else program
+        ).strip()
+        return language_of(name) or _RUNNERS.get(name)
 
 
 def read_script(path: str) -> Script | None:

@@ -9,19 +9,19 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from turngate.core.hooks.plugin_variables import PLUGIN_ROOT
+from turngate.core.shell.expand import Variables
+from turngate.core.shell.invocation import RUNNERS, SHELL_BUILTINS, language_of, read_invocation
+from turngate.core.shell.parse import UNKNOWN, Part, Word, split_commands, take_substitutions
 from turngate.filesystem import files
 from turngate.filesystem.content import SYSTEM_FOLDERS, is_system_file
 from turngate.filesystem.listing import match_files
 from turngate.filesystem.real_path import is_inside
-from turngate.settings.invocation import SHELL_BUILTINS, is_interpreter, read_invocation
 from turngate.settings.script_file import Script, read_script
-from turngate.trust.shell_words import UNKNOWN, Variables, simple_commands, take_substitutions
 
 MAX_FILES = 500  # of one hook
 MAX_FOLDERS = 20  # of `cd`
 MAX_NESTING = 5  # of `sh -c` and `eval`
 
-_PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?")
 _NODE_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*["'](\.[^"'\n]+)["']""")
 _NODE_SUFFIXES = ("", ".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/index.ts")
 _SCRIPT_SUFFIXES = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php")
@@ -31,38 +31,8 @@ _HOOK_FOLDERS = _SETTINGS_FOLDERS | {"hooks"}
 _OF_SYSTEM = tuple(f"{folder}/" for folder in SYSTEM_FOLDERS)
 _MODULE_OPTION = re.compile(r"-[A-Za-z]*?m(.*)")
 # Programs that run the program that they are given, after options that are not read.
-_RUNNERS = frozenset(
-    [
-        "env",
-        "xargs",
-        "flock",
-        "setsid",
-        "sudo",
-        "doas",
-        "find",
-        "ionice",
-        "taskset",
-        "chrt",
-        "chronic",
-        "unbuffer",
-        "parallel",
-        "script",
-        "watch",
-        "busybox",
-        "strace",
-        "poetry",
-        "pipenv",
-        "pdm",
-        "hatch",
-        "rye",
-        "conda",
-        "direnv",
-        "dotenv",
-        "mise",
-        "docker",
-        "nix",
-        "run-parts",
-    ]
+_RUNNERS = RUNNERS | frozenset(
+    "find chronic unbuffer poetry pipenv pdm hatch rye conda direnv dotenv mise docker nix run-parts".split()
 )
 _FILE_OPTION = frozenset(["awk", "gawk", "mawk", "sed", "jq", "make", "gmake"])  # whose -f names a script
 
@@ -96,7 +66,7 @@ class ScriptFiles:
 
     def add_arguments(self, words: Sequence[str]) -> None:
         """Add the files of a command that is started without a shell."""
-        for reading in self._variables.readings(words):
+        for reading in self._variables.readings([Word((Part(word, "bare"),)) for word in words]):
             self._read_command(reading, Place(self.project))
         self._read_scripts()
 
@@ -146,9 +116,11 @@ class ScriptFiles:
         if nesting > MAX_NESTING:
             return
         text, inner = take_substitutions(text)
-        for command in inner:
-            self._read_shell(command, place, nesting + 1)
-        for words, inputs in simple_commands(text):
+        for each in inner:
+            self._read_shell(each, place, nesting + 1)
+        for command in split_commands(text):
+            words = (*command.assignments, *command.words)
+            inputs = [word for operator, word in command.redirects if operator == "<"]
             for reading in self._variables.readings([*words, *inputs]):
                 self._read_command(reading[: len(words)], place, nesting, reading[len(words) :])
 
@@ -169,7 +141,7 @@ class ScriptFiles:
             if command := _command_of_gate(words):
                 self._read_shell(command, place, nesting + 1)
             # An interpreter may stand behind a program that is not known: `flock FILE sh check.sh`.
-            for start in (0, *(n for n in range(1, len(words)) if is_interpreter(words[n]))):
+            for start in (0, *(n for n in range(1, len(words)) if language_of(words[n]))):
                 self._read_program(words[start:], place, nesting, inputs)
         runs_others = os.path.basename(words[0]) in _RUNNERS
         for word in words[1:]:
@@ -185,10 +157,10 @@ class ScriptFiles:
             self._add_word(words[invocation.script], place, invocation.language, bare=True)
         elif invocation.shell_command:
             self._read_shell(invocation.shell_command, place, nesting + 1)
-        elif is_interpreter(program):
+        elif language_of(program):
             for name in inputs:
                 self._add_word(name, place, None, bare=True)
-        if _PYTHON.fullmatch(os.path.basename(program)):
+        if language_of(program) == "python":
             self._add_module(arguments)
         if os.path.basename(program) in _FILE_OPTION:
             for option, value in pairwise(arguments):

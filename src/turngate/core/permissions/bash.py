@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from turngate.core.shell_syntax import Part, SimpleCommand, Word, is_keyword, read_commands
+from turngate.core.shell.invocation import RUNNERS, SHELLS, WRAPPERS
+from turngate.core.shell.parse import UNKNOWN, Part, SimpleCommand, Word, is_keyword, read_commands
 from turngate.core.text import wildcard_matches
 
 _SCANNED = re.compile(
@@ -53,8 +54,6 @@ def has_expression(expanded: str) -> bool:
     unquoted = re.sub(r'"[^"]*"', '""', expanded)
     return bool(_EXPRESSION.search(expanded) or _UNQUOTED_EXPRESSION.search(unquoted))
 
-
-UNKNOWN = "\0"  # in the text of a word: what only the shell knows, such as the value of a variable
 
 _ASSIGNMENT = re.compile(r"\w+(?:\[\d+\])?\+?=", re.ASCII)
 _ELEMENT = re.compile(r"\w*\[.", re.ASCII | re.DOTALL)  # `a[1 + 2]=3` is no word, but an assignment
@@ -143,41 +142,12 @@ MAX_WORDS = 30  # of a command whose words are left out one after the other
 
 _EXPANDED = re.compile(r"(?!^[\[{]$)[$*?\[{~]")  # `[` alone is a program, `{` a keyword
 _IN_DOUBLE_QUOTES = re.compile(r"\\([$`\"\\])|\\\n|\$")
-# Programs that run their last arguments.
-_PREFIXES = frozenset(["time", "nice", "nohup", "stdbuf", "timeout"])
 # Programs that may take the command that they run from an option, a string or a file.
-_WRAPPERS = frozenset(
-    [
-        "env",
-        "command",
-        "builtin",
-        "exec",
-        "eval",
-        "sudo",
-        "doas",
-        "su",
-        "xargs",
-        "parallel",
-        "watch",
-        "ssh",
-        "setsid",
-        "flock",
-        "chroot",
-        "ionice",
-        "taskset",
-        "chrt",
-        "strace",
-        "script",
-        "unshare",
-        "nsenter",
-        "runuser",
-        "systemd-run",
-        "busybox",
-        "trap",
-        "alias",
-    ]
+_WRAPPERS = RUNNERS | frozenset(
+    "command builtin exec eval su ssh chroot unshare nsenter runuser systemd-run trap alias".split()
 )
-_SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "fish"])
+_PREFIXES = frozenset(WRAPPERS) - _WRAPPERS  # they run their last arguments
+_SHELLS = SHELLS | {"fish"}
 _RUNNERS = _WRAPPERS | _SHELLS | _PREFIXES | BUILTINS | {"find"}
 
 

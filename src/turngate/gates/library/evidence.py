@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 
 from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
+from turngate.core.shell.parse import WrittenCommand
 from turngate.core.text import one_line
 from turngate.gates.agent_commands import (
-    Step,
     edited_path,
+    run_commands,
     runs_check,
-    simple_commands,
     written_path,
 )
 from turngate.gates.check_results import succeeded
@@ -91,12 +91,12 @@ def _runs(calls: Sequence[ToolCall], kind: str, own: Mapping[str, re.Pattern[str
     return runs
 
 
-def _steps(call: ToolCall) -> list[Step]:
+def _steps(call: ToolCall) -> list[WrittenCommand]:
     """Return the commands of a call. A tool of another server counts as the program of its name: mcp__ide__test."""
     if call.name == "Bash":
-        return simple_commands(call.text("command"))
+        return run_commands(call.text("command"))
     _, _, name = call.name.rpartition("__")
-    return [Step(name, "")] if call.name.startswith("mcp__") else []
+    return [WrittenCommand(name, "")] if call.name.startswith("mcp__") else []
 
 
 def _last_edit(calls: Sequence[ToolCall]) -> Edit | None:
@@ -105,7 +105,7 @@ def _last_edit(calls: Sequence[ToolCall]) -> Edit | None:
         if path := edited_path(call):
             last = Edit((number, 0), path)
         if call.name == "Bash":
-            for place, step in enumerate(simple_commands(call.text("command"))):
+            for place, step in enumerate(run_commands(call.text("command"))):
                 if path := written_path(step.text):
                     last = Edit((number, place), path)
     return last

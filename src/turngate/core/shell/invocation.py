@@ -1,71 +1,32 @@
 """Finds the program in the words of a command, and the script that an interpreter is given."""
 
-import os
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh"])
 SHELL_BUILTINS = frozenset(
-    [
-        ":",
-        ".",
-        "[",
-        "alias",
-        "bg",
-        "break",
-        "builtin",
-        "caller",
-        "cd",
-        "command",
-        "compgen",
-        "continue",
-        "declare",
-        "dirs",
-        "disown",
-        "echo",
-        "enable",
-        "eval",
-        "exec",
-        "exit",
-        "export",
-        "false",
-        "fc",
-        "fg",
-        "getopts",
-        "hash",
-        "help",
-        "history",
-        "jobs",
-        "kill",
-        "let",
-        "local",
-        "logout",
-        "mapfile",
-        "popd",
-        "printf",
-        "pushd",
-        "pwd",
-        "read",
-        "readarray",
-        "readonly",
-        "return",
-        "set",
-        "shift",
-        "shopt",
-        "source",
-        "suspend",
-        "test",
-        "times",
-        "trap",
-        "true",
-        "type",
-        "typeset",
-        "ulimit",
-        "umask",
-        "unalias",
-        "unset",
-        "wait",
-    ]
+    ": . [ alias bg break builtin caller cd command compgen continue declare dirs disown echo enable eval exec exit "
+    "export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read "
+    "readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask "
+    "unalias unset wait".split()
+)
+# Programs that run the rest of their words, and their options that take the next word.
+WRAPPERS = {
+    "env": frozenset(["-u", "--unset"]),
+    "timeout": frozenset(["-k", "-s", "--kill-after", "--signal"]),
+    "gtimeout": frozenset(["-k", "-s", "--kill-after", "--signal"]),
+    "nice": frozenset(["-n"]),
+    "nohup": frozenset[str](),
+    "exec": frozenset(["-a"]),
+    "command": frozenset[str](),
+    "time": frozenset[str](),
+    "stdbuf": frozenset(["-i", "-o", "-e"]),
+}
+_CHANGES_MEANING = frozenset(["-S", "--split-string", "-C", "--chdir", "-v", "-V"])
+# Programs that run another one, which they take from a place that is not read.
+RUNNERS = frozenset(
+    "env sudo doas xargs parallel watch setsid flock ionice taskset chrt strace script busybox".split()
 )
 Texts = Sequence[str | None]  # the words of a command; None: not known before it runs
 
@@ -100,7 +61,7 @@ _OTHER = _Interpreter(
     "other", re.compile(r"-(?:(?![er])\w)*[er].*|-|-v|--version"), frozenset({"-I", "-M", "-d"})
 )
 _INTERPRETERS = {
-    **dict.fromkeys(("sh", "bash", "dash", "zsh", "ksh"), _SHELL),
+    **dict.fromkeys(SHELLS, _SHELL),
     **dict.fromkeys(("node", "nodejs", "tsx", "ts-node"), _NODE),
     **dict.fromkeys(("ruby", "perl", "php", "Rscript", "lua"), _OTHER),
 }
@@ -115,19 +76,6 @@ _SCRIPT_RUNNERS = {
 }
 _UV_VALUES = frozenset({"--with", "--python", "-p", "--extra", "--group", "--env-file", "--package"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-# Programs that run another one, and their options that take the next word.
-_WRAPPERS = {
-    "env": frozenset({"-u", "--unset"}),
-    "timeout": frozenset({"-k", "-s", "--kill-after", "--signal"}),
-    "gtimeout": frozenset({"-k", "-s", "--kill-after", "--signal"}),
-    "nice": frozenset({"-n"}),
-    "nohup": frozenset[str](),
-    "exec": frozenset({"-a"}),
-    "command": frozenset[str](),
-    "time": frozenset[str](),
-    "stdbuf": frozenset({"-i", "-o", "-e"}),
-}
-_CHANGES_MEANING = frozenset({"-S", "--split-string", "-C", "--chdir", "-v", "-V"})
 
 
 def read_invocation(texts: Texts) -> Invocation | None:
@@ -135,7 +83,7 @@ def read_invocation(texts: Texts) -> Invocation | None:
     program = skip_wrappers(texts)
     if program is None:
         return None
-    name = os.path.basename(texts[program] or "")
+    name = basename(texts[program] or "")
     if name == "uv":
         return _read_uv(texts, program)
     if name in _SCRIPT_RUNNERS:
@@ -144,9 +92,14 @@ def read_invocation(texts: Texts) -> Invocation | None:
     return _read_interpreter(texts, program, interpreter) if interpreter else Invocation(program)
 
 
-def is_interpreter(program: str) -> bool:
-    """Return whether a program, such as `sh` or `python3`, reads a script that it is given."""
-    return _interpreter(os.path.basename(program)) is not None
+def language_of(program: str) -> str | None:
+    """Return the language of the scripts that a program reads: shell, python, node or other; None: it reads none."""
+    interpreter = _interpreter(basename(program))
+    return interpreter.language if interpreter else None
+
+
+def basename(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _interpreter(name: str) -> _Interpreter | None:
@@ -160,9 +113,9 @@ def skip_wrappers(texts: Texts) -> int | None:
         name = texts[position]
         if name is None:
             return None
-        if name not in _WRAPPERS:
+        if name not in WRAPPERS:
             return position
-        after = _skip_options(texts, position + 1, _WRAPPERS[name])
+        after = _skip_options(texts, position + 1, WRAPPERS[name])
         if after is None:
             return None
         position = after + (name in ("timeout", "gtimeout"))  # the duration

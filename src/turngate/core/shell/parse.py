@@ -1,37 +1,49 @@
-"""Reads a shell command into simple commands. What only a shell can read ends the reading, without an error."""
+"""Reads the text of a shell into commands: strictly, up to what only a shell can read, or leniently, without an end."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
-MAX_COMMANDS = 200  # read from one text
-MAX_EXPANDED_CHARS = 10_000  # of a word; what a longer one means is not known
+MAX_COMMANDS = 200  # of one text that is read strictly
+MAX_TOKENS = 20_000  # of one text that is read leniently
+UNKNOWN = "\0"  # in the text of a word: what only a run of the command knows
 
+_MAX_PASSES = 10  # of substitutions in each other
 # `$(…)` and backticks with plain quotations in them, but nothing nested.
 _SUBSTITUTION = r"""\$\((?:[^()'"`\\]|\\.|'[^'()]*'|"(?:[^"()`\\]|\\.)*")*\)|`[^'"`\\]*`"""
-# A shell has more syntax than this. A piece that does not match ends the reading.
-_PIECE = re.compile(
-    rf"""
+_COMMON = r"""
     (?P<blank>[ \t]+)
     |(?P<continuation>\\\n)
+    |(?P<single>'[^']*')
+    |(?P<escape>\\.)
+"""
+# A shell has more syntax than this. A piece that does not match ends the reading.
+_STRICT = rf"""{_COMMON}
     |(?P<redirect>&>>?|\d*(?:>>|>\||>&|<&|<>|>(?!\()|<(?![<(])))
     |(?P<operator>&&|\|\||\|&|;;|[;&|\n()])
-    |(?P<single>'[^']*')
     |(?P<double>"(?:[^"\\`$]|\\.|\$(?!\())*")
-    |(?P<escape>\\.)
     |(?P<substitution>{_SUBSTITUTION}|\$\{{[^{{}}()'"\\`]*\([^{{}}'"\\`]*\}})
     |(?P<quoted_substitution>"(?:[^"\\`$]|\\.|\$(?!\()|{_SUBSTITUTION})*")
     |(?P<bare>(?:[^\s'"\\;&|<>()`$]|\\\n|\$\{{[^{{}}()'"\\`]*\}}|\$(?![({{'"]|\\\n))+)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+"""
+# Everything matches. What may begin or end a command does so, wherever it is.
+_LENIENT = rf"""{_COMMON}
+    |(?P<redirect>&>>?|\d*(?:<<<|<<-?|>>|>\||>&|<&|<>|>(?!\()|<(?!\()))
+    |(?P<operator>[$<>]\(|&&|\|\||\|&|[;&|\n(){{}}!`])
+    |(?P<double>"(?:[^"\\]|\\.)*")
+    |(?P<bare>(?:\$\{{[^}}]{{0,200}}\}}|[^\s;&|(){{}}!`'"\\<>$]|\\\n|\$(?!\())+)
+    |.
+"""
 _PARTS = frozenset(["single", "double", "escape", "substitution", "quoted_substitution", "bare"])  # of a word
-_COMMENT = re.compile(r"#[^\n]*")
+_COMMENT = re.compile(r"(?<![^\s;&|()<>])#[^\n]*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[.*\])?\+?=", re.ASCII | re.DOTALL)
 _KEYWORD = re.compile(r"if|then|else|elif|fi|for|while|until|do|done|case|esac|select|function|coproc|\[\[")
-# Read only with groups: operators and redirections, and words in front of a command.
+# Read strictly only with groups: operators and redirections, and words in front of a command.
 _GROUPING = frozenset(["(", ")", ";;", "|&", "&>", "&>>"])
 _LEADING = frozenset(["!", "{", "}"])
+_LIST_OPERATORS = frozenset(["&&", "||", "|&", "|", ";", "&", "\n", ""])
 
 
 class Part(NamedTuple):
@@ -90,9 +102,10 @@ def read_commands(text: str, *, with_groups: bool = False) -> CommandList:
     """
     commands: list[SimpleCommand] = []
     operator = ""
-    for tokens, end in _split(text, with_groups):
-        command = _read_command(operator, tokens) if end.kind == "operator" else None
-        if command is None or len(commands) == MAX_COMMANDS:
+    for tokens, end in _split(_read_tokens(text, _STRICT), with_groups):
+        command = _read_command(operator, tokens)
+        is_readable = end.kind == "operator" and _is_simple(command, tokens)
+        if not is_readable or len(commands) == MAX_COMMANDS:
             return CommandList(tuple(commands), operator, is_complete=False)
         if tokens:
             commands.append(command)
@@ -102,7 +115,59 @@ def read_commands(text: str, *, with_groups: bool = False) -> CommandList:
     return CommandList(tuple(commands), operator, is_complete=True)
 
 
-_SUBSTITUTED = re.compile(rf"\\.|({_SUBSTITUTION})", re.DOTALL)
+def split_commands(text: str) -> Iterator[SimpleCommand]:
+    """Yield all commands, also those in loops, groups and here-documents, and some that are none.
+
+    A keyword is the first word of its command. The commands in `$(…)` are read, but not those in double quotes:
+    `take_substitutions` finds these.
+    """
+    operator = ""
+    for tokens, end in _split(islice(_read_tokens(text, _LENIENT), MAX_TOKENS), with_groups=True):
+        command = _read_command(operator, tokens)
+        if command.words or command.assignments:
+            yield command
+        operator = end.written
+
+
+class WrittenCommand(NamedTuple):
+    """One command of a list as it is written, with its keywords and groups, and the operator after it."""
+
+    text: str
+    operator: str  # `&&`, `||`, `|`, `|&`, `&` or `;`, and nothing for the last
+
+
+def split_list(text: str) -> Iterator[WrittenCommand]:
+    """Split a text at its operators, outside of quotes; the text of a here-document is left out."""
+    text = _HERE_DOCUMENT.sub(r"\1", text.replace("\\\n", " "))
+    start = 0
+    for kind, piece, position in _read_pieces(text, _LENIENT):
+        if kind == "operator" and piece in _LIST_OPERATORS:
+            if written := text[start:position].strip():
+                yield WrittenCommand(written, piece.replace("\n", ";"))
+            start = position + len(piece)
+
+
+_HERE_DOCUMENT = re.compile(r"(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n.*?(?:\n[ \t]*\3(?=\n|$)|$)", re.DOTALL)
+
+
+# Substitutions
+
+_ANY_SUBSTITUTION = re.compile(r"\$\(([^()`]*)\)|`([^`]*)`")
+
+
+def take_substitutions(text: str) -> tuple[str, list[str]]:
+    """Return the text with an unknown value for each `$(…)`, and the commands in them, the innermost first."""
+    commands: list[str] = []
+
+    def take(match: re.Match[str]) -> str:
+        commands.append(match[1] or match[2] or "")
+        return UNKNOWN
+
+    for _ in range(_MAX_PASSES):
+        text, count = _ANY_SUBSTITUTION.subn(take, text)
+        if not count:
+            break
+    return text, commands
 
 
 def substituted_commands(command: SimpleCommand) -> Iterator[str]:
@@ -111,8 +176,11 @@ def substituted_commands(command: SimpleCommand) -> Iterator[str]:
     for word in (*command.assignments, *command.words, *targets):
         for part in word.parts:
             if part.quoting == "substitution":
-                found = (match[1] for match in _SUBSTITUTED.finditer(part.text) if match[1])
-                yield from (text[2:-1] if text[0] == "$" else text[1:-1] for text in found)
+                found = re.findall(rf"\\.|({_SUBSTITUTION})", part.text, re.DOTALL)
+                yield from (text[2 if text[0] == "$" else 1 : -1] for text in found if text)
+
+
+# Tokens
 
 
 class _Token(NamedTuple):
@@ -122,10 +190,10 @@ class _Token(NamedTuple):
     word: Word = Word(())
 
 
-def _split(text: str, with_groups: bool) -> Iterator[tuple[list[_Token], _Token]]:
+def _split(found: Iterator[_Token], with_groups: bool) -> Iterator[tuple[list[_Token], _Token]]:
     """Yield the words and redirections of each command, and what ends it: an operator, or what is unreadable."""
     tokens: list[_Token] = []
-    for token in _read_tokens(text):
+    for token in found:
         if token.written in _GROUPING and not with_groups:
             yield tokens, token._replace(kind="unreadable")
             return
@@ -136,10 +204,10 @@ def _split(text: str, with_groups: bool) -> Iterator[tuple[list[_Token], _Token]
             tokens.append(token)
 
 
-def _read_tokens(text: str) -> Iterator[_Token]:
+def _read_tokens(text: str, syntax: str) -> Iterator[_Token]:
     parts: list[Part] = []
     start = 0
-    for kind, piece, position in _read_pieces(text):
+    for kind, piece, position in _read_pieces(text, syntax):
         if kind in _PARTS:
             start = start if parts else position
             parts.append(_part(kind, piece))
@@ -151,15 +219,16 @@ def _read_tokens(text: str) -> Iterator[_Token]:
             yield _Token(kind, piece, position)
 
 
-def _read_pieces(text: str) -> Iterator[tuple[str, str, int]]:
+def _read_pieces(text: str, syntax: str) -> Iterator[tuple[str, str, int]]:
     """Yield the kind, the text and the position of each piece. The end of the text is an empty operator."""
-    position, in_word = 0, False
+    position, in_word, pattern = 0, False, _compile(syntax)
     while position < len(text):
-        match = (None if in_word else _COMMENT.match(text, position)) or _PIECE.match(text, position)
+        is_comment = text[position] == "#" and not in_word and _COMMENT.match(text, position)
+        match = is_comment or pattern.match(text, position)
         if match is None:
             yield "unreadable", "", position
             return
-        kind = match.lastgroup or "blank"  # a comment
+        kind = match.lastgroup or "blank"  # a comment, or what nothing else matches
         if kind != "continuation":
             in_word = kind in _PARTS
             yield kind, match[0], position
@@ -167,106 +236,44 @@ def _read_pieces(text: str) -> Iterator[tuple[str, str, int]]:
     yield "operator", "", position
 
 
+@cache
+def _compile(syntax: str) -> re.Pattern[str]:
+    return re.compile(syntax, re.VERBOSE | re.DOTALL)
+
+
 def _part(kind: str, piece: str) -> Part:
+    if kind == "bare":
+        return Part(piece.replace("\\\n", "") if "\\" in piece else piece, kind)
     if kind == "escape":
         return Part(piece[1:], "single")
-    if kind in ("bare", "substitution"):
+    if kind == "substitution":
         return Part(piece.replace("\\\n", ""), kind)
     return Part(piece[1:-1], kind.removeprefix("quoted_"))
 
 
-def _read_command(operator: str, tokens: list[_Token]) -> SimpleCommand | None:
-    """Return the command, or None if it begins with a keyword or its redirection has no target."""
+def _read_command(operator: str, tokens: list[_Token]) -> SimpleCommand:
     words: list[_Token] = []
     assignments: list[Word] = []
     redirects: list[tuple[str, Word]] = []
-    pending = iter(tokens)
-    for token in pending:
+    redirect = ""
+    for token in tokens:
         if token.kind == "redirect":
-            target = next(pending, None)
-            if target is None or target.kind != "word":
-                return None
-            redirects.append((token.written, target.word))
+            redirect = token.written
+        elif redirect:
+            redirects.append((redirect, token.word))
+            redirect = ""
         elif not words and _ASSIGNMENT.match(token.written):
             assignments.append(token.word)
         else:
             words.append(token)
-    name = words[0].word.plain if words else None
-    if name is not None and (is_keyword(name) or name in _LEADING):
-        return None
     span = (words[0].start, tokens[-1].start + len(tokens[-1].written)) if words else (0, 0)
     return SimpleCommand(
         operator, tuple(word.word for word in words), tuple(assignments), tuple(redirects), span
     )
 
 
-# Expansion
-
-_VARIABLE = re.compile(
-    r"\$(?:(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^${}]*))?\})", re.ASCII
-)
-_BRACED = re.compile(r"\$\{[^}]*\}")
-_GLOB = re.compile(r"[*?\[{]")
-_BLANK = re.compile(r"\s")
-_ESCAPED = re.compile(r"\\(?:([\"\\$`])|\n)")
-
-
-class Expansion(NamedTuple):
-    text: str
-    unset: tuple[str, ...] = ()  # variables that are not set and therefore empty
-
-
-def expand(word: Word, variables: Mapping[str, str | None], home: str) -> Expansion | None:
-    """Return the word as the shell expands it, or None if that is not known: a glob, a substitution …
-
-    A variable that is None has a value that only a run of the hook knows.
-    """
-    expansions: list[Expansion] = []
-    length = 0
-    for number, part in enumerate(word.parts):
-        expansion = _expand_part(part, variables, home if number == 0 else None)
-        length += len(expansion.text) if expansion else 0
-        if expansion is None or length > MAX_EXPANDED_CHARS:
-            return None
-        expansions.append(expansion)
-    unset = tuple(name for expansion in expansions for name in expansion.unset)
-    return Expansion("".join(expansion.text for expansion in expansions), unset)
-
-
-def _expand_part(part: Part, variables: Mapping[str, str | None], home: str | None) -> Expansion | None:
-    text, quoting = part
-    match quoting:
-        case "single":
-            return Expansion(text)
-        case "double":
-            expansion = _expand_variables(text, variables)
-            return expansion and expansion._replace(text=_ESCAPED.sub(r"\1", expansion.text))
-        case "bare" if not _GLOB.search(_BRACED.sub("", text)) and not _BLANK.search(text):
-            if home is not None and text.startswith("~"):
-                if text[1:2] not in ("", "/"):
-                    return None  # another user's home
-                text = home + text[1:]
-            return _expand_variables(text, variables)
-        case _:
-            return None
-
-
-def _expand_variables(text: str, variables: Mapping[str, str | None]) -> Expansion | None:
-    """Expand `$NAME`, `${NAME}` and `${NAME:-default}`; None for any other use of `$`."""
-    pieces: list[str] = []
-    unset: list[str] = []
-    position = length = 0
-    while (dollar := text.find("$", position)) >= 0:
-        match = _VARIABLE.match(text, dollar)
-        if match is None or text[dollar - 1 : dollar] == "\\":
-            return None
-        name, default = match["name"] or match["braced"], match["default"]
-        value = variables.get(name, "")
-        length += len(value or "")
-        if value is None or length > MAX_EXPANDED_CHARS:
-            return None
-        if name not in variables and default is None:
-            unset.append(name)
-        pieces += [text[position:dollar], value or default or ""]
-        position = match.end()
-    return Expansion("".join(pieces) + text[position:], tuple(unset))
+def _is_simple(command: SimpleCommand, tokens: list[_Token]) -> bool:
+    """Return whether the command does not begin with a keyword, and each redirection has a target."""
+    name = command.words[0].plain if command.words else None
+    has_targets = len(command.redirects) == sum(token.kind == "redirect" for token in tokens)
+    return has_targets and not (name is not None and (is_keyword(name) or name in _LEADING))

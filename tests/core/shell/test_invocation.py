@@ -1,6 +1,6 @@
 import pytest
 
-from turngate.settings.invocation import Invocation, read_invocation
+from turngate.core.shell.invocation import Invocation, read_invocation
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.core.shell_syntax import (
+from turngate.core.shell.expand import Expansion, expand
+from turngate.core.shell.parse import (
     MAX_COMMANDS,
     CommandList,
-    Expansion,
     Word,
-    expand,
     read_commands,
     substituted_commands,
 )
