@@ -36,6 +36,7 @@ SLOW = (
     "tests/tools/test_mutants.py::test_the_runner*",
     "*bounded_*",
     "*megabytes*",
+    "*[0-9] MB *",
     "*pydantic[-_]ai*",
 )
 OWN_SERVERS = {"own_server", "full_disk", "other_machine"}  # started or filled by one test

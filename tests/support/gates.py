@@ -80,13 +80,6 @@ def could_not_run(gate: str, why: str) -> dict[str, Any]:
     return {"systemMessage": f'gate "{gate}" could not run: {why}; it was NOT enforced'}
 
 
-def check_case(case: GateCase, project: Path, machine: Machine) -> None:
-    """Assert the answer of a gate as a process, and for a project on a machine, in this process."""
-    fields = claude_input(project, **(case.setup(project) or {}))
-    assert answer_with_shell(case.words, fields, project, machine) == case.answer
-    assert answer_of_process(case.words, fields) == (0, case.answer, "")
-
-
 def answer_of_process(words: tuple[str, ...], fields: Mapping[str, Any]) -> tuple[int, dict[str, Any], str]:
     """Return exit code, answer and stderr of `turngate gate`, with the input of a hook."""
     code, out, err = turngate("gate", *words, stdin=json.dumps(fields))

@@ -5,31 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.cases.clean import CASES
 from tests.support.cli import turngate
 from tests.support.gates import (
-    GateCase,
     answer_with_shell,
     claude_input,
     could_not_run,
-    run_case_as_process,
-    run_case_with_shell,
 )
 from tests.support.git_projects import make_repository, write
-from tests.support.machines import Machine
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_gate_answers(case: GateCase, project: Path) -> None:
-    assert run_case_as_process(case, project) == (0, case.answer, "")
-
-
-@pytest.mark.req("S0-105")
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_gate_answers_for_a_project_on_another_machine(
-    case: GateCase, project: Path, ssh_machine: Machine
-) -> None:
-    assert run_case_with_shell(case, project, ssh_machine) == case.answer
 
 
 def test_a_gate_of_the_settings_records_the_start_of_the_session(project: Path) -> None:

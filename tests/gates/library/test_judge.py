@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 
 from tests.gates.cases.checklist import RUNNING
-from tests.gates.cases.judge import CASES, NO, QUESTION, YES
+from tests.gates.cases.judge import NO, QUESTION, YES
 from tests.support.builders import settings, stop_event, write_settings
 from tests.support.gates import (
-    GateCase,
     answer_of_process,
     answer_with_shell,
     blocked,
     claude_input,
     could_not_run,
-    run_case_as_process,
 )
 from tests.support.transcripts import talk
 from turngate.core.hooks.kinds import GateHook
@@ -26,11 +24,6 @@ from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import World
 from turngate.shells.local import LocalShell
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_judge(case: GateCase, project: Path) -> None:
-    assert run_case_as_process(case, project) == (0, case.answer, "")
 
 
 def script(project: Path, *answers: str) -> str:

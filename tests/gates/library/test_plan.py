@@ -4,17 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.cases.plan import CASES, DONE, PAUSE, PHASE_2_REASON, PLAN
+from tests.gates.cases.plan import DONE, PAUSE, PHASE_2_REASON, PLAN
 from tests.support.gates import (
-    GateCase,
     answer_of_process,
     answer_with_shell,
     blocked,
-    check_case,
     claude_input,
     record_with_shell,
 )
-from tests.support.machines import Machine
 from tests.support.transcripts import TranscriptBuilder, talk
 
 PHASE_1_IS_DONE = {
@@ -25,12 +22,6 @@ PHASE_2_IS_DONE = {
     "systemMessage": "Phase 2: Printer is complete; 1 task is open in Phase 3: Docs. "
     "Check the result, then say whether to go on."
 }
-
-
-@pytest.mark.req("S3-52", "S0-105")
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_plan(case: GateCase, project: Path, ssh_machine: Machine) -> None:
-    check_case(case, project, ssh_machine)
 
 
 @pytest.mark.req("S3-64")

@@ -5,25 +5,15 @@ from typing import Any
 
 import pytest
 
-from tests.gates.cases.until import CASES, PROMISES, WORDS, goes_on
+from tests.gates.cases.until import PROMISES, WORDS, goes_on
 from tests.support.gates import (
-    GateCase,
     answer_of_process,
     answer_with_shell,
     blocked,
-    check_case,
     claude_input,
 )
-from tests.support.machines import Machine
 from tests.support.transcripts import TranscriptBuilder, talk
 from turngate.gates.library.until import has_promise
-
-
-@pytest.mark.req("S0-105")
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_promise(case: GateCase, project: Path, ssh_machine: Machine) -> None:
-    check_case(case, project, ssh_machine)
-    assert not (project / "ran").exists()
 
 
 @pytest.mark.parametrize("answer", PROMISES)
