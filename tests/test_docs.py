@@ -32,7 +32,7 @@ from turngate import (
     World,
     ask_hooks,
 )
-from turngate.cli.parser import _COMMANDS
+from turngate.cli.main import COMMANDS
 from turngate.core.constants import EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import TURNGATE
 from turngate.models.resolve import JudgeModels
@@ -222,7 +222,7 @@ def test_each_use_of_a_prompt_hook_has_a_question_that_can_be_asked(project: Pat
 
 def test_the_readme_lists_every_command() -> None:
     listed = [row[0].strip("`").split()[1] for row in rows(ROOT / "README.md", "Commands")]
-    assert sorted(listed) == sorted(_COMMANDS)
+    assert sorted(listed) == sorted(COMMANDS)
 
 
 def test_every_settings_key_is_documented() -> None:

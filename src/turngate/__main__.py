@@ -1,22 +1,56 @@
 """The program: `turngate` and `python -m turngate`."""
 
+import atexit
+import os
+import signal
 import sys
-
-from turngate.cli.startup import EXIT_INTERRUPTED, end_process, exit_on_interrupt, ignore_interrupts
 
 
 def main() -> int:
     """Run the command line; Ctrl-C at any moment ends it without a traceback."""
-    exit_on_interrupt()
-    from turngate.cli.main import main as run  # noqa: PLC0415 # lazy: loading it takes most of the start
+    # While modules load, a traceback of the imports would tell the user nothing. A handler of the caller, and an
+    # ignored signal as of `nohup`, stay.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _exit)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
+    from turngate.cli.main import EXIT_INTERRUPTED  # noqa: PLC0415 # lazy: loading it takes most of the start
+    from turngate.cli.main import main as run  # noqa: PLC0415 # lazy: as above
 
     try:
-        code = run()
+        code = run(before_command=_raise_on_interrupt)
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     finally:
-        ignore_interrupts()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the exit code is known, and everything is printed
     return end_process(code)
+
+
+def _exit(number: int, _frame: object) -> None:
+    os._exit(128 + number)
+
+
+def _raise_on_interrupt() -> None:
+    """Raise KeyboardInterrupt again: from now on, a command has something to clean up."""
+    if signal.getsignal(signal.SIGINT) is _exit:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def end_process(code: int) -> int:
+    """End the process now. Python would free every object first, which the kernel does in no time.
+
+    Returns the code, for the usual end, if there is a thread to wait for or output that cannot be written.
+    """
+    threading = sys.modules.get("threading")
+    if threading and any(not t.daemon and t is not threading.main_thread() for t in threading.enumerate()):
+        return code
+    atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name for it
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        return code
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -226,6 +226,7 @@ class World:
             self.project = os.path.abspath(self.project)
         self._made_in_callback = in_callback.get() is not None
         self.killed: list[str] = []  # the names of the hooks that `close` has cancelled
+        self.store_fault: str | None = None  # why something could not be stored, once the store is closed
         self._redactors: dict[frozenset[str], Redactor | None] = {}  # by further secrets
 
     @classmethod

@@ -1,7 +1,9 @@
-"""Run the stop hooks once, without a session: load the settings, make a world, ask the hooks."""
+"""Run hooks once, without a session: open a world, ask the hooks, close it."""
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import field
 from functools import partial
 from typing import assert_never
@@ -17,7 +19,8 @@ from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.verdict import Continue, Stop, Verdict, warnings
 from turngate.engine import IN_HOOK_REASON, ask_hooks
 from turngate.models.resolve import JudgeModels
-from turngate.ports import Shell, World
+from turngate.ports import Shell, World, describe_killed
+from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
 from turngate.trust.load import load_reviewed
@@ -32,6 +35,40 @@ class StopHooksResult:
     warnings: list[str] = field(default_factory=list)
     stop_reason: str | None = None  # for the user, when a hook halted the turn
     unenforced: tuple[HookOutput, ...] = field(default=(), repr=False, compare=False)  # as in `Verdict`
+
+
+@asynccontextmanager
+async def open_world(
+    project: str, settings: Settings, shell: Shell | None = None, *, state: str | None = None
+) -> AsyncIterator[World]:
+    """Yield what hooks need outside of a session. Then wait for hooks in the background, and close models and journal.
+
+    `shell`: by default that of this machine. `state`: the folder of the journal, by default the state folder.
+    """
+    journal = Journal(state or state_folder(), project)
+    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
+    world = World(shell or LocalShell(), project, journal, judge=judges)
+    if any(isinstance(rule.hook, AgentHook) for rule in settings.rules):
+        # lazy: most projects have no agent hook, and the agent is slow to import
+        from turngate.agent.hook_agent import HookAgentRunner  # noqa: PLC0415
+
+        world.inspect = HookAgentRunner(world, settings, state_folder(), judges, world.environ)
+    grace = 0.0
+    try:
+        yield world
+        grace = settings.dialect.background_grace
+    finally:
+        try:
+            await world.close(grace)
+        finally:
+            await finish_despite_cancel(judges.close())
+            await finish_despite_cancel(run_in_thread(journal.close))
+            world.store_fault = journal.fault
+
+
+def trouble_of(world: World) -> list[str]:
+    """Return what the user of a closed world has to know: hooks that were ended, and what could not be stored."""
+    return [*([describe_killed(world)] if world.killed else ()), *filter(None, [world.store_fault])]
 
 
 async def run_stop_hooks(
@@ -49,22 +86,16 @@ async def run_stop_hooks(
     """
     settings = await run_in_thread(partial(load_reviewed, dialect=dialect, trust=trust), project_dir)
     exists = await run_in_thread(os.path.isdir, project_dir)
-    journal = Journal(state_folder(), project_dir)
-    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
-    world = make_world(runtime, project_dir, settings, journal, judges)
 
     async def ask() -> Verdict:
         verdict = await ask_hooks(input.event(), settings, world)
         await world.close(settings.dialect.background_grace)
         return verdict
 
-    try:
+    async with open_world(project_dir, settings, runtime) as world:
         verdict = await _unless_aborted(abort, asyncio.create_task(ask()))
-    finally:
         await world.close()
-        await finish_despite_cancel(judges.close())
-        await finish_despite_cancel(run_in_thread(journal.close))
-    texts = [*map(str, settings.not_loaded), *([journal.fault] if journal.fault else [])]
+    texts = [*map(str, settings.not_loaded), *([world.store_fault] if world.store_fault else [])]
     if not exists:
         texts.insert(
             0, f"the project folder {project_dir} does not exist, so only your user settings were read"
@@ -98,15 +129,3 @@ async def _unless_aborted(abort: asyncio.Event | None, asking: "asyncio.Task[Ver
         aborting.cancel()
         asking.cancel()
         await finish_despite_cancel(asyncio.gather(asking, aborting, return_exceptions=True))
-
-
-def make_world(
-    shell: Shell, project: str, settings: Settings, journal: Journal, judges: JudgeModels
-) -> World:
-    world = World(shell, project, journal, judge=judges)
-    if any(isinstance(rule.hook, AgentHook) for rule in settings.rules):
-        # lazy: most projects have no agent hook, and the agent is slow to import
-        from turngate.agent.hook_agent import HookAgentRunner  # noqa: PLC0415
-
-        world.inspect = HookAgentRunner(world, settings, state_folder(), judges, world.environ)
-    return world

@@ -11,7 +11,7 @@ import pytest
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.terminal import Terminal
-from turngate.cli.parser import _COMMANDS
+from turngate.cli.main import COMMANDS
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.text import printable, strip_controls
 from turngate.subagents.registry import Registry
@@ -194,7 +194,7 @@ def test_no_command_prints_a_control_character_of_a_hostile_project(hostile: Pat
         if code == 70 or not out + err:
             failed[words] = (code, err)
     assert (printed, failed) == ({}, {})
-    assert {words[0] for words in calls} >= set(_COMMANDS)
+    assert {words[0] for words in calls} >= set(COMMANDS)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 import argparse
 import inspect
 import json
-import keyword
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from turngate.cli.arguments import Parser
+from turngate.cli.arguments import Parser, build_parser
 from turngate.cli.commands import check
-from turngate.cli.fire_arguments import FireOptions
-from turngate.cli.main import main
-from turngate.cli.parser import _COMMANDS, build_parser
+from turngate.cli.main import COMMANDS, main
 from turngate.settings.json_schema import SCHEMAS
 
 
@@ -130,25 +126,15 @@ def test_a_stop_without_hooks_loads_neither_the_engine_nor_asyncio(project: Path
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_stop_without_settings_loads_no_module_that_takes_long(project: Path) -> None:
-    code = (
-        "import sys; before = {*sys.modules}; from turngate.cli.main import main; main(['fire', 'Stop']);"
-        "print(sorted(m for m in {*sys.modules} - before if not m.startswith('turngate')))"
-    )
-    home = {**os.environ, "HOME": str(project)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=project, env=home, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "['_contextvars', 'atexit', 'errno']"
-
-
 def help_words() -> list[list[str]]:
     """Return the words of every command and of every action of a command."""
-    return [[command, *action] for command in _COMMANDS for action in ([], *actions_of(command))]
+    return [[command, *action] for command in COMMANDS for action in ([], *actions_of(command))]
 
 
 def actions_of(command: str) -> list[list[str]]:
-    return [[name] for name in subparsers(subparsers(build_parser([command])).get(command, Parser()))]
+    return [
+        [name] for name in subparsers(subparsers(build_parser([command], COMMANDS)).get(command, Parser()))
+    ]
 
 
 def subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -180,27 +166,30 @@ def test_the_first_steps_name_how_other_programs_ask_the_gates(capsys: pytest.Ca
     assert named == ["demo", "init", "install", "check", "hooks", "gates", "fire", "doctor", "log"]
 
 
-@pytest.mark.parametrize("command", _COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_complete(command: str) -> None:
     lacks = [*missing(command)]
     assert not lacks, "\n  ".join((f"the command {command!r} lacks:", *lacks))
 
 
 def missing(command: str) -> Iterator[str]:
-    if not command.isidentifier() or keyword.iskeyword(command):
-        yield "a name of one word, because it is the name of its module"
+    name, summary = COMMANDS[command]
+    if not summary:
+        yield "a summary in COMMANDS of cli/main.py"
+    if find_spec(f"turngate.cli.commands.{name}") is None:
+        yield f"a module: src/turngate/cli/commands/{name}.py"
         return
-    if [*subparsers(build_parser([command]))] != [command]:
-        yield "the same name in its function of cli/parser.py as in _COMMANDS"
-    if find_spec(f"turngate.cli.commands.{command}") is None:
-        yield f"a module: src/turngate/cli/commands/{command}.py"
+    if command == "gate":
         return
-    run = getattr(import_module(f"turngate.cli.commands.{command}"), "run", None)
+    module = import_module(f"turngate.cli.commands.{name}")
+    run = getattr(module, "run", None)
+    if command != "hook" and not inspect.isfunction(getattr(module, "declare", None)):
+        yield "a function `declare(parser)`, which adds the arguments"
     if not inspect.isfunction(run) or inspect.iscoroutinefunction(run):
         yield "a plain function `run`, not async"
         return
     signature = inspect.signature(run, eval_str=True)
-    options = {"fire": FireOptions, "gate": list[str], "hook": list[str]}.get(command, argparse.Namespace)
+    options = list[str] if command == "hook" else argparse.Namespace
     if [each.annotation for each in signature.parameters.values()] != [options]:
         yield f"one parameter of `run`: {options}"
     if signature.return_annotation is not int:

@@ -33,7 +33,7 @@ PROGRAMS = {
 MODULES = [
     "turngate.cli.main",
     "argparse",
-    "turngate.cli.parser",
+    "turngate.cli.arguments",
     "turngate.cli.console.streams",
     "turngate.cli.commands.check",
     "turngate.settings.load",
@@ -70,7 +70,7 @@ def test_an_interrupt_that_the_caller_ignores_stays_ignored(tmp_path: Path) -> N
 
 END = """
 import atexit, sys, threading, time
-from turngate.cli.startup import end_process
+from turngate.__main__ import end_process
 class Late:
     def __del__(self):
         print("freed", flush=True)

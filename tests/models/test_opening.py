@@ -8,7 +8,7 @@ from pydantic_ai import exceptions
 
 from tests.support.paths import ROOT
 from tests.support.providers import KEY
-from turngate.cli.parser import MODEL_HELP
+from turngate.cli.commands.run import MODEL_HELP
 from turngate.errors import UsageError
 from turngate.extra_install import install_command
 from turngate.models.providers import ALIASES

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_event, stop_hooks, write_settings
+from turngate.cli.fast_exit import nothing_is_configured
 from turngate.core.answers.reports import Skipped
 from turngate.core.constants import MANAGED
 from turngate.core.dialect import DIALECTS
@@ -14,7 +15,6 @@ from turngate.core.hooks.kinds import CallbackHook, CommandHook, hook_text
 from turngate.core.hooks.selection import plan
 from turngate.core.settings import Rule, Settings
 from turngate.settings import paths
-from turngate.settings.quick_check import has_no_hooks
 from turngate.trust.load import load_settings
 
 
@@ -58,10 +58,10 @@ def test_managed_hooks_run_where_claude_codes_settings_are_read(
     assert load(project, dialect).rules == ((rule,) if runs else ())
 
 
-def test_the_fast_path_sees_managed_hooks(project: Path, managed: Path) -> None:
-    before = has_no_hooks(str(project), "Stop", "claude")
+def test_the_fast_exit_sees_managed_hooks(project: Path, managed: Path) -> None:
+    before = nothing_is_configured(str(project), "claude")
     write_managed(managed, stop_hooks("policy"))
-    assert (before, has_no_hooks(str(project), "Stop", "claude")) == (True, False)
+    assert (before, nothing_is_configured(str(project), "claude")) == (True, False)
 
 
 @pytest.mark.parametrize("dialect", ["claude", "turngate"])

@@ -1,7 +1,8 @@
-"""The parser class of every command, and how a command is added to it."""
+"""The parser of the command line, and the arguments that several commands have."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 
 from turngate.core.constants import DIALECT_NAMES, EVENTS
 from turngate.errors import UsageError
@@ -12,6 +13,20 @@ EXIT_USAGE = "64  wrong usage"
 EXIT_INTERNAL = "70  internal error"
 EXIT_OUTPUT = "74  the output could not be written to stdout; 141 if its reader has left, as `head` does"
 EXIT_SIGNALS = "128 + N  ended by signal N: 130 interrupted, 143 terminated"
+FIRST_STEPS = """\
+First steps:
+  turngate demo          see it work, without a model and without settings
+  turngate init          write settings with gates for the checks of this project
+  turngate install       let Claude Code, Codex and other agent programs ask these gates
+  turngate check         is .turngate/settings.json (or .claude/settings.json) right?
+  turngate hooks         which hooks are there, and which wait for your approval?
+  turngate gates run     do the checks pass now? also for CI
+  turngate fire Stop     would my hooks let the agent stop now?
+  turngate doctor        will every hook run, and every gate hold?
+  turngate log           what did they do?
+
+`turngate COMMAND --help` explains a command, with examples and exit codes."""
+LISTED_PROJECT_HINT = "name a project on another machine as `turngate sessions` lists it: --project ssh://…"
 PROJECT_HELP = "the project's folder (default: the nearest one with settings, from here upwards)"
 
 
@@ -64,19 +79,60 @@ def not_over_ssh(command: str, hint: str = Parser.ssh_hint) -> UsageError:
     return UsageError(f"`{command}` works on this machine only; {hint}")
 
 
+def build_parser(argv: Sequence[str], commands: Mapping[str, tuple[str, str]]) -> argparse.ArgumentParser:
+    """Return the parser for these arguments. Only the command that they name is loaded and has arguments.
+
+    `commands`: the module and the summary of each.
+    """
+    parser = Parser(
+        prog="turngate",
+        description="Decide whether an AI agent may stop, by running the project's hooks.",
+        epilog=FIRST_STEPS,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parsers = parser.add_subparsers(
+        dest="command",
+        required=True,
+        metavar="COMMAND",
+        parser_class=Parser,
+        prog="turngate",
+        title="commands",
+    )
+    named = next((word for word in argv if word in commands), None)
+    for name in (named,) if named and named == argv[0] else commands:
+        module, summary = commands[name]
+        command = add_command(parsers, name, summary=summary)
+        if name == named and name not in ("gate", "hook"):
+            import_module(f"turngate.cli.commands.{module}").declare(command)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, *_: object) -> None:
+        from importlib.metadata import version  # noqa: PLC0415 # lazy: loads email and zipfile
+
+        print(f"turngate {version('turngate')}")
+        raise SystemExit(0)
+
+
 def add_command(
     commands: "argparse._SubParsersAction[Parser]",
     name: str,
     *,
     summary: str,
     description: str = "",
-    examples: Sequence[str] = (),
-    exit_codes: Sequence[str] = (),
+    epilog: str = "",
 ) -> Parser:
-    sections = [("Examples:", examples), ("Exit codes:", exit_codes)]
-    epilog = "\n\n".join("\n  ".join([title, *lines]) for title, lines in sections if lines)
+    """Add a command to `turngate`, or an action to a command."""
     return commands.add_parser(
         name, help=summary, description=description, epilog=epilog, formatter_class=HelpFormatter
+    )
+
+
+def add_actions(parser: Parser) -> "argparse._SubParsersAction[Parser]":
+    return parser.add_subparsers(
+        dest="action", metavar="ACTION", parser_class=Parser, prog=parser.prog, title="actions"
     )
 
 
@@ -112,6 +168,16 @@ def add_ssh_option(parser: Parser, *, of_action: bool = False) -> None:
         default=argparse.SUPPRESS if of_action else None,
         help="the project is this folder on another machine: [user@]host:path or ssh://[user@]host[:port]/path; a relative "
         "path begins at the home folder there; needs the extra `ssh`",
+    )
+
+
+def add_hook_options(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--trust", action="store_true", help="also run hooks that are not approved, as they are now")
+    add(
+        "--strict",
+        action="store_true",
+        help="exit with 13 if a hook was not enforced or could not be loaded, or if one still blocks a subagent",
     )
 
 

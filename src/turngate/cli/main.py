@@ -1,14 +1,11 @@
-"""Entry point of the command line: parse the arguments, run the command, return its exit code."""
+"""Entry point of the command line: find the command, run it, return its exit code."""
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 
 from turngate.cli.console.streams import SafeStream
-from turngate.cli.fire_arguments import read_fire_arguments
-from turngate.cli.startup import EXIT_INTERRUPTED, raise_on_interrupt
 from turngate.errors import UsageError
-
-Arguments = list[str] | tuple[str, ...]
 
 EXIT_ALLOWED = 0
 EXIT_PROBLEMS = 1  # `check` found problems, or the demo did not end as it should
@@ -20,28 +17,50 @@ EXIT_FAILED = 20
 EXIT_USAGE = 64  # EX_USAGE of sysexits.h
 EXIT_INTERNAL_ERROR = 70  # EX_SOFTWARE
 EXIT_IO_ERROR = 74  # EX_IOERR
+EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_READER_GONE = 141  # 128 + SIGPIPE, as of other programs in a pipe
 
+# A command: its module in `commands`, and its line in `turngate --help`. A module has `declare(parser)`, which adds the
+# arguments, and `run(options)`. `gate` and `hook` read their words themselves: agent programs run them at every stop.
+COMMANDS = {
+    "init": ("init", "write settings with gates for the checks of this project"),
+    "run": ("run", "run an agent on a task under its stop hooks"),
+    "demo": ("demo", "see one blocked stop, offline, in a few seconds"),
+    "fire": ("fire", "run the hooks of one event once and print the verdict"),
+    "check": ("check", "report every problem in the settings"),
+    "gate": ("gate", "check a ready-made gate: tests, lint, a clean tree …"),
+    "hook": ("hook", "hold the stop of another agent program, as a hook of it"),
+    "doctor": ("doctor", "say for each hook whether it will run, and prove that gates block"),
+    "hooks": ("hooks", "list hooks, see what changed, approve or reject them"),
+    "gates": ("gates", "run a project's gates without an agent, as CI does"),
+    "install": ("install", "let another agent program run Turngate at every stop"),
+    "uninstall": ("install", "remove Turngate from the settings of another agent program"),
+    "schema": ("schema", "print the JSON Schemas of settings, hook input and hook output"),
+    "sessions": ("sessions", "list, show or remove earlier conversations"),
+    "log": ("log", "show what the hooks did"),
+    "runs": ("runs", "list, steer, kill and recover subagents"),
+}
 
-def main(argv: Arguments | None = None) -> int:
-    """Run one command and return its exit code.
+
+def main(argv: Sequence[str] | None = None, *, before_command: Callable[[], None] = lambda: None) -> int:
+    """Run one command and return its exit code. `before_command` is called when its module is loaded.
 
     Without `argv` the process ends afterwards. With `argv` the caller lives on, so its signal handlers are restored.
     """
     if argv is None:
-        return _run_with_safe_streams(sys.argv[1:])
+        return _run_with_safe_streams(sys.argv[1:], before_command)
     try:
-        return _run_with_safe_streams(argv)
+        return _run_with_safe_streams(argv, before_command)
     finally:
         if "turngate.cli.console.signals" in sys.modules:
             sys.modules["turngate.cli.console.signals"].restore_handlers()
 
 
-def _run_with_safe_streams(argv: Arguments) -> int:
+def _run_with_safe_streams(argv: Sequence[str], before_command: Callable[[], None]) -> int:
     sys.stdout = SafeStream(sys.stdout)
     sys.stderr = SafeStream(sys.stderr, after=sys.stdout)
     try:
-        return _with_stdout_error(_run_command(argv), sys.stdout)
+        return _with_stdout_error(_run_command(argv, before_command), sys.stdout)
     except SystemExit as ended:  # --help and --version
         raise SystemExit(_with_stdout_error(int(ended.code or 0), sys.stdout)) from None
     finally:
@@ -63,9 +82,9 @@ def _with_stdout_error(code: int, stdout: SafeStream) -> int:
     return code or EXIT_IO_ERROR
 
 
-def _run_command(argv: Arguments) -> int:
+def _run_command(argv: Sequence[str], before_command: Callable[[], None]) -> int:
     try:
-        return _parse_and_run(argv)
+        return _parse_and_run(argv, before_command)
     except UsageError as error:
         print(f"turngate: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -74,42 +93,36 @@ def _run_command(argv: Arguments) -> int:
     except Exception as error:
         if os.environ.get("TURNGATE_DEBUG"):
             raise
-        _print_internal_error(error)
+        print(f"turngate: {describe_internal_error(error)}", file=sys.stderr)
         return EXIT_INTERNAL_ERROR
 
 
-def _parse_and_run(argv: Arguments) -> int:
+def _parse_and_run(argv: Sequence[str], before_command: Callable[[], None]) -> int:
     """Load only what this command needs: every stop of an agent pays for the start-up time."""
-    if fire_options := read_fire_arguments(argv):
-        from turngate.cli.commands import fire  # noqa: PLC0415 # lazy: see above
+    if argv and argv[0] in ("gate", "hook"):
+        # lazy: see above
+        from turngate.cli.commands import hook  # noqa: PLC0415
+        from turngate.cli.fast_exit import run_gate  # noqa: PLC0415
+        from turngate.cli.hook_input import run_hook_command  # noqa: PLC0415
 
-        raise_on_interrupt()
-        return fire.run(fire_options)
-    if argv and argv[0] == "gate":
-        from turngate.cli.commands import gate  # noqa: PLC0415 # lazy: see above
-
-        raise_on_interrupt()
-        return gate.run([*argv[1:]])
-    if argv and argv[0] == "hook":
-        from turngate.cli.commands import hook  # noqa: PLC0415 # lazy: see above
-
-        raise_on_interrupt()
-        return hook.run([*argv[1:]])
+        before_command()
+        run = run_gate if argv[0] == "gate" else hook.run
+        return run_hook_command(f"turngate {argv[0]}", run, [*argv[1:]])
     from importlib import import_module  # noqa: PLC0415 # lazy: see above
 
-    from turngate.cli.parser import build_parser  # noqa: PLC0415 # lazy: it loads argparse
+    from turngate.cli.arguments import build_parser  # noqa: PLC0415 # lazy: it loads argparse
 
-    parser = build_parser(argv)
+    parser = build_parser(argv, COMMANDS)
     if not argv:
         parser.print_help(sys.stderr)
         return EXIT_USAGE
     options = parser.parse_args(argv)
-    command = import_module(f"turngate.cli.commands.{options.command}")
-    raise_on_interrupt()
+    command = import_module(f"turngate.cli.commands.{COMMANDS[options.command][0]}")
+    before_command()
     code: int = command.run(options)
     return code
 
 
-def _print_internal_error(error: Exception) -> None:
+def describe_internal_error(error: Exception) -> str:
     message = " ".join(f"{type(error).__name__}: {error}".split())
-    print(f"turngate: internal error: {message}; set TURNGATE_DEBUG=1 for the traceback", file=sys.stderr)
+    return f"internal error: {message}; set TURNGATE_DEBUG=1 for the traceback"

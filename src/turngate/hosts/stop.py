@@ -1,15 +1,14 @@
-"""One stop of an agent of a host: ask the hooks under the loop guard that is kept on disk.
-
-What the loop guard decided → the answer to a host.
-"""
+"""One stop of an agent of a host: ask the hooks under the loop guard that is kept on disk, and answer the host."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from turngate.core.constants import STOP_EVENTS, STOP_OF_START
 from turngate.core.events.events import StopEvent
 from turngate.core.events.hook_input import read_event
 from turngate.core.settings import Settings
+from turngate.core.verdict.decisions import Allow
 from turngate.core.verdict.loop_guard import (
     ContinueTurn,
     EndTurn,
@@ -21,6 +20,7 @@ from turngate.core.verdict.loop_guard import (
 )
 from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
+from turngate.errors import UsageError
 from turngate.gates.stored_state import digest
 from turngate.hosts.host import Host, HostAnswer
 from turngate.hosts.stop_count import forget_count, read_count, write_count
@@ -75,6 +75,40 @@ def stop_event(
     if not isinstance(event, StopEvent):
         raise TypeError(f"{name} is not a stop")
     return replace(event, host_fields=dict(host_fields))
+
+
+async def answer_host_event(
+    host: Host,
+    fields: Mapping[str, Any],
+    known: Mapping[str, Any],
+    settings: Settings,
+    world: World,
+    count: str,
+) -> HostStop | None:
+    """Return the answer to a stop; None at a start, where gates only record what is there. Raises UsageError.
+
+    `known`: the normalised fields. `count`: the file of the count for this agent.
+    """
+    name = known["hook_event_name"]
+    if name not in STOP_EVENTS:
+        rules = tuple(rule for rule in settings.rules if rule.event == STOP_OF_START[name])
+        await ask_hooks(read_event(name, {**known}, cwd=world.project), replace(settings, rules=rules), world)
+        return None
+    try:
+        event = stop_event(name, known, fields, world.project)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"the event on stdin: {error}") from None
+    return await ask_at_stop(host, event, settings, world, count)
+
+
+def passes_again(stop: HostStop, settings: Settings, world: World) -> bool:
+    """Return whether nothing but gates was asked, and each of them passes again while the files are the same."""
+    verdict = stop.verdict
+    if not isinstance(verdict, Stop) or verdict.halted or stop.answer.notices or settings.plugin_dirs:
+        return False
+    return bool(verdict.runs) and all(
+        isinstance(run.decision, Allow) and run.rule in world.held for run in verdict.runs
+    )
 
 
 async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: World, path: str) -> HostStop:

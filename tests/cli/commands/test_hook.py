@@ -14,7 +14,7 @@ from tests.hosts.recordings import recorded
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.git_projects import make_repository
-from turngate.cli.commands.hook_engine import UNKNOWN_HOST
+from turngate.cli.commands.hook import UNKNOWN_HOST
 from turngate.gates.stored_state import write_file
 from turngate.hosts.input_fields import PROJECT_VARIABLES
 from turngate.hosts.stop import NOT_COUNTED
@@ -435,7 +435,7 @@ def test_the_time_of_all_hooks_together_is_limited(project: Path) -> None:
     assert "NOT enforced" in answer["systemMessage"]
 
 
-# Quick answers
+# The fast exit
 
 
 def gate(project: Path, command: str) -> None:
@@ -457,7 +457,7 @@ def runs(counter: Path) -> int:
 @pytest.fixture
 def held(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file in which a gate that has passed counts its runs."""
-    monkeypatch.setattr("turngate.gates.quick_answer.CLOCK_TICK_NS", 0)
+    monkeypatch.setattr("turngate.cli.fast_exit.CLOCK_TICK_NS", 0)
     counter = tmp_path / "runs"
     gate(project, f"printf x >> {counter}")
     make_repository(project, {"a.txt": "1"})
@@ -467,7 +467,7 @@ def held(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def run_in_process(fields: dict[str, Any]) -> tuple[str, list[str]]:
     """Run the command in a new Python, where files count as old; return stdout, and which of two modules are loaded."""
     code = (
-        "import sys, turngate.gates.quick_answer as q; q.CLOCK_TICK_NS = 0;"
+        "import sys, turngate.cli.fast_exit as q; q.CLOCK_TICK_NS = 0;"
         "from turngate.cli.main import main; main(['hook']);"
         "print([m for m in ('asyncio', 'turngate.engine', 'typing') if m in sys.modules], file=sys.stderr)"
     )
@@ -491,7 +491,7 @@ def test_gates_that_hold_are_answered_without_the_engine_until_a_file_changes(
     assert (run_in_process(stop(project))[0], runs(held)) == ("", 2)
 
 
-def test_a_change_of_the_settings_or_of_the_approvals_ends_a_quick_answer(held: Path, project: Path) -> None:
+def test_a_change_of_the_settings_or_of_the_approvals_ends_the_fast_exit(held: Path, project: Path) -> None:
     run_in_process(stop(project))
     assert run_in_process(stop(project)) == ("", [])
     user = Path(os.environ["HOME"]) / ".turngate" / "settings.json"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from turngate.check.misplaced_files import find_misplaced_files
+from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_USAGE, Parser, add_project_options
 from turngate.cli.console.format import flat
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
@@ -25,6 +26,27 @@ from turngate.settings.problem_log import rule_problem
 _MAX_POSITIONS = 3  # of one finding
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 _STYLES = {"error": "alert", "warning": "notice", "note": "dim"}
+
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Report what will not work in the project's settings, with its file, event, position and field, and how
+to fix it: error (a hook does not run), warning (it does not do what it seems to), note (it works here)."""
+    parser.epilog = f"""\
+Examples:
+  turngate check                     this project
+  turngate check --dialect claude    as Claude Code reads its files
+  turngate check --strict            for CI: notes fail it too
+
+Exit codes:
+  0   no errors and no warnings; there may be notes
+  1   errors or warnings; with --strict also notes
+  {EXIT_USAGE}
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}"""
+    add_project_options(parser)
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for notes too")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:

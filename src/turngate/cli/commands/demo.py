@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 from turngate.agent.session import Session
+from turngate.cli.arguments import EXIT_INTERNAL, Parser
 from turngate.cli.console.format import outcome_label
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
@@ -91,6 +92,20 @@ def script(project: str) -> dict[str, object]:
             {"text": "Done: the discount is subtracted now, and the test passes.", **pace},
         ]
     }
+
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+An agent says that it is done, a hook blocks, the agent fixes its work, and the hook passes.
+The model is scripted; the tools and the hook are real. Everything happens in a temporary folder."""
+    parser.epilog = f"""\
+Examples:
+  turngate demo
+
+Exit codes:
+  0   it ended as it should
+  1   it did not
+  {EXIT_INTERNAL}"""
 
 
 def run(_: argparse.Namespace) -> int:

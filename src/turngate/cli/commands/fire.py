@@ -1,62 +1,149 @@
-"""`turngate fire`: run the hooks of one event once and print the verdict.
+"""`turngate fire`: run the hooks of one event once and print the verdict."""
 
-This module answers without the engine where no hook can run, which is most stops of most projects.
-"""
-
+import argparse
+import json
 import os
+import select
+import signal
 import stat
 import sys
+from collections.abc import Container
 
+from turngate.cli.arguments import (
+    EXIT_INTERNAL,
+    EXIT_OUTPUT,
+    EXIT_SIGNALS,
+    EXIT_USAGE,
+    Parser,
+    add_hook_options,
+    add_project_options,
+    event_name,
+)
 from turngate.cli.console.streams import paint
-from turngate.cli.fire_arguments import FireOptions
-from turngate.cli.project import describe_path, project_folder, search_note
-from turngate.core.constants import IN_HOOK
+from turngate.cli.fast_exit import nothing_is_configured
+from turngate.cli.project import describe_path, plugin_folders, project_folder, search_note
+from turngate.core.constants import EVENTS, IN_HOOK, check_fields
 from turngate.errors import UsageError
 from turngate.settings.paths import unread_files
-from turngate.settings.quick_check import has_no_hooks, other_events
 
 PROGRESS_AFTER_S = 1.0
 MAX_INPUT_BYTES = 64 * 1024 * 1024  # of `--input`
 
-# The JSON output of a verdict without hook runs. A test compares it with the engine's.
-NO_RUNS_JSON: dict[str, object] = {
-    "event": "",
-    "verdict": "stop",
-    "ended_by": "allowed",
-    "prompt": None,
-    "stop_reason": None,
-    "permission": None,
-    "context": "",
-    "runs": [],
-    "unenforced": [],
-    "not_loaded": False,
-    "warnings": [],
-}
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Run the hooks of one event, as if an agent had just said that it is done, and print the verdict.
+Prompt and agent hooks use their own `model`, the `judge` of the settings, or a small model of the
+provider whose key is in the environment."""
+    parser.epilog = f"""\
+Examples:
+  turngate fire Stop                      the hooks of this project
+  turngate fire Stop --input event.json   with your own event: a file, - for stdin, or JSON
+  turngate fire SubagentStop --json       one JSON object for programs
+
+Exit codes:
+  0   allowed
+  10  blocked
+  11  halted by a hook
+  12  a PreToolUse hook leaves the decision to the user
+  13  with --strict: allowed, but a hook was not enforced or could not be loaded
+  {EXIT_USAGE}
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}
+  {EXIT_SIGNALS}"""
+    add = parser.add_argument
+    add("event", type=event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
+    add_project_options(parser)
+    add(
+        "--input",
+        metavar="FILE|JSON",
+        help="the event: a file with JSON, - for stdin, or a JSON object in braces; missing fields get defaults",
+    )
+    add_hook_options(parser)
+    add("--json", action="store_true", help="print one JSON object")
 
 
-def run(options: FireOptions) -> int:
+def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project, options.dialect)
     fields = {} if options.input is None else read_input(options.input, options.event)
     if not options.json and (note := search_note(project, options.project)):
         print(note)
-    if IN_HOOK in os.environ:
-        _print_nested(options, project)
+    further = options.json or options.plugin_dir or options.settings is not None or IN_HOOK in os.environ
+    if not further and nothing_is_configured(project, options.dialect):
+        print(f"{paint(f'{options.event}: allowed', 'good')}\n  {_not_configured(options, project, ())}")
         return 0
-    further = options.plugin_dir or options.settings is not None
-    if not further and has_no_hooks(project, options.event, options.dialect):
-        _print_no_hooks(options, project)
-        return 0
-    from turngate.cli.commands.fire_engine import fire  # noqa: PLC0415 # lazy: the engine loads asyncio
+    return _fire(options, project, fields)
 
-    return fire(options, project, fields)
+
+def _fire(options: argparse.Namespace, project: str, fields: dict[str, object]) -> int:
+    # lazy: the engine, and all that it needs
+    from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
+    from turngate.cli.console.verdict import (  # noqa: PLC0415
+        ask_with_progress,
+        print_verdict,
+        problems_for,
+        verdict_exit_code,
+    )
+    from turngate.core.events.hook_input import read_event  # noqa: PLC0415
+    from turngate.core.verdict.json_output import verdict_json  # noqa: PLC0415
+    from turngate.core.verdict.verdict import Verdict  # noqa: PLC0415
+    from turngate.engine import IN_HOOK_REASON  # noqa: PLC0415
+    from turngate.ports import World  # noqa: PLC0415
+    from turngate.settings.load import has_unloaded_hooks  # noqa: PLC0415
+    from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
+    from turngate.trust.load import load_settings  # noqa: PLC0415
+
+    settings = load_settings(
+        project,
+        dialect=options.dialect,
+        plugin_dirs=plugin_folders(options.plugin_dir),
+        extra=options.settings,
+        trust=options.trust,
+    )
+    event = read_event(options.event, fields, cwd=project)
+
+    async def ask() -> tuple[Verdict, World]:
+        async with open_world(project, settings) as world:
+            return await ask_with_progress(event, settings, world), world
+
+    ended = run_until_signal(ask())
+    if isinstance(ended, signal.Signals):
+        print(f"turngate: ended by {ended.name} before a verdict; no hook is left running", file=sys.stderr)
+        return 128 + ended
+    verdict, world = ended
+    is_nested = [IN_HOOK_REASON] if world.in_hook else []
+    not_loaded = has_unloaded_hooks(settings, event.name)
+    if options.json:
+        lines = [*map(str, problems_for(event.name, settings)), *trouble_of(world), *is_nested]
+        shown = verdict_json(verdict, event.name, settings, lines, not_loaded=not_loaded)
+        print(json.dumps({**shown, "project": project}, ensure_ascii=True))
+    else:
+        events = {rule.event for rule in settings.rules}
+        is_unknown = not_loaded or event.name in events
+        why = (
+            IN_HOOK_REASON
+            if is_nested
+            else "no hook ran"
+            if is_unknown
+            else _not_configured(options, project, events)
+        )
+        print_verdict(verdict, event, fields, settings, trouble_of(world), why_none=why)
+    return verdict_exit_code(verdict, event.name, strict=options.strict, not_loaded=not_loaded)
+
+
+def _not_configured(options: argparse.Namespace, project: str, events: Container[str]) -> str:
+    """Return that the event has no hooks, and where there are some; `events` have hooks."""
+    others = ", ".join(name for name in EVENTS if name in events)
+    elsewhere = f"there are hooks for {others}" if others else unread_files(project, options.dialect)
+    text = f"no hook for {options.event} is configured in {describe_path(project)}"
+    return f"{text}; {elsewhere}" if elsewhere else text
+
+
+# The value of `--input`
 
 
 def read_input(path: str, event: str) -> dict[str, object]:
     """Read the fields of the event from the value of `--input`."""
-    import json  # noqa: PLC0415 # lazy: it loads re
-
-    from turngate.core.constants import check_fields  # noqa: PLC0415 # lazy: only for --input
-
     try:
         fields: dict[str, object] = json.loads(_read_input(path), parse_constant=_reject_constant)
     except OSError as error:
@@ -90,17 +177,14 @@ def _read_input(path: str) -> bytes:
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(
-        path, flags | os.O_NONBLOCK
-    )  # otherwise, to open a pipe waits until a process writes to it
+    # Otherwise, to open a pipe waits until a process writes to it.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _wait_for_data(fd: int, path: str) -> None:
     """Wait until a pipe, a terminal or another device can be read; after a second, say so."""
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return
-    import select  # noqa: PLC0415 # lazy: not needed for a file
-
     if not select.select([fd], [], [], PROGRESS_AFTER_S)[0]:
         print(f"waiting for {_input_name(path)} …", file=sys.stderr, flush=True)
         select.select([fd], [], [])
@@ -120,32 +204,3 @@ def _input_name(path: str | None) -> str:
     if path is not None and path.lstrip().startswith("{"):
         return "--input"
     return "the event on stdin" if path == "-" else str(path)
-
-
-def _print_no_hooks(options: FireOptions, project: str) -> None:
-    if options.json:
-        _print_json(options, project, [])
-    else:
-        text = f"no hook for {options.event} is configured in {describe_path(project)}"
-        events = other_events(project, options.event, options.dialect)
-        elsewhere = f"there are hooks for {', '.join(events)}" if events else None
-        elsewhere = elsewhere or unread_files(project, options.dialect)
-        print(f"{_allowed(options)}\n  {text}{f'; {elsewhere}' if elsewhere else ''}")
-
-
-def _print_nested(options: FireOptions, project: str) -> None:
-    why = "turngate was started from a hook, so no hooks run"
-    if options.json:
-        _print_json(options, project, [why])
-    else:
-        print(f"{_allowed(options)}\n  {why}")
-
-
-def _print_json(options: FireOptions, project: str, warnings: list[str]) -> None:
-    import json  # noqa: PLC0415 # lazy: it loads re
-
-    print(json.dumps({**NO_RUNS_JSON, "event": options.event, "warnings": warnings, "project": project}))
-
-
-def _allowed(options: FireOptions) -> str:
-    return paint(f"{options.event}: allowed", "good")

@@ -1,87 +1,275 @@
 """`turngate gate`: check one ready-made gate, as a hook command or for a person."""
 
+import json
 import os
+import signal
 import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, assert_never
 
-from turngate.cli.hook_command import EXIT_NOT_PASSED, run_hook_command
-from turngate.cli.hook_stdin import NOT_JSON, read_object_from_stdin
-from turngate.core.constants import STOP_EVENTS
-from turngate.gates.quick_answer import quick_path, read_quick_answer
-from turngate.hosts.input_fields import normalise
+from turngate.cli.console.signals import run_until_signal
+from turngate.cli.fast_exit import GATE_PROJECT_VARIABLES, measure, remove_stamp, write_stamp
+from turngate.cli.hook_input import EXIT_NOT_PASSED
+from turngate.cli.project import project_folder
+from turngate.core.constants import GATES_BASE, HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
+from turngate.core.events.events import StopEvent, Subagent
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.kinds import MAX_TIMEOUT_S, PromptHook
+from turngate.core.text import quote_name
+from turngate.errors import UsageError
+from turngate.gates.all_gates import GATES
+from turngate.gates.answer import answer_json, describe_could_not_run
+from turngate.gates.arguments import COMMON, GateArguments, parse_gate_words
+from turngate.gates.gate import (
+    CouldNotRun,
+    Failed,
+    Gate,
+    GateOption,
+    GateResult,
+    InternalError,
+    LimitReached,
+    Passed,
+    WaitForUser,
+)
+from turngate.gates.run_gate import holds_for_tree, make_context, record_start, run_gate
+from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.host import HostAnswer
+from turngate.hosts.input_fields import recognise
+from turngate.ports import HookRunContext, World
+from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 
-PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
+EXIT_PASSED, EXIT_BLOCK = 0, 2  # 2: only for a block, and only with --exit-code
+DEFAULT_TIMEOUT_S = 60.0  # that most agent programs give a hook
+OWN_SHARE = 0.9  # of the time of the hook
+STARTS = ("SessionStart", "SubagentStart")  # a gate records what is there
 
 
-def run(words: list[str]) -> int:
-    """Check the gate that the words after `turngate gate` name."""
-    return run_hook_command("turngate gate", _run, words)
-
-
-def _run(words: list[str]) -> int:
-    if not words:
-        return _report_no_words()
-    if _asks_for_help(words):
-        from turngate.cli.gate_help import help_text  # noqa: PLC0415 # lazy: loads all gates
-
-        print(help_text(words))
+def print_help(words: list[str]) -> int:
+    """Print the usage. Without words it is a mistake: on stdout with exit code 0, it would look passed to a host."""
+    if words:
+        print(_help_text(words))
         sys.exit()
-    fields, note = _read_input()
-    quick = _quick_path(words, fields) if fields else None
-    answer = read_quick_answer(quick) if quick else None
-    if answer is not None:
-        print(answer, end="\n" if answer else "")
-        return 0
-    from turngate.cli.commands.gate_engine import check_gate  # noqa: PLC0415 # lazy: loads asyncio
-
-    if note:
-        print(f"turngate gate: {note}", file=sys.stderr)
-    return check_gate(words, fields, quick)
-
-
-def _read_input() -> tuple[dict[str, object] | None, str | None]:
-    """Return the input of a hook of any host, with the names of Turngate beside its own, or why there is none."""
-    fields, note = read_object_from_stdin()
-    if fields is None:
-        return None, note
-    known = normalise(fields)
-    event = known["hook_event_name"]
-    if not event and "hook_event_name" not in fields and "session_id" not in fields:
-        return None, NOT_JSON
-    return {**known, **fields, **({"hook_event_name": event} if event else {})}, None
-
-
-def _quick_path(words: list[str], fields: dict[str, object]) -> str | None:
-    """Return the file of a stored answer, or None if the gate has to look at more than the tree."""
-    session, agent = fields.get("session_id"), fields.get("agent_id")
-    if fields.get("hook_event_name") not in STOP_EVENTS or fields.get("background_tasks"):
-        return None
-    if not isinstance(session, str) or not session:
-        return None
-    places = [
-        _current_folder(),
-        str(fields.get("cwd")),
-        *(os.environ.get(name, "") for name in PROJECT_VARIABLES),
-    ]
-    return quick_path(state_folder(), session, str(agent or ""), words, places)
-
-
-def _current_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # it was deleted
-        return ""
-
-
-def _asks_for_help(words: list[str]) -> bool:
-    own = words[: words.index("--")] if "--" in words else words
-    return "--help" in own or "-h" in own
-
-
-def _report_no_words() -> int:
-    """A hook `turngate gate` checks nothing: the usage on stdout with exit code 0 would look passed."""
-    from turngate.cli.gate_help import help_text  # noqa: PLC0415 # lazy: loads all gates
-
     problem = "there is neither the name of a gate nor a command; see `turngate gate --help`"
-    print(f"turngate gate: {problem}\n{help_text([])}", file=sys.stderr)
+    print(f"turngate gate: {problem}\n{_help_text([])}", file=sys.stderr)
     return EXIT_NOT_PASSED
+
+
+def check_gate(words: list[str], fields: dict[str, Any] | None, stamp: str | None) -> int:
+    """Run a gate and print its answer. `fields`: the hook's input. `stamp`: the file of its answer. Raises UsageError."""
+    arguments = parse_gate_words(words)
+    project = _project(arguments.project, fields)
+    # Before the gate runs: what changes meanwhile was not checked.
+    state = measure(project) if stamp and arguments.gate.is_cached else None
+    ended = run_until_signal(_run(arguments, fields, project))
+    if isinstance(ended, signal.Signals):
+        print(f"turngate gate: ended by {ended.name} before an answer", file=sys.stderr)
+        return 128 + ended
+    result, is_kept = ended
+    if fields is None:
+        return _answer_in_words(arguments.gate.name, result)
+    code, text = _answer(arguments, result, fields)
+    if stamp and state and is_kept:
+        write_stamp(stamp, state, project, text)
+    elif stamp:
+        remove_stamp(stamp)
+    print(text, end="\n" if text else "")
+    return code
+
+
+def _project(given: str | None, fields: dict[str, Any] | None) -> str:
+    """Return the project's folder: the given one, that of the agent program, or that of the current folder."""
+    if given is not None:
+        return project_folder(given)
+    if fields is not None:
+        for folder in (*map(os.environ.get, GATE_PROJECT_VARIABLES), fields.get("cwd")):
+            if isinstance(folder, str) and os.path.isdir(folder):
+                return os.path.abspath(folder)
+    return project_folder(None)
+
+
+async def _run(
+    arguments: GateArguments, fields: dict[str, Any] | None, project: str
+) -> tuple[GateResult, bool]:
+    """Return the result, and whether it is a pass that holds while git reports the same files."""
+    name = _event_name(fields)
+    if name not in (*STOP_EVENTS, *STARTS):
+        return CouldNotRun(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), False
+    event = _read_stop(name, fields or {}, project)
+    has_session = bool(fields and fields.get("session_id"))
+    context = make_context(
+        arguments.gate,
+        event,
+        LocalShell(),
+        project,
+        options=arguments.options,
+        command=arguments.command,
+        timeout=arguments.timeout or (_time_limit(fields) if fields is not None else None),
+        state_folder=state_folder() if has_session else None,
+        base=os.environ.get(GATES_BASE),
+    )
+    if arguments.gate.asks_model:
+        context.ask_judge = _judge_for(event, project)
+    if name in STARTS:
+        await record_start(arguments.gate, context)
+        return Passed(), False
+    result = await run_gate(arguments.gate, context)
+    return result, holds_for_tree(context, result)
+
+
+def _time_limit(fields: dict[str, Any]) -> float:
+    """Return the gate's own limit, below that of the hook: its end is then an answer.
+
+    A host does not say how long it waits, so its default counts.
+    """
+    host = recognise(fields)
+    default = HOSTS[host].default_timeout_s if host else None
+    try:
+        seconds = float(os.environ.get(HOOK_TIMEOUT) or default or DEFAULT_TIMEOUT_S)
+    except ValueError:
+        seconds = DEFAULT_TIMEOUT_S
+    return (seconds if 0 < seconds < MAX_TIMEOUT_S else DEFAULT_TIMEOUT_S) * OWN_SHARE
+
+
+def _judge_for(event: StopEvent, project: str) -> Callable[[PromptHook], Awaitable[GateResult]]:
+    """Return a function that asks a model, by default the judge of the settings."""
+    # lazy: only one gate asks a model
+    from turngate.runners.gate import judge_for  # noqa: PLC0415
+    from turngate.trust.load import load_settings  # noqa: PLC0415
+
+    return judge_for(event, load_settings(project), World(LocalShell(), project), HookRunContext())
+
+
+def _event_name(fields: dict[str, Any] | None) -> str:
+    name = (fields or {}).get("hook_event_name") or "Stop"
+    return name if isinstance(name, str) else "an event without a name"
+
+
+def _read_stop(name: str, fields: dict[str, Any], project: str) -> StopEvent:
+    """Return the stop that the fields describe; at a start, that of the agent that starts."""
+    if name in STARTS:
+        keys = ("session_id", "transcript_path", "agent_id", "agent_type")
+        session, transcript, agent, kind = (str(fields.get(key) or "") for key in keys)
+        subagent = Subagent(id=agent, type=kind, transcript_path="") if name == "SubagentStart" else None
+        return StopEvent(session_id=session, transcript_path=transcript, cwd=project, subagent=subagent)
+    try:
+        event = read_event(name, {**fields, "hook_event_name": name}, cwd=project)
+    except ValueError as error:
+        raise UsageError(f"the hook's input on stdin: {error}") from None
+    if not isinstance(event, StopEvent):
+        raise TypeError(f"{name} is not a stop")
+    return event
+
+
+def _answer(arguments: GateArguments, result: GateResult, fields: dict[str, Any]) -> tuple[int, str]:
+    """Return the exit code and what is printed to stdout for an agent program."""
+    name = arguments.gate.name
+    if isinstance(result, InternalError):
+        print(f"turngate gate: {describe_could_not_run(name, result.why)}", file=sys.stderr)
+        return EXIT_NOT_PASSED, ""
+    strict = arguments.strict and _event_name(fields) in STOP_EVENTS
+    answer = answer_json(name, result, strict=strict, for_turngate=IN_HOOK in os.environ)
+    if not arguments.exit_code or "continue" in answer:  # no exit code ends a turn
+        host = None if IN_HOOK in os.environ else recognise(fields)
+        return EXIT_PASSED, json.dumps(answer) if host in (None, "claude") else _answer_host(host, answer)
+    text = answer.get("reason") or answer.get("systemMessage")
+    if text:
+        print(text, file=sys.stderr)
+    if "decision" in answer:
+        return EXIT_BLOCK, ""
+    return EXIT_NOT_PASSED if isinstance(result, CouldNotRun) else EXIT_PASSED, ""
+
+
+def _answer_host(host: str, answer: dict[str, Any]) -> str:
+    """Return the answer so that the host understands it; `answer` is that for Claude Code."""
+    decision: Literal["allow", "block", "halt"]
+    decision = "block" if "decision" in answer else "halt" if "continue" in answer else "allow"
+    notices = (answer["systemMessage"],) if "systemMessage" in answer else ()
+    reason = answer.get("reason") or answer.get("stopReason") or ""
+    return HOSTS[host].write_answer(HostAnswer(decision=decision, reason=reason, notices=notices)).stdout
+
+
+def _answer_in_words(name: str, result: GateResult) -> int:
+    """Answer a person, or a script that reads the exit code."""
+    label = f"gate {quote_name(name)}"
+    match result:
+        case Passed(note):
+            print(f"{label}: passed" + (f" ({note})" if note else ""))
+            return EXIT_PASSED
+        case Failed(reason):
+            print(f"{label}: failed\n{reason}")
+        case InternalError(why):
+            print(f"turngate gate: {describe_could_not_run(name, why)}", file=sys.stderr)
+        case CouldNotRun(why):
+            print(describe_could_not_run(name, why))
+        case LimitReached(reason):
+            print(f"{label}: the limit is reached: {reason}")
+        case WaitForUser(reason):
+            print(f"{label}: waits for you: {reason}")
+        case _:
+            assert_never(result)
+    return EXIT_NOT_PASSED
+
+
+# Help
+
+
+def _help_text(words: list[str]) -> str:
+    names = [word for word in words if word in GATES]
+    return _help_of(GATES[names[0]]) if names else _help()
+
+
+def _help() -> str:
+    rows = "\n".join(f"  {gate.name:<14} {gate.summary}" for gate in GATES.values())
+    return f"""\
+usage: turngate gate NAME [options] [operands] [-- COMMAND…]
+       turngate gate -- COMMAND…
+
+Check one gate. As a hook command it holds the stop of an agent until its condition is met: it reads the
+hook's JSON on stdin and answers with JSON. Without such an input it answers in words.
+
+Gates (`turngate gate NAME --help` explains one):
+{rows}
+
+Options of every gate:
+{_option_rows(COMMON)}
+
+Examples:
+  turngate gate -- pytest -q                        hold the stop until the command passes
+  turngate gate -- 'npm test && npm run lint'       one word with blanks is a command line for sh
+  turngate gate command --timeout 300 -- make test
+
+Exit codes:
+  0   with a hook's JSON on stdin: the answer is the JSON on stdout; without it: passed
+  1   without a hook's JSON: failed, or could not run; always: wrong usage, internal error
+  2   only with --exit-code: a block, with its reason on stderr"""
+
+
+def _help_of(gate: Gate) -> str:
+    operands = f" {gate.operands.metavar or 'TEXT'}" if gate.operands else ""
+    command = {"never": "", "optional": " [-- COMMAND…]", "required": " -- COMMAND…"}[gate.command]
+    own = f"\n\nOptions:\n{_option_rows(gate.options)}" if gate.options else ""
+    about = f"\n\n{gate.operands.metavar}: {gate.operands.help}" if gate.operands else ""
+    return f"""\
+usage: turngate gate {gate.name} [options]{operands}{command}
+
+{_purpose(gate)}{about}{own}
+
+Options of every gate:
+{_option_rows(tuple(option for option in COMMON if option.name != "strict" or not gate.is_observer))}"""
+
+
+def _purpose(gate: Gate) -> str:
+    if not gate.is_observer:
+        return f"Holds the stop until: {gate.summary}."
+    text = gate.summary.strip("()")
+    return f"{text[0].upper()}{text[1:]}. It never blocks."
+
+
+def _option_rows(options: tuple[GateOption, ...]) -> str:
+    return "\n".join(f"  {_option_word(option):<26} {option.help}" for option in options)
+
+
+def _option_word(option: GateOption) -> str:
+    value = {"flag": "", "texts": f" {option.metavar}…"}.get(option.kind, f" {option.metavar}")
+    return f"--{option.name}{value}"

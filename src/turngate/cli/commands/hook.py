@@ -1,22 +1,30 @@
-"""`turngate hook`: the hooks and gates of `.turngate` and `.mux` for an agent of another agent program.
-
-This module answers without the engine where no hook can run, and where every gate has passed for these files.
-"""
+"""`turngate hook`: ask the hooks and gates of `.turngate` and `.mux` at a stop of another agent program."""
 
 import os
+import signal
 import sys
 
-from turngate.cli.hook_command import EXIT_NOT_PASSED, run_hook_command
-from turngate.cli.hook_stdin import read_object_from_stdin
+from turngate.cli.fast_exit import (
+    measure,
+    nothing_is_configured,
+    read_stamp,
+    remove_stamp,
+    stamp_path,
+    write_stamp,
+)
+from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin
 from turngate.cli.project import find_project, project_folder
 from turngate.core.constants import FAMILIES, IN_HOOK, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise
 from turngate.hosts.stop_count import count_path, forget_count
-from turngate.settings.quick_check import has_no_hooks
 from turngate.state.paths import state_folder
 
 EVENTS = (*STOP_EVENTS, *STOP_OF_START)  # that it answers
+UNKNOWN_HOST = (
+    "this is not the input of an agent program that Turngate knows, so the answer is the one that most programs "
+    "understand; name the program with --host if it is one of them"
+)
 
 
 class HookOptions:
@@ -30,14 +38,8 @@ class HookOptions:
 
 def run(words: list[str]) -> int:
     """Answer the event on stdin."""
-    return run_hook_command("turngate hook", _run, words)
-
-
-def _run(words: list[str]) -> int:
     if "--help" in words or "-h" in words:
-        from turngate.cli.hook_help import help_text  # noqa: PLC0415 # lazy: loads all hosts
-
-        print(help_text())
+        print(_help_text())
         sys.exit()
     options = _read_options(words)
     fields, note = read_object_from_stdin()
@@ -49,16 +51,12 @@ def _run(words: list[str]) -> int:
         return _ignore(event)
     project = _project(options.project, PROJECT_VARIABLES.get(options.host or recognise(fields) or ""), known)
     count = count_path(state_folder(), event, known)
-    quick = None
-    if has_no_hooks(project, event, "host") or (
-        (quick := _quick_path(event, known, project)) and _all_gates_hold(quick, project)
-    ):
+    stamp = stamp_path(known, ["turngate hook", project])
+    if nothing_is_configured(project, "host") or (stamp and read_stamp(stamp) is not None):
         if event in STOP_EVENTS:
             forget_count(count)
         return 0
-    from turngate.cli.commands.hook_engine import answer_event  # noqa: PLC0415 # lazy: loads asyncio
-
-    return answer_event(options, fields, known, project, count, quick)
+    return _answer_event(options, fields, known, project, count, stamp)
 
 
 def _read_options(words: list[str]) -> HookOptions:
@@ -77,22 +75,6 @@ def _read_options(words: list[str]) -> HookOptions:
 
         find_host(options.host)
     return options
-
-
-def _quick_path(event: str, known: dict[str, object], project: str) -> str | None:
-    """Return the file that says that all gates hold, or None if they have to look at more than the files."""
-    session, agent = str(known.get("session_id", "")), str(known.get("agent_id", ""))
-    if event not in STOP_EVENTS or not session or known.get("background_tasks"):
-        return None
-    from turngate.hosts.quick_stop import quick_stop_path  # noqa: PLC0415 # lazy: only where there are hooks
-
-    return quick_stop_path(state_folder(), session, agent, event, known, project)
-
-
-def _all_gates_hold(path: str, project: str) -> bool:
-    from turngate.hosts.quick_stop import holds  # noqa: PLC0415 # lazy: only where there are hooks
-
-    return holds(path, project)
 
 
 def _project(given: str | None, variable: str | None, known: dict[str, object]) -> str:
@@ -120,3 +102,102 @@ def _explain(note: str | None) -> int:
     tell = "`turngate install` adds it to the settings of one; `turngate fire Stop` checks a stop now"
     print(f"turngate hook: {f'{note}; ' if note else ''}{text}: {tell}", file=sys.stderr)
     return EXIT_NOT_PASSED
+
+
+def _answer_event(
+    options: HookOptions,
+    fields: dict[str, object],
+    known: dict[str, object],
+    project: str,
+    count: str,
+    stamp: str | None,
+) -> int:
+    """Ask the hooks and print the answer in the language of the host. `count`, `stamp`: files kept for this agent."""
+    # lazy: the engine, and all that it needs
+    from dataclasses import replace  # noqa: PLC0415
+
+    from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
+    from turngate.hosts.all_hosts import PORTABLE, find_host  # noqa: PLC0415
+    from turngate.hosts.stop import HostStop, answer_host_event, passes_again  # noqa: PLC0415
+    from turngate.ports import World  # noqa: PLC0415
+    from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
+    from turngate.trust.load import load_settings  # noqa: PLC0415
+
+    name, limit = options.host or recognise(fields), _time_limit(options.timeout)
+    host = find_host(name) if name else PORTABLE
+    settings = load_settings(project, dialect="host")
+    state = (
+        measure(project) if stamp else None
+    )  # before the gates run: what changes meanwhile was not checked
+
+    async def ask() -> tuple[HostStop | None, World]:
+        async with open_world(project, settings) as world:
+            world.logs, world.time_limit = False, limit
+            return await answer_host_event(host, fields, known, settings, world, count), world
+
+    ended = run_until_signal(ask())
+    if isinstance(ended, signal.Signals):
+        print(f"turngate hook: ended by {ended.name} before an answer", file=sys.stderr)
+        return 128 + ended
+    stop, world = ended
+    if stop is None:
+        return 0
+    if stamp and state and passes_again(stop, settings, world):
+        write_stamp(stamp, state, project)
+    elif stamp:
+        remove_stamp(stamp)
+    trouble = [*trouble_of(world), *([UNKNOWN_HOST] if host is PORTABLE else [])]
+    output = host.write_answer(replace(stop.answer, notices=(*stop.answer.notices, *trouble)))
+    for text, stream in ((output.stderr, sys.stderr), (output.stdout, sys.stdout)):
+        if text:
+            print(text, file=stream)
+    return output.code
+
+
+def _time_limit(given: str | None) -> float:
+    """Return the seconds for all hooks together."""
+    from turngate.hosts.host import OWN_TIMEOUT_S  # noqa: PLC0415 # lazy: as above
+
+    try:
+        seconds = OWN_TIMEOUT_S if given is None else float(given)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 86_400:
+        raise UsageError(f"--timeout {given}: expected a number of seconds")
+    return seconds
+
+
+def _help_text() -> str:
+    # lazy: only for --help
+    from turngate.hosts.all_hosts import HOSTS  # noqa: PLC0415
+    from turngate.hosts.host import OWN_TIMEOUT_S  # noqa: PLC0415
+
+    return f"""\
+usage: turngate hook [--host HOST] [--project DIR] [--timeout SECONDS]
+
+Hold the stop of an agent of another agent program. It is one line in the settings of that program, which
+`turngate install HOST` writes. It reads the event as JSON on stdin, asks the hooks and gates of .turngate and
+.mux, and answers so that the program understands it: the agent may stop, or continues with the reason. The
+hooks of .claude are not asked: Claude Code, Copilot and Cursor run those themselves.
+
+A hook sends the agent back at most as often as `limit` of the settings says (3 by default), whatever the
+program itself allows. The count is kept for each agent of each session. It starts anew when the agent may
+stop, with the next prompt, and after 30 minutes without a stop.
+
+Options:
+  --host HOST          the program: {", ".join(HOSTS)} (default: recognised from its input)
+  --project DIR        the project's folder (default: the nearest one with settings, from the
+                       folder that the program names upwards)
+  --timeout SECONDS    for all hooks together (default: {OWN_TIMEOUT_S:g})
+
+Examples:
+  turngate install claude                   add the line to .claude/settings.json of this project
+  turngate install codex --user             add it to ~/.codex/hooks.json, for all projects
+  turngate doctor --host gemini             why does a hook not run, or not block, in Gemini CLI?
+  echo '{{"hook_event_name":"Stop","prompt_id":"1"}}' | turngate hook     what would Claude Code get now?
+
+Exit codes:
+  0   there is an answer on stdout; an empty one means that the agent may stop
+  1   wrong usage, no event on stdin, or an internal error: stdout is empty
+  128 + N  ended by signal N: 130 interrupted, 143 terminated
+"""

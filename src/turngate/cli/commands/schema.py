@@ -3,7 +3,30 @@
 import argparse
 import json
 
+from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_USAGE, Parser
 from turngate.settings.json_schema import SCHEMAS
+
+SCHEMA_NAMES = ["settings", "input", "output"]
+
+
+def declare(parser: Parser) -> None:
+    parser.description = (
+        "Print a JSON Schema, for editors and validators. Without NAME, print all of them in one object."
+    )
+    parser.epilog = f"""\
+Examples:
+  turngate schema settings > settings.schema.json   name it in `$schema` of a settings file, and an
+                                                    editor completes and checks that file
+  turngate schema output                            what a hook can answer with
+
+Exit codes:
+  0   printed
+  {EXIT_USAGE}
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}"""
+    parser.add_argument(
+        "name", nargs="?", choices=SCHEMA_NAMES, metavar="NAME", help="settings, input or output"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

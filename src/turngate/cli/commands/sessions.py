@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from turngate.agent.session_store import SessionSummary, list_sessions, prune_sessions
+from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, LISTED_PROJECT_HINT, Parser
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import project_folder, recorded_project
 from turngate.cli.session_ids import find_session, transcript_of_subagent
@@ -26,6 +27,37 @@ MIN_ID_CHARS = 8
 MIN_CELL_CHARS = 8  # of a project or a message, in a very narrow terminal
 MAX_PROJECT_CHARS = 200  # of a path in the table
 MAX_TOOL_CHARS = 200  # of the input and of the result of a tool
+
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+List, show or remove earlier conversations, also those with -p. Each is a folder below ~/.local/state/turngate
+(or TURNGATE_STATE) with the transcript and the journal of its hooks. `turngate run --resume --session ID`
+continues one, `turngate log ID` shows what its hooks did."""
+    parser.epilog = f"""\
+Examples:
+  turngate sessions                   all of them, the newest first
+  turngate sessions --project .       those of this project
+  turngate sessions show 3fa9         one conversation; the beginning of its id is enough
+  turngate sessions prune --days 7    remove those older than a week
+
+Exit codes:
+  0   done
+  64  wrong usage, also an id that is unknown or ambiguous
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}"""
+    parser.ssh_hint = LISTED_PROJECT_HINT
+    add = parser.add_argument
+    actions = ["list", "show", "prune"]
+    add("action", nargs="?", choices=actions, default="list", metavar="ACTION", help="list, show or prune")
+    add("session", nargs="?", metavar="ID", help="the session or subagent to show: the beginning of its id")
+    add(
+        "--project",
+        metavar="DIR",
+        help="list only the sessions of this project: a folder, or ssh://… as it is listed",
+    )
+    add("--days", type=float, help="prune sessions older than this (default: the setting, or 30)")
+    add("--json", action="store_true", help="print one JSON list")
 
 
 def run(options: argparse.Namespace) -> int:

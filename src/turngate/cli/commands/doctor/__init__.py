@@ -19,7 +19,6 @@ from turngate.cli.arguments import (
     EXIT_SIGNALS,
     EXIT_USAGE,
     Parser,
-    add_command,
     add_project_options,
 )
 from turngate.cli.commands.doctor.format import (
@@ -203,33 +202,29 @@ async def _prove_in(copy: ProjectCopy, hook: HookDiagnosis, settings: Settings, 
         await asyncio.gather(progress, return_exceptions=True)
 
 
-def add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
-        commands,
-        "doctor",
-        summary="say for each hook whether it will run, and prove that gates block",
-        description="Say for each hook in one line that it will run, or why it will not or will not do what was meant, and what\n"
-        "to do. With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is,\n"
-        "then with a failure that it should find (a failing test, an open checklist item, a dirty tree).\n"
-        "With --host, examine the settings of another agent program too: is `turngate hook` in them, will it run there\n"
-        "(trust, timeout, program), and which other stop hooks cannot block there. The hooks are those that `turngate\n"
-        "hook` asks: of `.turngate` and `.mux`.",
-        examples=(
-            "turngate doctor                every hook of this project, and yours",
-            "turngate doctor --prove        also show that each gate blocks",
-            "turngate doctor --host codex   does Codex ask Turngate here, and which of its stop hooks cannot block?",
-            "turngate doctor --json         one JSON object for programs",
-        ),
-        exit_codes=(
-            "0   every hook will run",
-            "1   there are problems, but every gate will run and hold",
-            "13  a gate will not run or not hold, did not block with --prove, could not be loaded, or HOST does not ask it",
-            EXIT_USAGE,
-            EXIT_INTERNAL,
-            EXIT_OUTPUT,
-            EXIT_SIGNALS,
-        ),
-    )
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Say for each hook in one line that it will run, or why it will not or will not do what was meant, and what
+to do. With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is,
+then with a failure that it should find (a failing test, an open checklist item, a dirty tree).
+With --host, examine the settings of another agent program too: is `turngate hook` in them, will it run there
+(trust, timeout, program), and which other stop hooks cannot block there. The hooks are those that `turngate
+hook` asks: of `.turngate` and `.mux`."""
+    parser.epilog = f"""\
+Examples:
+  turngate doctor                every hook of this project, and yours
+  turngate doctor --prove        also show that each gate blocks
+  turngate doctor --host codex   does Codex ask Turngate here, and which of its stop hooks cannot block?
+  turngate doctor --json         one JSON object for programs
+
+Exit codes:
+  0   every hook will run
+  1   there are problems, but every gate will run and hold
+  13  a gate will not run or not hold, did not block with --prove, could not be loaded, or HOST does not ask it
+  {EXIT_USAGE}
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}
+  {EXIT_SIGNALS}"""
     add_project_options(parser)
     parser.add_argument("--prove", action="store_true", help="try each gate in a copy of the project")
     parser.add_argument(

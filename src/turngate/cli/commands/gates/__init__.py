@@ -17,16 +17,17 @@ from turngate.cli.arguments import (
     EXIT_SIGNALS,
     EXIT_USAGE,
     Parser,
+    add_actions,
     add_command,
     add_project_options,
 )
-from turngate.cli.commands.fire_engine import problems_for
 from turngate.cli.commands.gates.results import GateResult, Outcome, open_workspace, run_gates
 from turngate.cli.commands.gates.selection import GateEntry, find_base, select_gates
 from turngate.cli.console.format import flat
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
+from turngate.cli.console.verdict import problems_for
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.review import agent_hooks
@@ -87,7 +88,6 @@ def _run(
     options: argparse.Namespace,
     base: str,
 ) -> int:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     with open_workspace() as workspace:
         runs = run_gates(entries, settings, project, workspace, base)
         running = _run_and_print(runs, is_quiet=options.json)
@@ -197,32 +197,28 @@ def _entry_json(entry: GateEntry) -> dict[str, Any]:
     return {"name": entry.key, "event": entry.rule.event, "file": entry.file, "hook": hook}
 
 
-_LIST_EXIT_CODES = ("0   printed", EXIT_USAGE, EXIT_INTERNAL, EXIT_OUTPUT)
+_LIST_EXIT_CODES = f"""\
+Exit codes:
+  0   printed
+  {EXIT_USAGE}
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}"""
 
 
-def add_gates(commands: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
-        commands,
-        "gates",
-        summary="run a project's gates without an agent, as CI does",
-        description="Run or list the gates of a project: the hooks that hold an agent's stop and need no agent to decide.\n"
-        "`turngate gates ACTION --help` explains an action.",
-        examples=(
-            "turngate gates run             all gates of this project, in order",
-            "turngate gates run tests       one of them: its id, or its key in `turngate hooks`",
-            "turngate gates run --trust     in CI, where the repository is yours: also gates that are not approved",
-            "turngate gates                 which gates there are, and which need an agent",
-        ),
-        exit_codes=_LIST_EXIT_CODES,
-    )
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Run or list the gates of a project: the hooks that hold an agent's stop and need no agent to decide.
+`turngate gates ACTION --help` explains an action."""
+    parser.epilog = f"""\
+Examples:
+  turngate gates run             all gates of this project, in order
+  turngate gates run tests       one of them: its id, or its key in `turngate hooks`
+  turngate gates run --trust     in CI, where the repository is yours: also gates that are not approved
+  turngate gates                 which gates there are, and which need an agent
+
+{_LIST_EXIT_CODES}"""
     _add_list_options(parser, of_action=False)
-    actions = parser.add_subparsers(
-        dest="action",
-        metavar="ACTION",
-        parser_class=Parser,
-        prog="turngate gates",
-        title="actions",
-    )
+    actions = add_actions(parser)
     _add_run(actions)
     _add_list(actions)
 
@@ -232,25 +228,26 @@ def _add_run(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "run",
         summary="run the gates, and print one line for each",
-        description="Run the gates and the command hooks of Stop and SubagentStop one after another, in the project itself, and print\n"
-        "one line for each, with the reason of a failure. What needs a conversation, a model or an agent is left out\n"
-        "and named. Results of earlier runs are not used, and nothing is recorded. There is no session whose start gates\n"
-        "could compare with: `ifChanged` and `ifTouched` skip nothing, and `touched`, `untouched` and `no-stubs` need --base.",
-        examples=(
-            "turngate gates run                  the same checks that hold the agent",
-            "turngate gates run lint types       only these",
-            "turngate gates run --base origin/main --trust   in CI, for the changes of a pull request",
-            "turngate gates run --json           one JSON object for programs",
-        ),
-        exit_codes=(
-            "0   all passed",
-            "1   a gate failed",
-            "13  none failed, but one could not run, is not approved or could not be loaded, or there is none (--lenient: 0)",
-            f"{EXIT_USAGE}, also an unknown gate",
-            EXIT_INTERNAL,
-            EXIT_OUTPUT,
-            EXIT_SIGNALS,
-        ),
+        description="""\
+Run the gates and the command hooks of Stop and SubagentStop one after another, in the project itself, and print
+one line for each, with the reason of a failure. What needs a conversation, a model or an agent is left out
+and named. Results of earlier runs are not used, and nothing is recorded. There is no session whose start gates
+could compare with: `ifChanged` and `ifTouched` skip nothing, and `touched`, `untouched` and `no-stubs` need --base.""",
+        epilog=f"""\
+Examples:
+  turngate gates run                  the same checks that hold the agent
+  turngate gates run lint types       only these
+  turngate gates run --base origin/main --trust   in CI, for the changes of a pull request
+  turngate gates run --json           one JSON object for programs
+
+Exit codes:
+  0   all passed
+  1   a gate failed
+  13  none failed, but one could not run, is not approved or could not be loaded, or there is none (--lenient: 0)
+  {EXIT_USAGE}, also an unknown gate
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}
+  {EXIT_SIGNALS}""",
     )
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="the gates (default: all)")
@@ -270,7 +267,7 @@ def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
         "list",
         summary="print the gates, and why some need an agent (the default)",
         description="Print the hooks of Stop and SubagentStop, each with what it runs, and why `gates run` leaves it out.",
-        exit_codes=_LIST_EXIT_CODES,
+        epilog=_LIST_EXIT_CODES,
     )
     _add_list_options(parser, of_action=True)
 

@@ -25,10 +25,7 @@ from turngate.core.verdict.hook_run import HookRun, run_message
 from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
-from turngate.models.resolve import JudgeModels
-from turngate.shells.local import LocalShell
-from turngate.state.journal import Journal
-from turngate.stop_hooks import make_world
+from turngate.stop_hooks import open_world
 
 Outcome = Literal["passed", "failed", "could not run", "left out"]
 
@@ -84,18 +81,10 @@ async def _run_gate(
     fields = sample_fields(rule, given, project=project, transcript=workspace.transcript)
     event = read_event(rule.event, fields, cwd=project)
     own = replace(settings, rules=(rule,), stop_budget=None)
-    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
-    journal = Journal(workspace.state, project)
-    world = make_world(LocalShell(), project, own, journal, judges)
-    world.logs = False
-    world.environ = {**os.environ, "TURNGATE_STATE": workspace.state, GATES_BASE: base}
-    try:
-        async with _show_progress(rule, settings):
-            verdict = await ask_hooks(event, own, world)
-    finally:
-        await world.close()
-        await judges.close()
-        journal.close()
+    async with open_world(project, own, state=workspace.state) as world, _show_progress(rule, settings):
+        world.logs = False
+        world.environ = {**os.environ, "TURNGATE_STATE": workspace.state, GATES_BASE: base}
+        verdict = await ask_hooks(event, own, world)
     if not verdict.runs:
         return GateResult(entry, "could not run", "it does not run for this event")
     return _read_run(entry, verdict.runs[0], settings)

@@ -16,6 +16,7 @@ from turngate.cli.arguments import (
     EXIT_SIGNALS,
     EXIT_USAGE,
     Parser,
+    add_actions,
     add_command,
     add_project_options,
     add_ssh_option,
@@ -240,23 +241,24 @@ def add_test(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "test",
         summary="run hooks on a sample input and explain their answers",
-        description="Run the hooks of an event, one after another, and explain each answer field by field: what was read, what it\n"
-        "means, what was ignored and why, and what an agent would have done. The hooks run in a temporary copy of the\n"
-        "project: git works there but cannot push, and dependency folders are links. The input is a sample that\n"
-        "the hook's matcher matches. A hook that is pending does not run without --trust. Nothing is recorded.",
-        examples=(
-            "turngate hooks test Stop                   all hooks of Stop",
-            "turngate hooks test PreToolUse --hook guard   one of them: its id, or its key in `turngate hooks`",
-            """turngate hooks test PreToolUse --input '{"tool_name": "Bash", "tool_input": {"command": "rm -rf x"}}'""",
-        ),
-        exit_codes=(
-            "0   every hook gave a decision, whatever it is",
-            "13  a hook failed, timed out, did not run or could not be loaded",
-            f"{EXIT_USAGE}, also an unknown hook, and an event without hooks",
-            EXIT_INTERNAL,
-            EXIT_OUTPUT,
-            EXIT_SIGNALS,
-        ),
+        description="""\
+Run the hooks of an event, one after another, and explain each answer field by field: what was read, what it
+means, what was ignored and why, and what an agent would have done. The hooks run in a temporary copy of the
+project: git works there but cannot push, and dependency folders are links. The input is a sample that
+the hook's matcher matches. A hook that is pending does not run without --trust. Nothing is recorded.""",
+        epilog=f"""\
+Examples:
+  turngate hooks test Stop                   all hooks of Stop
+  turngate hooks test PreToolUse --hook guard   one of them: its id, or its key in `turngate hooks`
+  turngate hooks test PreToolUse --input '{{"tool_name": "Bash", "tool_input": {{"command": "rm -rf x"}}}}'
+
+Exit codes:
+  0   every hook gave a decision, whatever it is
+  13  a hook failed, timed out, did not run or could not be loaded
+  {EXIT_USAGE}, also an unknown hook, and an event without hooks
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}
+  {EXIT_SIGNALS}""",
     )
     add = parser.add_argument
     add("event", type=event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
@@ -272,35 +274,35 @@ def add_test(actions: "argparse._SubParsersAction[Parser]") -> None:
     add("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object")
 
 
-EXIT_CODES = ("0   printed", "64  wrong usage, also an unknown hook", EXIT_INTERNAL, EXIT_OUTPUT)
+EXIT_CODES = f"""\
+Exit codes:
+  0   printed
+  64  wrong usage, also an unknown hook
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}"""
 _A_PERSON = "also in a process that a hook or an agent has started: a person decides"
 
 
-def add_hooks(commands: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
-        commands,
-        "hooks",
-        summary="list hooks, see what changed, approve or reject them",
-        description="List every hook: its event, kind and command, the file and line where it is configured, its timeout, whether\n"
-        "it is approved, its last run and how long it takes. A project's hook that is new, or has changed since it\n"
-        "was approved, is pending: it does not run until a person approves it.\n"
-        "`turngate hooks ACTION --help` explains an action.",
-        examples=(
-            "turngate hooks                     all hooks of this project, and yours",
-            "turngate hooks diff                what is pending: each change since it was approved",
-            "turngate hooks approve tests       let the hook `tests` run as it is now",
-            "turngate hooks approve --all       everything that is pending",
-            "turngate hooks reject tests        never run it as it is now",
-            "turngate hooks test Stop           run the hooks of Stop on a sample, and explain their answers",
-            "turngate hooks show tests          one hook: definition, scripts, last runs",
-            "turngate hooks --ssh build:src/app    the hooks of a project on another machine",
-        ),
-        exit_codes=EXIT_CODES,
-    )
+def declare(parser: Parser) -> None:
+    parser.description = """\
+List every hook: its event, kind and command, the file and line where it is configured, its timeout, whether
+it is approved, its last run and how long it takes. A project's hook that is new, or has changed since it
+was approved, is pending: it does not run until a person approves it.
+`turngate hooks ACTION --help` explains an action."""
+    parser.epilog = f"""\
+Examples:
+  turngate hooks                     all hooks of this project, and yours
+  turngate hooks diff                what is pending: each change since it was approved
+  turngate hooks approve tests       let the hook `tests` run as it is now
+  turngate hooks approve --all       everything that is pending
+  turngate hooks reject tests        never run it as it is now
+  turngate hooks test Stop           run the hooks of Stop on a sample, and explain their answers
+  turngate hooks show tests          one hook: definition, scripts, last runs
+  turngate hooks --ssh build:src/app    the hooks of a project on another machine
+
+{EXIT_CODES}"""
     _add_list_options(parser, of_action=False)
-    actions = parser.add_subparsers(
-        dest="action", metavar="ACTION", parser_class=Parser, prog="turngate hooks", title="actions"
-    )
+    actions = add_actions(parser)
     _add_list(actions)
     _add_show(actions)
     _add_diff(actions)
@@ -314,9 +316,10 @@ def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "list",
         summary="print all hooks (the default)",
-        description="Print every hook, those that are pending with the reason, and those that were approved once and are gone.\n"
-        "The last run, its result and the mean time come from the journals of this project.",
-        exit_codes=EXIT_CODES,
+        description="""\
+Print every hook, those that are pending with the reason, and those that were approved once and are gone.
+The last run, its result and the mean time come from the journals of this project.""",
+        epilog=EXIT_CODES,
     )
     _add_list_options(parser, of_action=True)
 
@@ -327,7 +330,7 @@ def _add_show(actions: "argparse._SubParsersAction[Parser]") -> None:
         "show",
         summary="print everything about one hook",
         description="Print the definition of a hook, the scripts that its approval covers, its last approval and its last runs.",
-        exit_codes=EXIT_CODES,
+        epilog=EXIT_CODES,
     )
     parser.add_argument("key", metavar="KEY", help="its name in the list: its id, or its event and position")
     _add_list_options(parser, of_action=True)
@@ -338,9 +341,10 @@ def _add_diff(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "diff",
         summary="print what has changed since it was approved",
-        description="Print the changes of definitions and scripts since they were approved; a new hook is printed whole. Without\n"
-        "KEY, all hooks that are pending. Invisible characters, and those that look like others, are shown as <U+202E>.",
-        exit_codes=EXIT_CODES,
+        description="""\
+Print the changes of definitions and scripts since they were approved; a new hook is printed whole. Without
+KEY, all hooks that are pending. Invisible characters, and those that look like others, are shown as <U+202E>.""",
+        epilog=EXIT_CODES,
     )
     parser.add_argument("keys", nargs="*", metavar="KEY", help="the hooks (default: all that are pending)")
     add_project_options(parser, of_action=True)
@@ -352,15 +356,16 @@ def _add_approve(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "approve",
         summary="let hooks run as they are now",
-        description="Print what has changed, ask, and let the hooks run as they were printed. If a file changes meanwhile, nothing\n"
-        "is approved. Approvals are stored in the state folder, and never in the project.",
-        exit_codes=(
-            "0   approved, or nothing to approve",
-            "1   not approved: the answer was no",
-            f"64  wrong usage, {_A_PERSON}",
-            EXIT_INTERNAL,
-            EXIT_OUTPUT,
-        ),
+        description="""\
+Print what has changed, ask, and let the hooks run as they were printed. If a file changes meanwhile, nothing
+is approved. Approvals are stored in the state folder, and never in the project.""",
+        epilog=f"""\
+Exit codes:
+  0   approved, or nothing to approve
+  1   not approved: the answer was no
+  64  wrong usage, {_A_PERSON}
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}""",
     )
     parser.add_argument("keys", nargs="*", metavar="KEY", help="the hooks")
     parser.add_argument("--all", action="store_true", dest="every", help="all hooks that are pending")
@@ -374,9 +379,15 @@ def _add_reject(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "reject",
         summary="do not run hooks as they are now",
-        description="Withdraw the approval of hooks, or decline those that are pending: they do not run, and are no longer pending,\n"
-        "until they change or you approve them.",
-        exit_codes=("0   rejected", f"64  wrong usage, {_A_PERSON}", EXIT_INTERNAL, EXIT_OUTPUT),
+        description="""\
+Withdraw the approval of hooks, or decline those that are pending: they do not run, and are no longer pending,
+until they change or you approve them.""",
+        epilog=f"""\
+Exit codes:
+  0   rejected
+  64  wrong usage, {_A_PERSON}
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}""",
     )
     parser.add_argument("keys", nargs="+", metavar="KEY", help="the hooks")
     add_project_options(parser, of_action=True)

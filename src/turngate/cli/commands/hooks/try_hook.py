@@ -13,7 +13,6 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.cli.commands.fire import read_input
-from turngate.cli.commands.fire_engine import problems_for, verdict_headline
 from turngate.cli.commands.hooks.explain import effect_of, explain
 from turngate.cli.commands.hooks.explain_fields import FieldNote
 from turngate.cli.commands.hooks.samples import sample_fields
@@ -21,6 +20,7 @@ from turngate.cli.console.format import flat, hanging, headline_style, label_sty
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
+from turngate.cli.console.verdict import problems_for, verdict_headline
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED
 from turngate.cli.project import plugin_folders
 from turngate.cli.review import agent_hooks
@@ -39,11 +39,8 @@ from turngate.doctor.proof.project_copy import ProjectTooLarge, Relocation, copy
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
-from turngate.models.resolve import JudgeModels
 from turngate.settings.load import has_unloaded_hooks
-from turngate.shells.local import LocalShell
-from turngate.state.journal import Journal
-from turngate.stop_hooks import make_world
+from turngate.stop_hooks import open_world
 from turngate.trust.levels import unique_keys
 from turngate.trust.load import load_reviewed, review_agent_hooks
 
@@ -100,7 +97,6 @@ def try_hooks(options: argparse.Namespace, project: str) -> int:
     if not chosen:
         others = ", ".join(dict.fromkeys(rule.event for rule in settings.rules)) or "no event"
         raise UsageError(f"there is no hook for {options.event} to test; there are hooks for {others}")
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     with (
         _open_place(project, in_place=options.in_place) as place,
         show_if_slow(f"running the hooks of {options.event}"),
@@ -177,16 +173,9 @@ async def _try(rule: Rule, settings: Settings, place: Place, fields: dict[str, A
     event = read_event(rule.event, fields, cwd=place.project)
     in_foreground = replace(rule, hook=replace(rule.hook, detached=False, rewake=False))
     own = place.settings(settings, in_foreground)
-    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
-    journal = Journal(os.path.join(place.private, "state"), place.project)
-    world = make_world(LocalShell(), place.project, own, journal, judges)
-    world.environ, world.logs = place.environ(), False
-    try:
+    async with open_world(place.project, own, state=os.path.join(place.private, "state")) as world:
+        world.environ, world.logs = place.environ(), False
         verdict = await ask_hooks(event, own, world)
-    finally:
-        await world.close()
-        await judges.close()
-        journal.close()
     if not verdict.runs:
         skipped = Skipped(f"it is for subagents of the type {rule.agent_type}", on_purpose=True)
         return HookRun(rule, skipped, Allow())

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 
-from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser, add_command
+from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser
 from turngate.cli.commands.install.advice import next_steps, warnings_before
 from turngate.cli.commands.install.diff import format_file_diff
 from turngate.cli.commands.install.places import (
@@ -221,49 +221,49 @@ def _elsewhere(place: Place) -> list[str]:
 
 
 _NAMES = ", ".join(HOSTS)
-_EXIT_CODES = (
-    "1   not written: the answer was no",
-    f"{EXIT_USAGE}, settings that cannot hold hooks, or no terminal to ask at and no --yes",
-    EXIT_INTERNAL,
-    "74  the settings could not be written",
-)
+_EXIT_CODES = f"""1   not written: the answer was no
+  {EXIT_USAGE}, settings that cannot hold hooks, or no terminal to ask at and no --yes
+  {EXIT_INTERNAL}
+  74  the settings could not be written"""
 
 
-def add_install(commands: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
-        commands,
-        "install",
-        summary="let another agent program run Turngate at every stop",
-        description="Write the line `turngate hook` into the settings of another agent program, the host. At every stop, the host\n"
-        "then runs the hooks of .turngate and .mux. Everything else in its settings stays, comments and order included.\n"
-        "It prints the difference, and asks. Without HOST, it lists the hosts and where they have the line.",
-        examples=(
-            "turngate install claude               in a project: for everyone who works on it",
-            "turngate install codex --user         for you, in every project",
-            "turngate install gemini --dry-run     print the difference only",
-            "turngate install claude --uninstall   remove the line: the file is as it was before",
-            "turngate install                      which hosts have the line, and in which file?",
-        ),
-        exit_codes=("0   written, or there is nothing to write", *_EXIT_CODES),
-    )
+def declare(parser: Parser) -> None:
+    _declare_uninstall(parser) if parser.prog.endswith(" uninstall") else _declare_install(parser)
+
+
+def _declare_install(parser: Parser) -> None:
+    parser.description = """\
+Write the line `turngate hook` into the settings of another agent program, the host. At every stop, the host
+then runs the hooks of .turngate and .mux. Everything else in its settings stays, comments and order included.
+It prints the difference, and asks. Without HOST, it lists the hosts and where they have the line."""
+    parser.epilog = f"""\
+Examples:
+  turngate install claude               in a project: for everyone who works on it
+  turngate install codex --user         for you, in every project
+  turngate install gemini --dry-run     print the difference only
+  turngate install claude --uninstall   remove the line: the file is as it was before
+  turngate install                      which hosts have the line, and in which file?
+
+Exit codes:
+  0   written, or there is nothing to write
+  {_EXIT_CODES}"""
     _add_options(parser, required=False)
     parser.add_argument("--uninstall", action="store_true", help="the same as `turngate uninstall`")
 
 
-def add_uninstall(commands: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
-        commands,
-        "uninstall",
-        summary="remove Turngate from the settings of another agent program",
-        description="Remove what `turngate install` has written. A file that was not changed since is restored byte for byte; one\n"
-        "that did not exist is removed. It prints the difference, and asks. A person removes it: a process that a hook or an\n"
-        "agent has started, as its environment shows, gets exit code 64, except with --dry-run.",
-        examples=(
-            "turngate uninstall claude           from the settings of this project",
-            "turngate uninstall codex --user     from your own settings",
-        ),
-        exit_codes=("0   removed, or there is nothing to remove", *_EXIT_CODES),
-    )
+def _declare_uninstall(parser: Parser) -> None:
+    parser.description = """\
+Remove what `turngate install` has written. A file that was not changed since is restored byte for byte; one
+that did not exist is removed. It prints the difference, and asks. A person removes it: a process that a hook or an
+agent has started, as its environment shows, gets exit code 64, except with --dry-run."""
+    parser.epilog = f"""\
+Examples:
+  turngate uninstall claude           from the settings of this project
+  turngate uninstall codex --user     from your own settings
+
+Exit codes:
+  0   removed, or there is nothing to remove
+  {_EXIT_CODES}"""
     _add_options(parser, required=True)
     parser.set_defaults(uninstall=True)
 

@@ -2,9 +2,15 @@
 
 import argparse
 import os
-import signal
 import sys
 
+from turngate.cli.arguments import (
+    EXIT_INTERNAL,
+    Parser,
+    add_hook_options,
+    add_project_options,
+    add_ssh_option,
+)
 from turngate.cli.commands.run.one_turn import run_print
 from turngate.cli.commands.run.session import OpenSession, open_here, open_over_ssh
 from turngate.cli.console.questions import read_prompt_from_stdin
@@ -13,9 +19,112 @@ from turngate.core.constants import AGENT_MARKERS
 from turngate.core.conversation.checkpoints import parse_answer
 from turngate.errors import UsageError
 
+PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]
+OUTPUT_FORMATS = ["text", "json", "stream-json"]
+MODEL_HELP = (
+    "scripted:FILE or PROVIDER:NAME, with the provider anthropic, openai, openai-chat, gemini or google, openrouter, ollama, deepseek, "
+    "groq, mistral, xai, or pydantic-ai:PROVIDER; prompt hooks use a small model of it"
+)
+
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Run an agent on a task in a project. When the agent wants to stop, the project's hooks run.
+Without -p it is a conversation at the terminal."""
+    parser.epilog = f"""\
+Examples:
+  turngate run                                    a conversation
+  turngate run -p 'fix the failing test'          one turn, the answer on stdout
+  turngate run -p 'fix it' --allow Write          let the agent write files; with -p there is no one to ask
+  turngate run -p - --output-format json          the prompt from stdin, one JSON object
+  turngate run --resume                           continue the newest conversation of this project
+  turngate run --ssh me@build:src/app             the project, its tools and its hooks are on another machine
+  turngate run -p hello --model scripted:s.json   a model that replays a script
+
+Exit codes:
+  0   the agent stopped, and no hook blocks
+  10  a hook still blocks: the limit is reached, or nothing changed (capped, stalled)
+  11  halted by a hook
+  12  the agent waits for the user
+  13  with --strict: the agent stopped, but a hook was not enforced, could not be loaded or blocks a subagent
+  20  the agent or the model failed, or the turn reached its request limit
+  64  wrong usage
+  {EXIT_INTERNAL}
+  74  the answer could not be written to stdout
+  128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated"""
+    _add_task_options(parser)
+    add_project_options(parser)
+    add_ssh_option(parser)
+    _add_session_options(parser)
+    _add_limit_options(parser)
+    add_hook_options(parser)
+    add = parser.add_argument
+    add("--no-hooks", action="store_true", help="run no hooks at all")
+    add(
+        "--output-format",
+        choices=OUTPUT_FORMATS,
+        default="text",
+        metavar="F",
+        help="text, json or stream-json (default: text)",
+    )
+
+
+def _add_task_options(parser: Parser) -> None:
+    add = parser.add_argument
+    add("prompt", nargs="?", metavar="PROMPT", help="the task; - reads stdin")
+    add("-p", "--print", action="store_true", help="run one turn, print the answer and exit")
+    add("--model", metavar="M", help=MODEL_HELP)
+
+
+def _add_session_options(parser: Parser) -> None:
+    add = parser.add_argument
+    add(
+        "--add-dir",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="let the tools use this folder too; may be repeated",
+    )
+    add(
+        "--session",
+        metavar="ID",
+        help="continue this session, or name a new one; with --resume the beginning of its id is enough",
+    )
+    add(
+        "--resume",
+        action="store_true",
+        help="continue the newest session of this project, or the one of --session",
+    )
+
+
+def _add_limit_options(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--limit", type=_count, metavar="N", help="maximum number of continuations by hooks in one turn")
+    add("--max-turns", type=_count, metavar="N", help="maximum number of model requests in one turn")
+    add(
+        "--permission-mode",
+        choices=PERMISSION_MODES,
+        default="default",
+        metavar="MODE",
+        help="default (asks before every change), acceptEdits (asks only about commands), plan (changes nothing) "
+        "or bypassPermissions (never asks)",
+    )
+    add(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="TOOL",
+        help="let the agent use this tool without asking; may be repeated",
+    )
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
+    return int(text)
+
 
 def run(options: argparse.Namespace) -> int:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")

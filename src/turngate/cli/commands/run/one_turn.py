@@ -27,11 +27,11 @@ from turngate.cli.main import (
     EXIT_BLOCKED,
     EXIT_FAILED,
     EXIT_HALTED,
+    EXIT_INTERRUPTED,
     EXIT_IO_ERROR,
     EXIT_NOT_ENFORCED,
     EXIT_WAITING,
 )
-from turngate.cli.startup import EXIT_INTERRUPTED
 from turngate.core.events.session_events import (
     HookFinished,
     HookStarted,

@@ -14,6 +14,7 @@ from turngate.cli.arguments import (
     EXIT_SIGNALS,
     PROJECT_HELP,
     Parser,
+    add_actions,
     add_command,
 )
 from turngate.cli.commands.runs.format import format_details, format_table, summary_json
@@ -160,35 +161,30 @@ def _kill_all(registry: Registry, session_prefix: str | None) -> list[SubagentRu
     return [run for session in sessions for run in registry.kill_all(session, "", KILL_REASON)]
 
 
-EXIT_CODES = (
-    "0   done",
-    "64  wrong usage, also an unknown or finished run",
-    EXIT_INTERNAL,
-    EXIT_OUTPUT,
-    EXIT_SIGNALS,
-)
+EXIT_CODES = f"""\
+Exit codes:
+  0   done
+  64  wrong usage, also an unknown or finished run
+  {EXIT_INTERNAL}
+  {EXIT_OUTPUT}
+  {EXIT_SIGNALS}"""
 
 
-def add_runs(commands: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
-        commands,
-        "runs",
-        summary="list, steer, kill and recover subagents",
-        description="Show running and finished subagents, give them new prompts, end them, and recover them after a crash.\n"
-        "`turngate runs ACTION --help` explains an action.",
-        examples=(
-            "turngate runs                           a table: state, duration, redirects and their reason",
-            "turngate runs show 3fa9                 one subagent; the beginning of its id is enough",
-            "turngate runs steer 3fa9 'only src/'    interrupt it and continue with this prompt",
-            "turngate runs kill 3fa9                 end it and every subagent below it",
-            "turngate runs recover                   continue the subagents of processes that died",
-        ),
-        exit_codes=EXIT_CODES,
-    )
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Show running and finished subagents, give them new prompts, end them, and recover them after a crash.
+`turngate runs ACTION --help` explains an action."""
+    parser.epilog = f"""\
+Examples:
+  turngate runs                           a table: state, duration, redirects and their reason
+  turngate runs show 3fa9                 one subagent; the beginning of its id is enough
+  turngate runs steer 3fa9 'only src/'    interrupt it and continue with this prompt
+  turngate runs kill 3fa9                 end it and every subagent below it
+  turngate runs recover                   continue the subagents of processes that died
+
+{EXIT_CODES}"""
     _add_list_options(parser, default=False)
-    actions = parser.add_subparsers(
-        dest="action", metavar="ACTION", parser_class=Parser, prog="turngate runs", title="actions"
-    )
+    actions = add_actions(parser)
     _add_list(actions)
     _add_show(actions)
     _add_steer(actions)
@@ -201,10 +197,11 @@ def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "list",
         summary="print a table of all subagents (the default)",
-        description="Print one line per subagent, the newest last; * marks those that are not finished. BACK is the number\n"
-        "of redirects by hooks, and their limit. A finished subagent is removed from the list after five minutes,\n"
-        "but not before its parent has its result.",
-        exit_codes=EXIT_CODES,
+        description="""\
+Print one line per subagent, the newest last; * marks those that are not finished. BACK is the number
+of redirects by hooks, and their limit. A finished subagent is removed from the list after five minutes,
+but not before its parent has its result.""",
+        epilog=EXIT_CODES,
     )
     _add_list_options(parser, default=argparse.SUPPRESS)
 
@@ -214,9 +211,10 @@ def _add_show(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "show",
         summary="print everything about one subagent",
-        description="Print the task, each run with its prompt, outcome, reason, seconds and tokens, the result, and the path\n"
-        "of the transcript.",
-        exit_codes=EXIT_CODES,
+        description="""\
+Print the task, each run with its prompt, outcome, reason, seconds and tokens, the result, and the path
+of the transcript.""",
+        epilog=EXIT_CODES,
     )
     _add_run_id(parser)
     parser.add_argument(
@@ -229,9 +227,10 @@ def _add_steer(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "steer",
         summary="give a subagent a new prompt",
-        description="Interrupt a subagent; it continues its conversation with your prompt. A steer does not count against\n"
-        "the limit of redirects. A prompt has at most 4000 characters; steers are at least two seconds apart.",
-        exit_codes=EXIT_CODES,
+        description="""\
+Interrupt a subagent; it continues its conversation with your prompt. A steer does not count against
+the limit of redirects. A prompt has at most 4000 characters; steers are at least two seconds apart.""",
+        epilog=EXIT_CODES,
     )
     _add_run_id(parser)
     parser.add_argument("prompt", metavar="PROMPT", help="the new prompt; - reads stdin")
@@ -243,7 +242,7 @@ def _add_kill(actions: "argparse._SubParsersAction[Parser]") -> None:
         "kill",
         summary="end a subagent and every subagent below it",
         description="End a subagent and every subagent below it. No hook runs; the parent learns that it was killed.",
-        exit_codes=EXIT_CODES,
+        epilog=EXIT_CODES,
     )
     _add_run_id(parser, nargs="?")
     parser.add_argument(
@@ -259,17 +258,18 @@ def _add_recover(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "recover",
         summary="continue the subagents of processes that died",
-        description="Take over the project's subagents whose process died, each where it was, and run them to their end.\n"
-        "Their results wait for the session that started them; `turngate run --resume` delivers them.\n"
-        "A subagent continues only where its gates are asked; if the settings have changed, it is left alone.\n"
-        "Ctrl-C stops the work; what is not finished can be recovered later.",
-        exit_codes=(
-            "0   every subagent has ended, in whatever way",
-            "20  a subagent could not be finished",
-            "64  wrong usage",
-            EXIT_INTERNAL,
-            "128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated",
-        ),
+        description="""\
+Take over the project's subagents whose process died, each where it was, and run them to their end.
+Their results wait for the session that started them; `turngate run --resume` delivers them.
+A subagent continues only where its gates are asked; if the settings have changed, it is left alone.
+Ctrl-C stops the work; what is not finished can be recovered later.""",
+        epilog=f"""\
+Exit codes:
+  0   every subagent has ended, in whatever way
+  20  a subagent could not be finished
+  64  wrong usage
+  {EXIT_INTERNAL}
+  128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated""",
     )
     add = parser.add_argument
     add("--project", metavar="DIR", help=PROJECT_HELP)

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import itertools
 import os
-import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -43,7 +42,6 @@ MAX_RETRIES = 20
 
 def recover(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if inherited as ignored, exit codes are lost
     left = _left_behind()
     ours = [summary for summary in left if summary.project == project]
     caught, unfinished = None, 0

@@ -1,11 +1,9 @@
-"""The part of `turngate fire` that runs hooks; loaded only when there may be one."""
+"""The verdict on one event, for a person: ask the hooks with a progress line, and print what they decided."""
 
 import asyncio
-import json
-import os
 import re
-import signal
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from turngate.cli.console.format import (
@@ -21,71 +19,26 @@ from turngate.cli.console.format import (
     warning_style,
 )
 from turngate.cli.console.progress import ProgressLine
-from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
-from turngate.cli.fire_arguments import FireOptions
 from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED, EXIT_WAITING
-from turngate.cli.project import plugin_folders
 from turngate.core.answers.reports import Detached, Skipped
 from turngate.core.constants import EVENTS, FIELDS, STOP_EVENTS
 from turngate.core.events.events import Event
-from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import indent, one_line, quote_name
 from turngate.core.verdict.hook_run import HookRun, outcome, run_message
-from turngate.core.verdict.json_output import verdict_json
 from turngate.core.verdict.tool_effects import context_of, permission_of
 from turngate.core.verdict.verdict import Continue, Verdict, is_blocking, notices, warnings_with_hints
 from turngate.engine import ask_hooks
-from turngate.models.resolve import JudgeModels
-from turngate.ports import World, describe_killed
+from turngate.ports import World
 from turngate.settings.key_table import closest_name
 from turngate.settings.load import has_unloaded_hooks
 from turngate.settings.problem_log import did_you_mean
-from turngate.shells.local import LocalShell
-from turngate.state.journal import Journal
-from turngate.state.paths import state_folder
-from turngate.stop_hooks import make_world
-from turngate.trust.load import load_settings
 
 
-def fire(options: FireOptions, project: str, fields: dict[str, Any]) -> int:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
-    plugins = plugin_folders(options.plugin_dir)
-    settings = load_settings(
-        project,
-        dialect=options.dialect,
-        plugin_dirs=plugins,
-        extra=options.settings,
-        trust=options.trust,
-    )
-    event = read_event(options.event, fields, cwd=project)
-    journal = Journal(state_folder(), project)
-    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
-    world = make_world(LocalShell(), project, settings, journal, judges)
-    result = run_until_signal(_ask(event, settings, world, judges))
-    journal.close()
-    if isinstance(result, signal.Signals):
-        print(f"turngate: ended by {result.name} before a verdict; no hook is left running", file=sys.stderr)
-        return 128 + result
-    verdict = result
-    problems = problems_for(event.name, settings)
-    trouble = _trouble(world, journal)
-    not_loaded = has_unloaded_hooks(settings, event.name)
-    if options.json:
-        lines = [*map(str, problems), *trouble]
-        shown = verdict_json(verdict, event.name, settings, lines, not_loaded=not_loaded)
-        print(json.dumps({**shown, "project": project}, ensure_ascii=True))
-    else:
-        hinted = [(str(problem), problem.hint) for problem in problems]
-        headline = hanging(verdict_headline(verdict, event.name, not_loaded=not_loaded))
-        print(paint(f"{event.name}: {headline}", headline_style(headline)))
-        _print(verdict, event, settings, [*_misspelled(fields), *hinted, *((text, None) for text in trouble)])
-    return _exit_code(verdict, event.name, strict=options.strict, not_loaded=not_loaded)
-
-
-async def _ask(event: Event, settings: Settings, world: World, judges: JudgeModels) -> Verdict:
+async def ask_with_progress(event: Event, settings: Settings, world: World) -> Verdict:
+    """Ask the hooks, and show at a terminal which of them are running."""
     running: list[str] = []
 
     def watch(rule: Rule, run: HookRun | None) -> None:
@@ -98,13 +51,10 @@ async def _ask(event: Event, settings: Settings, world: World, judges: JudgeMode
     world.watch, world.logs = watch, False
     progress = asyncio.create_task(ProgressLine(lambda: running).run())
     try:
-        verdict = await ask_hooks(event, settings, world)
+        return await ask_hooks(event, settings, world)
     finally:
         progress.cancel()
         await asyncio.gather(progress, return_exceptions=True)
-    await world.close(settings.dialect.background_grace)
-    await judges.close()
-    return verdict
 
 
 def problems_for(event: str, settings: Settings) -> list[Problem]:
@@ -116,12 +66,7 @@ def problems_for(event: str, settings: Settings) -> list[Problem]:
     ]
 
 
-def _trouble(world: World, journal: Journal) -> list[str]:
-    lines = [describe_killed(world)] if world.killed else []
-    return [*lines, journal.fault] if journal.fault else lines
-
-
-def _exit_code(verdict: Verdict, event: str, *, strict: bool, not_loaded: bool) -> int:
+def verdict_exit_code(verdict: Verdict, event: str, *, strict: bool, not_loaded: bool) -> int:
     if isinstance(verdict, Continue):
         return EXIT_BLOCKED
     if verdict.halted:
@@ -137,11 +82,23 @@ def _asks(verdict: Verdict, event: str) -> bool:
     return permission is not None and permission.behavior in ("ask", "defer")
 
 
-def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tuple[str, str | None]]) -> None:
+def print_verdict(
+    verdict: Verdict,
+    event: Event,
+    fields: dict[str, Any],
+    settings: Settings,
+    trouble: Iterable[str],
+    *,
+    why_none: str,
+) -> None:
+    """Print the verdict on an event with these fields of `--input`; `why_none`: why no hook ran, if none did."""
+    not_loaded = has_unloaded_hooks(settings, event.name)
+    headline = hanging(verdict_headline(verdict, event.name, not_loaded=not_loaded))
+    print(paint(f"{event.name}: {headline}", headline_style(headline)))
     for run in verdict.runs:
         print(_row(run, settings))
     if not verdict.runs:
-        print(f"  {_why_none_ran(event.name, settings)}")
+        print(f"  {why_none}")
     if hint := _matcher_hint(verdict, event):
         print(f"  → {flat(hint)}")
     if isinstance(verdict, Continue):
@@ -152,18 +109,12 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tup
         print(indent(context))
     for notice in notices(verdict.runs):
         print(f"Hook message: {hanging(notice)}")
-    for warning, hint in (*trouble, *warnings_with_hints(verdict.runs, settings.dialect)):
+    hinted = [(str(problem), problem.hint) for problem in problems_for(event.name, settings)]
+    warnings = [*_misspelled(fields), *hinted, *((text, None) for text in trouble)]
+    for warning, hint in (*warnings, *warnings_with_hints(verdict.runs, settings.dialect)):
         print(paint(f"! {hanging(warning)}", warning_style(warning), sys.stderr), file=sys.stderr)
         if hint:
             print(f"  → {flat(hint)}", file=sys.stderr)
-
-
-def _why_none_ran(event: str, settings: Settings) -> str:
-    events = {rule.event for rule in settings.rules}
-    if event in events or not events:
-        return "no hook ran"
-    others = ", ".join(name for name in EVENTS if name in events)
-    return f"no hook for {event} is configured; there are hooks for {others}"
 
 
 def _matcher_hint(verdict: Verdict, event: Event) -> str | None:

@@ -1,13 +1,20 @@
-"""The input of a hook on stdin: a JSON object of an agent program, or nothing. Never waits forever."""
+"""What an agent program and `turngate hook` or `turngate gate` exchange: JSON on stdin, and an exit code.
 
+Exit code 2 is only ever a block, and everything that goes wrong here is exit code 1 with an empty stdout.
+"""
+
+import json
 import os
+import select
 import stat
 import sys
+from collections.abc import Callable
 
-try:
-    from _json import make_scanner
-except ImportError:  # another implementation of Python
-    from json.scanner import make_scanner
+from turngate.cli.console.streams import report_stdout_error, stdout_error
+from turngate.cli.main import describe_internal_error
+from turngate.errors import UsageError
+
+EXIT_NOT_PASSED = 1
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 SILENCE_S = 3.0  # of a pipe that stays open, until it counts as empty
@@ -16,6 +23,27 @@ SILENCE_S = 3.0  # of a pipe that stays open, until it counts as empty
 SILENT = f"stdin stayed open without a complete hook input for {SILENCE_S:g} s, so it was not waited for"
 TOO_LONG = f"stdin has more than {MAX_INPUT_BYTES // 2**20} MiB, so it was not read as the input of a hook"
 NOT_JSON = "stdin is not the JSON object of a hook, so it was not read"
+
+
+def run_hook_command(name: str, run: Callable[[list[str]], int], words: list[str]) -> int:
+    """Run a command that an agent program has started; `name` is for messages."""
+    try:
+        return run(words) or _report_lost_answer(name)
+    except UsageError as error:
+        print(f"{name}: {error}; see `{name} --help`", file=sys.stderr)
+    except Exception as error:
+        if os.environ.get("TURNGATE_DEBUG"):
+            raise
+        print(f"{name}: {describe_internal_error(error)}", file=sys.stderr)
+    return EXIT_NOT_PASSED
+
+
+def _report_lost_answer(name: str) -> int:
+    """Return 1 if the answer could not be written, else 0."""
+    error = stdout_error()
+    if error:
+        report_stdout_error(f"{name}: the answer could not be written to stdout ({error})")
+    return EXIT_NOT_PASSED if error else 0
 
 
 def read_object_from_stdin() -> tuple[dict[str, object] | None, str | None]:
@@ -56,34 +84,17 @@ def _read() -> tuple[bytes, str | None]:
 
 
 def _has_data(fd: int) -> bool:
-    import select  # noqa: PLC0415 # lazy: not needed for a file
-
     return bool(select.select([fd], [], [], SILENCE_S)[0])
 
 
 def _parse(data: bytes) -> object:
-    """Return the JSON value, or None. `json` loads re, which takes as long as the rest of a cached answer."""
+    """Return the JSON value, or None. A control character in a text is not worth an error."""
     try:
         text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-        value, end = make_scanner(_JsonOptions())(text, 0)  # type: ignore[arg-type]
-    except (ValueError, RecursionError, StopIteration, SystemError):
-        return (
-            None  # SystemError: the scanner in C needs `json.decoder` for its own error, which is not loaded
-        )
-    return None if text[end:].strip() else value
+        return json.loads(text, strict=False, parse_constant=_reject_constant)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _reject_constant(name: str) -> object:
     raise ValueError(f"{name} is not a JSON value")
-
-
-class _JsonOptions:
-    """What the scanner of `json` reads from a `json.JSONDecoder`."""
-
-    strict = False  # a control character in a text is not worth an error
-    object_hook = None
-    object_pairs_hook = None
-    parse_float = float
-    parse_int = int
-    parse_constant = staticmethod(_reject_constant)
-    memo: dict[str, str] = {}  # noqa: RUF012 - the scanner clears it

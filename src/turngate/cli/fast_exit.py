@@ -1,0 +1,143 @@
+"""A stop that needs no hook: nothing is configured, or everything has passed and is as it was. Imports little.
+
+Agent programs run `turngate hook` and `turngate gate` at every stop, and most stops end here. A stamp is a file that
+says for one agent of one session that everything has passed: for which project, which tree, which settings and
+approvals, and with which answer.
+"""
+
+import os
+import sys
+import time
+from contextlib import suppress
+
+from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin
+from turngate.core.constants import STOP_EVENTS
+from turngate.filesystem.real_path import real_path
+from turngate.gates.quick_answer import shows_all_changes, tree_signature
+from turngate.gates.stored_state import digest, write_file
+from turngate.hosts.input_fields import normalise
+from turngate.settings.paths import script_files, settings_files
+from turngate.state.paths import approvals_path, state_folder
+
+GATE_PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
+VERSION = "3"
+# A file that was changed this shortly before could be changed again without a new time.
+CLOCK_TICK_NS = 2_000_000_000
+
+
+def nothing_is_configured(project: str, dialect: str) -> bool:
+    """Return whether there is no settings file, no script hook and no approval of a hook that is gone."""
+    approvals = approvals_path(state_folder(), real_path(project))
+    return all(map(_is_absent, (*_configuration(project, dialect), approvals)))
+
+
+def _configuration(project: str, dialect: str) -> list[str]:
+    scripts = (file for _, file in script_files(project, dialect))
+    return [file.path for file in (*settings_files(project, dialect), *scripts)]
+
+
+def _is_absent(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # it may exist
+        return False
+    return False
+
+
+def stamp_path(fields: dict[str, object], words: list[str]) -> str | None:
+    """Return the file of the stamp for the agent that stops; None if more than files decides. `words`: what is asked."""
+    session, agent = str(fields.get("session_id") or ""), str(fields.get("agent_id") or "")
+    event = fields.get("hook_event_name")
+    if event not in STOP_EVENTS or not session or fields.get("background_tasks"):
+        return None
+    asked = [*words, str(event), str(fields.get("agent_type", "")), os.environ.get("TURNGATE_TRUST", "")]
+    name = f"{digest(chr(0).join(asked))}.stamp"
+    return os.path.join(state_folder(), "gates", digest(f"{session}\0{agent}"), name)
+
+
+def read_stamp(path: str) -> str | None:
+    """Return the answer if files, settings and approvals are as they were when everything passed."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            version, state, project, answer = file.read().split("\n", 3)
+    except (OSError, ValueError):
+        return None
+    return answer if version == VERSION and state == measure(project) else None
+
+
+def write_stamp(path: str, state: str, project: str, answer: str = "") -> None:
+    """Remember that everything has passed; `state` is what `measure` returned before it was asked."""
+    write_file(path, f"{VERSION}\n{state}\n{project}\n{answer}")
+
+
+def remove_stamp(path: str) -> None:
+    with suppress(OSError):  # most often there is none
+        os.unlink(path)
+
+
+def measure(project: str) -> str | None:
+    """Return what is the same only if files, settings and approvals are; None if it cannot be found out."""
+    trust = os.path.join(state_folder(), "trust")
+    try:
+        stats = [_stat(path) for path in (*_configuration(project, "host"), trust, f"{trust}/projects")]
+    except (OSError, ValueError):
+        return None
+    tree = tree_signature(project)
+    return digest(f"{tree} {stats}") if tree and shows_all_changes(project) else None
+
+
+def _stat(path: str) -> list[int] | None:
+    """Return what changes when a file does, or what it is a link to. Raises ValueError if that was just now."""
+    times = []
+    for each in (path, os.path.realpath(path)):
+        try:
+            found = os.lstat(each)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < CLOCK_TICK_NS:
+            raise ValueError("changed just now")
+        times += [found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
+    return times
+
+
+def run_gate(words: list[str]) -> int:
+    """Check the gate that the words after `turngate gate` name, unless its last answer is that of now."""
+    own = words[: words.index("--")] if "--" in words else words
+    if not words or "--help" in own or "-h" in own:
+        from turngate.cli.commands.gate import print_help  # noqa: PLC0415 # lazy: loads all gates
+
+        return print_help(words)
+    fields, note = _read_gate_input()
+    stamp = stamp_path(fields, [*words, "", *_places(fields)]) if fields else None
+    answer = read_stamp(stamp) if stamp else None
+    if answer is not None:
+        print(answer, end="\n" if answer else "")
+        return 0
+    from turngate.cli.commands.gate import check_gate  # noqa: PLC0415 # lazy: loads asyncio and all gates
+
+    if note:
+        print(f"turngate gate: {note}", file=sys.stderr)
+    return check_gate(words, fields, stamp)
+
+
+def _read_gate_input() -> tuple[dict[str, object] | None, str | None]:
+    """Return the input of a hook of any host, with the names of Turngate beside its own, or why there is none."""
+    fields, note = read_object_from_stdin()
+    if fields is None:
+        return None, note
+    known = normalise(fields)
+    event = known["hook_event_name"]
+    if not event and "hook_event_name" not in fields and "session_id" not in fields:
+        return None, NOT_JSON
+    return {**known, **fields, **({"hook_event_name": event} if event else {})}, None
+
+
+def _places(fields: dict[str, object]) -> list[str]:
+    """Return what decides which project is meant."""
+    try:
+        current = os.getcwd()
+    except OSError:  # it was deleted
+        current = ""
+    return [current, str(fields.get("cwd")), *(os.environ.get(name, "") for name in GATE_PROJECT_VARIABLES)]
