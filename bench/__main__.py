@@ -29,7 +29,7 @@ def main() -> None:
     loop.close()
     show(startup.fire_without_hooks())
     show([startup.load_many_hooks(), startup.review_hooks()])
-    show([*gates.cached_answer(), gates.fingerprint()])
+    show([*gates.cached_answer(), gates.tree_state()])
     show(hook_command.hook_of_a_host())
     show(sessions.stop_hook_latency())
     show([sessions.last_assistant_message()])

@@ -117,6 +117,7 @@ class Shell(Protocol):
     """Where commands run: this machine, or another one.
 
     A class needs both methods to be a Shell. Without a limit of its own, `slot` returns `contextlib.nullcontext()`.
+    With `is_local = True` gates read the project's files without it.
     """
 
     async def run(

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.gates.test_session_changes import changes, patches, record, why_not
-from tests.gates.test_tree_state import fingerprint
+from tests.gates.test_tree_state import tree_state_of
 from tests.support.git_projects import LATER, commit, git, make_repository, write, write_transcript
 from turngate.gates.git.output import FilePatch, Line
-from turngate.gates.quick_answer import shows_all_changes, tree_signature
 
 BEFORE_S = time.time() - 1000
 
@@ -77,15 +76,19 @@ def repository(project: Path) -> Path:
 
 @pytest.mark.parametrize("hiding", HIDING)
 @pytest.mark.parametrize("is_before", [True, False])
-def test_a_hidden_edit_gives_another_fingerprint(repository: Path, hiding: str, is_before: bool) -> None:
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_hidden_edit_gives_another_state(
+    repository: Path, hiding: str, is_before: bool, is_local: bool
+) -> None:
     if is_before:
         HIDING[hiding](repository)
-    found = fingerprint(repository)
+    found = tree_state_of(repository, is_local=is_local)
     edit(repository)
     if not is_before:
         HIDING[hiding](repository)
-    assert None not in (found, fingerprint(repository))
-    assert fingerprint(repository) != found
+    now = tree_state_of(repository, is_local=is_local)
+    assert None not in (found, now)
+    assert now != found
     assert not (repository.parent / "ran").exists()
 
 
@@ -99,82 +102,60 @@ def test_a_hidden_edit_is_a_change_since_the_start(repository: Path, hiding: str
 
 
 @pytest.fixture(autouse=True)
-def _files_that_were_changed_just_now_have_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turngate.gates.quick_answer.CLOCK_TICK_NS", 0)
-
-
-def quick_signature(project: Path) -> str | None:
-    """Return what an answer would be stored with, or None if it would not be stored."""
-    return tree_signature(str(project)) if shows_all_changes(str(project)) else None
-
-
-@pytest.mark.parametrize("hiding", HIDING)
-@pytest.mark.parametrize("is_before", [True, False])
-def test_a_stored_answer_does_not_outlive_a_hidden_edit(
-    repository: Path, hiding: str, is_before: bool
-) -> None:
-    if is_before:
-        HIDING[hiding](repository)
-    stored = quick_signature(repository)
-    edit(repository)
-    if not is_before:
-        HIDING[hiding](repository)
-        assert stored is not None
-    assert stored is None or tree_signature(str(repository)) != stored
-    assert not (repository.parent / "ran").exists()
+def _files_that_were_changed_just_now_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turngate.gates.local_tree_state.RACY_NS", -1)
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
 def test_a_hidden_deletion_is_a_change(repository: Path, flag: str) -> None:
-    start, found = record(repository), fingerprint(repository)
+    start, found = record(repository), tree_state_of(repository)
     git(repository, "update-index", flag, "a.py")
     (repository / "a.py").unlink()
     assert changes(repository, start) == {("deleted", "a.py")}
-    assert fingerprint(repository) != found
+    assert tree_state_of(repository) != found
 
 
 def test_a_work_tree_elsewhere_is_not_the_project(repository: Path, tmp_path: Path) -> None:
-    start, stored = record(repository), quick_signature(repository)
+    start, found = record(repository), tree_state_of(repository)
     git(tmp_path, "clone", "-q", str(repository), "copy")
     git(repository, "config", "core.worktree", str(tmp_path / "copy"))
+    assert tree_state_of(repository) == found
     edit(repository)
-    assert fingerprint(repository) is None
-    assert tree_signature(str(repository)) != stored
+    assert tree_state_of(repository) != found
     assert why_not(repository, start) == (
         "the changes since the session's start cannot be read: core.worktree leads git to another folder"
     )
 
 
-def test_what_the_repository_ignores_is_part_of_the_fingerprint(repository: Path) -> None:
-    found, stored = fingerprint(repository), quick_signature(repository)
-    assert stored is not None
+@pytest.mark.parametrize("is_local", [True, False])
+def test_what_the_repository_ignores_is_part_of_the_state(repository: Path, is_local: bool) -> None:
+    found = tree_state_of(repository, is_local=is_local)
     with (repository / ".git/info/exclude").open("a") as file:
         file.write("conftest.py\n")
     write(repository, {"conftest.py": "x = 1\n"})
-    assert fingerprint(repository) not in (None, found)
-    assert tree_signature(str(repository)) != stored
+    assert tree_state_of(repository, is_local=is_local) not in (None, found)
 
 
 @pytest.mark.parametrize("target", ["../outside", ".git/inside"])
-def test_content_that_git_does_not_know_gives_no_fingerprint(repository: Path, target: str) -> None:
+@pytest.mark.parametrize("is_local", [True, False])
+def test_content_that_is_not_known_gives_no_state(repository: Path, target: str, is_local: bool) -> None:
     write(repository, {f"{target}/c.py": "1"})
     (repository / "inner").symlink_to("b.py")
-    assert fingerprint(repository) is not None
+    assert tree_state_of(repository, is_local=is_local) is not None
     (repository / "src").symlink_to(target)
-    assert fingerprint(repository) is None
+    assert tree_state_of(repository, is_local=is_local) is None
     commit(repository)
-    assert fingerprint(repository) is None
+    assert tree_state_of(repository, is_local=is_local) is None
 
 
 def test_a_replaced_tree_is_compared_as_it_was(repository: Path) -> None:
-    start, stored = record(repository), quick_signature(repository)
+    start = record(repository)
     old = git(repository, "rev-parse", "HEAD^{tree}").strip()
     edit(repository)
     git(repository, "add", "a.py")
     git(repository, "replace", old, git(repository, "write-tree").strip())
     assert git(repository, "status", "--porcelain") == ""
     assert changes(repository, start) == changes(repository) == {("modified", "a.py")}
-    assert tree_signature(str(repository)) != stored
 
 
 def forget_by_amending(project: Path) -> None:
@@ -216,8 +197,8 @@ def test_a_source_file_that_is_called_binary_has_lines(repository: Path, attribu
 def test_a_name_in_other_letters_is_another_file(repository: Path) -> None:
     if (repository / "A.PY").exists():
         pytest.skip("names differ by more than their letters here")
-    found = fingerprint(repository)
+    found = tree_state_of(repository)
     git(repository, "config", "core.ignoreCase", "true")
     write(repository, {"A.py": "x = 1\n"})
-    assert fingerprint(repository) != found
+    assert tree_state_of(repository) != found
     assert changes(repository) == {("added", "A.py")}

@@ -1,7 +1,9 @@
-"""The fingerprint of a project: it changes with the content of the files that git does not ignore, and only with it."""
+"""The state of a tree: it changes with the content of the files that git does not ignore, and only with it."""
 
 import asyncio
+import functools
 import os
+import shutil
 import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -9,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from turngate.gates.project_commands import ProjectCommands
-from turngate.gates.tree_state import tree_fingerprint
+from tests.support.gates import ELSEWHERE, OtherShell
+from turngate.core.events.events import StopEvent
+from turngate.gates import local_tree_state
+from turngate.gates.all_gates import GATES
+from turngate.gates.run_gate import make_context
+from turngate.gates.tree_state import tree_state
 from turngate.shells.local import LocalShell
 
 CONFIG = {
@@ -57,18 +63,37 @@ def commit(folder: Path) -> None:
     git(folder, "commit", "-q", "--allow-empty", "-m", "x")
 
 
-def fingerprint(project: Path, env: Mapping[str, str] | None = None) -> str | None:
-    async def find() -> str | None:
-        commands = ProjectCommands(LocalShell(), str(project), {**os.environ, **(env or {})}, None)
-        return await tree_fingerprint(commands)
+def tree_state_of(project: Path, *, is_local: bool = True) -> str | None:
+    """Return the state of all files, as for a project on this machine, or on another one."""
 
-    return asyncio.run(find())
+    async def find() -> tuple[str, str] | None:
+        shell, folder = (LocalShell(), str(project)) if is_local else (OtherShell(project), ELSEWHERE)
+        event = StopEvent(session_id="s", transcript_path="")
+        state = os.environ["TURNGATE_STATE"]
+        return await tree_state(
+            make_context(GATES["command"], event, shell, folder, options={}, state_folder=state)
+        )
+
+    return (asyncio.run(find()) or (None, None))[0]
 
 
-def known(project: Path) -> str:
-    found = fingerprint(project)
-    assert found is not None
-    return found
+Find = Callable[[Path], str | None]
+Known = Callable[[Path], str]
+
+
+@pytest.fixture(params=["this machine", "another machine"])
+def find(request: pytest.FixtureRequest) -> Find:
+    return functools.partial(tree_state_of, is_local=request.param == "this machine")
+
+
+@pytest.fixture
+def known(find: Find) -> Known:
+    def known_state(project: Path) -> str:
+        found = find(project)
+        assert found is not None
+        return found
+
+    return known_state
 
 
 def append(path: Path) -> None:
@@ -123,8 +148,8 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_gives_another_fingerprint_and_a_commit_of_it_the_same(
-    repository: Path, change: str
+def test_a_change_gives_another_state_and_a_commit_of_it_the_same(
+    repository: Path, change: str, known: Known
 ) -> None:
     before = known(repository)
     CHANGES[change](repository)
@@ -136,7 +161,9 @@ def test_a_change_gives_another_fingerprint_and_a_commit_of_it_the_same(
 
 
 @pytest.mark.parametrize("change", [name for name in CHANGES if "ignore" not in name and "later" not in name])
-def test_without_a_repository_the_content_of_all_files_counts(tmp_path: Path, change: str) -> None:
+def test_without_a_repository_the_content_of_all_files_counts(
+    tmp_path: Path, change: str, known: Known
+) -> None:
     project = tmp_path / "plain"
     (project / "sub").mkdir(parents=True)
     (project / "a.txt").write_text("one\n")
@@ -147,7 +174,9 @@ def test_without_a_repository_the_content_of_all_files_counts(tmp_path: Path, ch
     assert (after != before, known(project)) == (True, after)
 
 
-def test_what_tools_and_others_wrote_does_not_count_without_a_repository(tmp_path: Path) -> None:
+def test_what_tools_and_others_wrote_does_not_count_without_a_repository(
+    tmp_path: Path, known: Known
+) -> None:
     (tmp_path / "a.txt").write_text("one\n")
     before = known(tmp_path)
     for name in ("node_modules/x", "__pycache__/x", ".venv/lib/x"):
@@ -156,7 +185,7 @@ def test_what_tools_and_others_wrote_does_not_count_without_a_repository(tmp_pat
     assert known(tmp_path) == before
 
 
-def test_two_edits_within_one_tick_of_the_clock_differ(repository: Path) -> None:
+def test_two_edits_within_one_tick_of_the_clock_differ(repository: Path, known: Known) -> None:
     """The file and the index have the same time, so that only a comparison of the content shows the second edit."""
     git(repository, "config", "core.trustctime", "false")
     tick = (10**9, 10**9)
@@ -184,7 +213,7 @@ def unchanged_after(repository: Path) -> Iterator[tuple[str, Callable[[], object
     yield "a new worktree", lambda: git(repository, "worktree", "add", "-q", "--detach", "../copy")
 
 
-def test_the_same_content_has_the_same_fingerprint(repository: Path) -> None:
+def test_the_same_content_has_the_same_state(repository: Path, known: Known) -> None:
     append(repository / "a.txt")
     (repository / "new").write_text("new\n")
     before = known(repository)
@@ -194,7 +223,7 @@ def test_the_same_content_has_the_same_fingerprint(repository: Path) -> None:
     assert known(repository.parent / "copy") == before
 
 
-def test_a_repository_without_a_commit_has_a_fingerprint(tmp_path: Path) -> None:
+def test_a_repository_without_a_commit_has_a_state(tmp_path: Path, known: Known) -> None:
     git(tmp_path, "init", "-q")
     empty = known(tmp_path)
     (tmp_path / "a.txt").write_text("one\n")
@@ -203,7 +232,7 @@ def test_a_repository_without_a_commit_has_a_fingerprint(tmp_path: Path) -> None
     assert (empty != added, known(tmp_path)) == (True, added)
 
 
-def test_a_split_index_and_a_read_only_repository_are_read(repository: Path) -> None:
+def test_a_split_index_and_a_read_only_repository_are_read(repository: Path, known: Known) -> None:
     git(repository, "update-index", "--split-index")
     files = sorted(repository.joinpath(".git").rglob("*"))
     append(repository / "a.txt")
@@ -216,7 +245,7 @@ def test_a_split_index_and_a_read_only_repository_are_read(repository: Path) -> 
     assert known(repository) is not None
 
 
-def test_in_a_sparse_checkout_the_files_that_are_there_count(repository: Path) -> None:
+def test_in_a_sparse_checkout_the_files_that_are_there_count(repository: Path, known: Known) -> None:
     git(repository, "sparse-checkout", "set", "sub")
     before = known(repository)
     append(repository / "sub" / "b.txt")
@@ -228,7 +257,7 @@ def test_in_a_sparse_checkout_the_files_that_are_there_count(repository: Path) -
 
 @pytest.mark.parametrize("is_submodule", [True, False])
 def test_the_content_of_a_repository_inside_of_another_counts(
-    repository: Path, tmp_path: Path, is_submodule: bool
+    repository: Path, tmp_path: Path, is_submodule: bool, known: Known
 ) -> None:
     inner = repository / "inner"
     if is_submodule:
@@ -246,14 +275,16 @@ def test_the_content_of_a_repository_inside_of_another_counts(
     assert len(set(found)) == 4
 
 
-def test_the_whole_repository_counts_for_a_project_in_a_subfolder(repository: Path) -> None:
+def test_the_whole_repository_counts_for_a_project_in_a_subfolder(repository: Path, known: Known) -> None:
     before = known(repository / "sub")
     append(repository / "a.txt")
     after = known(repository / "sub")
     assert (after != before, after) == (True, known(repository))
 
 
-def test_a_project_that_the_repository_ignores_has_the_fingerprint_of_its_files(repository: Path) -> None:
+def test_a_project_that_the_repository_ignores_has_the_state_of_its_files(
+    repository: Path, known: Known
+) -> None:
     (repository / ".gitignore").write_text("build/\n")
     project = repository / "build" / "project"
     project.mkdir(parents=True)
@@ -262,7 +293,7 @@ def test_a_project_that_the_repository_ignores_has_the_fingerprint_of_its_files(
     assert known(project) != before
 
 
-def test_filters_of_line_ends_are_applied_as_in_a_commit(repository: Path) -> None:
+def test_filters_of_line_ends_are_applied_as_in_a_commit(repository: Path, known: Known) -> None:
     (repository / ".gitattributes").write_text("*.txt text eol=crlf\n")
     (repository / "a.txt").write_bytes(b"one\r\nmore\r\n")
     before = known(repository)
@@ -270,34 +301,82 @@ def test_filters_of_line_ends_are_applied_as_in_a_commit(repository: Path) -> No
     assert known(repository) == before
 
 
-def test_a_file_that_git_cannot_read_gives_no_fingerprint(repository: Path) -> None:
+def test_a_file_that_git_cannot_read_gives_no_state(repository: Path, find: Find) -> None:
     (repository / "a.txt").unlink()
     os.mkfifo(repository / "a.txt")
-    assert fingerprint(repository) is None
+    assert find(repository) is None
 
 
-def test_variables_of_git_do_not_lead_to_another_repository(repository: Path, tmp_path: Path) -> None:
+def test_variables_of_git_do_not_lead_to_another_repository(
+    repository: Path, tmp_path: Path, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = known(repository)
     make_repository(tmp_path / "other", {"x": "x"})
-    other = {"GIT_DIR": str(tmp_path / "other" / ".git"), "GIT_INDEX_FILE": str(tmp_path / "no-index")}
-    assert fingerprint(repository, other) == known(repository)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "no-index"))
+    assert known(repository) == before
 
 
-def test_nothing_is_left_in_the_temporary_folder(repository: Path, tmp_path: Path) -> None:
+def test_nothing_is_left_in_the_temporary_folder(
+    repository: Path, tmp_path: Path, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     append(repository / "a.txt")
-    assert fingerprint(repository, {"TMPDIR": str(temporary)}) == known(repository)
-    assert [*temporary.iterdir()] == []
+    assert (known(repository) != "", [*temporary.iterdir()]) == (True, [])
 
 
-def test_without_git_the_content_of_all_files_counts(repository: Path, tmp_path: Path) -> None:
+def test_without_git_the_content_of_all_files_counts(
+    repository: Path, tmp_path: Path, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in ("sh", "find", "cksum", "sort", "mktemp", "rm", "readlink", "cat"):
+    for name in ("sh", "find", "xargs", "cksum", "sort", "mktemp", "rm", "readlink", "cat"):
         found = subprocess.run(["sh", "-c", f"command -v {name}"], capture_output=True, text=True, check=True)
         (programs / name).symlink_to(found.stdout.strip())
-    before = fingerprint(repository, {"PATH": str(programs)})
+    monkeypatch.setenv("PATH", str(programs))
+    before = known(repository)
     append(repository / "a.txt")
-    after = fingerprint(repository, {"PATH": str(programs)})
-    assert None not in (before, after)
-    assert before != after
+    assert known(repository) != before
+
+
+def test_a_file_is_read_again_only_if_its_stat_has_changed(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "turngate.gates.local_tree_state.RACY_NS", -1
+    )  # also files that were written just now
+    before = tree_state_of(repository)
+    read: list[str] = []
+
+    def read_content(path: str, mode: int, deadline: float) -> str:
+        read.append(path)
+        return f"{mode}"
+
+    monkeypatch.setattr("turngate.gates.local_tree_state._read_content", read_content)
+    assert (tree_state_of(repository), read) == (before, [])
+    append(repository / "a.txt")
+    (repository / "new").write_text("")
+    assert tree_state_of(repository) != before
+    assert read == [str(repository / "a.txt"), str(repository / "new")]
+
+
+def test_a_look_that_takes_too_long_is_continued_by_the_next_one(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = tree_state_of(repository)
+    shutil.rmtree(os.environ["TURNGATE_STATE"])
+    monkeypatch.setattr("turngate.gates.local_tree_state.RACY_NS", -1)
+    read_content = local_tree_state._read_content
+    reads = 0
+
+    def read_two(path: str, mode: int, deadline: float) -> str:
+        nonlocal reads
+        reads += 1
+        return read_content(path, mode, deadline if reads <= 2 else 0.0)
+
+    monkeypatch.setattr("turngate.gates.local_tree_state._read_content", read_two)
+    assert tree_state_of(repository) is None
+    reads = 0
+    assert (tree_state_of(repository), reads) == (expected, 1)

@@ -119,6 +119,7 @@ class GateContext:
     event: StopEvent
     commands: ProjectCommands  # the only way to the project
     state: GateState  # of this session, agent and gate
+    state_folder: str | None = None  # of Turngate; None: nothing is kept
     options: Mapping[str, Any] = field(default_factory=dict)  # by `GateOption.name`, with all defaults
     command: CommandHook | None = None
     now: float = 0.0  # seconds since the epoch

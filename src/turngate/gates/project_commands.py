@@ -25,6 +25,9 @@ class ProjectCommands:
     def __init__(self, shell: Shell, project: str, env: Mapping[str, str], timeout: float | None) -> None:
         self.project = project
         self.timeout = timeout
+        self.is_local = getattr(
+            shell, "is_local", False
+        )  # any other shell may run its commands on another machine
         self._shell = shell
         self._env = env
         self._deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout

@@ -26,7 +26,7 @@ from turngate.gates.gate import (
 from turngate.gates.project_commands import ProjectCommands, ProjectUnreachable
 from turngate.gates.project_files import FilesUnreadable
 from turngate.gates.stored_state import GateState, gate_definition, state_path
-from turngate.gates.tree_state import GIT, tracked_fingerprint, tree_fingerprint
+from turngate.gates.tree_state import tree_state
 from turngate.ports import Shell
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
@@ -59,6 +59,7 @@ def make_context(
         event=event,
         commands=ProjectCommands(shell, project, env, timeout),
         state=GateState(path),
+        state_folder=state_folder,
         options=options,
         command=command,
         now=time.time(),
@@ -82,9 +83,8 @@ async def run_gate(gate: Gate, context: GateContext) -> GateResult:
 
 
 def holds_for_tree(context: GateContext, result: GateResult) -> bool:
-    """Return whether the result is a pass that holds while git reports the same files."""
-    of_git = (context.state.fingerprint or "").startswith(GIT)
-    return context.state.holds and of_git and isinstance(result, Passed)
+    """Return whether the result is a pass that holds while the project's files stay the same."""
+    return context.state.holds and isinstance(result, Passed)
 
 
 async def record_start(gate: Gate, context: GateContext) -> None:
@@ -98,21 +98,18 @@ async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
     state = context.state
     before = state.result
     activity = measure_activity(context.event) if gate.is_cached else None
-    fingerprint = await tree_fingerprint(context.commands) if gate.is_cached and state.path else None
-    if fingerprint is not None and fingerprint == state.fingerprint:
+    tree, tracked = await tree_state(context) or (None, None) if gate.is_cached else (None, None)
+    if tree is not None and tree == state.tree:
         reused = _reusable(before, is_idle=activity is not None and activity == state.activity)
         if reused is not None:
             state.holds = True
             return _with_note_on_repetition(reused, before, UNCHANGED_RESULT)
-    if fingerprint is not None and fingerprint in state.passed:  # back at a tree that has passed before
-        note_before = state.passed[fingerprint]
-        return _keep(
-            state, fingerprint, activity, Passed(note_before if isinstance(note_before, str) else None)
-        )
-    note = STILL if fingerprint != state.fingerprint else UNCHANGED_RESULT
-    tracked = await tracked_fingerprint(context.commands) if fingerprint else None
+    if tree is not None and tree in state.passed:  # back at a tree that has passed before
+        note_before = state.passed[tree]
+        return _keep(state, tree, activity, Passed(note_before if isinstance(note_before, str) else None))
+    note = STILL if tree != state.tree else UNCHANGED_RESULT
     result = await _check(gate, context)
-    _keep(state, fingerprint, activity, result)
+    _keep(state, tree, activity, result)
     if tracked and isinstance(result, Passed):
         with contextlib.suppress(ProjectUnreachable):  # it has passed; only the next stop checks it again
             await _keep_tree_after(context, tracked, result)
@@ -124,24 +121,23 @@ async def _keep_tree_after(context: GateContext, tracked: str, result: Passed) -
 
     Otherwise a report that the command writes would make it run at every stop.
     """
-    state, after = context.state, await tree_fingerprint(context.commands)
-    if after in (None, state.fingerprint) or await tracked_fingerprint(context.commands) != tracked:
-        return
-    state.passed[str(after)] = result.note
-    state.save()
+    after = await tree_state(context)
+    if after and after[0] != context.state.tree and after[1] == tracked:
+        context.state.passed[after[0]] = result.note
+        context.state.save()
 
 
-def _keep(state: GateState, fingerprint: str | None, activity: object, result: GateResult) -> GateResult:
+def _keep(state: GateState, tree: str | None, activity: object, result: GateResult) -> GateResult:
     """Store a result with the tree that it is about."""
-    state.fingerprint, state.activity, state.result = fingerprint, activity, _to_json(result)
-    if fingerprint is not None:
-        state.passed.pop(fingerprint, None)
+    state.tree, state.activity, state.result = tree, activity, _to_json(result)
+    if tree is not None:
+        state.passed.pop(tree, None)
         if isinstance(result, Passed):
-            state.passed[fingerprint] = result.note
+            state.passed[tree] = result.note
             state.passed = dict(list(state.passed.items())[-MAX_PASSED:])
         else:  # its cause may be outside of the project's files, and then the others would fail too
             state.passed = {}
-    state.holds = state.save() and fingerprint is not None and state.result is not None
+    state.holds = state.save() and tree is not None and state.result is not None
     return result
 
 

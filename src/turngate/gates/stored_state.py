@@ -37,12 +37,12 @@ class GateState:
         self.path = path
         self.holds = False  # whether the last result is that of this tree and may be reused
         record = _read(path) if path else {}
-        fingerprint, result = record.get("fingerprint"), record.get("result")
-        # Of the tree at the last result.
-        self.fingerprint: str | None = fingerprint if isinstance(fingerprint, str) else None
+        tree, result = record.get("tree"), record.get("result")
+        # The state of the tree at the last result.
+        self.tree: str | None = tree if isinstance(tree, str) else None
         self.result: dict[str, object] | None = result if isinstance(result, dict) else None
         passed = record.get("passed")
-        # The fingerprints of the last trees that passed, each with the note of its result; the newest is the last.
+        # The states of the last trees that passed, each with the note of its result; the newest is the last.
         self.passed: dict[str, object] = passed if isinstance(passed, dict) else {}
         self.activity: object = record.get("activity")  # how much the agent had done by then
         start = record.get("start")
@@ -61,7 +61,7 @@ class GateState:
             return False
         record = {
             "version": VERSION,
-            "fingerprint": self.fingerprint,
+            "tree": self.tree,
             "result": self.result,
             "passed": self.passed,
             "activity": self.activity,
@@ -85,7 +85,7 @@ def _read(path: str) -> dict[str, object]:
 
 def write_file(path: str, text: str) -> bool:
     """Write a whole file at once: another process reads the old one or the new one."""
-    temporary = f"{path}.{os.getpid()}"
+    temporary = f"{path}.{os.urandom(8).hex()}"
     try:
         _make_folder(os.path.dirname(path))
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -79,6 +79,8 @@ _SETSID = re.compile(r"(?:^|[ /])setsid(?: |$)")
 class LocalShell:
     """Run each command as a child process in a session of its own."""
 
+    is_local = True
+
     def slot(self, *, background: bool = False) -> contextlib.AbstractAsyncContextManager[None]:
         """Wait for a slot of this process; all LocalShells share them, as they share its file descriptors."""
         return process_slot(background=background)

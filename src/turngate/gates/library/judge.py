@@ -8,14 +8,14 @@ from turngate.gates.conversation import last_answer
 from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.git.output import show_path
 from turngate.gates.project_files import read_file
-from turngate.gates.tree_state import tree_fingerprint
+from turngate.gates.tree_state import tree_state
 
 
 async def check_judge(context: GateContext) -> GateResult:
     question = await _read_question(context)
     if isinstance(question, CouldNotRun):
         return question
-    tree = await tree_fingerprint(context.commands) if context.state.path else None
+    tree, _ = await tree_state(context) or (None, None)
     answer = _digest(last_answer(context.event))
     if tree is not None and (stored := _stored(context, tree, answer)):
         return stored
