@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import script, settings
-from turngate.check.budget import MAX_COMMAND_CHARS, LintBudget
 from turngate.check.lint import lint
+from turngate.check.scope import MAX_COMMAND_CHARS, LintBudget
+from turngate.check.scripts import quote_path
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings
@@ -1055,3 +1056,10 @@ def test_a_branch_with_an_exit_but_without_a_check_has_no_missing_program(projec
         each.message for text in ("|| { exit 2; }", "if ! ; then exit 2; fi") for each in look(text, project)
     ]
     assert found == ["exits with 2 without a reason on stderr: this hook can never block"] * 2
+
+
+@pytest.mark.parametrize(
+    ("path", "quoted"), [("a/b.sh", "a/b.sh"), ("a b.sh", "'a b.sh'"), ("~/a b.sh", "~/'a b.sh'")]
+)
+def test_a_path_in_a_hint_can_be_copied(path: str, quoted: str) -> None:
+    assert quote_path(path) == quoted

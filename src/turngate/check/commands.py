@@ -1,20 +1,17 @@
-"""Finds programs and scripts of a command hook that are missing or cannot be started.
-
-Finds what is wrong inside the script of a command hook.
-"""
+"""Finds programs and scripts of a command hook that are missing or cannot be started."""
 
 import os
 import re
 from collections.abc import Iterator, Sequence
 
-from turngate.check.branches import program_name, read_with_branch, split_branch
-from turngate.check.command_scope import Scope
-from turngate.check.events import lint_block
 from turngate.check.gates import gate_hint, is_gate, lint_gate, suggests_gate, without_exit
-from turngate.check.similar_programs import missing_program_hint, similar_file
-from turngate.core.constants import OBSERVED_EVENTS
-from turngate.core.hooks.kinds import CommandHook, hook_text
+from turngate.check.scope import Scope
+from turngate.check.scripts import FAILS, FAILS_OR_BLOCKS, lint_script, quote_path
+from turngate.check.similar_names import missing_program_hint, similar_file
+from turngate.check.steps import program_name, read_with_branch, split_branch
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
+from turngate.core.shell.exit_codes import block_attempt
 from turngate.core.shell.expand import Expansion
 from turngate.core.shell.invocation import SHELL_BUILTINS, Invocation, language_of, read_invocation
 from turngate.core.shell.parse import (
@@ -26,87 +23,13 @@ from turngate.core.shell.parse import (
     substituted_commands,
 )
 from turngate.settings.problem_log import rule_problem
-from turngate.settings.script_file import (
-    FAILS_OR_BLOCKS as _EITHER,
-)
-from turngate.settings.script_file import (
-    MAX_SCRIPT_BYTES,
-    Script,
-    block_attempt,
-    exit_codes,
-    is_large_text,
-    line_ending_defect,
-    quote_path,
-    read_script,
-    start_defect,
-)
-
-
-def lint_script(
-    rule: Rule,
-    name: str,
-    script: Script,
-    scope: Scope,
-    settings: Settings,
-    *,
-    language: str | None = None,
-    decides: bool = True,
-) -> Iterator[Problem]:
-    """Check a script. With a language it is passed to an interpreter, else it is run itself.
-
-    `decides`: its exit code is that of the hook.
-    """
-    defect = start_defect(script, name, scope.has_program) if language is None else None
-    language = language or script.language or ("shell" if script.shebang is None else None)
-    if defect is None and language == "shell":
-        defect = line_ending_defect(script, name)
-    if defect is not None:
-        yield rule_problem(rule, "command", f"{name} {defect.message}", defect.hint, defect.severity)
-    elif decides:
-        yield from _lint_decisions(rule, name, script, language, scope, settings)
-
-
-def _lint_decisions(
-    rule: Rule, name: str, script: Script, language: str | None, scope: Scope, settings: Settings
-) -> Iterator[Problem]:
-    """Find a script that can never block, always blocks, or blocks where no hook can."""
-    if not _serves_several_events(script, scope, settings):
-        yield from lint_block(rule, script.text, settings, name, language)
-    if language == "shell":
-        commands = read_commands(script.text)
-        found = list(lint_gate(rule, script.text, commands, scope, settings, script=name))
-        if found:
-            yield from found
-            return
-    codes = exit_codes(script, language) if is_gate(rule, settings) else None
-    if codes is None or 2 in codes or not codes - {0}:
-        return
-    code = min(codes - {0})
-    message = (
-        f"{name} ends with exit code {code} and never with 2, and only exit code 2 blocks: it can never block"
-    )
-    hint = "to block, write the reason to stderr and exit with 2"
-    yield rule_problem(rule, "command", message, hint, "warning")
-
-
-_READS_EVENT = re.compile(r"hook_event_name|\$[1@*]|\$\{[1@*]|\bargv\b|\bargparse\b|\bgetopts\b")
-
-
-def _serves_several_events(script: Script, scope: Scope, settings: Settings) -> bool:
-    """Return whether the script also runs at events where it can block, as far as that can be seen."""
-    name = os.path.basename(script.path)
-    scope.budget.spend(sum(1 + len(hook_text(rule.hook)) // 100 for rule in settings.rules))
-    return bool(_READS_EVENT.search(script.text)) or any(
-        rule.event not in OBSERVED_EVENTS and name in hook_text(rule.hook) for rule in settings.rules
-    )
-
+from turngate.settings.script_file import MAX_SCRIPT_BYTES, is_large_text, read_script
 
 _GUARDS = frozenset(("[", "test", "which", "type", "hash"))  # and `command -v`
 _ENDS_THE_READING = frozenset((".", "source", "eval", "alias", "exit", "return", "pushd", "popd"))
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\]\+?|\+)?=")  # of a whole variable, or a part of it
 _NOT_A_FILE = re.compile(r"[A-Za-z][\w+.-]*:|/dev/|/proc/|-$|.*\\", re.DOTALL)  # https:…, npm:…, C:\…
 _MAY_END_WITH_2 = frozenset(("sh", "dash", "uv"))  # dash does, bash as `sh` does not
-_FAILS = "so the hook fails at every run"
 _BLOCKS = "so the hook blocks at every run"
 _NEVER_FOR_MISSING = "which never blocks for a missing program"
 _EMPTY = "so what the hook reads from it is empty at every run"
@@ -119,7 +42,7 @@ def lint_commands(
     settings: Settings,
     *,
     in_script: str | None = None,
-    fails: str = _FAILS,
+    fails: str = FAILS,
 ) -> Iterator[Problem]:
     """Check the commands in order. `in_script`: they are read from this script, so only programs are checked."""
     scope.budget.spend(len(text))
@@ -138,7 +61,9 @@ def lint_commands(
             if not guarded and not _is_tolerant(commands, number):
                 # Exit code 1 in Bash, 2 in other shells.
                 consequence = (
-                    (_BLOCKS if _blocks(commands, number) else _EITHER) if is_gate(rule, settings) else _FAILS
+                    (_BLOCKS if _blocks(commands, number) else FAILS_OR_BLOCKS)
+                    if is_gate(rule, settings)
+                    else FAILS
                 )
                 yield from _lint_folder(rule, command, scope, consequence)
             scope = _change_folder(scope, command)
@@ -151,7 +76,7 @@ def lint_commands(
                 decides=_decides(commands, number),
                 fails=_consequence(commands, number, text, fails, settings)
                 if is_gate(rule, settings)
-                else _FAILS,
+                else FAILS,
                 in_script=in_script,
                 gated=without_exit(text) if not in_script and _blocks(commands, number) else None,
             )
@@ -187,7 +112,7 @@ class _SubstitutionCheck:
 
 
 def lint_arguments(
-    rule: Rule, hook: CommandHook, scope: Scope, settings: Settings, *, fails: str = _FAILS
+    rule: Rule, hook: CommandHook, scope: Scope, settings: Settings, *, fails: str = FAILS
 ) -> Iterator[Problem]:
     """Check a hook with `args`: no shell is involved, and only `${…}` of the project and the plugin is replaced."""
     words = tuple(
@@ -245,7 +170,7 @@ def _consequence(commands: CommandList, number: int, text: str, fails: str, sett
         return fails
     later = commands.commands[number + 1 :]
     is_silent = settings.dialect.default_stderr is None and later and _is_exit_2(later[0])
-    return _EITHER if block_attempt(text) and not is_silent else _FAILS
+    return FAILS_OR_BLOCKS if block_attempt(text) and not is_silent else FAILS
 
 
 def _is_exit_2(command: SimpleCommand) -> bool:
@@ -299,7 +224,7 @@ class _CommandCheck:
         *,
         is_tolerant: bool = False,
         decides: bool = True,
-        fails: str = _FAILS,
+        fails: str = FAILS,
         has_shell: bool = True,
         in_script: str | None = None,
         gated: str | None = None,
@@ -347,7 +272,7 @@ class _CommandCheck:
         name = os.path.basename(interpreter.text if interpreter else "")
         if language_of(name) == "python" or name == "perl":
             return _BLOCKS
-        return _EITHER if name in _MAY_END_WITH_2 else self.fails
+        return FAILS_OR_BLOCKS if name in _MAY_END_WITH_2 else self.fails
 
     def _lint_program(self, name: str) -> Iterator[Problem]:
         if (
@@ -437,7 +362,7 @@ class _CommandCheck:
     def _report_missing(self, name: str, path: str, expansion: Expansion, fails: str) -> Problem:
         if self.is_tolerant:
             return self._problem(f"{name} does not exist; the `||` after it hides that", None, "note")
-        fails = _FAILS if self.settings.dialect.missing_script_passes and fails != _EMPTY else fails
+        fails = FAILS if self.settings.dialect.missing_script_passes and fails != _EMPTY else fails
         if expansion.unset:
             variable = expansion.unset[0]
             message = f"${variable} is not set, so {name} does not exist and {fails.removeprefix('so ')}"

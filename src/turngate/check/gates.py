@@ -1,7 +1,4 @@
-"""Finds gates that can never block, always block or never end, from the commands in them.
-
-Suggests the gate that does what many write by hand: any failure of a command blocks, a missing program does not.
-"""
+"""Finds gates that can never block, always block or never end, and suggests the gate that does what is written by hand."""
 
 import json
 import re
@@ -9,17 +6,14 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from turngate.check.branches import split_branch
-from turngate.check.command_scope import Scope
-from turngate.check.command_steps import Step, read_steps, show_quoted, show_words
-from turngate.check.events import lint_block
-from turngate.check.tools import never_ends
-from turngate.core.constants import STOP_EVENTS
+from turngate.check.scope import Scope
+from turngate.check.steps import Step, never_ends, read_steps, show_quoted, show_words, split_branch
+from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.shell.exit_codes import PRINTED_BLOCK, block_attempt
 from turngate.core.shell.parse import CommandList, read_commands
 from turngate.core.verdict.verdict import honours_blocking, honours_on_failure
-from turngate.settings.problem_log import rule_problem
-from turngate.settings.script_file import PRINTED_BLOCK
+from turngate.settings.problem_log import did_you_mean, rule_problem
 
 BLOCKS = "which blocks with the output as the reason"
 _REDIRECTS = re.compile(r"(?:\s*(?:1?>&2|2>&1))+\s*$")
@@ -380,3 +374,23 @@ def _judge_body(
     if last.exit_code in (None, "", "0") or script or prints_block:
         return None
     return f"ends with exit code {last.exit_code}, {_ONLY_2}: {_NEVER}", "write exit 2"
+
+
+# Events where no hook can block
+
+
+def lint_block(
+    rule: Rule, text: str, settings: Settings, script: str | None = None, language: str | None = "shell"
+) -> Iterator[Problem]:
+    """Find a command or a script that blocks at an event where no hook can."""
+    if rule.event not in OBSERVED_EVENTS or rule.hook.detached or settings.mode_of(rule) != "gate":
+        return
+    attempt = block_attempt(text, language)
+    if attempt:
+        yield in_vain(rule, "command", f"{script} {attempt}" if script else attempt)
+
+
+def in_vain(rule: Rule, field: str, what: str) -> Problem:
+    meant = "SubagentStop" if rule.event == "SubagentStart" else "Stop"
+    message = f"{what}, but hooks of {rule.event} cannot block"
+    return rule_problem(rule, field, message, did_you_mean(meant), "warning")

@@ -1,51 +1,43 @@
-"""Finds mistakes that otherwise show only when a hook runs; `turngate check` reports them.
-
-Finds hooks that use variables of Claude Code plugins which they do not have.
-"""
+"""Finds mistakes that otherwise show only when a hook runs; `turngate check` reports them."""
 
 import importlib.util
+import os
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 
-from turngate.check.budget import MAX_COMMAND_CHARS, MAX_WORK, BudgetSpentError, LintBudget
-from turngate.check.command_scope import Scope, command_scope
 from turngate.check.commands import lint_arguments, lint_commands, lint_script_file
-from turngate.check.events import lint_options
-from turngate.check.gate_hooks import lint_gate_hook, lint_gate_words
-from turngate.check.gates import lint_gate
+from turngate.check.gates import in_vain, lint_gate, lint_gate_command
+from turngate.check.scope import (
+    MAX_COMMAND_CHARS,
+    MAX_WORK,
+    BudgetSpentError,
+    LintBudget,
+    Scope,
+    command_scope,
+)
+from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.hooks.http_policy import unlisted_variables, url_problem
-from turngate.core.hooks.kinds import CommandHook, GateHook, HttpHook
+from turngate.core.hooks.kinds import CommandHook, GateHook, HttpHook, command_of
 from turngate.core.hooks.plugin_variables import (
     describe_user_config,
     used_plugin_variable,
     used_user_config,
 )
+from turngate.core.permissions.rule import read_rule, why_never
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell.parse import read_commands
+from turngate.core.text import describe_name
+from turngate.core.verdict.verdict import honours_on_failure
+from turngate.errors import UsageError
 from turngate.extra_install import install_command
+from turngate.gates.check_commands import chosen_commands, find_check_commands
+from turngate.gates.toolchains import CHECKS
+from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.problem_log import rule_problem
 
 _HINT = "load the plugin with --plugin-dir or `pluginDirs`, or write the path of the script"
 _FAILS = "so the hook fails at every run"
-
-
-def lint_plugin_variables(rule: Rule, hook: CommandHook, settings: Settings) -> Iterator[Problem]:
-    """Find the variables of a plugin in a hook that belongs to none."""
-    variable = used_plugin_variable(hook)
-    if variable and variable not in hook.env and variable not in settings.env:
-        message = f"uses ${variable}, which only hooks of a plugin have, {_FAILS}"
-        yield rule_problem(rule, "command", message, _HINT)
-
-
-def lint_user_config(rule: Rule, hook: CommandHook | HttpHook) -> Iterator[Problem]:
-    """Find values that Claude Code asks the user of a plugin for."""
-    if found := used_user_config(hook):
-        written, field = found
-        yield rule_problem(
-            rule, field, f"{describe_user_config(written)}, {_FAILS}", "write the value itself"
-        )
-
-
 _QUOTED = re.compile(r"'[^']*(?:'|\Z)|\"(?:[^\"\\]|\\.?)*(?:\"|\Z)", re.DOTALL)
 _START = r"(?:^|[;&|({\n]|\b(?:then|do|else)\b)[^\S\n]*"  # of a command
 _BASH_ONLY = re.compile(
@@ -55,9 +47,10 @@ _BASH_ONLY = re.compile(
 # The shell does not split words in an assignment.
 _ASSIGNMENT = re.compile(rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+")
 _VARIABLE = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_(?:PROJECT_DIR|TRANSCRIPT_PATH|PLUGIN_ROOT)\b")
-
-
 _PROBLEM_WORK = 100
+_TOO_MUCH = f"all commands and scripts together are more than about {MAX_WORK:,} characters"
+_CANNOT_RUN = "so the gate cannot run"
+_READ_WORK = 5_000  # in characters that could be read meanwhile
 
 
 def lint(settings: Settings, project: str, budget: LintBudget | None = None) -> tuple[Problem, ...]:
@@ -75,22 +68,72 @@ def lint(settings: Settings, project: str, budget: LintBudget | None = None) -> 
     return tuple(problems)
 
 
-_TOO_MUCH = f"all commands and scripts together are more than about {MAX_WORK:,} characters"
-
-
 def _lint_rule(rule: Rule, settings: Settings, project: str, budget: LintBudget) -> Iterator[Problem]:
     hook = rule.hook
     if not hook.enabled:
         return
-    yield from lint_options(rule, settings)
-    if isinstance(hook, CommandHook | HttpHook) and (needed := tuple(lint_user_config(rule, hook))):
+    yield from _lint_options(rule, settings)
+    if isinstance(hook, CommandHook | HttpHook) and (needed := tuple(_lint_user_config(rule, hook))):
         yield from needed
     elif isinstance(hook, HttpHook):
         yield from _lint_http(rule, hook, settings)
     elif isinstance(hook, CommandHook):
         yield from _lint_command(rule, hook, settings, project, budget)
     elif isinstance(hook, GateHook):
-        yield from lint_gate_hook(rule, hook, settings, project, budget)
+        yield from _lint_gate_hook(rule, hook, settings, project, budget)
+
+
+def _lint_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
+    """Find options that have no effect on the rule's event."""
+    if rule.hook.condition is not None and rule.event in STOP_EVENTS:
+        skips = settings.dialect.condition_skips_stop
+        effect = "the hook never runs at a stop" if skips else "the hook runs at every stop"
+        message = f"has no effect on {rule.event}: {effect}"
+        yield rule_problem(rule, "if", message, "remove it", "warning")
+    if rule.hook.condition is not None and EVENTS.get(rule.event) == "tool_name":
+        yield from _lint_condition(rule, rule.hook.condition)
+    if rule.hook.outcomes != ("ok",) and rule.event != "SubagentStop":
+        yield rule_problem(rule, "outcomes", f"has no effect on {rule.event}", "remove it", "warning")
+    if rule.event in OBSERVED_EVENTS:
+        yield from _lint_gate_options(rule)
+    else:
+        yield from _lint_ignored_failure(rule, settings)
+
+
+def _lint_condition(rule: Rule, condition: str) -> Iterator[Problem]:
+    parsed = read_rule(condition)
+    shown = describe_name(repr(condition))
+    if parsed is None:
+        message = f"is {shown}, which is not one permission rule such as 'Bash(git *)', so the hook fails at every call"
+        yield rule_problem(rule, "if", message, "write one hook for each rule")
+    elif why := why_never(parsed):
+        yield rule_problem(rule, "if", f"is {shown}, which never matches: {why}")
+
+
+def _lint_gate_options(rule: Rule) -> Iterator[Problem]:
+    hook = rule.hook
+    if hook.mode == "gate":
+        yield in_vain(rule, "mode", 'is "gate"')
+    if hook.blocking:
+        yield in_vain(rule, "blocking", "is true")
+    if getattr(hook, "on_failure", None) == "block":
+        yield in_vain(rule, "onFailure", 'is "block"')
+
+
+def _lint_ignored_failure(rule: Rule, settings: Settings) -> Iterator[Problem]:
+    """Claude Code does not know `blocking`, and ignores `onFailure` at a stop (measured)."""
+    has_on_failure = getattr(rule.hook, "on_failure", None) == "block"
+    if settings.dialect.failure_may_block or honours_on_failure(rule, settings.dialect):
+        return
+    message = f"has no effect in the dialect {settings.dialect.name}: a failure of this hook does not block"
+    if rule.event in STOP_EVENTS or not hasattr(rule.hook, "on_failure"):
+        hint = "exit with 2 and print the reason on stderr" if rule.hook.kind == "command" else None
+    else:
+        hint = 'write "onFailure": "block"'
+    if rule.hook.blocking:
+        yield rule_problem(rule, "blocking", message, hint, "warning")
+    if has_on_failure:
+        yield rule_problem(rule, "onFailure", message, hint, "warning")
 
 
 def _lint_command(
@@ -101,10 +144,10 @@ def _lint_command(
         yield rule_problem(rule, "command", message, "move it into a script", "note")
         return
     scope = command_scope(hook, settings, project, budget, settings.passed_variables(rule))
-    yield from lint_gate_words(rule, hook)
+    yield from _lint_gate_words(rule, hook)
     if rule.source == "script":
         yield from lint_script_file(rule, hook.command, scope, settings)
-    elif outside := tuple(lint_plugin_variables(rule, hook, settings)):
+    elif outside := tuple(_lint_plugin_variables(rule, hook, settings)):
         yield from outside
     elif hook.args is None and hook.shell == "powershell":
         if not scope.has_program("pwsh"):
@@ -116,6 +159,23 @@ def _lint_command(
         yield from _lint_shell_command(rule, hook, settings, scope)
     else:
         yield from lint_arguments(rule, hook, scope, settings)
+
+
+def _lint_plugin_variables(rule: Rule, hook: CommandHook, settings: Settings) -> Iterator[Problem]:
+    """Find the variables of a plugin in a hook that belongs to none."""
+    variable = used_plugin_variable(hook)
+    if variable and variable not in hook.env and variable not in settings.env:
+        message = f"uses ${variable}, which only hooks of a plugin have, {_FAILS}"
+        yield rule_problem(rule, "command", message, _HINT)
+
+
+def _lint_user_config(rule: Rule, hook: CommandHook | HttpHook) -> Iterator[Problem]:
+    """Find values that Claude Code asks the user of a plugin for."""
+    if found := used_user_config(hook):
+        written, field = found
+        yield rule_problem(
+            rule, field, f"{describe_user_config(written)}, {_FAILS}", "write the value itself"
+        )
 
 
 def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, scope: Scope) -> Iterator[Problem]:
@@ -163,3 +223,61 @@ def _lint_http(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Probl
     for name in unlisted_variables(hook.headers, hook.allowed_env_vars):
         message = f"${name} is not among `allowedEnvVars`, so it is replaced by an empty string"
         yield rule_problem(rule, "headers", message, f'add "{name}" to `allowedEnvVars`', "warning")
+
+
+def _lint_gate_hook(
+    rule: Rule, hook: GateHook, settings: Settings, project: str, budget: LintBudget
+) -> Iterator[Problem]:
+    """Check a gate of the settings: a program that is missing does not make it block."""
+    command = command_of(hook)
+    if command is None:
+        if hook.gate in CHECKS:
+            yield from _lint_project_check(rule, hook.gate, project, budget)
+        return
+    scope = command_scope(command, settings, project, budget, settings.passed_variables(rule))
+    if command.args is not None:
+        yield from lint_arguments(rule, command, scope, settings, fails=_CANNOT_RUN)
+    elif len(command.command) <= MAX_COMMAND_CHARS and command.shell != "powershell":
+        yield from lint_commands(rule, command.command, scope, settings, fails=_CANNOT_RUN)
+        yield from lint_gate_command(rule, command.command, scope)
+
+
+def _lint_project_check(rule: Rule, check: str, project: str, budget: LintBudget) -> Iterator[Problem]:
+    budget.spend(_READ_WORK)
+    found = chosen_commands(find_check_commands(read_project_files(project)), check)
+    if not found:
+        message = f"finds no command for {check} in this project, {_CANNOT_RUN}"
+        hint = f'name it: {{"type": "gate", "gate": "{check}", "command": "COMMAND"}}'
+        yield rule_problem(rule, "gate", message, hint)
+    for each in found:
+        if not has_program(project, each.program):
+            message = (
+                f"runs `{each.command}` ({each.found_in}), and {each.program} is not there, {_CANNOT_RUN}"
+            )
+            yield rule_problem(rule, "gate", message, f"install {each.program}")
+
+
+def _lint_gate_words(rule: Rule, hook: CommandHook) -> Iterator[Problem]:
+    """Check a command `turngate gate …`: with wrong words it ends with exit code 1, which does not block."""
+    words = gate_words(hook)
+    if words is None:
+        return
+    from turngate.gates.arguments import parse_gate_words  # noqa: PLC0415 # lazy: it loads all gates
+
+    try:
+        parse_gate_words(words)
+    except UsageError as error:
+        yield rule_problem(rule, "command", f"cannot be read by `turngate gate`, {_CANNOT_RUN}: {error}")
+
+
+def gate_words(hook: CommandHook) -> Sequence[str] | None:
+    """Return the words after `turngate gate`; None for any other command."""
+    try:
+        words = shlex.split(hook.command) if hook.args is None else [hook.command, *hook.args]
+    except ValueError:
+        return None
+    is_module = len(words) > 2 and words[1:3] == ["-m", "turngate"]
+    if is_module and os.path.basename(words[0]).startswith("python"):
+        words = words[2:]
+    is_gate = len(words) > 1 and os.path.basename(words[0]) == "turngate" and words[1] == "gate"
+    return words[2:] if is_gate else None

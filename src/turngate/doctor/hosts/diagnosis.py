@@ -17,6 +17,7 @@ from turngate.core.constants import wrong_claude_setting
 from turngate.core.dialect import CLAUDE
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.shell.exit_codes import block_attempt
 from turngate.core.text import describe_json, one_line, quote_name
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, finding_of, worst_first
 from turngate.doctor.environment import Fact
@@ -40,7 +41,7 @@ from turngate.doctor.hosts.trust import (
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host
 from turngate.hosts.input_fields import EVENT_NAMES
-from turngate.settings.script_file import Script, block_attempt, read_script
+from turngate.settings.script_file import Script, read_script
 
 # Hosts on which a hook that exits with 2 lets the agent stop.
 IGNORES_EXIT_2 = ("copilot", "cursor")

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.check.gate_hooks import gate_words
+from turngate.check.lint import gate_words
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.permissions.globs import expand_braces, matches_globs
 from turngate.doctor.proof.gate_text import gate_text, read_text

@@ -4,8 +4,7 @@ import difflib
 import os
 from itertools import islice
 
-from turngate.check.budget import LintBudget
-from turngate.check.command_scope import Scope
+from turngate.check.scope import LintBudget, Scope
 from turngate.gates.toolchains import PROGRAMS
 
 MAX_SIMILAR_FILES = 500

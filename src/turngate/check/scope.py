@@ -1,4 +1,4 @@
-"""What a hook's command means where it runs: its folder, its variables and the paths in it."""
+"""Where a command of a hook runs: its folder, its variables, the paths in it, and the work that is left for its check."""
 
 import os
 import re
@@ -6,12 +6,32 @@ import shutil
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from turngate.check.budget import LintBudget
 from turngate.core.events.hook_input import clean_environment
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Settings
 from turngate.core.shell.expand import Expansion, expand
 from turngate.core.shell.parse import Word
+
+MAX_WORK = 500_000  # of one check
+MAX_COMMAND_CHARS = 10_000  # a longer command is not checked
+
+
+class BudgetSpentError(Exception):
+    """Raised when the hooks that follow are not checked."""
+
+
+class LintBudget:
+    """The work that is left, in characters that are read; the search for a file or a program counts as some."""
+
+    def __init__(self, work: int = MAX_WORK) -> None:
+        self.left = work
+
+    def spend(self, work: int) -> None:
+        """Call it before the work. Raises BudgetSpentError."""
+        self.left -= work
+        if self.left < 0:
+            raise BudgetSpentError
+
 
 PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
 

@@ -1,0 +1,148 @@
+"""Finds what is wrong with the script of a hook: why it cannot be started, and that it can never block."""
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from turngate.check.gates import is_gate, lint_block, lint_gate
+from turngate.check.scope import Scope
+from turngate.core.constants import OBSERVED_EVENTS
+from turngate.core.hooks.kinds import hook_text
+from turngate.core.settings import Problem, Rule, Settings, Severity
+from turngate.core.shell.exit_codes import exit_codes
+from turngate.core.shell.parse import read_commands
+from turngate.settings.problem_log import rule_problem
+from turngate.settings.script_file import Script, env_program
+
+_INTERPRETER_HINTS = {"python": "#!/usr/bin/env python3", "node": "#!/usr/bin/env node"}
+
+
+def lint_script(
+    rule: Rule,
+    name: str,
+    script: Script,
+    scope: Scope,
+    settings: Settings,
+    *,
+    language: str | None = None,
+    decides: bool = True,
+) -> Iterator[Problem]:
+    """Check a script. With a language it is passed to an interpreter, else it is run itself.
+
+    `decides`: its exit code is that of the hook.
+    """
+    defect = start_defect(script, name, scope.has_program) if language is None else None
+    language = language or script.language or ("shell" if script.shebang is None else None)
+    if defect is None and language == "shell":
+        defect = line_ending_defect(script, name)
+    if defect is not None:
+        yield rule_problem(rule, "command", f"{name} {defect.message}", defect.hint, defect.severity)
+    elif decides:
+        yield from _lint_decisions(rule, name, script, language, scope, settings)
+
+
+def _lint_decisions(
+    rule: Rule, name: str, script: Script, language: str | None, scope: Scope, settings: Settings
+) -> Iterator[Problem]:
+    """Find a script that can never block, always blocks, or blocks where no hook can."""
+    if not _serves_several_events(script, scope, settings):
+        yield from lint_block(rule, script.text, settings, name, language)
+    if language == "shell":
+        commands = read_commands(script.text)
+        found = list(lint_gate(rule, script.text, commands, scope, settings, script=name))
+        if found:
+            yield from found
+            return
+    codes = exit_codes(script.text, language) if is_gate(rule, settings) else None
+    if codes is None or 2 in codes or not codes - {0}:
+        return
+    code = min(codes - {0})
+    message = (
+        f"{name} ends with exit code {code} and never with 2, and only exit code 2 blocks: it can never block"
+    )
+    hint = "to block, write the reason to stderr and exit with 2"
+    yield rule_problem(rule, "command", message, hint, "warning")
+
+
+_READS_EVENT = re.compile(r"hook_event_name|\$[1@*]|\$\{[1@*]|\bargv\b|\bargparse\b|\bgetopts\b")
+
+
+def _serves_several_events(script: Script, scope: Scope, settings: Settings) -> bool:
+    """Return whether the script also runs at events where it can block, as far as that can be seen."""
+    name = os.path.basename(script.path)
+    scope.budget.spend(sum(1 + len(hook_text(rule.hook)) // 100 for rule in settings.rules))
+    return bool(_READS_EVENT.search(script.text)) or any(
+        rule.event not in OBSERVED_EVENTS and name in hook_text(rule.hook) for rule in settings.rules
+    )
+
+
+class Defect(NamedTuple):
+    message: str  # continues a sentence that begins with the script's name
+    hint: str | None = None
+    severity: Severity = "error"
+
+
+FAILS = "so the hook fails at every run"
+FAILS_OR_BLOCKS = "so the hook fails or blocks at every run"
+
+
+def line_ending_defect(script: Script, name: str, fails: str = FAILS_OR_BLOCKS) -> Defect | None:
+    """A shell takes the carriage return for a part of the command, and the kernel for a part of the interpreter."""
+    if "\r\n" not in script.text:
+        return None
+    hint = f"sed -i 's/\\r$//' {quote_path(name)}"
+    return Defect(f"has Windows line endings (CRLF), {fails}", hint)
+
+
+def start_defect(script: Script, name: str, has_program: Callable[[str], bool]) -> Defect | None:
+    """Return why the script cannot be started as a program."""
+    if script.shebang is None:
+        return _missing_shebang(script)
+    if script.shebang.endswith("\r"):
+        return line_ending_defect(script, name, FAILS)
+    program, rest = script.interpreter
+    if os.path.basename(program) == "env":
+        return _env_defect(rest, has_program)
+    if program and not os.path.isabs(program):
+        hint = f"write #!/usr/bin/env {program}" if "/" not in program else None
+        return Defect(f"begins with #!{program}, which is not an absolute path, {FAILS}", hint)
+    if program and not os.path.exists(program):
+        return Defect(
+            f"begins with #!{program}, which does not exist, {FAILS}", _suggest(program, has_program)
+        )
+    return None
+
+
+def _missing_shebang(script: Script) -> Defect | None:
+    if script.language not in _INTERPRETER_HINTS:
+        return None
+    hint = f"add {_INTERPRETER_HINTS[script.language]} as its first line"
+    return Defect("has no #! line, so it is read as a shell script, and the hook fails at every run", hint)
+
+
+def _env_defect(arguments: str, has_program: Callable[[str], bool]) -> Defect | None:
+    program = env_program(arguments)
+    if program is None:
+        return Defect(f"begins with a #! line that names no program, {FAILS}")
+    if " " in program:
+        first = program.split()[0]
+        message = f"begins with #!/usr/bin/env {program}, where {program!r} is taken for one program, {FAILS}"
+        return Defect(message, f"write #!/usr/bin/env -S {program}, or #!/usr/bin/env {first}")
+    if not has_program(program):
+        message = (
+            f"begins with #!/usr/bin/env {program}, and the program {program} is not in the PATH, {FAILS}"
+        )
+        return Defect(message)
+    return None
+
+
+def _suggest(path: str, has_program: Callable[[str], bool]) -> str | None:
+    name = os.path.basename(path)
+    return f"write #!/usr/bin/env {name}" if has_program(name) else None
+
+
+def quote_path(name: str) -> str:
+    """Quote a path for a shell; the shell still expands a leading `~/`."""
+    return f"~/{shlex.quote(name[2:])}" if name.startswith("~/") else shlex.quote(name)

@@ -1,0 +1,311 @@
+"""Reads the commands of a hook one by one: which check runs, where its output goes, whether it ends or blocks."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from turngate.check.scope import Scope
+from turngate.core.answers.contract import read_answer
+from turngate.core.answers.interpret import decide
+from turngate.core.dialect import Dialect
+from turngate.core.settings import Rule, Settings
+from turngate.core.shell.exit_codes import BLOCK_JSON
+from turngate.core.shell.invocation import Texts, skip_wrappers
+from turngate.core.shell.parse import CommandList, SimpleCommand, Word, read_commands
+from turngate.core.text import one_line, truncate
+from turngate.core.verdict.decisions import Block, Fault
+from turngate.gates.toolchains import BY_NAME, PACKAGE_MANAGERS, RUNNERS
+
+_PACKAGE_SCRIPT = re.compile(
+    r"(?!.*(?:type|tsc))(?:.*[:_-])?(?:test|lint|check|format|build|verify|ci|qa)(?:[:_-].*)?",
+    re.DOTALL,
+)
+_ENDLESS = re.compile(r"watch|dev|serve|start|.*:watch|watch:.*")
+
+
+def check_tool(texts: Texts) -> str | None:
+    """Return the check program that a command runs, if it ends with 1 when it finds something: not tsc or make, which end with 2."""
+    words = _program_words(texts)
+    if not words:
+        return None
+    name, *rest = words
+    arguments = [word for word in rest if not word.startswith("-")]
+    tool = BY_NAME.get(name)
+    codes = tool.ends_with_1 if tool else None
+    if codes == "" or (codes and arguments and re.fullmatch(codes, arguments[0])):
+        return name
+    if name in PACKAGE_MANAGERS and _is_package_check(name, arguments):
+        return name
+    before = RUNNERS[name].split() if name in RUNNERS else None
+    return check_tool(rest[len(before) :]) if before is not None and rest[: len(before)] == before else None
+
+
+def _program_words(texts: Texts) -> list[str]:
+    """Return the words from the program on, the program without its folder; nothing if a word is not known."""
+    start = skip_wrappers(texts)
+    words = list(texts[start:]) if start is not None else []
+    while words and (words[0] or "").startswith("-"):  # npx --no-install eslint
+        words.pop(0)
+    known = [word for word in words if word is not None]
+    if not known or len(known) < len(words):
+        return []
+    return [known[0].rsplit("/", 1)[-1], *known[1:]]
+
+
+def _is_package_check(name: str, arguments: list[str]) -> bool:
+    if arguments[:1] in (["run"], ["run-script"]):
+        arguments = arguments[1:]
+    elif arguments[:1] not in (["test"], ["t"]) and name == "npm":
+        return False
+    return bool(arguments) and (arguments[0] == "t" or bool(_PACKAGE_SCRIPT.fullmatch(arguments[0])))
+
+
+def is_silent_check(texts: Texts) -> bool:
+    """Whether the command is a check that prints nothing and ends with 1 when it fails."""
+    name, *rest = texts or [None]
+    options = [word or "" for word in rest]
+    match name:
+        case "test" | "[":
+            return True
+        case "grep" | "egrep" | "fgrep":
+            return any(re.fullmatch(r"-[a-pr-zA-Z]*q[a-zA-Z]*|--quiet|--silent", word) for word in options)
+        case "git":
+            return options[:1] == ["diff"] and "--quiet" in options
+        case "cmp":
+            return "-s" in options
+        case _:
+            return False
+
+
+def writes_to_stdout(tool: str) -> bool:
+    return tool in BY_NAME and BY_NAME[tool].prints_to_stdout
+
+
+def never_ends(texts: Texts) -> bool:
+    """Whether the command is a server or a watcher."""
+    words = _program_words(texts)
+    if not words:
+        return False
+    name, *rest = words
+    if name == "tail":
+        return any(re.fullmatch(r"-\w*[fF]|--follow(?:=.*)?", word) for word in rest)
+    if name == "sleep":
+        return rest == ["infinity"]
+    if name in PACKAGE_MANAGERS:
+        script = rest[1] if rest[:1] == ["run"] and len(rest) > 1 else rest[0] if rest else ""
+        return bool(_ENDLESS.fullmatch(script)) or "--watch" in rest
+    return check_tool(texts) is not None and any(word in ("--watch", "--watchAll") for word in rest)
+
+
+MAX_BRANCH_POSITION = 20_000  # a branch beyond it is not looked for
+
+Parts = tuple[str, str, str]  # the commands before the check, the check, and what it decides about
+
+_IF_KEYWORD = re.compile(r"(?:^|[;\n])[^\S\n]*(if|then|fi)\b")
+_NEGATION = re.compile(r"\s*!\s")
+_GROUP_START = re.compile(r"(?:\|\||&&)\s*\{\s")
+
+
+def split_branch(text: str) -> Parts | tuple[()]:
+    """Return the parts of a command that consists of one condition; nothing for any other."""
+    return _split_if(text) or _split_group(text) or ()
+
+
+def _split_if(text: str) -> Parts | None:
+    """`BEFORE; if CHECK; then BODY; fi`. What follows is nothing, or `exit 0`."""
+    keywords = list(_IF_KEYWORD.finditer(text))
+    if [match[1] for match in keywords] != ["if", "then", "fi"]:
+        return None
+    start, then, end = keywords
+    check = text[start.end() : then.start()]
+    negation = _NEGATION.match(check)
+    parts = (
+        text[: start.start()],
+        check[negation.end() :] if negation else check,
+        text[then.end() : end.start()],
+    )
+    return parts if _ends_there(text[end.end() :]) else None
+
+
+def _split_group(text: str) -> Parts | None:
+    """`BEFORE; CHECK || { BODY; }`, also with `&&`."""
+    start, end = _GROUP_START.search(text), text.rfind("}")
+    if start is None or end < start.end() or not _ends_there(text[end + 1 :]):
+        return None
+    body, before = text[start.end() : end], text[: start.start()]
+    if not body.rstrip(" \t").endswith((";", "\n")):
+        return None
+    check = max(before.rfind(";"), before.rfind("\n")) + 1
+    return before[:check], before[check:], body
+
+
+def _ends_there(rest: str) -> bool:
+    return rest.replace(";", " ").split() in ([], ["exit", "0"])
+
+
+# What runs when a check fails: `CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, without a group in BODY.
+_BRANCHES = (
+    re.compile(r"\|\|\s*\{\s(?P<body>[^{}]{0,1000}?)[;\n][^\S\n]*\}"),
+    re.compile(
+        r"(?:^|[;\n])[^\S\n]*if\s+!\s(?P<check>[^\n;{}]{0,500})[;\n]\s*then\s(?P<body>[^{}]{0,1000}?)[;\n][^\S\n]*fi\b"
+    ),
+)
+
+
+def read_with_branch(text: str) -> CommandList:
+    """Return the commands up to the first that is not simple; if that is a branch, its check and its exit."""
+    commands = read_commands(text)
+    if commands.is_complete:
+        return commands
+    for pattern in _BRANCHES:
+        branch = pattern.search(text, 0, MAX_BRANCH_POSITION)
+        before = read_commands(text[: branch.start()]) if branch else None
+        if branch and before and before.is_complete and len(before.commands) == len(commands.commands):
+            return _add_branch(commands, branch.groupdict())
+    return commands
+
+
+def _add_branch(commands: CommandList, branch: Mapping[str, str]) -> CommandList:
+    check, body = (read_commands(branch.get(name, "")) for name in ("check", "body"))
+    last = body.commands[-1] if body.is_complete and body.commands else None
+    checks = (*commands.commands, *check.commands)
+    if last is None or not checks or not check.is_complete or program_name(last) != "exit":
+        return commands
+    # The body gives the reason, so it does not matter where the output of the check goes.
+    failing = checks[-1]._replace(redirects=())
+    added = (*checks[:-1], failing, last._replace(operator="||"))
+    return CommandList(added, "", is_complete=False)
+
+
+def program_name(command: SimpleCommand) -> str | None:
+    return command.words[0].plain if command.words else None
+
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "033": "\033"}
+_CONVERSION = re.compile(r"\\(n|t|r|\\|\"|033)|%([%s])|([\\%])")
+
+
+def printed_text(texts: Sequence[str | None]) -> str | None:
+    """Return the output of an `echo` or a `printf`, or None if it depends on the shell or on a run."""
+    words = [text for text in texts if text is not None]
+    if len(words) < len(texts):
+        return None
+    name, *arguments = words
+    if name == "printf":
+        return _format(arguments[0], arguments[1:]) if arguments else None
+    if arguments[:1] == ["-n"]:
+        arguments = arguments[1:]
+    text = " ".join(arguments)
+    return None if "\\" in text or text.startswith("-") else text
+
+
+def _format(pattern: str, values: list[str]) -> str | None:
+    pieces: list[str] = []
+    end = 0
+    for found in _CONVERSION.finditer(pattern):
+        escape, conversion, unknown = found.groups()
+        if unknown or (conversion == "s" and not values):
+            return None
+        pieces += [pattern[end : found.start()], _ESCAPES[escape] if escape else "%"]
+        if conversion == "s":
+            pieces[-1] = values.pop(0)
+        end = found.end()
+    return None if values else "".join([*pieces, pattern[end:]])
+
+
+def blocks(text: str, event: str, dialect: Dialect) -> bool | None:
+    """Return whether this output blocks; False: it is meant as a block and has no effect; None: it is not one."""
+    decision = decide(read_answer(text, event, dialect), event, dialect)
+    if isinstance(decision, Block):
+        return True
+    return False if isinstance(decision, Fault) else None
+
+
+class Step(NamedTuple):
+    """One command with its words expanded; a word that is not known is None."""
+
+    operator: str
+    texts: Sequence[str | None]
+    command: SimpleCommand
+
+    @property
+    def name(self) -> str | None:
+        return self.texts[0] if self.texts else ""
+
+    @property
+    def tool(self) -> str | None:
+        return check_tool(self.texts)
+
+    @property
+    def is_silent(self) -> bool:
+        return is_silent_check(self.texts)
+
+    @property
+    def exit_code(self) -> str | None:
+        return (self.texts[1] if len(self.texts) > 1 else "") if self.name == "exit" else None
+
+    @property
+    def outputs(self) -> tuple[str, str]:
+        """Where stdout and stderr go: "stdout", "stderr" or "file"."""
+        out, err = "stdout", "stderr"
+        for operator, word in self.command.redirects:
+            target = word.plain
+            if operator in (">&", "1>&") and target == "2":
+                out = err
+            elif operator == "2>&" and target == "1":
+                err = out
+            elif operator in (">", ">>", "1>", "1>>"):
+                out = "file"
+            elif operator in ("2>", "2>>"):
+                err = "file"
+        return out, err
+
+    @property
+    def gives_reason(self) -> bool:
+        """Whether something of a failing check reaches stderr."""
+        if self.is_silent:
+            return False
+        out, err = self.outputs
+        return out == "stderr" or (err == "stderr" and not writes_to_stdout(self.tool or ""))
+
+    @property
+    def prints(self) -> bool:
+        return self.name in ("echo", "printf")
+
+    @property
+    def prints_block(self) -> bool:
+        return self.prints and any(BLOCK_JSON.search(text or "") for text in self.texts)
+
+    def blocks(self, rule: Rule, settings: Settings) -> bool | None:
+        """Whether the block that the command prints has an effect; None: that is not known before a run."""
+        if self.outputs[0] != "stdout":
+            return False
+        is_known = not any(word.has_variable for word in self.command.words)
+        text = printed_text(self.texts) if is_known else None
+        return None if text is None else blocks(text, rule.event, settings.dialect)
+
+
+def read_steps(commands: CommandList, scope: Scope) -> list[Step]:
+    return [_read_step(command, scope) for command in commands.commands]
+
+
+def _read_step(command: SimpleCommand, scope: Scope) -> Step:
+    return Step(command.operator, [_text(word, scope) for word in command.words], command)
+
+
+def _text(word: Word, scope: Scope) -> str | None:
+    if word.plain in ("[", "]"):  # the program, not the beginning of a glob
+        return word.plain
+    expansion = scope.expand(word)
+    return expansion.text if expansion else None
+
+
+def show_quoted(step: Step) -> str:
+    """Show a command as it was written, as far as that is known."""
+    words = (shlex.quote(text) if text is not None else "…" for text in step.texts)
+    return truncate(one_line(" ".join(words)), 60)
+
+
+def show_words(texts: Sequence[str | None]) -> str:
+    return truncate(one_line(" ".join(text or "…" for text in texts)), 60)
