@@ -4,9 +4,10 @@ The rules look at files, names, parameters and fixtures, so that a new test need
 requirement keeps one test in `make test`.
 """
 
+import re
 import zlib
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 import pytest
 
@@ -34,22 +35,34 @@ SLOW = (
     "tests/tools/test_fuzz.py*",
     "tests/tools/test_hosts.py*",
     "tests/tools/test_mutants.py::test_the_runner*",
-    "*bounded_*",
+    "*_bounded_*",
+    "*_little_*",
+    "*_large_*",
+    "*huge*",
     "*megabytes*",
-    "*[0-9] MB *",
+    "*[0-9][ _][Mm][Bb]*",
     "*pydantic[-_]ai*",
 )
 OWN_SERVERS = {"own_server", "full_disk", "other_machine"}  # started or filled by one test
 # Many cases of one mechanism. One in five stays, always the same one.
-SAMPLED = ("tests/doctor/proof/*", "*_on_another_machine*")
+SAMPLED = (
+    "tests/conformance/*",
+    "tests/doctor/proof/*",
+    "tests/hosts/test_install_round_trip.py*",
+    "tests/scenarios/test_adoption.py*",
+    "tests/test_example_scripts.py*",
+    "*_on_another_machine*",
+)
 SAMPLE = 5
+
+_SLOW = re.compile("|".join(translate(pattern) for pattern in SLOW))
+_SAMPLED = re.compile("|".join(translate(pattern) for pattern in SAMPLED))
 
 
 def mark_slow(items: Sequence[pytest.Item]) -> None:
-    slow = {item for item in items if is_slow(item)}
-    shown = set[str]().union(*(marked(item) for item in items if item not in slow))
-    for item in sorted(slow, key=lambda item: (_runs_over_ssh(item), item.nodeid)):
-        if marked(item) <= shown:
+    shown = set[str]()
+    for item in sorted(items, key=lambda item: (is_slow(item), _runs_over_ssh(item))):
+        if is_slow(item) and marked(item) <= shown:
             item.add_marker("slow")
         shown |= marked(item)
 
@@ -57,14 +70,10 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
 def is_slow(item: pytest.Item) -> bool:
     if item.nodeid.endswith("[README.md]"):
         return False
-    if _is_one_of(item, SLOW) or not OWN_SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
+    if _SLOW.match(item.nodeid) or not OWN_SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
         return True
-    is_sampled = _runs_over_ssh(item) or _is_one_of(item, SAMPLED)
-    return is_sampled and zlib.crc32(item.nodeid.encode()) % SAMPLE != 0
-
-
-def _is_one_of(item: pytest.Item, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(item.nodeid, pattern) for pattern in patterns)
+    is_sampled = _runs_over_ssh(item) or _SAMPLED.match(item.nodeid)
+    return bool(is_sampled) and zlib.crc32(item.nodeid.encode()) % SAMPLE != 0
 
 
 def _runs_over_ssh(item: pytest.Item) -> bool:

@@ -472,6 +472,18 @@ def test_an_event_that_only_claude_code_fires_is_noted(event: str) -> None:
     assert read(at_stop(MAKE, event=event)) == layer(problems=(note,))
 
 
+@pytest.mark.req("U-20")
+def test_the_hooks_of_every_event_of_claude_code_carry_over() -> None:
+    """Each event is known: its hooks run here, or a note says that they do not."""
+    events = [*EVENTS, *sorted(FOREIGN_EVENTS)]
+    assert len(events) >= 29
+    found = read({"hooks": {event: [{"hooks": [MAKE]}] for event in events}})
+    assert [rule.event for rule in found.rules] == [*EVENTS]
+    assert [(each.severity, each.event) for each in found.problems] == [
+        ("note", event) for event in sorted(FOREIGN_EVENTS)
+    ]
+
+
 @pytest.mark.parametrize("command", ["make || exit 2", """echo '{"decision": "block"}'"""])
 def test_a_gate_on_an_event_of_claude_code_that_cannot_block_is_named(command: str) -> None:
     message = f"{NOT_FIRED}, and they cannot block"

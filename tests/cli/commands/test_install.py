@@ -168,13 +168,9 @@ def test_an_odd_file_is_restored_to_the_byte(name: str, project: Path, home: Pat
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(before)
         path.chmod(0o640)
-        codes = [
-            subprocess.run([*TURNGATE, "install", host.name, f"--{level}", "--yes"], check=False).returncode
-            for _ in range(2)
-        ]
+        codes = [turngate("install", host.name, f"--{level}", "--yes")[0] for _ in range(2)]
         assert path.read_bytes() != before
-        done = subprocess.run([*TURNGATE, "uninstall", host.name, f"--{level}", "--yes"], check=False)
-        assert [*codes, done.returncode] == [0, 0, 0]
+        assert [*codes, turngate("uninstall", host.name, f"--{level}", "--yes")[0]] == [0, 0, 0]
         assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o640)
 
 
