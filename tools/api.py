@@ -17,6 +17,7 @@ import turngate
 ROOT = Path(__file__).resolve().parents[1]
 MAX_SIGNATURE_CHARS = 100
 PAGE = ROOT / "docs" / "api.md"
+NAMES = ROOT / "tests" / "data" / "public_names.txt"
 
 
 @dataclass(frozen=True)
@@ -209,5 +210,20 @@ def _default(value: object) -> str:
     return f"={value!r}" if isinstance(value, int | float | tuple | None) else "=…"
 
 
+def public_names() -> list[str]:
+    """Return the public names and how they are called, for the test that none of them is lost."""
+    names: tuple[str, ...] = vars(turngate)["__all__"]
+    methods = (
+        (f"{name}.{member}", getattr(getattr(turngate, name), member))
+        for name, members in MEMBERS.items()
+        for member in members
+    )
+    return [
+        *(signature(name, getattr(turngate, name)) for name in sorted(names)),
+        *(signature(name, method) for name, method in methods if callable(method)),
+    ]
+
+
 if __name__ == "__main__":
     PAGE.write_text(render(), "utf-8")
+    NAMES.write_text("\n".join(public_names()) + "\n", "utf-8")

@@ -7,7 +7,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from tests.settings.test_parse import SCALARS
 from turngate.core.constants import EVENTS
 from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import SETTINGS_KINDS, Hook
@@ -86,8 +85,42 @@ def test_a_key_that_no_file_sets_has_the_default_of_settings() -> None:
     assert merge([], keys.MERGE_RULES) == Settings(hard_limit=10)
 
 
-@pytest.mark.parametrize("section", [section for section, _ in SCALARS.values()], ids=SCALARS)
-def test_merged_values_have_the_type_of_the_field(section: Mapping[str, Any]) -> None:
+def sample(schema: Mapping[str, Any]) -> Any:
+    """Return a value that a row accepts."""
+    if "anyOf" in schema:
+        return sample(schema["anyOf"][0])
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema["type"]:
+        case "array":
+            return [sample(schema["items"])]
+        case "object":
+            values = schema.get("additionalProperties") or next(
+                iter(schema.get("properties", {}).items()), None
+            )
+            if isinstance(values, tuple):
+                return {values[0]: sample(values[1])}
+            return {"A": sample(values)} if values else {}
+        case kind:
+            return {"string": "A", "integer": 7, "number": 7.5, "boolean": True}[kind]
+
+
+@pytest.mark.parametrize("name", keys.HOOK_KEYS)
+def test_each_key_of_a_hook_becomes_the_field_of_its_row(name: str) -> None:
+    row = keys.HOOK_KEYS[name]
+    for kind in (kind for kind in row.kinds if kind in SETTINGS_KINDS):
+        body = {"command": "make"} if kind == "gate" else {SETTINGS_KINDS[kind].body: "http://localhost/"}
+        value = "tests" if name == "gate" else {} if name == "options" else sample(row.schema)
+        entry = {"type": kind, **body, name: value}
+        groups = {"hooks": {"Stop": [{"hooks": [entry]}]}}
+        layer = parse_layer(groups, file="f", level="user", family="turngate", dialect=TURNGATE)
+        field = getattr(layer.rules[0].hook, row.field)
+        assert (field, layer.problems) == (row.convert(value) if row.convert else value, ())
+
+
+@pytest.mark.parametrize("name", keys.TURNGATE_KEYS)
+def test_merged_values_have_the_type_of_the_field(name: str) -> None:
+    section = {name: sample(keys.TURNGATE_KEYS[name].schema)}
     layers = [
         parse_layer({"turngate": section}, file=level, level=level, family="turngate", dialect=TURNGATE)
         for level in ("user", "project")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from turngate._frozen import frozen
 from turngate.core.constants import FAMILIES
-from turngate.core.hooks.kinds import HookKind
+from turngate.core.hooks.kinds import KINDS, HookKind
 
 
 @frozen(kw_only=True)
@@ -76,7 +76,7 @@ class Dialect:
 TURNGATE = Dialect(
     name="turngate",
     families=FAMILIES["turngate"],
-    timeouts={"command": 60.0, "prompt": 30.0, "agent": 60.0, "http": 30.0, "gate": 600.0, "callback": 30.0},
+    timeouts={hook.kind: hook.default_timeout for hook in KINDS.values()},
     disable_reaches="family",
     unloadable_guard_voids_file=False,
     condition_skips_stop=False,
@@ -138,14 +138,7 @@ MUX = Dialect(
 CLAUDE = Dialect(
     name="claude",
     families=FAMILIES["claude"],
-    timeouts={
-        "command": 600.0,
-        "prompt": 30.0,
-        "agent": 60.0,
-        "http": 600.0,
-        "gate": 600.0,
-        "callback": 60.0,
-    },
+    timeouts={**TURNGATE.timeouts, "command": 600.0, "http": 600.0, "callback": 60.0},
     disable_reaches="all",
     unloadable_guard_voids_file=True,
     condition_skips_stop=True,

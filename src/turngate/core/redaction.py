@@ -16,7 +16,18 @@ from urllib.parse import quote, quote_plus
 
 from turngate._frozen import frozen
 from turngate.core.answers.contract import Answer
-from turngate.core.answers.reports import Exited, HookFailed, Replied, Report, TimedOut, printed
+from turngate.core.answers.reports import (
+    Detached,
+    Exited,
+    HookFailed,
+    JudgeReplied,
+    Replied,
+    Report,
+    Returned,
+    Skipped,
+    TimedOut,
+    printed,
+)
 from turngate.core.verdict.decisions import Decision
 
 MIN_SECRET_CHARS = 6  # a shorter value occurs in texts by chance
@@ -91,7 +102,7 @@ class Redactor:
                 return replace(report, stdout=self.text(report.stdout), stderr=self.text(report.stderr))
             case HookFailed(error):
                 return HookFailed(self.truncated(error))
-            case _:
+            case JudgeReplied() | Returned() | Detached() | Skipped():
                 return report
 
     def decision(self, decision: Decision) -> Decision:

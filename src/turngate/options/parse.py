@@ -77,8 +77,8 @@ _NAME = ValueType(lambda value: value is None or is_string_list([value]), "a str
 # The fields of a hook that Python made, and the keys of its JSON form, where a timeout is in milliseconds.
 _FIELDS: Mapping[str, keys.Key] = {
     **keys.HOOK_KEYS,
-    "callback": keys.row("callback", _FUNCTION, "", kinds=("callback",)),
-    "name": keys.row("name", _NAME, "", kinds=("callback",)),
+    "callback": keys.row("callback", _FUNCTION, ""),
+    "name": keys.row("name", _NAME, ""),
 }
 _JSON_KEYS = {**_FIELDS, "timeout": keys.row("timeout", _MILLISECONDS, "")}
 

@@ -52,7 +52,6 @@ def row(
     value: ValueType,
     description: str,
     *,
-    kinds: tuple[str, ...] = tuple(KINDS),
     drops_hook: bool = False,
     merge: MergeRule = "last",
 ) -> Key:
@@ -63,78 +62,60 @@ def row(
         {**value.schema, "description": description},
         value.convert,
         value.per_event,
-        kinds,
+        tuple(kind for kind, hook in KINDS.items() if field in hook.__dataclass_fields__),
         drops_hook,
         merge,
     )
 
 
 HOOK_KEYS: Mapping[str, Key] = {
-    "command": row(
-        "command",
-        TEXT,
-        "The shell command to run, or with `args` the program.",
-        kinds=("command", "gate"),
-        drops_hook=True,
-    ),
+    "command": row("command", TEXT, "The shell command to run, or with `args` the program.", drops_hook=True),
     "args": row(
         "args",
         string_list("a list of strings"),
         "The program's arguments. With `args`, no shell is involved.",
-        kinds=("command", "gate"),
         drops_hook=True,
     ),
     "shell": row(
         "shell",
         one_of("sh", "bash", "powershell"),
         "The shell that runs the command; default `sh`. `powershell` is the program `pwsh`.",
-        kinds=("command", "gate"),
     ),
     "env": row(
         "env",
         or_word(VARIABLES, CLEAN),
         "Environment variables for this hook; or `clean`: it gets only PATH, HOME, LANG and the like, and `passEnv`.",
-        kinds=("command", "gate"),
         drops_hook=True,
     ),
     "passEnv": row(
         "pass_env",
         VARIABLE_NAMES,
         "Variables that the hook gets from the environment besides PATH, HOME, LANG and the like; no others.",
-        kinds=("command", "gate"),
         drops_hook=True,
     ),
     "prompt": row(
         "prompt",
         TEXT,
         "The question for the model; `$ARGUMENTS` is replaced by the hook's input.",
-        kinds=("prompt", "agent"),
         drops_hook=True,
     ),
-    "model": row("model", MODEL, "The model that answers.", kinds=("prompt", "agent")),
+    "model": row("model", MODEL, "The model that answers."),
     "transcript": row(
-        "transcript",
-        one_of("none", "last", "digest", "full"),
-        "How much of the conversation the model sees.",
-        kinds=("prompt",),
+        "transcript", one_of("none", "last", "digest", "full"), "How much of the conversation the model sees."
     ),
-    "url": row("url", TEXT, "The URL that the input is sent to.", kinds=("http",), drops_hook=True),
-    "headers": row("headers", STRING_OBJECT, "Headers of the request.", kinds=("http",), drops_hook=True),
+    "url": row("url", TEXT, "The URL that the input is sent to.", drops_hook=True),
+    "headers": row("headers", STRING_OBJECT, "Headers of the request.", drops_hook=True),
     "allowedEnvVars": row(
-        "allowed_env_vars",
-        string_list("a list of names"),
-        "Environment variables that headers may use.",
-        kinds=("http",),
+        "allowed_env_vars", string_list("a list of names"), "Environment variables that headers may use."
     ),
     "gate": row(
         "gate",
         TEXT,
         "The name of a ready-made gate; without one, the gate `command`, which runs `command`.",
-        kinds=("gate",),
         drops_hook=True,
     ),
-    "options": row("options", OBJECT, "The options of the gate.", kinds=("gate",), drops_hook=True),
-    "strict": row("strict", FLAG, "true: a gate that could not run blocks.", kinds=("gate",)),
+    "options": row("options", OBJECT, "The options of the gate.", drops_hook=True),
+    "strict": row("strict", FLAG, "true: a gate that could not run blocks."),
     "timeout": row("timeout", SECONDS, "Seconds until the hook is killed.", drops_hook=True),
     "id": row("id", TEXT, "A name. The same id in a later file replaces this hook."),
     "enabled": row("enabled", FLAG, "false: this hook, and an earlier one with the same id, does not run."),
@@ -144,7 +125,6 @@ HOOK_KEYS: Mapping[str, Key] = {
         "on_failure",
         one_of("block"),
         "block: a failure of the hook counts as a block; in the claude dialect not at a stop.",
-        kinds=("command", "http"),
         drops_hook=True,
     ),
     "continueOnBlock": row(
@@ -205,10 +185,7 @@ FILE_KEYS = ("hooks", "disableAllHooks", "env", "turngate", "agents", "$schema",
 TURNGATE_KEYS: Mapping[str, Key] = {
     "limit": row("limit", COUNT, "Maximum number of continuations in one turn."),
     "hardLimit": row(
-        "hard_limit",
-        COUNT,
-        "Upper bound of the limit. Only user settings can raise it.",
-        merge="ceiling",
+        "hard_limit", COUNT, "Upper bound of the limit. Only user settings can raise it.", merge="ceiling"
     ),
     "order": row(
         "order",
@@ -217,15 +194,10 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         merge="union",
     ),
     "mode": row(
-        "mode",
-        per_event(one_of("gate", "observe")),
-        "observe: blocks are only recorded.",
-        merge="union",
+        "mode", per_event(one_of("gate", "observe")), "observe: blocks are only recorded.", merge="union"
     ),
     "payload": row(
-        "payload",
-        one_of("full", "strict"),
-        "strict: hooks receive only the six required fields.",
+        "payload", one_of("full", "strict"), "strict: hooks receive only the six required fields."
     ),
     "defaults": row(
         "timeouts",
@@ -240,9 +212,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         "Maximum number of subagents of one session that run at once; default 8.",
     ),
     "childrenDepth": row(
-        "children_depth",
-        COUNT,
-        "How many levels of subagents are allowed; default 3, 0: none.",
+        "children_depth", COUNT, "How many levels of subagents are allowed; default 3, 0: none."
     ),
     "childSeconds": row("child_seconds", SECONDS, "Seconds for one run of a subagent; default 3600."),
     "noReviseAfterSideEffects": row(
@@ -277,9 +247,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         merge="owners",
     ),
     "retentionDays": row(
-        "retention_days",
-        DAYS,
-        "How long `turngate sessions prune` keeps a session; default 30.",
+        "retention_days", DAYS, "How long `turngate sessions prune` keeps a session; default 30."
     ),
     "plugins": row("plugins", string_list("a list of names"), "The plugins that are enabled."),
     "pluginDirs": row(

@@ -77,5 +77,5 @@ def printed(report: Report) -> tuple[str, str]:
             return report.stdout, report.stderr
         case Replied(text) | JudgeReplied(text):
             return text, ""
-        case _:
+        case Returned() | Detached() | HookFailed() | Skipped():
             return "", ""

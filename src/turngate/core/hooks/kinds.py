@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, field
-from functools import partial
+from dataclasses import InitVar, field, fields
+from functools import cache, partial
 from typing import Any, ClassVar, Literal, assert_never, get_args
 
 from turngate._frozen import frozen
@@ -23,6 +23,7 @@ class _HookOptions:
     needs_body: ClassVar[bool] = True  # the field is required
     in_settings: ClassVar[bool] = True  # can be written in a settings file
     asks_model: ClassVar[bool] = False
+    default_timeout: ClassVar[float] = 30.0  # seconds; a dialect may have another
     only_on: ClassVar[tuple[str, ...] | None] = None  # the events on which it runs; None: all
 
     timeout: float | None = None  # seconds; None: the settings' or the dialect's default
@@ -75,6 +76,7 @@ class CommandHook(_HookOptions):
 
     kind: ClassVar[HookKind] = "command"
     body: ClassVar[str] = "command"
+    default_timeout: ClassVar[float] = 60.0
 
     command: str
     args: tuple[str, ...] | None = None  # set: `command` is a program, run without a shell
@@ -112,6 +114,7 @@ class AgentHook(_HookOptions):
 
     kind: ClassVar[HookKind] = "agent"
     body: ClassVar[str] = "prompt"
+    default_timeout: ClassVar[float] = 60.0
     asks_model: ClassVar[bool] = True
     only_on: ClassVar[tuple[str, ...] | None] = JUDGED_EVENTS
 
@@ -139,6 +142,7 @@ class GateHook(_HookOptions):
     kind: ClassVar[HookKind] = "gate"
     body: ClassVar[str] = "command"
     needs_body: ClassVar[bool] = False  # a gate that is named may need no command
+    default_timeout: ClassVar[float] = 600.0
     only_on: ClassVar[tuple[str, ...] | None] = STOP_EVENTS
 
     gate: str = COMMAND_GATE
@@ -240,27 +244,32 @@ def label(hook: Hook) -> str:
     return one_line(hook.id or hook_text(hook), MAX_LABEL_CHARS)
 
 
-def identity(hook: Hook) -> tuple[object, ...]:
-    """Return a key that is equal for hooks of several files that count as one hook.
+# Claude Code (measured): the same command string runs once, and the same prompt is asked once, whatever these say.
+HOW_IT_RUNS = frozenset(
+    {
+        *("timeout", "enabled", "mode", "status_message", "shell", "detached", "rewake"),
+        *("blocking", "strict", "on_failure", "continue_on_block"),
+        "allowed_env_vars",  # the headers that use the variables count
+    }
+)
 
-    Claude Code (measured): the same command string runs once, regardless of timeout, message and shell, and the same
-    prompt is asked once; callbacks are never merged. A different id makes a different hook, and so does another
-    condition or another outcome: each says when the hook runs.
+
+def identity(hook: Hook) -> tuple[object, ...]:
+    """Return a key that is equal for hooks of several files that count as one hook; callbacks are never merged.
+
+    A different id makes a different hook, and so does another condition or another outcome: each says when it runs.
     """
-    when = (hook.condition, hook.outcomes, hook.id)
-    match hook:
-        case CommandHook(command, args):
-            return ("command", command, args, tuple(hook.env.items()), hook.pass_env, when)
-        case CallbackHook():
-            return ("callback", object())
-        case HttpHook(url, headers):
-            return ("http", url, tuple(headers.items()), when)
-        case PromptHook(prompt, model, transcript):
-            return ("prompt", prompt, model, transcript, when)
-        case AgentHook(prompt, model):
-            return ("agent", prompt, model, when)
-        case GateHook(gate, command, args):
-            options = json.dumps(dict(hook.options), sort_keys=True, default=repr)
-            return ("gate", gate, command, args, options, tuple(hook.env.items()), hook.pass_env, when)
-        case _:
-            assert_never(hook)
+    if isinstance(hook, CallbackHook):
+        return ("callback", object())
+    kind: Any = type(hook)
+    values = (getattr(hook, name) for name in _identifying_fields(kind))
+    return (hook.kind, *(_hashable(value) if isinstance(value, Mapping) else value for value in values))
+
+
+@cache
+def _identifying_fields(hook: Any) -> list[str]:
+    return [each.name for each in fields(hook) if each.name not in HOW_IT_RUNS]
+
+
+def _hashable(mapping: Mapping[str, Any]) -> str:
+    return json.dumps(dict(mapping), sort_keys=True, default=repr) if mapping else ""

@@ -1,19 +1,16 @@
 """Verdicts, hook runs and hooks as the JSON that Turngate prints and records."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, assert_never
+from typing import Any
 
 from turngate.core.answers.reports import Exited, printed
 from turngate.core.conversation.messages import Evaluation
 from turngate.core.hooks.kinds import (
     COMMAND_GATE,
-    AgentHook,
     CallbackHook,
-    CommandHook,
     GateHook,
     Hook,
     HttpHook,
-    PromptHook,
     hook_text,
 )
 from turngate.core.settings import Settings
@@ -91,23 +88,23 @@ def evaluation_json(spent: Evaluation) -> dict[str, Any]:
     return {"model": spent.model, "requests": spent.requests, **used, "cost_usd": spent.cost}
 
 
+# Fields of hooks, in the order of the output.
+_SHOWN = ("gate", "command", "prompt", "url", "args", "options", "strict", "model", "transcript", "id")
+
+
 def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
     """Return a hook as in settings; the function of a callback is never serialised."""
+    shown = {name: getattr(hook, name, None) for name in _SHOWN}
+    if isinstance(hook, HttpHook):
+        shown["url"] = hook_text(hook)
+    elif isinstance(hook, GateHook) and hook.gate == COMMAND_GATE:
+        del shown["gate"]
     entry: dict[str, Any] = {"type": hook.kind}
-    match hook:
-        case CommandHook(command, args):
-            entry |= {"command": command} if args is None else {"command": command, "args": list(args)}
-        case PromptHook(prompt) | AgentHook(prompt):
-            entry["prompt"] = prompt
-        case HttpHook():
-            entry["url"] = hook_text(hook)
-        case GateHook():
-            entry |= _gate_json(hook)
-        case CallbackHook():
-            entry["name"] = hook_text(hook)
-        case _:
-            assert_never(hook)
-    entry |= {name: value for name in ("model", "transcript", "id") if (value := getattr(hook, name, None))}
+    if isinstance(hook, CallbackHook):
+        entry["name"] = hook_text(hook)
+    for name, value in shown.items():
+        if value or (value is not None and name in ("args", hook.body)):
+            entry[name] = list(value) if isinstance(value, tuple) else value
     if hook.timeout is not None or timeout is not None:
         entry["timeout"] = hook.timeout if timeout is None else timeout
     return entry
@@ -118,12 +115,3 @@ def recorded_gate(entry: Mapping[str, Any]) -> str:
     args = entry.get("args")
     gate, command, options = entry.get("gate", COMMAND_GATE), entry.get("command"), entry.get("options", {})
     return hook_text(GateHook(gate, command, None if args is None else tuple(args), options))
-
-
-def _gate_json(hook: GateHook) -> dict[str, Any]:
-    """Return what the gate checks, as in settings."""
-    entry: dict[str, Any] = {} if hook.gate == COMMAND_GATE else {"gate": hook.gate}
-    entry |= {} if hook.command is None else {"command": hook.command}
-    entry |= {} if hook.args is None else {"args": list(hook.args)}
-    entry |= {"options": dict(hook.options)} if hook.options else {}
-    return {**entry, "strict": True} if hook.strict else entry
