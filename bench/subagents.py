@@ -143,11 +143,11 @@ async def _run_subagents(rounds: int) -> tuple[float, float, float]:
         )
         async with session:
             await session.open()
-            supervisor = await session._main.subagents.supervisor()
+            supervisor = await session._agent.subagents.supervisor()
             for _ in range(rounds):
                 announced.clear()
                 before, started = supervisor.registry.commits, time.perf_counter()
-                await session._main.task_tool.start({"prompt": "nothing", "run_in_background": True})
+                await session._agent.task_tool.start({"prompt": "nothing", "run_in_background": True})
                 await announced.wait()
                 times.append(time.perf_counter() - started)
                 commits.append(supervisor.registry.commits - before)
@@ -222,7 +222,7 @@ async def memory_per_subagent(at_once: int) -> float:
 
 async def _start(session: Session, count: int) -> None:
     for _ in range(count):
-        await session._main.task_tool.start({"prompt": "nothing", "run_in_background": True})
+        await session._agent.task_tool.start({"prompt": "nothing", "run_in_background": True})
     await asyncio.sleep(1)
 
 

@@ -27,8 +27,8 @@ from tests.support.sessions import (
     wait_for_file,
     wait_for_file_sync,
 )
-from turngate.agent import agent_session
 from turngate.agent.background_commands import KEPT_BYTES, MAX_RUNNING, RecentOutput
+from turngate.agent.turn import turn as agent_turn
 from turngate.core.conversation.messages import ToolResults
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events.session_events import BackgroundCommandFinished, Notice
@@ -72,12 +72,12 @@ def results(agent: ScriptedSession) -> list[str]:
 
 @pytest.fixture
 def never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_session, "COMMAND_WAIT_S", 0.0)
+    monkeypatch.setattr(agent_turn, "COMMAND_WAIT_S", 0.0)
 
 
 @pytest.fixture
 def always_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_session, "COMMAND_WAIT_S", 3000.0)
+    monkeypatch.setattr(agent_turn, "COMMAND_WAIT_S", 3000.0)
 
 
 # The end wakes the agent
@@ -129,7 +129,7 @@ def test_a_command_that_ends_between_two_turns_is_reported_with_the_next_prompt(
     async def turns() -> None:
         async with agent.session as running:
             await running.send("first")
-            await release(project, lambda: running._main.background.running)
+            await release(project, lambda: running._agent.background.running)
             await running.send("second")
 
     machine.run(turns())
@@ -152,7 +152,7 @@ def test_the_end_of_a_command_can_begin_a_turn_of_its_own(project: Path, machine
         async with agent.session as running:
             await running.send("first")
             nothing = await running.answer_background()
-            await release(project, lambda: running._main.background.running)
+            await release(project, lambda: running._agent.background.running)
             return nothing, await running.answer_background()
 
     nothing, woken = machine.run(turns())
@@ -258,7 +258,7 @@ def test_only_the_newest_output_is_kept_and_what_is_missing_is_named() -> None:
 def test_a_command_that_floods_its_output_does_not_hold_up_the_agent(project: Path, machine: Machine) -> None:
     agent = session(machine, project, background("echo $$ > pid; yes flood"), wait_for("pid"), read(), "done")
     assert agent.play().result == "done"
-    [command] = agent.session._main.background._commands.values()  # what it holds in memory
+    [command] = agent.session._agent.background._commands.values()  # what it holds in memory
     assert len(command.output._kept) <= KEPT_BYTES
     assert not survives((project / "pid").read_text().strip())
 
@@ -413,8 +413,8 @@ def test_what_a_command_left_running_may_end_by_itself(project: Path, machine: M
     async def play() -> bool:
         async with agent.session as running:
             await running.send("go")
-            await release(project, lambda: running._main.background.alive)
-            return running._main.background.get("bash_1").leaves_processes
+            await release(project, lambda: running._agent.background.alive)
+            return running._agent.background.get("bash_1").leaves_processes
 
     assert (machine.run(play()), agent.of(Notice)) == (False, [])
 

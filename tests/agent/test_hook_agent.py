@@ -86,10 +86,10 @@ class Stage:
         return sum(request.agent == who for request in self.model.requests)
 
     def hook_files(self) -> list[Path]:
-        return sorted(Path(self.session._main.folder, "hooks").glob("*"))
+        return sorted(Path(os.path.dirname(self.session.transcript_path), "hooks").glob("*"))
 
     def journal(self, kind: str) -> list[dict[str, Any]]:
-        known = map(json.loads, lines(Path(self.session._main.folder, "journal.jsonl")))
+        known = map(json.loads, lines(Path(os.path.dirname(self.session.transcript_path), "journal.jsonl")))
         return [line for line in known if line["kind"] == kind]
 
 

@@ -293,7 +293,7 @@ def test_a_hook_gets_the_permission_mode_of_that_moment(project: Path, machine: 
     async def switch() -> None:
         async with agent.session:
             await agent.session.send("one")
-            agent.session._main.permissions.mode = "plan"
+            agent.session._agent.permissions.mode = "plan"
             await agent.session.send("two")
 
     machine.run(switch())
@@ -577,10 +577,10 @@ def test_a_block_is_queued_as_one_entry_that_carries_the_flag(
     queued: list[InboxEntry] = []
 
     def look(session: Session) -> None:
-        entry = session._main.inbox.pop()
+        entry = session._agent.inbox.pop()
         assert entry is not None
         queued.append(entry)
-        session._main.inbox.put_first(entry)
+        session._agent.inbox.put_first(entry)
 
     block = say({"decision": "block", "reason": "run the tests"})
     stop = f"[ -e once ] || {{ touch once; {block}; }}"
@@ -994,7 +994,7 @@ def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(
 ) -> None:
     agent = scripted_session_on(machine, project, stop=block_first(1))
     model = Looking(agent.session.transcript_path)
-    agent.session._main.model = model
+    agent.session._agent.model = model
     agent.play("build it")
     told, continued = (json.loads(line) for line in model.found)
     assert (told["message"], "isMeta" in told) == ({"role": "user", "content": "build it"}, False)

@@ -1055,7 +1055,7 @@ def test_context_of_a_hook_in_the_background_goes_with_a_later_request(
 
 async def wait_for_background(session: Session) -> None:
     async with asyncio.timeout(NEVER_S):
-        while session._main.resources.world.background:
+        while session._agent.resources.world.background:
             await asyncio.sleep(POLL_INTERVAL_S)
 
 

@@ -301,7 +301,7 @@ def test_the_duration_is_the_time_of_the_turn_in_seconds(project: Path, delay: f
     plugins.on("stop", told.append)
     listen = on_first(HookFinished, lambda _: answered.append(time.monotonic()))
     agent = scripted_session(project, stop="true", plugins=plugins, listen=listen)
-    model = agent.session._main.model = TimedModel({"main": [{"text": "done", "delay": delay}]})
+    model = agent.session._agent.model = TimedModel({"main": [{"text": "done", "delay": delay}]})
     sent = time.monotonic()
     result = agent.play()
     [payload], [ended], [last] = told, answered, notified
@@ -595,7 +595,7 @@ def test_a_handler_that_raises_is_named_and_the_next_one_runs(
 @pytest.mark.req("C-02", "X-03")
 def test_a_handler_has_thirty_seconds_unless_the_caller_says_otherwise(project: Path) -> None:
     agent = scripted_session(project, "done")
-    assert (Plugins().limit, agent.session._main.plugins.limit, Plugins(limit=5).limit) == (30.0, 30.0, 5)
+    assert (Plugins().limit, agent.session._agent.plugins.limit, Plugins(limit=5).limit) == (30.0, 30.0, 5)
 
 
 @pytest.mark.req("X-03")

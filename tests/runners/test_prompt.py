@@ -636,12 +636,12 @@ def test_an_interrupt_leaves_no_stubborn_model_behind_however_often_it_comes(
         hook: Hook = AgentHook("Look.") if kind == "agent" else PromptHook(CHECK)
         own: Model = stubborn if kind == "main" else ScriptedModel({"main": ["done"]})
         session = Session(str(project), own, settings(hook), models=lambda _: stubborn)
-        session._main.resources.judges = JudgeModels("test:stubborn", own, lambda _: stubborn)
-        session._main.resources.world.judge = session._main.resources.judges
+        session._agent.resources.judges = JudgeModels("test:stubborn", own, lambda _: stubborn)
+        session._agent.resources.world.judge = session._agent.resources.judges
         if kind == "agent":
-            world = session._main.resources.world
+            world = session._agent.resources.world
             world.inspect = HookAgentRunner(
-                world, session.settings, session._main.state, lambda _: stubborn, world.environ
+                world, session.settings, session._agent.state, lambda _: stubborn, world.environ
             )
         turn = asyncio.create_task(session.send("go"))
         while not stubborn.asked:

@@ -154,7 +154,7 @@ def test_a_session_that_is_open_reports_a_subagent_that_it_leaves_once(project: 
             of_dead_process(state, project, wanted)
             while not scene.notices:
                 await asyncio.sleep(0.01)
-            manager = scene.session._main.subagents
+            manager = scene.session._agent.subagents
             assert await (await scene.supervisor()).recover() == []
             assert manager._owners() == []  # nothing here that this session could do
             registry = Registry(str(state))
@@ -208,7 +208,7 @@ def test_what_a_closed_session_leaves_is_continued_in_the_same_process(project: 
         async with asyncio.timeout(HANG_TIMEOUT_S):
             async with first.session:
                 await first.session.open()
-                await first.session._main.task_tool.start({"prompt": "go", "run_in_background": True})
+                await first.session._agent.task_tool.start({"prompt": "go", "run_in_background": True})
             async with second.session:
                 await second.session.send("go")
                 await second.until("done")
@@ -411,7 +411,7 @@ def test_a_row_of_an_earlier_version_has_no_settings_to_compare(tmp_path: Path) 
 
 def host(tmp_path: Path, *rules: Rule, plugins: Plugins | None = None, **options: Any) -> Any:
     scene: Parent = parent(tmp_path, rules=rules, plugins=plugins, **options)
-    return scene.session._main.subagents._host
+    return scene.session._agent.subagents._host
 
 
 def gates(tmp_path: Path, *rules: Rule, agent_type: str = "tester", **options: Any) -> Gates:
@@ -688,7 +688,7 @@ def adopt(project: Path, first: Parent, second: Parent) -> TurnResult:
             async with first.session:
                 await first.session.open()
                 start = {"prompt": "go", "description": "kid", "run_in_background": True}
-                await first.session._main.task_tool.start(start)
+                await first.session._agent.task_tool.start(start)
             async with second.session:
                 turn = asyncio.create_task(second.session.send("go"))
                 while not any(name == "done" and run.label == "kid" for name, run in second.steps):

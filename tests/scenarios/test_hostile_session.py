@@ -91,7 +91,7 @@ def owned(
     project: Path, say: Callable[[Own, ModelRequest], Awaitable[Any]], **options: Any
 ) -> tuple[ScriptedSession, Own]:
     agent, model = scripted_session(project, **options), Own(say)
-    agent.session._main.model = model
+    agent.session._agent.model = model
     return agent, model
 
 
@@ -237,7 +237,7 @@ def test_foreign_code_that_is_deaf_to_its_cancellation_is_left(
     agent = scripted_session(project, bash("true"), "done", permit=deaf)
     session = agent.session
     if place != "permission":
-        session._main.permissions.allowed.add("Bash")
+        session._agent.permissions.allowed.add("Bash")
         monkeypatch.setattr(agent.model, "ask" if place == "model" else "close", deaf)
 
     async def play() -> bool:
@@ -258,7 +258,7 @@ def test_an_interrupt_ends_the_time_of_observers(project: Path) -> None:
         begun.set()
         await for_ever()
 
-    agent.session._main.plugins.on("stop", watch)
+    agent.session._agent.plugins.on("stop", watch)
 
     async def play() -> TurnResult:
         async with agent.session:
@@ -351,7 +351,7 @@ def test_a_listener_that_raises_gets_its_error_and_locks_nothing(
 
 def test_a_listener_that_raises_at_the_notice_of_a_plugins_error_locks_nothing(project: Path) -> None:
     agent = scripted_session(project, "done", listen=on_first(Notice, stumble))
-    agent.session._main.plugins.on("stop", lambda _: 1 / 0, plugin="mine")
+    agent.session._agent.plugins.on("stop", lambda _: 1 / 0, plugin="mine")
 
     assert asyncio.run(goes_on_after_the_error(agent)) == (False, "completed")
     complaint = Notice("plugin mine failed at stop: ZeroDivisionError: division by zero")
@@ -404,7 +404,7 @@ def test_a_model_that_does_not_close_delays_nothing(project: Path, monkeypatch: 
     monkeypatch.setattr(agent.model, "close", for_ever)
     assert agent.play().outcome == "completed"
     assert agent.events[-1] == Notice("the model's connection could not be closed: TimeoutError: ")
-    assert not agent.session._main.conversation.is_open
+    assert not agent.session._agent.conversation.is_open
 
 
 def test_a_session_that_is_opened_twice_at_once_starts_once(project: Path) -> None:

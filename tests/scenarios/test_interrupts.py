@@ -182,7 +182,7 @@ def test_an_interrupt_from_python_leaves_a_session_that_can_be_used_again(
             (project / "released").touch()  # a process that still ran would now write late
             await asyncio.sleep(0.3)
             late = scene.events[told:]
-            session._main.hooks.enabled = False
+            session._agent.hooks.enabled = False
             return result, late, await session.send("second")
 
     result, late, again = asyncio.run(asyncio.wait_for(play(), HANG_TIMEOUT_S))

@@ -14,8 +14,8 @@ from tests.support.builders import rule, run
 from tests.support.sessions import SAVE_INPUT, ScriptedSession, lines, saved_inputs
 from tests.support.subagents import parent, task
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.agent import agent_session
 from turngate.agent.session import Session
+from turngate.agent.turn import turn as agent_turn
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.events.session_events import Continuation
@@ -40,7 +40,7 @@ def background(command: str = "true") -> dict[str, Any]:
 
 @pytest.fixture
 def always_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_session, "COMMAND_WAIT_S", 3000.0)
+    monkeypatch.setattr(agent_turn, "COMMAND_WAIT_S", 3000.0)
 
 
 def session(
@@ -183,7 +183,7 @@ def test_whatever_the_agent_starts_in_the_background_hooks_continue_it_within_th
 
 async def commands_end(session: Session) -> None:
     async with asyncio.timeout(HANG_TIMEOUT_S):
-        while session._main.background.running:
+        while session._agent.background.running:
             await asyncio.sleep(0.01)
 
 
@@ -227,7 +227,7 @@ def test_hooks_in_the_background_and_stop_hooks_share_the_count(
     async def turns() -> None:
         async with asyncio.timeout(HANG_TIMEOUT_S), agent.session as running:
             await running.send("go")
-            while running._main.resources.world.background or running.has_background_results:
+            while running._agent.resources.world.background or running.has_background_results:
                 await running.answer_background()
                 await asyncio.sleep(0.01)
 
@@ -287,7 +287,7 @@ def test_a_resumed_session_goes_on_with_the_count_until_the_users_message(projec
     async def opened() -> LoopGuard:
         async with resumed.session as running:
             await running.open()
-            return running._main._guard
+            return running._agent.guard
 
     guard = asyncio.run(opened())
     assert (guard.continuations, guard.below_limit, guard.active) == (1, False, False)

@@ -124,7 +124,7 @@ def test_each_of_several_questions_is_answered_before_anything_else(project: Pat
 
 async def ended_commands(session: Session) -> None:
     async with asyncio.timeout(HANG_TIMEOUT_S):
-        while session._main.background.running:
+        while session._agent.background.running:
             await asyncio.sleep(0.01)
 
 

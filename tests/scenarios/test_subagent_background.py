@@ -290,4 +290,6 @@ def test_a_subagents_transcript_is_a_side_chain_of_its_parents_session(project: 
     [run] = scene.registered
     first = json.loads(Path(run.transcript).read_text().splitlines()[0])
     assert (first["isSidechain"], first["sessionId"]) == (True, scene.session.id)
-    assert run.transcript == str(Path(scene.session._main.folder, "subagents", f"{run.agent_id}.jsonl"))
+    assert run.transcript == str(
+        Path(scene.session.transcript_path).parent / "subagents" / f"{run.agent_id}.jsonl"
+    )

@@ -504,7 +504,7 @@ class Answering(ScriptedModel):
 
 def answering(project: Path, *main: Any, **options: Any) -> Parent:
     scene = parent(project, main=main, **options)
-    scene.session._main.model = scene.model = Answering({"main": list(main)})
+    scene.session._agent.model = scene.model = Answering({"main": list(main)})
     return scene
 
 

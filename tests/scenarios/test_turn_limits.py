@@ -110,7 +110,7 @@ def test_a_hook_that_asks_for_continuations_gets_them_up_to_the_hard_limit(
 
 def test_each_result_is_on_disk_before_the_next_tool_begins(project: Path) -> None:
     agent = scripted_session(project, calls("echo first-result", "cp $CHAT copy"), "done", allow=["Bash"])
-    agent.session._main.tool_context.environ["CHAT"] = agent.session.transcript_path
+    agent.session._agent.tool_context.environ["CHAT"] = agent.session.transcript_path
     agent.play()
     assert '"content":"first-result"' in lines(project / "copy")[-1]
     assert agent.heard()[-1] == "tool: first-result + (no output)"
@@ -179,7 +179,7 @@ def test_a_model_of_ones_own_that_raises_fails_the_turn_and_nothing_else(
     project: Path, raised: BaseException, said: str, machine: Machine
 ) -> None:
     agent = scripted_session_on(machine, project, rules=[rule("cat > failure", "StopFailure")], retries=())
-    agent.session._main.model = Odd(raised)
+    agent.session._agent.model = Odd(raised)
     result = agent.play()
     assert (result.ended_by, result.stop_reason) == ("error", said)
     assert lines(project / "failure") != []
@@ -193,13 +193,13 @@ def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_plugins_are_notified(
 ) -> None:
     agent = scripted_session(project, "done")
     told: list[Any] = []
-    agent.session._main.plugins.on("stop", told.append)
+    agent.session._agent.plugins.on("stop", told.append)
 
     async def full() -> Any:
         async with agent.session:
             await agent.session.open()
             with open("/dev/full", "wb") as disk:  # noqa: ASYNC230
-                monkeypatch.setattr(agent.session._main.conversation.transcript, "_fd", disk.fileno())
+                monkeypatch.setattr(agent.session._agent.conversation.transcript, "_fd", disk.fileno())
                 result = await agent.session.send("go")
                 monkeypatch.undo()
             return result
@@ -283,7 +283,7 @@ def test_a_session_that_skips_the_stop_observers_does_so_when_it_crashes_too(pro
 
     agent = scripted_session(project, "done", listen=break_down, skip_stop_hook=True)
     told: list[Any] = []
-    agent.session._main.plugins.on("stop", told.append)
+    agent.session._agent.plugins.on("stop", told.append)
     with pytest.raises(ZeroDivisionError):
         agent.play()
     assert told == []

@@ -781,7 +781,7 @@ async def main(project, state):
     session = Session(project, model, state=state, children=seams, session_id="s")
     async with session:
         await session.open()
-        supervisor = await session._main.subagents.supervisor()
+        supervisor = await session._agent.subagents.supervisor()
         registry = supervisor.registry
         order = {"agent_type": "general-purpose", "prompt": "go", "parent": "s", "background": True}
         registry._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

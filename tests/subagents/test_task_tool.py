@@ -127,7 +127,7 @@ def test_no_more_of_them_work_at_once_than_may(project: Path) -> None:
 def test_the_settings_say_how_many_and_how_deep(project: Path) -> None:
     said = {"turngate": {"childrenAtOnce": 2, "childrenDepth": 1, "childSeconds": 7}}
     write_settings(project, "turngate", said)
-    limits = parent(project, files=True).session._main.subagents.limits
+    limits = parent(project, files=True).session._agent.subagents.limits
     assert (limits.at_once, limits.depth, limits.seconds) == (2, 1, 7.0)
 
 

@@ -379,7 +379,7 @@ async def _converse(case: Case, stage: Stage, app: App, model: Model) -> tuple[T
             started = time.monotonic()
             result = await session.send(PROMPT)
             seconds = time.monotonic() - started
-            await _background_starts(session._main.resources.world, stage)
+            await _background_starts(session._agent.resources.world, stage)
         return result, seconds
     finally:
         await model.close()

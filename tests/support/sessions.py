@@ -69,7 +69,7 @@ class ScriptedSession:
 
     def path_for_hooks(self, transcript: str) -> str:
         """Return the path that hooks get for a transcript: on another machine, that of its copy."""
-        copies = self.session._main.resources.world.copies
+        copies = self.session._agent.resources.world.copies
         return transcript if copies is None else self.machine.run(copies.copy(transcript))
 
     def heard(self, number: int = -1) -> list[str]:

@@ -136,7 +136,7 @@ class Parent:
         return self.machine.run(both())
 
     async def supervisor(self) -> Supervisor:
-        return await self.session._main.subagents.supervisor()
+        return await self.session._agent.subagents.supervisor()
 
     async def kill(self, reason: str = "killed", number: int = 0) -> list[SubagentRun]:
         return await (await self.supervisor()).kill(self.registered[number].id, reason)

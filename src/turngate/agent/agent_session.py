@@ -1,7 +1,4 @@
-"""AgentSession: the session of one agent, the main agent or a subagent. It opens, runs turns and closes.
-
-The system prompt of an agent.
-"""
+"""AgentSession: the session of one agent, the main agent or a subagent. It opens, runs one turn at a time, and closes."""
 
 import asyncio
 import contextlib
@@ -9,9 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
-from turngate._frozen import frozen
 from turngate.agent.agent_config import AgentConfig
 from turngate.agent.background_blocks import Wakes
 from turngate.agent.background_commands import BackgroundCommand, BackgroundCommands
@@ -21,22 +17,32 @@ from turngate.agent.event_sink import EventSink
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.session_hooks import SessionHooks, Source
 from turngate.agent.session_resources import SessionResources, close_models
+from turngate.agent.session_store import SessionLock
 from turngate.agent.tools import TOOLS, Tool, ToolContext, tools_of_subagent, with_task
-from turngate.agent.turn.loop import ContinuationLoop
-from turngate.agent.turn.runner import TurnRunner
+from turngate.agent.turn.state import TurnState
 from turngate.agent.turn.turn import Turn
+from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
 from turngate.core.constants import EVENTS
 from turngate.core.conversation.inbox import Inbox, InboxEntry
-from turngate.core.conversation.messages import Message
-from turngate.core.events.session_events import BackgroundCommandFinished, TurnResult
+from turngate.core.conversation.messages import Message, Usage
+from turngate.core.events.plugin_events import StopPayload
+from turngate.core.events.session_events import (
+    BackgroundCommandFinished,
+    Notice,
+    TurnEnd,
+    TurnResult,
+    blocked_subagents_json,
+)
 from turngate.core.settings import Settings
-from turngate.core.verdict.loop_guard import LoopGuard, new_guard
+from turngate.core.verdict.loop_guard import EndTurn, LoopGuard, new_guard
+from turngate.errors import UsageError
 from turngate.filesystem import files
 from turngate.filesystem.descent import open_parent, open_regular
 from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.real_path import is_inside, resolve
 from turngate.filesystem.snapshot import snapshot
 from turngate.plugins.handlers import Plugins
+from turngate.ports import PreparedModel
 from turngate.settings.agent_types import AgentType
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.manager import SubagentManager
@@ -44,10 +50,7 @@ from turngate.subagents.results import Announcements
 from turngate.subagents.task_tool import TaskTool
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
-
-
 MAX_GUIDE_CHARS = 40_000
-
 
 INSTRUCTIONS = """\
 You are a coding agent. You work in the folder {project} with the tools that you are given.
@@ -89,91 +92,83 @@ def _read(path: str) -> bytes:
         return file.read(4 * MAX_GUIDE_CHARS)
 
 
-# Without a user, a turn that may end waits this long for commands in the background. A server never ends, so it
-# is short. With a user the turn ends at once, and the end of a command begins the next one.
-COMMAND_WAIT_S = 10.0
-
-
-@frozen
-class SessionParts:
-    """The parts of a session that exist before its subagents."""
-
-    id: str
-    resources: SessionResources
-    config: AgentConfig
-    events: EventSink
-    conversation: Conversation
-    hooks: SessionHooks
-
-    @classmethod
-    def create(
-        cls, session_id: str, resources: SessionResources, config: AgentConfig, events: EventSink
-    ) -> Self:
-        fields = config.role.record_fields if config.role else None
-        path = resources.transcript_path(session_id, config.role)
-        conversation = Conversation(
-            path, session_id, resources.project, subagent=fields, machine=resources.world.machine
-        )
-        hooks = SessionHooks(resources, config, conversation, events)
-        return cls(session_id, resources, config, events, conversation, hooks)
-
-
 class AgentSession:
-    """The session of one agent. The registry gives a subagent's run one owner, so it takes no lock."""
+    """The session of one agent. `lock`: the registry gives a subagent's run one owner, so it has none."""
 
-    def __init__(self, parts: SessionParts, subagents: SubagentManager, plugins: Plugins) -> None:
-        resources, config = parts.resources, parts.config
-        self.id, self.events = parts.id, parts.events
-        self.conversation, self.hooks = parts.conversation, parts.hooks
-        self.resources, self._config, self.plugins, self.subagents = resources, config, plugins, subagents
+    def __init__(
+        self,
+        session_id: str,
+        resources: SessionResources,
+        config: AgentConfig,
+        events: EventSink,
+        subagents: SubagentManager,
+        plugins: Plugins,
+        *,
+        lock: SessionLock | None = None,
+        problems: Sequence[str] = (),
+    ) -> None:
+        self.id, self.resources, self.config, self.events = session_id, resources, config, events
+        self.subagents, self.plugins, self._lock, self._problems = subagents, plugins, lock, problems
         self.project, self.state = resources.project, resources.state
         self.model, self.role, self.permissions = config.model, config.role, config.permissions
+        self.last_result: TurnResult | None = None
         self.inbox = Inbox()
-        self._turns = TurnRunner(self.events, self.inbox, plugins, None if config.role else self._record)
+        self.conversation = Conversation(
+            resources.transcript_path(session_id, config.role),
+            session_id,
+            self.project,
+            subagent=config.role.record_fields if config.role else None,
+            machine=resources.world.machine,
+        )
+        self.hooks = SessionHooks(resources, config, self.conversation, events)
+        self.guard = self.new_guard()  # since the user's last message, whichever turn or process it was in
         self._opening = asyncio.Lock()
+        self._task: asyncio.Task[EndTurn] | None = None  # the loop of a turn
+        self._notifying: asyncio.Task[list[str]] | None = None  # the plugins, of a turn's end
+        self._over: asyncio.Future[None] | None = None  # done once the turn is finished
         self._guides: tuple[str, ...] = ()  # of the project, as they were read last
         self._lacks_guides = False  # the machine of the project did not answer
         self._start_source: Source | None = None  # of a SessionStart whose hooks have not run to their end
-        self._guard = self._new_guard()  # since the user's last message, whichever turn or process it was in
         self._chain_requests = 0  # model requests of a subagent since its last prompt that is not a redirect
         self._unfinished = 0  # continuations of a turn that an earlier process did not finish
         self.conversation.on_result_delivered = subagents.result_delivered
-        self.events.on_missed = self.conversation.keep_missed
+        events.on_missed = self.conversation.keep_missed
         self.announcements = Announcements(
             subagents,
-            self.id,
+            session_id,
             config.agent_id,
             self.conversation.has_delivered,
-            self.events.notice,
-            self.events.add_subagent,
+            events.notice,
+            events.add_subagent,
         )
-        self.task_tool = self._create_task_tool()
-        environ = {**config.environ, **self.settings.env}
-        self.tool_context = ToolContext(
-            self.project, environ, tuple(config.extra_paths), world=resources.world
-        )
+        wake = self.announcements.wake
+        self.wakes = Wakes(resources.world.awaited, self._current_guard, self.inbox, events.notice, wake)
         self.background = BackgroundCommands(self._on_command_end)
-        self.tool_context.background = self.background
-        self.tool_context.start_subagent = self.task_tool.start
-        self.tools = self._select_tools()
-
-    def _create_task_tool(self) -> TaskTool:
-        return TaskTool(
-            manager=self.subagents,
-            session_id=self.id,
-            agent_id=self._config.agent_id,
-            depth=self._config.depth,
+        self.task_tool = TaskTool(
+            manager=subagents,
+            session_id=session_id,
+            agent_id=config.agent_id,
+            depth=config.depth,
             in_background=self.settings.dialect.subagents_in_background,
             launch=self._launch,
-            on_result=self.events.add_subagent,
+            on_result=events.add_subagent,
             count_approvals=self.conversation.count_approvals,
         )
+        self.tool_context = ToolContext(
+            self.project,
+            {**config.environ, **self.settings.env},
+            tuple(config.extra_paths),
+            background=self.background,
+            start_subagent=self.task_tool.start,
+            world=resources.world,
+        )
+        self.tools = self._select_tools()
 
     def _select_tools(self) -> dict[str, Tool]:
         """Return the agent's tools, among them Task unless the agent is at the depth limit."""
         manager, role = self.subagents, self.role
         tools = tools_of_subagent(role.agent_type, role.tools) if role else TOOLS
-        return with_task(tools, manager.agent_types if self._config.depth < manager.limits.depth else None)
+        return with_task(tools, manager.agent_types if self.config.depth < manager.limits.depth else None)
 
     # Open
 
@@ -184,24 +179,26 @@ class AgentSession:
                 await self._open(source)
 
     async def _open(self, source: Source | None) -> None:
+        if self._lock is not None and not self.conversation.is_open:
+            self._lock.acquire()
+            if isinstance(self.model, PreparedModel):
+                self.model.prepare()  # while the transcript is read and SessionStart hooks run
         try:
-            with contextlib.suppress(
-                MachineUnreachable
-            ):  # the first tool call tries it again, and reports it
+            with contextlib.suppress(MachineUnreachable):  # the first tool call reports it
                 await self.tool_context.prepare()
             if not self.conversation.is_open:
                 await self._read_conversation(source)
             if self._start_source is not None:
-                await self._fire_session_start(self._start_source)
+                await self.fire_session_start(self._start_source)
                 self._start_source = None
         except BaseException:
-            if not self._turns.in_loop or not self.conversation.is_open:  # a turn writes its end first
-                self._release()
+            if self._task is None or not self.conversation.is_open:  # a turn writes its end first
+                self.release()
             raise
 
     async def _read_conversation(self, source: Source | None) -> None:
         stored = await self.conversation.open()
-        self._guard = self._new_guard(stored.continuations)
+        self.guard = self.new_guard(stored.continuations)
         self._unfinished = stored.continuations if stored.is_unfinished else 0
         self.events.restore_missed(stored.missed)
         for notice in stored.missed.notices():
@@ -212,9 +209,17 @@ class AgentSession:
 
     async def _has_results(self) -> bool:
         """Return whether results of subagents may wait: those of a resumed agent may have finished meanwhile."""
-        return bool(self.messages)
+        if self.role is not None:
+            return bool(self.messages)
+        if self.resources.world.in_hook and self.hooks.enabled:
+            self.events.notice("this session was started from a hook, so no hooks run")
+        for problem in self.settings.not_loaded:
+            self.events.notice(str(problem), problem.hint)
+        for text in self._problems:
+            self.events.notice(text)
+        return await self.subagents.open()
 
-    async def _fire_session_start(self, source: Source) -> None:
+    async def fire_session_start(self, source: Source) -> None:
         world, path = self.resources.world, env_file(self.state, self.id)
         environ = self.tool_context.environ
         try:
@@ -231,45 +236,66 @@ class AgentSession:
     # Turns
 
     @property
-    def turn(self) -> Turn | None:
+    def turn(self) -> TurnState | None:
         """The turn that is running."""
         return self.events.turn
 
     async def run_turn(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:
-        """Run one turn that begins with any message."""
-        notify_stop = not (skip_stop_hook or self._config.skip_stop_hook)
+        """Run one turn that begins with any message; however it ends, it is finished."""
+        if self.turn is not None:
+            raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
         # Without hooks, gates that an earlier process missed still count.
-        strict = self._config.strict
+        strict = self.config.strict
         not_loaded = strict and self.hooks.enabled and has_unloaded_hooks(self.settings, *EVENTS)
         earlier = self._chain_requests if self.role and entry.origin == "stop_hook" else 0
-        turn = Turn(self._guard, earlier_requests=earlier, strict=strict, not_loaded=not_loaded)
+        turn = TurnState(self.guard, earlier_requests=earlier, strict=strict, not_loaded=not_loaded)
+        self.events.begin_turn(turn)
+        self._over = over = asyncio.get_running_loop().create_future()
         try:
-            return await self._turns.run(self._turn_loop(turn), entry, notify_stop=notify_stop)
+            return await self._run(
+                turn, entry, notify_stop=not (skip_stop_hook or self.config.skip_stop_hook)
+            )
         finally:
-            self._guard, self._chain_requests = turn.guard, earlier + turn.requests
+            over.set_result(None)
+            self.guard, self._chain_requests = turn.guard, earlier + turn.requests
 
-    def _turn_loop(self, turn: Turn) -> ContinuationLoop:
-        return ContinuationLoop(
-            context=self._loop_context(turn),
+    async def _run(self, turn: TurnState, entry: InboxEntry, *, notify_stop: bool) -> TurnResult:
+        """Run the loop of a turn as a task that can be interrupted."""
+        self._task = asyncio.create_task(self._turn(turn).run(entry))
+        cancelled = None
+        try:
+            end = await self._task
+        except asyncio.CancelledError as error:
+            end = EndTurn("interrupt")
+            cancelled = error if current_task_cancelled() else None  # the caller itself is cancelled
+        except BaseException:  # a bug, or a listener's error: finish the turn before raising
+            self._task = None
+            await finish_despite_cancel(self._finish(turn, EndTurn("error"), notify_stop=notify_stop))
+            raise
+        finally:
+            self._task = None
+        result = await finish_despite_cancel(self._finish(turn, end, notify_stop=notify_stop))
+        if cancelled is not None:
+            raise cancelled
+        return result
+
+    def _turn(self, turn: TurnState) -> Turn:
+        has_user = self.permissions.permit is not None
+        waits = self.role is None and not has_user and self.settings.dialect.wakes_without_user
+        return Turn(
+            context=self.loop_context(turn),
             inbox=self.inbox,
             announcements=self.announcements,
             background=self.background,
-            command_wait=0.0 if self.permissions.permit else COMMAND_WAIT_S,
-            wakes=self._awaited_wakes(),
+            wakes=self.wakes if waits else None,
             settings=self.settings,
-            new_guard=self._guard_for_prompt,
+            hooks=self.hooks,
+            role=self.role,
             prepare=self._prepare_turn,
-            end_subagents=self._end_subagents,
-            take_first_message=self.hooks.take_first_message,
-            is_subagent=self.role is not None,
-            checkpoint=self.role.agent_type.checkpoint if self.role else None,
+            new_guard=self._guard_for_prompt,
         )
 
-    def _awaited_wakes(self) -> Wakes | None:
-        """Return what a turn waits for: nothing, unless it is the turn of a main agent without a user."""
-        return None
-
-    def _loop_context(self, turn: Turn) -> LoopContext:
+    def loop_context(self, turn: TurnState) -> LoopContext:
         return LoopContext(
             model=self.model,
             agent="sub" if self.role else "main",
@@ -282,21 +308,22 @@ class AgentSession:
             system_prompt=self._system_prompt,
             event_fields=self.hooks.event_fields,
             hooks=self.hooks,
-            max_requests=self._config.max_requests,
-            retries=self._config.retries,
+            max_requests=self.config.max_requests,
+            retries=self.config.retries,
             emit=self.events.emit,
             notice=self.events.notice,
-            take_late_context=partial(self.resources.late_context.take, self._config.agent_id),
+            take_late_context=partial(self.resources.late_context.take, self.config.agent_id),
             on_compacted=self._on_compacted,
         )
 
-    async def _prepare_turn(self, turn: Turn) -> None:
+    async def _prepare_turn(self) -> None:
         await self.open()
         self.hooks.raise_if_halted()
-        turn.guard, turn.continuations = self._guard.after_report(), self._unfinished
+        if self.turn is not None:
+            self.turn.guard, self.turn.continuations = self.guard.after_report(), self._unfinished
 
     async def _on_compacted(self) -> None:
-        await self._fire_session_start("compact")
+        await self.fire_session_start("compact")
         if self.turn is not None:
             self.hooks.raise_if_halted()
 
@@ -304,24 +331,103 @@ class AgentSession:
         self.events.emit(BackgroundCommandFinished(command.id, command.command, command.status))
         self.announcements.wake()
 
-    async def _end_subagents(self, interrupted: bool) -> None:
+    def interrupt(self) -> None:
+        """Cancel the turn, whatever it is doing; nothing of it runs afterwards."""
+        for task in (self._task, self._notifying):
+            if task is not None and task.cancel():
+                self.inbox.drop_continuations()
+
+    async def stop_turn(self) -> None:
+        """Interrupt the turn and wait until it is finished."""
+        while self._over is not None and not self._over.done():
+            self.interrupt()
+            await asyncio.wait({self._over})
+
+    # The end of a turn
+
+    async def _finish(self, turn: TurnState, end: EndTurn, *, notify_stop: bool) -> TurnResult:
+        await self._end_subagents(turn, interrupted=end.ended_by == "interrupt")
+        conversation = self.conversation
+        try:
+            self.inbox.drop_continuations()
+            self._write_end(end)
+            result = self.last_result = turn.result(
+                end,
+                session_id=conversation.session_id,
+                transcript_path=conversation.path,
+                model=self.model.name,
+                question=conversation.question,
+                checkpoint=conversation.checkpoint,
+            )
+            self._record_end(result, end)
+            for error in await self._notify_plugins(result, turn.elapsed, notify_stop=notify_stop):
+                self._record({"kind": "notice", "event": "Stop", "text": error})
+                self.events.emit(Notice(error))
+        finally:
+            self.events.turn = None
+        self.events.emit(TurnEnd(result))
+        return result
+
+    async def _end_subagents(self, turn: TurnState, *, interrupted: bool) -> None:
         if interrupted:
-            await self.background.kill_since(self.turn.started if self.turn else 0.0)
-            await self.subagents.kill_all(self.id, self._config.agent_id, "interrupted")
-        await self.subagents.end_turn(self.id, self._config.agent_id, interrupted=interrupted)
+            await self.background.kill_since(turn.started)
+            await self.subagents.kill_all(self.id, self.config.agent_id, "interrupted")
+        await self.subagents.end_turn(self.id, self.config.agent_id, interrupted=interrupted)
+
+    def _write_end(self, end: EndTurn) -> None:
+        if self.conversation.is_open:
+            try:
+                self.conversation.end_turn(end.ended_by, end.notice or end.stop_reason)
+            except OSError as error:  # the turn ends without its record
+                self.events.notice(f"the end of the turn could not be written to the transcript: {error}")
+
+    def _record_end(self, result: TurnResult, end: EndTurn) -> None:
+        blocked = blocked_subagents_json(result)
+        if result.hook_runs or blocked:  # without hooks there is nothing to look up in the journal
+            fields = {"ended_by": end.ended_by, "continuations": result.continuations}
+            reason = end.notice or end.stop_reason
+            more = {"blocked_subagents": blocked} if blocked else {}
+            self._record({"kind": "turn_end", **fields, "reason": reason, **more})
+
+    def _record(self, entry: Mapping[str, Any]) -> None:
+        """Add a line to the session's journal; the supervisor of a subagent records its stop."""
+        if self.role is None:
+            self.resources.journal.record(self.id, entry)
+
+    async def _notify_plugins(
+        self, result: TurnResult, elapsed: float, *, notify_stop: bool
+    ) -> Sequence[str]:
+        """Notify the plugins once, as a task that can be cancelled. Return what went wrong in their handlers."""
+        self._notifying = asyncio.create_task(self._call_plugins(result, elapsed, notify_stop=notify_stop))
+        try:
+            return await self._notifying
+        except asyncio.CancelledError:
+            if current_task_cancelled():
+                raise
+            return ["the plugins were interrupted while they were notified of the turn's end"]
+        finally:
+            self._notifying = None
+
+    async def _call_plugins(self, result: TurnResult, elapsed: float, *, notify_stop: bool) -> list[str]:
+        await self.plugins.notify("conversation", tuple(self.messages))
+        if notify_stop:
+            await self.plugins.notify("stop", _stop_payload(result, elapsed))
+        return self.plugins.take_errors()
 
     # Close
 
     async def close(self) -> None:
         """End the turn and release the session; its model is closed unless it is the main agent's."""
-        await self._turns.stop()
+        await self.stop_turn()
         await self.background.close()
-        self._release()
-        if self._config.owns_model:
+        self.release()
+        if self.config.owns_model:
             await close_models(self.model, notice=self.events.notice)
 
-    def _release(self) -> None:
+    def release(self) -> None:
         self.conversation.close()
+        if self._lock is not None:
+            self._lock.release()
 
     # Parts
 
@@ -329,29 +435,14 @@ class AgentSession:
     def settings(self) -> Settings:
         return self.resources.settings  # a review replaces them
 
-    def _record(self, entry: Mapping[str, Any]) -> None:
-        self.resources.journal.record(self.id, entry)
-
     @property
     def requests_exhausted(self) -> bool:
         """Whether no model request is left for a redirect of this subagent."""
-        return self._chain_requests >= self._config.max_requests
-
-    @property
-    def last_result(self) -> TurnResult | None:
-        return self._turns.last_result
-
-    @last_result.setter
-    def last_result(self, result: TurnResult | None) -> None:
-        self._turns.last_result = result
+        return self._chain_requests >= self.config.max_requests
 
     @property
     def messages(self) -> list[Message]:
         return self.conversation.messages
-
-    @property
-    def transcript_path(self) -> str:
-        return self.conversation.path
 
     async def _system_prompt(self) -> str:
         try:
@@ -364,21 +455,45 @@ class AgentSession:
         instructions = self.role.agent_type.instructions if self.role else ""
         return system_prompt(self.project, (*self._guides, *self.hooks.start_context), instructions)
 
+    def new_guard(self, continuations: int = 0) -> LoopGuard:
+        guard = new_guard(self.settings, self.resources.world.own_environ, limit=self.config.limit)
+        return replace(guard, count=continuations, continuations=continuations, resumed=continuations)
+
+    def count_anew(self) -> None:
+        """Forget the continuations of a conversation that was reset."""
+        self.guard, self._unfinished = self.new_guard(), 0
+
     def _guard_for_prompt(self) -> LoopGuard:
         """Count anew for a message of the user, unless it continues a turn that an earlier process did not finish."""
         continuations, self._unfinished = self._unfinished, 0
-        return self._new_guard(continuations)
+        return self.new_guard(continuations)
 
-    def _new_guard(self, continuations: int = 0) -> LoopGuard:
-        guard = new_guard(self.settings, self.resources.world.own_environ, limit=self._config.limit)
-        return replace(guard, count=continuations, continuations=continuations, resumed=continuations)
+    def _current_guard(self) -> LoopGuard:
+        return self.turn.guard if self.turn else self.guard
 
     def _launch(self, agent_type: AgentType) -> dict[str, Any]:
-        return self._config.launch(
+        return self.config.launch(
             agent_type,
             tools_of_subagent(agent_type, self.tools),
             model=agent_type.model if agent_type.model and self.resources.models else self.model.name,
             dialect=self.settings.dialect.name,
             plugin_dirs=list(self.settings.plugin_dirs),
-            prompt_id=self._config.prompt_id or (self.turn.prompt_id if self.turn else ""),
+            prompt_id=self.config.prompt_id or (self.turn.prompt_id if self.turn else ""),
         )
+
+
+def _stop_payload(result: TurnResult, elapsed: float) -> StopPayload:
+    counts = result.success  # document 001: `result.success ? result.data.usage : Usage.empty()`
+    return StopPayload(
+        session_id=result.session_id,
+        result=result,
+        usage=result.usage if counts else Usage(),
+        turns_count=result.model_requests if counts else 0,
+        tool_calls_count=result.tool_calls if counts else 0,
+        duration=elapsed if counts else 0,
+        model=result.model.replace(":", "/", 1),
+        continuations=result.continuations,
+        ended_by=result.ended_by,
+        partial_usage=result.usage,
+        elapsed=elapsed,
+    )

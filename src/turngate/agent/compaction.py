@@ -6,7 +6,7 @@ from typing import Literal
 
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
-from turngate.agent.turn.turn import TurnHalted
+from turngate.agent.turn.state import TurnHalted
 from turngate.core.conversation.messages import (
     Message,
     ModelRequest,

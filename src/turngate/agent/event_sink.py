@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-from turngate.agent.turn.turn import Turn
+from turngate.agent.turn.state import TurnState
 from turngate.core.events.session_events import (
     HookFinished,
     HookStarted,
@@ -26,10 +26,10 @@ class EventSink:
         """`location` is that of a project on another machine; what the user is told to do is about it."""
         self.listener, self._location = listener, location
         self.on_missed: Callable[[MissedGates], None] = lambda _: None
-        self.turn: Turn | None = None
+        self.turn: TurnState | None = None
         self._missed_before = MissedGates()  # the next turn
 
-    def begin_turn(self, turn: Turn) -> None:
+    def begin_turn(self, turn: TurnState) -> None:
         self.turn = turn
         turn.add_missed(self._missed_before)
         self.forget_missed()

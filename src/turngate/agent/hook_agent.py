@@ -16,7 +16,7 @@ from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import NO_HOOKS, LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.tools import TOOLS, Tool, ToolContext, ToolOutput
-from turngate.agent.turn.turn import Turn
+from turngate.agent.turn.state import TurnState
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.judge import (
     expand_arguments,
@@ -124,7 +124,7 @@ class HookAgentRun:
         self._asked_for_reason = False
         self.interrupted = False
         self._conversation = self._create_conversation(hook_agent)
-        self._turn = Turn(new_guard(hook_agent.settings, hook_agent.world.own_environ))
+        self._turn = TurnState(new_guard(hook_agent.settings, hook_agent.world.own_environ))
         self._evaluation = Evaluation(model.name)
         self.tools = ToolContext(
             project,

@@ -7,7 +7,7 @@ from turngate._frozen import frozen
 from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
 from turngate.agent.tools import Tool, ToolContext
-from turngate.agent.turn.turn import Turn
+from turngate.agent.turn.state import TurnState
 from turngate.core.conversation.messages import AgentRole, Reply
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event
@@ -39,7 +39,7 @@ class LoopContext:
     agent: AgentRole
     dialect: Dialect
     conversation: Conversation
-    turn: Turn
+    turn: TurnState
     tools: Mapping[str, Tool]
     tool_context: ToolContext
     permissions: Permissions

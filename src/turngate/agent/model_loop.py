@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from turngate.agent.compaction import compact_if_full
-from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
 from turngate.agent.tool_calls import run_tools
+from turngate.agent.turn.checkpoints import end_at_checkpoint
 from turngate.core.conversation.messages import (
     ModelRequest,
     Reply,
@@ -57,11 +57,6 @@ async def run_model_loop(context: LoopContext) -> EndTurn | None:
             return end_at_checkpoint(conversation)
         if conversation.question is not None:  # X-17: a stop hook must not push the agent past its question
             return None if context.dialect.asks_while_waiting else EndTurn("question")
-
-
-def end_at_checkpoint(conversation: Conversation) -> EndTurn:
-    """End the turn because subagents wait for the user's approval."""
-    return EndTurn("checkpoint", stop_reason="\n\n".join(each.text for each in conversation.waiting))
 
 
 async def _next_reply(context: LoopContext) -> Reply:

@@ -1,37 +1,47 @@
 """The session that users see: one agent that works on a project under its hooks."""
 
+import contextlib
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from turngate.agent.agent_config import AgentConfig, PermissionMode, Permissions
-from turngate.agent.agent_session import SessionParts
+from turngate.agent.agent_session import AgentSession
+from turngate.agent.compaction import compact
 from turngate.agent.event_sink import EventSink
-from turngate.agent.main_session import EndReason, MainSession
 from turngate.agent.session_hooks import Source
+from turngate.agent.session_host import SessionHost
 from turngate.agent.session_resources import SessionResources
+from turngate.agent.session_store import SessionLock
+from turngate.agent.turn.state import TurnState
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.conversation.inbox import InboxEntry
-from turngate.core.conversation.messages import Message, ToolUse
+from turngate.core.conversation.messages import Message, ToolUse, UserMessage
+from turngate.core.conversation.subagent_run import names_of
+from turngate.core.events.events import SessionEnd
 from turngate.core.events.session_events import SessionEvent, TurnResult
 from turngate.core.settings import Settings
+from turngate.core.verdict.hook_run import HookOutput, HookRun, outputs
+from turngate.core.verdict.verdict import unenforced, warnings_with_hints
 from turngate.errors import UsageError
 from turngate.filesystem.files import current_files
 from turngate.models.resolve import open_model
-from turngate.plugins.handlers import Plugins
-from turngate.ports import Model, Shell, World
-from turngate.settings.agent_types import agent_type_rules, first_notices, load_agent_types
+from turngate.plugins.handlers import PluginContext, Plugins
+from turngate.ports import Model, Shell, World, describe_killed, ssh_option
+from turngate.settings.agent_types import AgentType, agent_type_rules, first_notices, load_agent_types
 from turngate.settings.load import project_path, report_unreachable
 from turngate.settings.slash_commands import SlashCommands, expand, load_commands, parse_call
 from turngate.shells.local import LocalShell
-from turngate.state.paths import state_folder
+from turngate.state.paths import session_folder, state_folder
 from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.manager import SubagentOptions
+from turngate.subagents.manager import SubagentManager, SubagentOptions
 from turngate.trust.load import load_settings, review_agent_hooks
 from turngate.trust.session_refresh import refreshed
 
+EndReason = Literal["clear", "prompt_input_exit", "other"]
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded
 MAX_REQUESTS = 500  # to the model in one turn, unless the caller sets another limit
 
@@ -66,23 +76,21 @@ class Session:
         trust: bool = False,
     ) -> None:
         _check_settings(settings)
-        session_id = session_id or str(uuid.uuid4())
+        session_id, state = session_id or str(uuid.uuid4()), state or state_folder()
         workspace = _workspace(project, shell)
-        location = workspace.location if workspace.machine else ""
-        events, plugins = EventSink(on_event, location), plugins or Plugins()
         project = workspace.project
         settings = settings or load_settings(project, dialect=dialect, trust=trust)
+        settings, agent_types, notices = _with_agent_types(settings, project, trust=trust)
         if isinstance(model, str):
             model = open_model(model, settings.environ_of_models(os.environ))
-        agent_types, problems = load_agent_types(project, settings.plugin_dirs)
-        rules, not_loaded, not_run = agent_type_rules(agent_types.values(), settings.dialect)
-        if rules or not_loaded:
-            reviewed = review_agent_hooks(rules, project, settings.dialect.name, trust=trust)
-            settings = settings.with_rules(*reviewed, problems=not_loaded)
+        events, plugins = (
+            EventSink(on_event, workspace.location if workspace.machine else ""),
+            plugins or Plugins(),
+        )
         resources = SessionResources.create(
             workspace,
             settings,
-            state or state_folder(),
+            state,
             session_id=session_id,
             model=model,
             models=models,
@@ -104,9 +112,14 @@ class Session:
         )
         if not isinstance(children, SubagentOptions):
             children = SubagentOptions(limits=children)
-        notices = [*first_notices(problems), *first_notices(not_run)]
-        parts = SessionParts.create(session_id, resources, config, events)
-        self._main = MainSession(parts, plugins, children, agent_types, notices)
+        host = SessionHost(resources, agent_types)
+        subagents = SubagentManager(host, session_id, state, agent_types, children)
+        lock = SessionLock(os.path.join(session_folder(state, session_id), "lock"))
+        self._agent = host.main = AgentSession(
+            session_id, resources, config, events, subagents, plugins, lock=lock, problems=notices
+        )
+        plugins.bind(PluginContext(session_id, project, state, settings))
+        resources.late_context.on_rewake_end = self._on_rewake_end
         self._commands: SlashCommands | None = None
         if workspace.files is not None:
             self._commands = load_commands(project, settings.plugin_dirs)
@@ -124,62 +137,62 @@ class Session:
     @property
     def id(self) -> str:
         """The id of the conversation; `Session(…, session_id=…)` continues it."""
-        return self._main.id
+        return self._agent.id
 
     @property
     def project(self) -> str:
         """The absolute path of the project's folder."""
-        return self._main.project
+        return self._agent.project
 
     @property
     def location(self) -> str:
         """Where the project is: its path, or a URL such as `ssh://me@build/srv/app`."""
-        return self._main.resources.world.location
+        return self._agent.resources.world.location
 
     @property
     def settings(self) -> Settings:
         """The settings in effect, with the problems of their files."""
-        return self._main.settings
+        return self._agent.settings
 
     @property
     def model(self) -> Model:
         """The model of the main agent."""
-        return self._main.model
+        return self._agent.model
 
     @property
     def transcript_path(self) -> str:
         """The file that holds the conversation."""
-        return self._main.transcript_path
+        return self._agent.conversation.path
 
     @property
     def messages(self) -> list[Message]:
         """The conversation as the model sees it."""
-        return self._main.messages
+        return self._agent.messages
 
     @property
     def last_result(self) -> TurnResult | None:
         """The result of the last turn."""
-        return self._main.last_result
+        return self._agent.last_result
 
     @property
     def question(self) -> str | None:
         """What the agent has asked; your next message answers it, also in a session that continues this one."""
-        return self._main.conversation.question
+        return self._agent.conversation.question
 
     @property
     def checkpoint(self) -> str | None:
         """What waits for your yes or no, the next message; also in a session that continues this one."""
-        return self._main.conversation.checkpoint
+        return self._agent.conversation.checkpoint
 
     @property
     def is_running(self) -> bool:
         """Whether a turn is running."""
-        return self._main.turn is not None
+        return self._agent.turn is not None
 
     @property
     def hooks_enabled(self) -> bool:
         """Whether hooks run: not with `hooks=False`, and not in a session that a hook has started."""
-        return self._main.hooks.enabled
+        return self._agent.hooks.enabled
 
     # Open and close
 
@@ -192,17 +205,26 @@ class Session:
 
     async def open(self, source: Source | None = None) -> None:
         """Lock and read the conversation, and fire SessionStart. The first turn does this if you do not."""
-        await self._main.open(source)
+        await self._agent.open(source)
 
     async def close(self, reason: EndReason = "other") -> None:
         """Fire SessionEnd and release the session; hooks in the background get `background_grace` seconds."""
-        await self._main.close(reason)
+        agent = self._agent
+        await agent.stop_turn()
+        agent.wakes.close()
+        for command in await agent.background.close():
+            agent.events.notice(f"background command killed because it was still running: {command}")
+        if agent.conversation.is_open:
+            self._keep_reports()
+            await self._end(reason)
+        else:
+            await finish_despite_cancel(self._close_all())
 
     # Turns
 
     async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
         """Run one turn: from the user's message until control returns to the user."""
-        return await self._main.send(prompt, skip_stop_hook=skip_stop_hook)
+        return await self._run_prompt(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
 
     async def run_command(self, text: str) -> TurnResult:
         """Run one turn for a slash command, `/plan add login`; a workflow with checkpoints ends at the first of them."""
@@ -212,7 +234,14 @@ class Session:
         if (unrun := command.not_run) is not None:
             notices = (f"{command.file}: {unrun} is not run; the agent gets it as text",)
         entry = InboxEntry(text, workflow=expand(command, arguments), notices=notices)
-        return await self._main.run_prompt(entry)
+        return await self._run_prompt(entry)
+
+    async def _run_prompt(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:
+        agent = self._agent
+        agent.wakes.count_anew()
+        # The user's message runs the agent anyway, so these do not count.
+        agent.inbox.put_all(replace(entry, counts=False) for entry in agent.wakes.take())
+        return await agent.run_turn(entry, skip_stop_hook=skip_stop_hook)
 
     @property
     def commands(self) -> SlashCommands:
@@ -223,57 +252,154 @@ class Session:
 
     def stream(self, prompt: str) -> AsyncIterator[SessionEvent]:
         """Run one turn and yield its events; the last one is its `TurnEnd`."""
-        return self._main.stream(prompt)
+        return self._agent.events.stream(lambda: self.send(prompt))
 
     @property
     def has_background_results(self) -> bool:
         """Whether a command in the background has ended, or a hook there has blocked, and `answer_background` tells it."""
-        return bool(self._main.background.ended or self._main.wakes.waiting) and not (
-            self._main.conversation.waits_for_user
-        )
+        agent = self._agent
+        return bool(agent.background.ended or agent.wakes.waiting) and not agent.conversation.waits_for_user
 
     async def answer_background(self) -> TurnResult | None:
         """Run a turn with the results of commands, and the blocks of hooks, in the background, if there are any."""
-        return await self._main.answer_background()
+        agent = self._agent
+        if agent.conversation.waits_for_user:
+            return None  # they wait for the answer to the question or checkpoint
+        wakes = agent.wakes.take()  # if the limit was reached meanwhile, they are dropped
+        entries = [*agent.background.take_ended(), *(wakes if agent.guard.below_limit else ())]
+        if not entries:
+            return None
+        agent.inbox.put_all(entries[1:])
+        return await agent.run_turn(entries[0])
 
     def interrupt(self) -> None:
         """End the turn, whatever it is doing; nothing of it runs afterwards."""
-        self._main.interrupt()
+        self._agent.interrupt()
 
     def queue(self, prompt: str) -> None:
         """Add a message while a turn runs; it is answered after the one that is being answered."""
-        self._main.queue(prompt)
+        self._agent.wakes.count_anew()
+        self._agent.inbox.put(InboxEntry(prompt, waited=True))
+        self._agent.announcements.wake()
 
     @property
     def queued(self) -> int:
         """How many messages wait for an answer."""
-        return self._main.inbox.count("user")
+        return self._agent.inbox.count("user")
 
     def take_queued(self) -> list[str]:
         """Remove the messages that wait, and return them."""
-        return self._main.take_queued()
+        return [entry.text for entry in self._agent.inbox.take("user")]
 
     def refresh_hooks(self, reviewed: Settings) -> None:
         """Use hooks that were approved or rejected meanwhile: `session.refresh_hooks(load_settings(project))`.
 
         A hook that has changed and is pending runs on as it was at the start, and so does one that is no longer configured.
         """
-        resources = self._main.resources
+        resources = self._agent.resources
         resources.settings = refreshed(resources.settings, reviewed)
 
     def allow(self, tool: str) -> None:
         """Permit a tool for the rest of the session, without a question."""
-        self._main.permissions.allowed.add(tool)
+        self._agent.permissions.allowed.add(tool)
 
     # The conversation
 
     async def compact(self, instructions: str = "") -> bool:
         """Replace the conversation by its summary, between two turns."""
-        return await self._main.compact(instructions)
+        agent = self._agent
+        return await compact(agent.loop_context(TurnState(agent.new_guard())), "manual", instructions)
 
     async def reset(self) -> None:
         """Forget the conversation; the next message starts a new one."""
-        await self._main.reset()
+        agent = self._agent
+        if agent.turn is not None:
+            raise UsageError("this session is in the middle of a turn; `interrupt` ends it")
+        await agent.open()
+        await agent.subagents.kill_all(self.id, "", "session-reset")
+        await agent.background.kill(agent.background.alive)
+        agent.background.take_ended()
+        agent.wakes.take()
+        await agent.announcements.discard()
+        await self._fire_session_end("clear")
+        agent.conversation.clear()
+        agent.events.forget_missed()
+        agent.inbox.clear()
+        agent.count_anew()
+        await agent.fire_session_start("clear")
+
+    # Its end
+
+    def _on_rewake_end(self, run: HookRun) -> None:
+        """A hook with `asyncRewake` has ended: its block wakes the agent, its failure is reported."""
+        self._agent.wakes.add(run)
+        if not_enforced := outputs(unenforced((run,), self.settings.dialect)):
+            self._add_unenforced(not_enforced)
+            for text, hint in warnings_with_hints((run,), self.settings.dialect):
+                self._agent.events.notice(text, hint)
+
+    def _keep_reports(self) -> None:
+        """Write the reports of commands that wait for an answer to the transcript: the next process cannot ask them."""
+        agent = self._agent
+        for entry in (*agent.inbox.take("background"), *agent.background.take_ended()):
+            with contextlib.suppress(OSError):  # a full disk must not keep the session open
+                agent.conversation.append(UserMessage(entry.text, entry.origin))
+
+    async def _end(self, reason: EndReason) -> None:
+        try:
+            if reason == "prompt_input_exit":
+                await self._agent.subagents.kill_all(self.id, "", "the user has left")
+            await self._fire_session_end(reason)
+        finally:
+            try:
+                await self._end_background_hooks()
+            finally:
+                await finish_despite_cancel(self._close_all())
+
+    async def _fire_session_end(self, reason: EndReason) -> None:
+        """Fire SessionEnd; a hook that was not enforced counts for `strict`, which judges the last turn."""
+        hooks = self._agent.hooks
+        verdict = await hooks.fire(SessionEnd(**hooks.event_fields(), reason=reason))
+        self._add_unenforced(verdict.unenforced)
+
+    def _add_unenforced(self, hooks: Sequence[HookOutput]) -> None:
+        """Add hooks that were not enforced to the result of the turn, or of the last one."""
+        agent, last = self._agent, self._agent.last_result
+        if agent.turn is not None:
+            agent.turn.unenforced += hooks
+        elif last is not None and hooks:
+            agent.last_result = replace(last, unenforced=(*last.unenforced, *hooks))
+
+    async def _end_background_hooks(self) -> None:
+        world, last = self._agent.resources.world, self.last_result
+        if last is not None and last.ended_by == "interrupt":
+            world.awaited.clear()  # the user does not wait for hooks with `asyncRewake` either
+        if await world.close(self.settings.dialect.background_grace):
+            self._agent.events.notice(describe_killed(world))
+
+    async def _close_all(self) -> None:
+        agent = self._agent
+        if runs := agent.announcements.running_in_background():
+            count = "1 subagent has" if len(runs) == 1 else f"{len(runs)} subagents have"
+            resume = f"turngate run {ssh_option(agent.resources.world)}--resume --session {self.id}"
+            agent.events.notice(f"{count} not finished: {names_of(runs)}; continue with `{resume}`")
+        await agent.subagents.close()
+        agent.release()
+        await agent.resources.close(agent.model, notice=agent.events.notice)
+        if agent.resources.journal.fault:
+            agent.events.notice(agent.resources.journal.fault)
+
+
+def _with_agent_types(
+    settings: Settings, project: str, *, trust: bool
+) -> tuple[Settings, dict[str, AgentType], list[str]]:
+    """Read the agent types. Return the settings with their hooks, reviewed, the types, and notices about their files."""
+    agent_types, problems = load_agent_types(project, settings.plugin_dirs)
+    rules, not_loaded, not_run = agent_type_rules(agent_types.values(), settings.dialect)
+    if rules or not_loaded:
+        reviewed = review_agent_hooks(rules, project, settings.dialect.name, trust=trust)
+        settings = settings.with_rules(*reviewed, problems=not_loaded)
+    return settings, agent_types, [*first_notices(problems), *first_notices(not_run)]
 
 
 def _workspace(project: str | World, shell: Shell | None) -> World:

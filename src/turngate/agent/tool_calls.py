@@ -9,7 +9,7 @@ from typing import Any
 
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.tools import Tool, ToolFailed, ToolOutput, UserQuestion, check_arguments
-from turngate.agent.turn.turn import ToolDeferred, TurnHalted
+from turngate.agent.turn.state import ToolDeferred, TurnHalted
 from turngate.aio.foreign import run_isolated
 from turngate.core.conversation.messages import ToolResult, ToolUse, UserMessage
 from turngate.core.conversation.tools import resolve_tool, response_text

@@ -153,7 +153,7 @@ async def run_subagents(
     """Start the subagents that are not registered yet, and wait until no run is open."""
     async with asyncio.timeout(HANG_TIMEOUT_S), create_session(spec, on_step, limits, model) as session:
         await session.open()
-        registry = (await session._main.subagents.supervisor()).registry
+        registry = (await session._agent.subagents.supervisor()).registry
         registered = {run.label for run in runs_of(registry, spec)}
         for label in spec.labels:
             if label not in registered and label not in spec.foreground_labels:
@@ -169,7 +169,7 @@ async def run_subagents(
 
 
 async def start_subagent(session: Session, label: str) -> None:
-    await session._main.task_tool.start({**task_input(label), "run_in_background": True})
+    await session._agent.task_tool.start({**task_input(label), "run_in_background": True})
 
 
 async def resume_parent(spec: ParentSpec, on_step: StepCallback) -> None:

@@ -1,128 +1,327 @@
-"""One turn while it runs: its counters, its guard, and the result at its end."""
+"""The loop of one turn: answer a message, ask the stop hooks, continue while a hook blocks or a message is waiting."""
 
+import asyncio
+import math
 import time
-import uuid
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
-from turngate.core.conversation.messages import Reply, ToolUse, Usage
-from turngate.core.events.session_events import SubagentFinished, TurnResult
-from turngate.core.verdict.hook_run import HookOutput, HookRun
-from turngate.core.verdict.loop_guard import EndTurn, LoopGuard
-from turngate.core.verdict.unenforced import MissedGates
+from turngate._frozen import frozen
+from turngate.agent.background_blocks import Wakes
+from turngate.agent.background_commands import BackgroundCommands
+from turngate.agent.loop_context import LoopContext
+from turngate.agent.model_loop import run_model_loop
+from turngate.agent.session_hooks import SessionHooks
+from turngate.agent.turn.checkpoints import append_prompt, end_at_checkpoint
+from turngate.agent.turn.state import CheckpointRefused, ToolDeferred, TurnHalted, new_prompt_id
+from turngate.aio.threads import run_in_thread
+from turngate.core.conversation.inbox import Inbox, InboxEntry
+from turngate.core.conversation.messages import UserMessage
+from turngate.core.events.events import StopEvent, StopFailure, UserPromptSubmit
+from turngate.core.events.session_events import Continuation
+from turngate.core.settings import Settings
+from turngate.core.text import describe_exception, one_line
+from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason
+from turngate.core.verdict.tool_effects import added_context
+from turngate.core.verdict.verdict import Continue, Stop
+from turngate.errors import ModelError
+from turngate.subagents.host import SubagentRole
+from turngate.subagents.results import Announcements
+from turngate.transcript.writer import TranscriptError
+
+# Without a user, a turn that may end waits this long for commands in the background. A server never ends, so it
+# is short. With a user the turn ends at once, and the end of a command begins the next one.
+COMMAND_WAIT_S = 10.0
+
+# A message that waits in the inbox is still answered if the turn would end in one of these ways.
+CONTINUABLE_ENDS = ("allowed", "capped", "stalled")
 
 
-def new_prompt_id() -> str:
-    return str(uuid.uuid4())
-
-
-class TurnHalted(Exception):
-    """A hook answered `continue: false` in the middle of a turn."""
-
-    def __init__(self, reason: str | None, *, waits: bool = False) -> None:
-        """`waits`: the agent waits for the user's approval."""
-        super().__init__(reason or "")
-        self.reason, self.waits = reason, waits
-
-
-class CheckpointRefused(TurnHalted):
-    """The user answered no at a checkpoint."""
-
-
-class ToolDeferred(TurnHalted):
-    """A PreToolUse hook answered `permissionDecision: "defer"`, and there is no user to ask."""
-
-
-@dataclass
+@frozen(kw_only=True)
 class Turn:
-    guard: LoopGuard
-    started: float = field(default_factory=time.monotonic)
-    requests: int = 0
-    earlier_requests: int = 0  # of the turns that redirects of a subagent continue
-    tool_calls: int = 0
-    tools_used: dict[str, int] = field(default_factory=dict)  # how often, in the order of first use
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = 0.0  # US dollars; None if the price of a request is unknown
-    hook_runs: list[HookRun] = field(default_factory=list)
-    unenforced: list[HookOutput] = field(default_factory=list)
-    strict: bool = False
-    not_loaded: bool = False
-    notices: list[str] = field(default_factory=list)
-    answer: str = ""  # the last answer that was not blank
-    continuations: int = 0
-    deferred: ToolUse | None = None  # the call that a hook deferred
-    waited_too_long: bool = False  # the turn no longer waits for subagents in the background
-    waits_until: float | None = (
-        None  # the monotonic time until which the turn waits for commands in the background
-    )
-    subagents: list[SubagentFinished] = field(default_factory=list)
-    prompt_id: str = field(default_factory=new_prompt_id)
+    context: LoopContext
+    inbox: Inbox
+    announcements: Announcements
+    background: BackgroundCommands
+    wakes: Wakes | None  # None: the turn does not wait for hooks in the background
+    settings: Settings
+    hooks: SessionHooks
+    role: SubagentRole | None
+    prepare: Callable[[], Awaitable[None]]  # opens the session
+    new_guard: Callable[[], LoopGuard]  # for a message of the user
 
-    @property
-    def elapsed(self) -> float:
-        return time.monotonic() - self.started
+    async def run(self, entry: InboxEntry) -> EndTurn:
+        """Run the turn that begins with this message, and return how it ended."""
+        try:
+            await self.prepare()
+            return await self._answer_from(entry)
+        except CheckpointRefused as refused:
+            return EndTurn("checkpoint", stop_reason=refused.reason)
+        except ToolDeferred as deferred:
+            return EndTurn("tool_deferred", stop_reason=deferred.reason)
+        except TurnHalted as halted:
+            end = EndTurn("checkpoint" if halted.waits else "halted", stop_reason=halted.reason)
+            self._open_checkpoint(end)
+            return end
+        except ModelError as error:
+            return await self._fail(error)
+        except TranscriptError as error:
+            return EndTurn("error", stop_reason=f"the transcript cannot be written: {error}")
+        except OSError as error:
+            return EndTurn("error", stop_reason=f"the turn failed: {describe_exception(error)}")
 
-    def count_tool_call(self, name: str, change: int = 1) -> None:
-        """Count a tool call, or take one back whose permission question was interrupted."""
-        self.tool_calls += change
-        self.tools_used[name] = self.tools_used.get(name, 0) + change
+    async def _answer_from(self, entry: InboxEntry) -> EndTurn:
+        """Answer everything that waits, and this message: first if a question or a checkpoint is open, otherwise last."""
+        if self.context.conversation.waits_for_user:
+            self.inbox.put_first(entry)
+            end = await self._answer_all()
+            return end if end.ended_by not in CONTINUABLE_ENDS else await self._answer_first_messages() or end
+        await self._take_announcements()
+        end_before = await self._answer_first_messages()
+        if end_before is None or end_before.ended_by in ("question", "checkpoint"):
+            self.inbox.put(replace(entry, waited=end_before is not None))
+        return end_before or await self._answer_all()
 
-    def add_reply(self, reply: Reply) -> None:
-        """Count what one reply of the model used."""
-        self.usage += reply.usage
-        self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
+    async def _answer_first_messages(self) -> EndTurn | None:
+        """Answer what SessionStart hooks say first, each up to its stop. Return how that ended the turn, if it did."""
+        while (text := self.hooks.take_first_message()) is not None:
+            self.inbox.put(InboxEntry(text, by_hook=True))
+            end = await self._answer_all()
+            if end.ended_by not in CONTINUABLE_ENDS:
+                return end
+        return None
 
-    def add_subagent(self, finished: SubagentFinished) -> None:
-        """Add a subagent once, whether its end or its result comes first."""
-        if all(each.run_id != finished.run_id for each in self.subagents):
-            self.subagents.append(finished)
+    async def _fail(self, error: ModelError) -> EndTurn:
+        """End the turn after a provider's error. That is not a stop: only StopFailure hooks run."""
+        context, reason = self.context, f"the model failed ({error.kind}): {error}"
+        context.notice(reason)
+        event = StopFailure(**context.event_fields(), error=error.kind, last_assistant_message=str(error))
+        await self.hooks.fire(event)
+        return EndTurn("error", stop_reason=reason)
 
-    def _unenforced_in_subagents(self) -> Iterable[HookOutput]:
-        """Return the gates of subagents, each once: a subagent also has those of its own subagents."""
-        return dict.fromkeys(hook for each in self.subagents for hook in each.unenforced)
+    async def _answer_all(self) -> EndTurn:
+        while True:
+            end = await self._answer_one()
+            if end is not None and not (end.ended_by in CONTINUABLE_ENDS and await self._has_more_input()):
+                end = end if self.wakes is None else self.wakes.end_turn(end)
+                if end.notice:
+                    self.context.notice(end.notice, describe_last_reason(end))
+                return end
 
-    def add_missed(self, missed: MissedGates) -> None:
-        self.unenforced += missed.unenforced
-        for finished in missed.subagents:
-            self.add_subagent(finished)
+    async def _answer_one(self) -> EndTurn | None:
+        """Answer one message, then ask the stop hooks. Return None if there is more to do."""
+        await asyncio.sleep(0)  # let a pending interrupt take effect first
+        await self._take_announcements()
+        entry = self.inbox.pop()
+        if entry is not None and await self._accept_or_requeue(entry):
+            conversation = self.context.conversation
+            end = (
+                end_at_checkpoint(conversation)
+                if conversation.waiting
+                else await run_model_loop(self.context)
+            )
+            if end is not None and end.ended_by == "checkpoint":
+                self._open_checkpoint(end)
+                return end
+            if conversation.question is not None:
+                self.inbox.drop_continuations()
+                return end or await self._ask_despite_question()
+            if end is not None:
+                return end
+        if len(self.inbox) and self.settings.defers_to_user:
+            return None  # C-31: the agent is not about to stop while a message waits
+        waits = bool(self.announcements.running_in_background())
+        if waits and not self.settings.dialect.asks_while_waiting and await self._wait_for_announcement():
+            return None  # X-17: the agent is not about to stop while its subagents work
+        if self.role is not None:
+            # The supervisor asks the hooks when the run is over, unless it ends at a checkpoint.
+            checkpoint = self.role.agent_type.checkpoint
+            return EndTurn("allowed" if checkpoint is None else "checkpoint", stop_reason=checkpoint)
+        return await self._end_stage()
 
-    def receive_report(self, *, counts: bool = False) -> None:
-        """The result of work in the background has arrived: for hooks, a prompt of its own."""
-        guard = self.guard.redirected() if counts else self.guard
-        self.continuations += counts
-        self.guard, self.prompt_id = guard.after_report(), new_prompt_id()
+    # Messages
 
-    def result(
-        self,
-        end: EndTurn,
-        *,
-        session_id: str,
-        transcript_path: str,
-        model: str,
-        question: str | None,
-        checkpoint: str | None,
-    ) -> TurnResult:
-        return TurnResult(
-            ended_by=end.ended_by,
-            session_id=session_id,
-            transcript_path=transcript_path,
-            result=self.answer,
-            stop_reason=end.stop_reason or end.notice,
-            question=question,
-            checkpoint=checkpoint,
-            deferred_tool_use=self.deferred,
-            continuations=self.continuations,
-            model_requests=self.requests,
-            tool_calls=self.tool_calls,
-            usage=self.usage,
-            cost=self.cost if self.usage.total else None,
-            duration_ms=int(self.elapsed * 1000),
-            model=model,
-            hook_runs=tuple(self.hook_runs),
-            unenforced=(*self.unenforced, *self._unenforced_in_subagents()),
-            strict=self.strict,
-            not_loaded=self.not_loaded,
-            tools=tuple(name for name, count in self.tools_used.items() if count),
-            subagents=tuple(self.subagents),
-            notices=tuple(self.notices),
+    async def _take_announcements(self) -> None:
+        self.inbox.put_all(await self.announcements.take_new())
+        self.inbox.put_all(self.background.take_ended())
+        if self.wakes is not None:
+            self.inbox.put_all(self.wakes.take())
+
+    async def _has_more_input(self) -> bool:
+        return bool(len(self.inbox)) or await self._wait_for_announcement(commands=True)
+
+    async def _wait_for_announcement(self, *, commands: bool = False) -> bool:
+        """Wait for subagents, and for commands and hooks too, in the background. Return True if a message arrived."""
+        while not len(self.inbox):
+            await self._take_announcements()
+            seconds = self._waiting_time(commands=commands)
+            if len(self.inbox) or seconds <= 0:
+                break
+            if not await self.announcements.wait_for_change(seconds) and self._waits_for_subagents():
+                self.context.turn.waited_too_long = True
+                self.context.notice("stopped waiting for subagents in the background")
+        return bool(len(self.inbox))
+
+    def _waits_for_subagents(self) -> bool:
+        return bool(self.announcements.running_in_background()) and not self.context.turn.waited_too_long
+
+    def _waiting_time(self, *, commands: bool) -> float:
+        """Return how many seconds the turn waits for a message from the background."""
+        if self._waits_for_subagents():
+            return self.announcements.max_wait
+        if commands and self.wakes is not None and self.wakes.watch_running():
+            return math.inf  # each hook ends with its own timeout
+        turn = self.context.turn
+        if not commands or not self.background.running:
+            return 0.0
+        if turn.waits_until is None:
+            has_user = self.context.permissions.permit is not None
+            turn.waits_until = time.monotonic() + (0.0 if has_user else COMMAND_WAIT_S)
+        return turn.waits_until - time.monotonic()
+
+    async def _accept_or_requeue(self, entry: InboxEntry) -> bool:
+        """Put a message that waited back into the inbox if the turn ends before it is in the conversation."""
+        try:
+            return await self._accept(entry)
+        except (asyncio.CancelledError, OSError):
+            if entry.waited or (entry.key and not self.context.conversation.has_delivered(entry.key)):
+                self.inbox.put_first(entry)
+            raise
+
+    async def _accept(self, entry: InboxEntry) -> bool:
+        """Append the message to the conversation, unless UserPromptSubmit hooks block it."""
+        turn, conversation = self.context.turn, self.context.conversation
+        if entry.guard is not None:
+            conversation.question = None  # open only if the dialect asks the hooks despite a question
+            turn.guard = turn.guard.resume_continuation(entry.guard)
+            meta = {"continuation": turn.guard.continuations, "stopHookActive": True}
+            conversation.append(UserMessage(entry.text, entry.origin), **meta)
+            for text in entry.context:
+                conversation.append(UserMessage(text, "context"), **meta)
+            return True
+        if entry.origin == "background":
+            return self._accept_report(entry)
+        if entry.key:
+            conversation.append_once(entry)
+            if entry.origin == "subagent":
+                conversation.waiting += [entry.waiting] if entry.waiting else []
+                turn.receive_report()
+                await run_in_thread(conversation.sync)
+                await self.announcements.acknowledge(entry.key)
+            return True
+        return await self._accept_prompt(entry)
+
+    def _accept_report(self, entry: InboxEntry) -> bool:
+        """Append what a command or a hook in the background reports, unless it would exceed the limit of hooks."""
+        turn = self.context.turn
+        if entry.counts and not turn.guard.below_limit:
+            self.context.notice(
+                f"not answered, because of the limit of continuations: {one_line(entry.text, 200)}"
+            )
+            return False
+        turn.receive_report(counts=entry.counts)
+        turn.waits_until = None
+        meta = {"continuation": turn.guard.continuations} if entry.counts else {}
+        self.context.conversation.append(UserMessage(entry.text, entry.origin), **meta)
+        return True
+
+    async def _accept_prompt(self, entry: InboxEntry) -> bool:
+        """A user's message starts a new count and answers an open question or checkpoint.
+
+        A turn whose first prompt is blocked is over; a later prompt that is blocked is only dropped.
+        """
+        turn, conversation = self.context.turn, self.context.conversation
+        earlier = turn.prompt_id
+        if turn.requests:  # a further message of the user
+            turn.prompt_id = new_prompt_id()
+        verdict = await self.hooks.fire(UserPromptSubmit(**self.context.event_fields(), prompt=entry.text))
+        if isinstance(verdict, Stop) and verdict.halted:
+            raise TurnHalted(verdict.stop_reason, waits=verdict.waits)
+        if isinstance(verdict, Continue):  # a block, or a hook whose failure blocks has failed
+            turn.prompt_id = earlier
+            self.context.notice(f"a hook blocked the prompt: {verdict.prompt}")
+            if conversation.waits_for_user or not (turn.requests or len(self.inbox)):
+                raise TurnHalted(verdict.prompt)
+            return False
+        if not entry.by_hook:  # C-16
+            turn.guard = self.new_guard()
+        meta = {"continuation": turn.guard.continuations} if turn.guard.continuations else {}
+        for notice in entry.notices:
+            self.context.notice(notice)
+        append_prompt(conversation, entry, meta)
+        if added := added_context(verdict.runs, plain=True):
+            conversation.append(UserMessage(added, "context"), **meta)
+        return True
+
+    # The stop
+
+    async def _end_stage(self) -> EndTurn | None:
+        """The agent would stop. If that is at a checkpoint, the turn waits for the user; otherwise the hooks decide."""
+        conversation = self.context.conversation
+        workflow = conversation.workflow
+        if workflow is None:
+            end = await self._ask_to_stop()
+        elif len(self.inbox):
+            return None  # what came before the checkpoint is answered before it
+        else:
+            end = EndTurn("checkpoint", stop_reason=workflow.describe_checkpoint())
+        if end is not None:
+            self._open_checkpoint(end)
+        return end
+
+    def _open_checkpoint(self, end: EndTurn) -> None:
+        """Remember that the user's next message answers a checkpoint: of the workflow, or of a hook that waits.
+
+        A hook that waits before the agent has begun has kept the user's message back: the next one is a new message.
+        """
+        begun = self.context.turn.requests or self.context.conversation.waiting
+        if end.ended_by == "checkpoint" and begun and self.role is None:
+            self.inbox.drop_continuations()
+            self.context.conversation.checkpoint = end.stop_reason or "Continue?"
+
+    async def _ask_despite_question(self) -> EndTurn | None:
+        """Ask the stop hooks although a question is open; unless they continue the turn, it waits for the answer."""
+        end = await self._ask_to_stop()
+        return (
+            end if end is None or end.ended_by not in CONTINUABLE_ENDS else replace(end, ended_by="question")
+        )
+
+    async def _ask_to_stop(self) -> EndTurn | None:
+        """The agent would stop: ask the stop hooks. Return None if the turn continues."""
+        turn = self.context.turn
+        await run_in_thread(self.context.conversation.sync)  # the hooks read the transcript
+        if notice := self.context.conversation.take_notice():
+            self.context.notice(notice)
+        verdict = await self.hooks.fire(self._stop_event())
+        step = turn.guard.after(verdict)
+        match step:
+            case EndTurn():
+                return step
+            case ContinueTurn() if self.context.requests_exhausted:
+                return self.context.end_at_limit()
+            case ContinueTurn() if self.inbox.has_continuation:
+                return None  # an earlier block is still to be answered; one at a time
+            case ContinueTurn(prompt, guard, messages, notice):
+                if notice:
+                    self.context.notice(notice)
+                turn.guard, turn.continuations = guard, turn.continuations + 1
+                first, *context = messages or (prompt,)
+                entry = InboxEntry(first, "stop_hook", guard, context=tuple(context))
+                put = self.inbox.put if self.context.conversation.question is None else self.inbox.put_first
+                put(entry)
+                self.context.emit(Continuation(prompt, guard.continuations, guard.limit))
+                return None
+
+    def _stop_event(self) -> StopEvent:
+        turn, last = self.context.turn, self.context.conversation.last_reply
+        return StopEvent(
+            **self.context.event_fields(),
+            stop_hook_active=turn.guard.active,
+            last_assistant_message=last.texts if last else None,
+            continuation_count=turn.guard.continuations,
+            limit=turn.guard.limit,
+            usage={"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens},
+            duration_ms=int(turn.elapsed * 1000),
+            tool_calls=turn.tool_calls,
+            background_tasks=[*self.announcements.background_tasks(), *self.background.background_tasks()],
         )

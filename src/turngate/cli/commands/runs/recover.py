@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from turngate.agent.main_session import MainSession
+from turngate.agent.agent_session import AgentSession
 from turngate.agent.session import Session
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
@@ -81,7 +81,7 @@ def _new_host(
     dialect: str,
     group: Sequence[SubagentSummary],
     progress: "_Progress",
-) -> MainSession:
+) -> AgentSession:
     """Return a session that is never opened: it only has the settings, models and plugins of subagents."""
     launches = [summary.last.launch for summary in group]
     settings = load_reviewed(
@@ -109,7 +109,7 @@ def _new_host(
         plugins=load_plugins(settings.plugins),
         models=None if options.model else lambda name: find_model(name or settings.model, settings),
     )
-    return session._main  # noqa: SLF001 - only its parts are used
+    return session._agent  # noqa: SLF001 - only its parts are used
 
 
 def _open_model(name: str | None, settings: Settings) -> Model:
@@ -119,7 +119,7 @@ def _open_model(name: str | None, settings: Settings) -> Model:
         raise UsageError(f"{error}; choose another model with --model") from None
 
 
-async def _recover(hosts: Sequence[MainSession], progress: "_Progress") -> None:
+async def _recover(hosts: Sequence[AgentSession], progress: "_Progress") -> None:
     printing = asyncio.create_task(progress.line.run())
     try:
         for host in hosts:
@@ -148,7 +148,7 @@ async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
         await asyncio.sleep(RETRY_INTERVAL_S)
 
 
-async def _close(host: MainSession) -> None:
+async def _close(host: AgentSession) -> None:
     """Close the parts of a session that was never opened; SessionEnd hooks do not run."""
     await host.subagents.close()
     await host.resources.world.close(host.settings.dialect.background_grace)
