@@ -14,7 +14,7 @@ from tests.hosts.recordings import INPUTS, in_snake_case, input_id, recorded
 from turngate.core.events.events import Event, SessionStart, StopEvent, Subagent, SubagentStart
 from turngate.core.events.hook_input import read_event
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise
+from turngate.hosts.input_fields import TRACES, normalise, recognise
 
 # Program: its names of the prompt and of the agent's last answer.
 NAMES = {
@@ -301,6 +301,5 @@ def test_nothing_heavy_is_imported() -> None:
     assert shown.stdout == "['turngate.hosts.input_fields']\n"
 
 
-def test_the_variable_of_each_project_folder_is_that_of_the_data() -> None:
-    variables = {host.name: host.project_variable for host in HOSTS.values() if host.project_variable}
-    assert variables == PROJECT_VARIABLES
+def test_every_host_is_recognised_by_its_traces() -> None:
+    assert TRACES.keys() == HOSTS.keys()

@@ -40,5 +40,7 @@ PORTABLE = Host(
     files={},
     default_timeout_s=None,
     limit=None,
+    agent_variable=None,
+    stop_types=(),
     write_answer=write_portable_answer,
 )

@@ -6,6 +6,7 @@ from typing import Any
 from turngate.hosts.host import (
     INSTALLED_TIMEOUT_S,
     SAME_NAMES,
+    FolderTrust,
     Host,
     HostAnswer,
     HostOutput,
@@ -38,7 +39,28 @@ COPILOT = Host(
     default_timeout_s=30,
     limit=8,
     new_file={"version": 1},
-    reads_files_of=("claude",),
+    agent_variable="COPILOT_CLI",
+    reads_files_of={"claude": ("project",)},
+    further_files=(
+        ("user", "~/.copilot/hooks/*.json"),
+        ("user", "~/.copilot/settings.json"),
+        ("project", ".github/hooks/*.json"),
+        ("project", ".github/copilot/settings.json"),
+        ("project", ".github/copilot/settings.local.json"),
+    ),
+    further_events={
+        "agentStop": "Stop",
+        "subagentStop": "SubagentStop",
+        "sessionStart": "SessionStart",
+        "subagentStart": "SubagentStart",
+    },
+    stop_types=("command", "http"),
+    ignores_exit_2=True,
+    on_continue_false="ignores it",
+    rejected_types=("prompt", "agent"),
+    folder_trust=FolderTrust(
+        file="~/.copilot/config.json", lists=("trustedFolders", "trusted_folders"), is_asked=None
+    ),
     subagents_in_transcript=True,
     tool_call_marks=('"type":"tool.execution_start"',),
     not_shown="with `--output-format json`, and at a stop that is blocked: an older version would lose the block",

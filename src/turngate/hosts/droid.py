@@ -13,13 +13,22 @@ DROID = Host(
     files={"user": "~/.factory/settings.json", "project": ".factory/settings.json"},
     default_timeout_s=60,
     limit=None,
-    project_variable="FACTORY_PROJECT_DIR",
+    agent_variable=None,
+    further_files=(
+        ("user", "~/.factory/hooks.json"),
+        ("project", ".factory/settings.local.json"),
+        ("project", ".factory/hooks.json"),
+    ),
+    stop_types=("command",),
+    reads_exit_codes=True,
     limitations=(
         "It does not read the hooks of `settings.json` if there is a `hooks.json` in the same folder; `turngate install` writes nothing then.",
         "It does not give a hook the last message of the agent.",
     ),
     documentation="https://docs.factory.ai/reference/hooks-reference",
     steps_by_hand={"user": _RESTART, "project": _RESTART},
+    # Which shape that file has is not documented, so `turngate install` does not write it.
     ignored_beside="hooks.json",
+    how_to_be_read="add the line `turngate hook` in droid with `/hooks`, or move the hooks to settings.json and remove hooks.json",
     write_answer=write_answer,
 )

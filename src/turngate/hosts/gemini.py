@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 from turngate.hosts import claude
-from turngate.hosts.host import INSTALLED_TIMEOUT_S, Host, HostAnswer, HostOutput, to_command_group
+from turngate.hosts.host import (
+    INSTALLED_TIMEOUT_S,
+    FolderTrust,
+    Host,
+    HostAnswer,
+    HostOutput,
+    to_command_group,
+)
 
 
 def write_answer(answer: HostAnswer) -> HostOutput:
@@ -25,7 +32,13 @@ GEMINI = Host(
     limit=None,
     folder_variable=("GEMINI_CLI_HOME", "~"),
     failed_hook_blocks=True,
-    project_variable="GEMINI_PROJECT_DIR",
+    agent_variable="GEMINI_CLI",
+    stop_types=("command",),
+    switches={"hooksConfig.enabled": False},
+    list_of_disabled="hooksConfig.disabled",
+    folder_trust=FolderTrust(
+        file="~/.gemini/trustedFolders.json", variable="GEMINI_CLI_TRUST_WORKSPACE", needed_for_user=True
+    ),
     tool_call_marks=('"toolCalls"', '"functionCall"'),
     limitations=(
         "It has no event for the stop of a subagent, so subagents are not checked.",

@@ -34,6 +34,22 @@ class HostOutput:
 
 
 @frozen(kw_only=True)
+class FolderTrust:
+    """The record of a host about the folders whose hooks it runs."""
+
+    file: str  # below home; in the user's folder of the host
+    lists: tuple[
+        str, ...
+    ] = ()  # its keys with trusted folders; without them, it maps folders to levels of trust
+    file_variable: str = ""  # environment variable with another path of it
+    variable: str = ""  # environment variable that says "true" or "false" for any folder
+    is_asked: bool | None = (
+        True  # unless `security.folderTrust.enabled` of the user says otherwise; None: always
+    )
+    needed_for_user: bool = False  # for the hooks of the user too
+
+
+@frozen(kw_only=True)
 class Host:
     """One agent program, as data; `write_answer` is how it reads an answer."""
 
@@ -49,13 +65,39 @@ class Host:
     entry: Callable[[str], Mapping[str, Any]] = lambda command: to_command_group(command, INSTALLED_TIMEOUT_S)
     timeout_key: str = "timeout"  # in the entry of a hook
     timeout_unit: Literal["s", "ms"] = "s"
+    ms_from: float | None = None  # a timeout of this and more is milliseconds also where the unit is seconds
     new_file: Mapping[str, Any] = field(default_factory=dict)  # what a file needs besides `hooks`
     # An environment variable, and the user's folder that it replaces.
     folder_variable: tuple[str, str] | None = None
     # An exit code such as 127 blocks: a hook that cannot run never lets the agent stop.
     failed_hook_blocks: bool = False
-    reads_files_of: tuple[str, ...] = ()  # other hosts whose settings it reads as well
-    project_variable: str | None = None  # environment variable with the folder of the project
+    reads_files_of: Mapping[str, tuple[Level, ...]] = field(
+        default_factory=dict
+    )  # of other hosts, and at which levels
+    reads_them_if: str = ""  # a condition of that, as a part of a sentence
+    further_files: tuple[tuple[Level, str], ...] = ()  # that it reads besides `files`, with wildcards
+    further_events: Mapping[str, str] = field(default_factory=dict)  # other names of its events: ours
+    programs: tuple[str, ...] = ()  # the commands that start it; without one, its name
+    agent_variable: str | None  # environment variable of the commands that its agent runs; None: not known
+    # Hooks at a stop, of any program
+    stop_types: tuple[str, ...]  # types of hooks that it runs
+    has_async: bool = False  # a hook with `async` cannot block
+    reads_exit_codes: bool = False  # and the output, as Claude Code does
+    ignores_exit_2: bool = False  # takes it for a warning
+    on_continue_false: str = ""  # what it does instead of ending the turn
+    rejects_specific_output: bool = False  # an answer with `hookSpecificOutput`, also its block
+    # Its settings files
+    switches: Mapping[str, bool] = field(
+        default_factory=dict
+    )  # a key, and the value that switches all hooks off
+    list_of_disabled: str = ""  # a key with the list of commands that are switched off
+    only_keys: tuple[
+        str, ...
+    ] = ()  # a JSON file with another key is rejected, and one with a hook without a type
+    rejected_types: tuple[str, ...] = ()  # of a stop hook, with which a file is rejected
+    has_plain_json: bool = False  # it rejects comments and trailing commas
+    checks_types: bool = False  # a key of another type than in Claude Code is rejected with its file
+    folder_trust: FolderTrust | None = None
     tool_call_marks: tuple[str, ...] = ()  # a line of its transcript with one of these is a tool call
     subagents_in_transcript: bool = False  # the transcript of the main agent has their tool calls too
     limitations: tuple[str, ...] = ()  # what else it cannot do or does otherwise, one sentence each
@@ -63,6 +105,7 @@ class Host:
     steps_by_hand: Mapping[Level, str] = field(default_factory=dict)
     # A file: in a folder with it, the host does not read the hooks of `files`.
     ignored_beside: str | None = None
+    how_to_be_read: str = ""  # what to do about such a file
     documentation: str = ""  # the page of its vendor about hooks
     write_answer: Callable[[HostAnswer], HostOutput]
 

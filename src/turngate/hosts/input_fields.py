@@ -60,35 +60,19 @@ _MARKS = (
     ("claude", "prompt_id"),
 )
 
-# A folder in the path of the transcript, for input without a field of its own: that of SessionStart.
-_FOLDERS = {
-    "/.claude/projects/": "claude",
-    "/.codex/": "codex",
-    "/.gemini/": "gemini",
-    "/.qwen/": "qwen",
-    "/.copilot/": "copilot",
-    "/.cursor/": "cursor",
-    "/.factory/": "droid",
+# Of each host: a folder in the path of its transcripts, for input without a field of its own, such as that of SessionStart; a
+# variable of its hooks; and the variable with the folder of the project. Qwen Code also sets those of Gemini CLI, and both
+# set those of Claude Code: the first row that fits.
+TRACES: dict[str, tuple[str, str | None, str | None]] = {
+    "cursor": ("/.cursor/", "CURSOR_VERSION", "CURSOR_PROJECT_DIR"),
+    "droid": ("/.factory/", "FACTORY_PROJECT_DIR", "FACTORY_PROJECT_DIR"),
+    "qwen": ("/.qwen/", "QWEN_PROJECT_DIR", "QWEN_PROJECT_DIR"),
+    "gemini": ("/.gemini/", "GEMINI_PROJECT_DIR", "GEMINI_PROJECT_DIR"),
+    "copilot": ("/.copilot/", "COPILOT_CLI", None),
+    "claude": ("/.claude/projects/", "CLAUDE_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
+    "codex": ("/.codex/", None, None),
 }
-
-# Variables of hooks. Qwen Code also sets that of Gemini CLI, and both set that of Claude Code.
-_VARIABLES = {
-    "CURSOR_VERSION": "cursor",
-    "FACTORY_PROJECT_DIR": "droid",
-    "QWEN_PROJECT_DIR": "qwen",
-    "GEMINI_PROJECT_DIR": "gemini",
-    "COPILOT_CLI": "copilot",
-    "CLAUDE_PROJECT_DIR": "claude",
-}
-
-# Variables with the folder of the project, for `turngate hook`.
-PROJECT_VARIABLES = {
-    "cursor": "CURSOR_PROJECT_DIR",
-    "droid": "FACTORY_PROJECT_DIR",
-    "qwen": "QWEN_PROJECT_DIR",
-    "gemini": "GEMINI_PROJECT_DIR",
-    "claude": "CLAUDE_PROJECT_DIR",
-}
+PROJECT_VARIABLES = {host: variable for host, (_, _, variable) in TRACES.items() if variable}
 
 
 def normalise(fields: dict[str, object]) -> dict[str, object]:
@@ -194,9 +178,9 @@ def _by_transcript(fields: dict[str, object]) -> str | None:
     if not isinstance(path, str):
         return None
     path = path.replace("\\", "/")
-    return next((host for folder, host in _FOLDERS.items() if folder in path), None)
+    return next((host for host, (folder, _, _) in TRACES.items() if folder in path), None)
 
 
 def _by_variables(environ: dict[str, str] | None) -> str | None:
     get = os.environ.get if environ is None else environ.get
-    return next((host for variable, host in _VARIABLES.items() if get(variable)), None)
+    return next((host for host, (_, variable, _) in TRACES.items() if variable and get(variable)), None)

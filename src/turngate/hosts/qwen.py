@@ -2,6 +2,7 @@
 
 from turngate.hosts.host import (
     SAME_NAMES,
+    FolderTrust,
     Host,
     HostAnswer,
     HostOutput,
@@ -26,7 +27,16 @@ QWEN = Host(
     default_timeout_s=60,
     limit=7,
     folder_variable=("QWEN_HOME", "~/.qwen"),
-    project_variable="QWEN_PROJECT_DIR",
+    agent_variable="QWEN_CODE",
+    ms_from=1000,
+    stop_types=("command", "http", "prompt"),
+    has_async=True,
+    reads_exit_codes=True,
+    on_continue_false="continues the turn then",
+    switches={"disableAllHooks": True},
+    folder_trust=FolderTrust(
+        file="~/.qwen/trustedFolders.json", file_variable="QWEN_CODE_TRUSTED_FOLDERS_PATH", is_asked=False
+    ),
     tool_call_marks=('"functionCall"',),
     not_shown="with `--output-format json` or `stream-json`",
     limitations=(

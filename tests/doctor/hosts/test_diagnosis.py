@@ -14,8 +14,7 @@ from turngate.core.settings import Problem
 from turngate.doctor.diagnosis import Finding
 from turngate.doctor.environment import Fact
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, diagnose_host
-from turngate.doctor.hosts.files import hooks_in, read_host_files
-from turngate.doctor.hosts.trust import codex_hash, codex_key
+from turngate.doctor.hosts.files import codex_key, hooks_in, read_host_files
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Level
 from turngate.hosts.install.hook_command import entries_for
@@ -69,7 +68,7 @@ def trust_in_codex(home: Path, project: Path, extra: str = "") -> None:
     lines = [f'[projects."{project}"]', 'trust_level = "trusted"', extra]
     for file in read_host_files(HOSTS["codex"], str(project), os.environ):
         for hook in hooks_in(file):
-            lines += [f'[hooks.state."{codex_key(hook, file.path)}"]', f'trusted_hash = "{codex_hash(hook)}"']
+            lines += [f'[hooks.state."{codex_key(hook, file.path)}"]', 'trusted_hash = "sha256:0"']
     (home / ".codex").mkdir(exist_ok=True)
     (home / ".codex" / "config.toml").write_text("\n".join(lines))
 
@@ -516,12 +515,13 @@ def test_a_hook_that_is_not_trusted_in_codex_is_skipped(home: Path, project: Pat
     assert findings(diagnose("codex", project)) == [(Finding("will NOT run", "error", message, REVIEW),)]
 
 
-def test_a_hook_that_has_changed_since_is_skipped_by_codex(home: Path, project: Path) -> None:
+def test_what_only_codex_knows_is_named(home: Path, project: Path) -> None:
     install("codex", home, project)
     trust_in_codex(home, project)
-    install("codex", home, project, timeout=700)
-    message = "it has changed since it was trusted in Codex, which skips it without a message"
-    assert findings(diagnose("codex", project)) == [(Finding("will NOT run", "error", message, REVIEW),)]
+    found = diagnose("codex", project)
+    text = "Codex skips a hook that has changed since you trusted it, and only Codex knows"
+    assert found.facts[-1] == Fact("trust", text, hint="open `/hooks` in Codex after a change")
+    assert (findings(found), found.has_problem) == ([()], False)
 
 
 def test_a_project_that_codex_does_not_trust_has_no_hooks(home: Path, project: Path) -> None:

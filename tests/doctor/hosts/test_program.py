@@ -1,4 +1,4 @@
-"""Which version of a host is installed, and whether Codex would trust a hook."""
+"""Which version of a host is installed."""
 
 import json
 from pathlib import Path
@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from turngate.doctor.environment import Fact
-from turngate.doctor.hosts.files import HostFile, HostHook
-from turngate.doctor.hosts.program import inspect_program
-from turngate.doctor.hosts.trust import codex_hash, codex_key
+from turngate.doctor.hosts.diagnosis import inspect_program
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.codex import CODEX
 
@@ -59,18 +57,3 @@ def test_a_program_that_is_not_from_npm_is_asked(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there_is_no_problem(tmp_path: Path) -> None:
     hint = "the rest holds once it is installed"
     assert inspect_program(CODEX, str(tmp_path)) == Fact("Codex", "`codex` is not on PATH", hint=hint)
-
-
-@pytest.mark.parametrize(
-    ("entry", "digest"),
-    [
-        ({}, "sha256:2ba34c7a02841fada06b868a093d041fd3d9de81883c789a321916b0aa118851"),
-        ({"timeout": 5}, "sha256:99551a51b888f6dc725f1199663b7b1e1ef9bb9b9cab0612d84e5e9218aca6f5"),
-    ],
-)
-def test_the_digest_of_a_hook_is_that_of_codex(entry: dict[str, int], digest: str) -> None:
-    """As `hooks/list` of the app server of Codex 0.166.0 has reported it."""
-    file = HostFile("/home/user/.codex/hooks.json", "~/.codex/hooks.json", CODEX, "user", {})
-    hook = HostHook(file, "Stop", (0, 1), {"type": "command", "command": "true", **entry})
-    assert codex_hash(hook) == digest
-    assert codex_key(hook, file.path) == "/home/user/.codex/hooks.json:stop:0:1"

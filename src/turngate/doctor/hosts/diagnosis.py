@@ -1,121 +1,39 @@
-"""Decides whether a host runs Turngate at a stop, and whether other stop hooks of its settings can block there.
+"""Decides whether a host runs Turngate at a stop, and whether other stop hooks of its settings can block there."""
 
-Stop hooks of the user that cannot block on a host, as far as that is visible in their text.
-"""
-
+import contextlib
 import json
 import os
 import re
-import shlex
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from string import Template
 
 from turngate._frozen import frozen
-from turngate.check.lint import lint
 from turngate.core.constants import wrong_claude_setting
-from turngate.core.dialect import CLAUDE
-from turngate.core.hooks.kinds import CommandHook
-from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.shell.exit_codes import block_attempt
+from turngate.core.settings import Problem, Settings
 from turngate.core.text import describe_json, one_line, quote_name
-from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, finding_of, worst_first
+from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, worst_first
 from turngate.doctor.environment import Fact
-from turngate.doctor.hosts.commands import SlowHook, check_line, check_type, missing_events
 from turngate.doctor.hosts.files import (
-    HOW_TO_BE_READ,
     HostFile,
     HostHook,
-    event_of,
-    hooks_in,
-    read_host_files,
-    why_ignored,
-)
-from turngate.doctor.hosts.program import inspect_program
-from turngate.doctor.hosts.trust import (
     codex_trust,
     codex_trusts_project,
+    event_of,
+    hooks_in,
     read_codex_config,
+    read_host_files,
+    setting,
     trusts_folder,
+    why_ignored,
 )
+from turngate.doctor.hosts.hooks import SlowHook, check_line, check_stop_hook, missing_events
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.host import Host
+from turngate.hosts.codex import CODEX
+from turngate.hosts.host import FolderTrust, Host
 from turngate.hosts.input_fields import EVENT_NAMES
-from turngate.settings.script_file import Script, read_script
-
-# Hosts on which a hook that exits with 2 lets the agent stop.
-IGNORES_EXIT_2 = ("copilot", "cursor")
-# Hosts that read the exit code and the output of a hook as Claude Code does.
-READS_EXIT_CODES = ("claude", "codex", "qwen", "droid")
-# Hosts on which `continue: false` does not end the turn.
-IGNORES_CONTINUE = ("qwen", "copilot", "cursor")
-_PRINTS_DECISION = re.compile(r"\bdecision\b|\bfollowup_message\b")
-_PRINTS_CONTINUE = re.compile(r"""["']continue\\?["']\s*:\s*[Ff]alse""")
-_PRINTS_SPECIFIC = re.compile(r"\bhookSpecificOutput\b")
-_FIRES = re.compile(r"\s*(?:\S*/)?turngate\s+fire\s")
-_GATE_EXIT_CODE = re.compile(r"\s*(?:\S*/)?turngate\s+gate\s[^;&|]*--exit-code\b")
-_MAX_WORDS = 10  # of a command, that may name its script
-
-
-def check_stop_hook(hook: HostHook, host: Host, project: str) -> Iterator[Finding]:
-    """Yield why a stop hook that is not Turngate's does not block on this host."""
-    yield from check_type(hook, host)
-    script = _script_of(hook.command, host, project)
-    texts = [hook.command, script.text] if script else [hook.command]
-    whole = "\n".join(texts)
-    if _FIRES.match(hook.command):
-        message = "`turngate fire` answers with exit code 10, which no agent program takes for a block"
-        yield Finding(
-            "will NOT hold", "error", message, f"`turngate install {host.name}` adds `turngate hook`"
-        )
-    elif host.name in READS_EXIT_CODES:
-        yield from _lint(hook, project)
-    if (
-        host.name in IGNORES_EXIT_2
-        and _exits_with_2(hook.command, script)
-        and not _PRINTS_DECISION.search(whole)
-    ):
-        message = f"blocks only with exit code 2, which {host.title} takes for a warning"
-        hint = 'print {"decision": "block", "reason": …} and exit with 0, or make it a gate of `.turngate`'
-        yield Finding("will NOT hold", "error", message, hint)
-    if host.name == "codex" and _PRINTS_SPECIFIC.search(whole):
-        message = "prints `hookSpecificOutput`, and Codex rejects a stop answer with it, also its block"
-        yield Finding("will NOT hold", "error", message, "print only `decision` and `reason`")
-    if host.name in IGNORES_CONTINUE and _PRINTS_CONTINUE.search(whole):
-        what = "continues the turn then" if host.name == "qwen" else "ignores it"
-        message = f"prints `continue: false`, and {host.title} {what}"
-        yield Finding("will run, but", "warning", message, "print nothing to let the agent stop")
-
-
-def _lint(hook: HostHook, project: str) -> Iterator[Finding]:
-    """Yield what `turngate check` knows about the command: these hosts read exit codes as Claude Code does."""
-    if not hook.command or hook.entry.get("type", "command") != "command":
-        return
-    rule = Rule(
-        event=hook.our_event or "Stop", hook=CommandHook(hook.command), family="claude", source="project"
-    )
-    for problem in lint(Settings(rules=(rule,), dialect=CLAUDE), project):
-        if problem.field in (None, "command") and problem.severity != "note":
-            yield finding_of(problem, is_gate=True)
-
-
-def _exits_with_2(command: str, script: Script | None) -> bool:
-    if _GATE_EXIT_CODE.match(command):
-        return True
-    of_script = script and block_attempt(script.text, script.language) == "exits with 2"
-    return bool(of_script) or block_attempt(command) == "exits with 2"
-
-
-def _script_of(command: str, host: Host, project: str) -> Script | None:
-    """Return the script that a command runs, if it names one."""
-    variables = {"CLAUDE_PROJECT_DIR": project, host.project_variable or "CLAUDE_PROJECT_DIR": project}
-    try:
-        words = shlex.split(Template(command).safe_substitute(variables))[:_MAX_WORDS]
-    except ValueError:
-        return None
-    paths = (os.path.join(project, os.path.expanduser(word)) for word in words if "/" in word or "." in word)
-    return next(filter(None, map(read_script, filter(os.path.isfile, paths))), None)
-
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 _STOPS = ("Stop", "SubagentStop")
 MAX_NAME_CHARS = 60
@@ -194,6 +112,7 @@ def diagnose_host(host: Host, settings: Settings, project: str, environ: Mapping
     facts = (
         inspect_program(host, environ.get("PATH")),
         _installed(host, lines),
+        *([_CHANGED_SINCE] if host is CODEX and lines else ()),
         *_limit(host, settings),
         *_claude_hooks(host, project, environ),
     )
@@ -227,24 +146,22 @@ def _common_findings(
             finding for commands, finding in switches if commands is None or hook.command in commands
         ),
     ]
-    if host.name == "codex":
+    if host is CODEX:
         config = read_codex_config(project, environ)
         checks.append(lambda hook: _codex_trust(hook, config, project))
-    if host.name in ("gemini", "qwen", "copilot"):
-        trusted = trusts_folder(host, files, project, environ)
-        checks.append(lambda hook: _folder_trust(hook, host, trusted))
+    if trust := host.folder_trust:
+        trusted = trusts_folder(trust, host, files, project, environ)
+        checks.append(lambda hook: _folder_trust(hook, host, trusted, trust))
     return lambda hook: (finding for check in checks for finding in check(hook))
 
 
 def _rejected(file: HostFile, host: Host) -> Iterator[Finding]:
     if why := why_rejected(file, host):
         yield Finding("will NOT run", "error", f"{host.title} rejects {file.name}: {why}")
-    if host.name == "cursor" and file.owner is not host:
-        yield Finding(
-            "will run", "note", f"Cursor reads {file.name} only if `Third-party skills` is switched on"
-        )
+    if host.reads_them_if and file.owner is not host:
+        yield Finding("will run", "note", f"{host.title} reads {file.name} only if {host.reads_them_if}")
     if why := why_ignored(host, file.path, file.name):
-        yield Finding("will NOT run", "error", why, HOW_TO_BE_READ)
+        yield Finding("will NOT run", "error", why, host.how_to_be_read)
 
 
 _Switch = tuple[Sequence[object] | None, Finding]  # the commands that it switches off, None: all
@@ -252,20 +169,12 @@ _Switch = tuple[Sequence[object] | None, Finding]  # the commands that it switch
 
 def _switches(file: HostFile, host: Host) -> Iterator[_Switch]:
     """Yield what switches hooks off."""
-    value = file.value
-    if host.name in ("claude", "qwen") and value.get("disableAllHooks") is True:
-        yield None, _switched_off("disableAllHooks", file)
-    config = value.get("hooksConfig") if host.name == "gemini" else None
-    if isinstance(config, dict):
-        if config.get("enabled") is False:
-            yield None, _switched_off("hooksConfig.enabled", file)
-        disabled = config.get("disabled")
-        if isinstance(disabled, list):
-            yield disabled, _switched_off("hooksConfig.disabled", file)
-    features = value.get("features") if host.name == "codex" else None
-    for name in ("hooks", "codex_hooks"):
-        if isinstance(features, dict) and features.get(name) is False:
-            yield None, _switched_off(f"features.{name}", file)
+    for key, off in host.switches.items():
+        if setting(file.value, key) is off:
+            yield None, _switched_off(key, file)
+    disabled = setting(file.value, host.list_of_disabled) if host.list_of_disabled else None
+    if isinstance(disabled, list):
+        yield disabled, _switched_off(host.list_of_disabled, file)
 
 
 def _switched_off(setting: str, file: HostFile) -> Finding:
@@ -273,31 +182,34 @@ def _switched_off(setting: str, file: HostFile) -> Finding:
     return Finding("will NOT run", "error", message, f"remove {setting} from {file.name}")
 
 
-def _codex_trust(hook: HostHook, config: Mapping[str, object] | None, project: str) -> Iterator[Finding]:
-    if hook.file.level == "project" and config is not None and not codex_trusts_project(project, config):
+def _codex_trust(hook: HostHook, config: HostFile | None, project: str) -> Iterator[Finding]:
+    """Each hook is trusted by itself, by a digest that Codex keeps."""
+    trust = codex_trust(hook, config)
+    if hook.file.level == "project" and trust != "unknown" and not codex_trusts_project(project, config):
         message = "Codex does not trust this project, and reads no hooks of it"
         yield Finding("will NOT run", "error", message, "start `codex` in the project and trust it")
-    match codex_trust(hook, config):
+    match trust:
         case "trusted":
             return
         case "unknown":
             yield Finding("will run", "note", "whether it is trusted in Codex cannot be known", _REVIEW)
         case "switched off":
             yield Finding("will NOT run", "error", "it is switched off in Codex", _REVIEW)
-        case "changed":
-            message = "it has changed since it was trusted in Codex, which skips it without a message"
-            yield Finding("will NOT run", "error", message, _REVIEW)
         case "not trusted":
             message = "it is not trusted in Codex, which skips it without a message"
             yield Finding("will NOT run", "error", message, _REVIEW)
 
 
+_CHANGED_SINCE = Fact(
+    "trust",
+    "Codex skips a hook that has changed since you trusted it, and only Codex knows",
+    hint="open `/hooks` in Codex after a change",
+)
 _REVIEW = "start `codex` and review it in `/hooks`"
 
 
-def _folder_trust(hook: HostHook, host: Host, trusted: bool | None) -> Iterator[Finding]:
-    """Gemini CLI runs no hooks at all in a folder that is not trusted, the others none of the project."""
-    if trusted or (host.name != "gemini" and hook.file.level == "user"):
+def _folder_trust(hook: HostHook, host: Host, trusted: bool | None, trust: FolderTrust) -> Iterator[Finding]:
+    if trusted or (hook.file.level == "user" and not trust.needed_for_user):
         return
     message = f"{host.title} does not trust this folder" + ("" if trusted is False else " yet")
     yield Finding("will NOT run", "error", message, f"start `{host.name}` in it and trust it")
@@ -333,41 +245,36 @@ def _unknown_event(file: HostFile, event: str) -> Problem:
 
 def why_rejected(file: HostFile, host: Host) -> str | None:
     """Return why the host reads no hook of a file that can be parsed."""
-    if host.name == "codex" and file.path.endswith(".json"):
-        return _why_codex_rejects(file)
-    if host.name == "claude":
+    if host.only_keys and file.path.endswith(".json") and (why := _why_of_other_shape(file, host)):
+        return why
+    if host.checks_types:
         wrong = (wrong_claude_setting(key, value) for key, value in file.value.items())
-        found = (f"{part} is {describe_json(value)}" for part, value in filter(None, wrong))
-        return next(found, None) or _why_not_plain_json(file)
-    if host.name == "copilot":
-        hook = next((hook for hook in hooks_in(file) if _is_stop_prompt(hook)), None)
-        if hook is not None:
-            return f"{hook.position} has the type {hook.entry['type']!r}, which it does not accept at a stop"
-    return None
-
-
-def _why_codex_rejects(file: HostFile) -> str | None:
-    unknown = [key for key in file.value if key not in ("description", "hooks")]
-    if unknown:
-        return f"it accepts only `description` and `hooks`, and there is `{one_line(unknown[0], MAX_NAME_CHARS)}`"
+        for part, value in filter(None, wrong):
+            return f"{part} is {describe_json(value)}"
     for hook in hooks_in(file):
-        if "type" not in hook.entry:
-            return f"{hook.position} has no `type`"
-    return _why_not_plain_json(file)
+        if hook.our_event in _STOPS and hook.entry.get("type") in host.rejected_types:
+            return f"{hook.position} has the type {hook.entry['type']!r}, which it does not accept at a stop"
+    is_json = host.has_plain_json and file.path.endswith(".json")
+    return _why_not_plain_json(file) if is_json else None
+
+
+def _why_of_other_shape(file: HostFile, host: Host) -> str | None:
+    unknown = next((key for key in file.value if key not in host.only_keys), None)
+    if unknown is not None:
+        accepted = " and ".join(f"`{key}`" for key in host.only_keys)
+        return f"it accepts only {accepted}, and there is `{one_line(unknown, MAX_NAME_CHARS)}`"
+    return next(
+        (f"{hook.position} has no `type`" for hook in hooks_in(file) if "type" not in hook.entry), None
+    )
 
 
 def _why_not_plain_json(file: HostFile) -> str | None:
-    """Gemini CLI and Qwen Code read comments, Codex and Claude Code do not."""
     try:
         with open(file.path, encoding="utf-8-sig") as text:
             json.load(text)
     except (OSError, ValueError):
         return "it accepts no comments and no trailing commas" if not file.problem else None
     return None
-
-
-def _is_stop_prompt(hook: HostHook) -> bool:
-    return hook.our_event in _STOPS and hook.entry.get("type") in ("prompt", "agent")
 
 
 # The hooks of Turngate
@@ -423,9 +330,68 @@ def _claude_hooks(host: Host, project: str, environ: Mapping[str, str]) -> Itera
     if not count:
         return
     hooks = f"{count} stop hook{'s' * (count != 1)}"
-    if host.name == "claude" or "claude" in host.reads_files_of:
-        when = " if `Third-party skills` is switched on" if host.name == "cursor" else ""
+    if host is HOSTS["claude"] or "claude" in host.reads_files_of:
+        when = f" if {host.reads_them_if}" if host.reads_them_if else ""
         yield Fact("in .claude", f"{hooks}, which {host.title} runs itself{when}; `turngate hook` does not")
     else:
         text = f"{hooks}, which neither {host.title} nor `turngate hook` runs"
         yield Fact("in .claude", text, hint="what is to hold here too belongs in `.turngate/settings.json`")
+
+
+# Its program: which version is installed, and which one Turngate was run with
+
+MAX_PACKAGE_BYTES = 1024 * 1024
+MAX_PARENTS = 4  # of a program, searched for the package.json of npm
+VERSION_TIMEOUT_S = 10.0
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
+
+
+def inspect_program(host: Host, path: str | None) -> Fact:
+    """Return what is known of the program; `path` is the variable PATH."""
+    names = host.programs or (host.name,)
+    program = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
+    if program is None:
+        return Fact(host.title, f"`{names[0]}` is not on PATH", hint="the rest holds once it is installed")
+    version = _npm_version(program) or _asked_version(program)
+    if version is None:
+        return Fact(host.title, f"{program}, its version cannot be found out")
+    if host.version is None:
+        return Fact(host.title, f"{version}; Turngate knows it from its documentation only")
+    if _numbers(version) == _numbers(host.version):
+        return Fact(host.title, f"{version}, the version that Turngate was run with")
+    if _numbers(version) < _numbers(host.version):
+        text = f"{version} is older than {host.version}, which Turngate was run with"
+        return Fact(host.title, text, hint="update it: older versions may treat hooks in another way")
+    return Fact(host.title, f"{version}; Turngate was run with {host.version}")
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
+
+
+def _npm_version(program: str) -> str | None:
+    """Return the version of the npm package that a program is part of; it is not started."""
+    folder = os.path.dirname(os.path.realpath(program))
+    for _ in range(MAX_PARENTS):
+        with contextlib.suppress(OSError, ValueError, NotARegularFile, FileTooLarge):
+            package = json.loads(read_bytes(os.path.join(folder, "package.json"), MAX_PACKAGE_BYTES))
+            if isinstance(package, dict) and isinstance(package.get("bin"), dict | str):
+                found = _VERSION.match(str(package.get("version", "")))
+                return found[0] if found else None
+        folder = os.path.dirname(folder)
+    return None
+
+
+def _asked_version(program: str) -> str | None:
+    try:
+        ended = subprocess.run(  # noqa: S603 - the program that the user runs
+            [program, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=VERSION_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = _VERSION.search(ended.stdout.decode("utf-8", "replace"))
+    return found[0] if found else None

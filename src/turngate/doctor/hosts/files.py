@@ -1,44 +1,21 @@
-"""The settings files that a host reads, and the hooks in them."""
+"""The files of a host: its settings with the hooks in them, and its records of what the user trusts. They are only read."""
 
 import glob
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 from turngate._frozen import frozen
 from turngate.core.hooks.turngate_command import is_hook_line
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.host import Host, Level
-from turngate.hosts.input_fields import EVENT_NAMES
+from turngate.hosts.codex import CODEX
+from turngate.hosts.host import FolderTrust, Host, Level
 from turngate.hosts.install.json_text import NotJson, read_json_text
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
-# Only droid has such a file; which shape it has there is not documented, so `turngate install` does not write it.
-HOW_TO_BE_READ = "add the line `turngate hook` in droid with `/hooks`, or move the hooks to settings.json and remove hooks.json"
 MAX_FILE_BYTES = 8 * 1024 * 1024
-
-# Besides `Host.files`. A host with several files in a folder reads them all.
-_FURTHER_FILES: Mapping[str, tuple[tuple[Level, str], ...]] = {
-    "claude": (("project", ".claude/settings.local.json"),),
-    "codex": (("user", "~/.codex/config.toml"), ("project", ".codex/config.toml")),
-    "copilot": (
-        ("user", "~/.copilot/hooks/*.json"),
-        ("user", "~/.copilot/settings.json"),
-        ("project", ".github/hooks/*.json"),
-        ("project", ".github/copilot/settings.json"),
-        ("project", ".github/copilot/settings.local.json"),
-    ),
-    "droid": (
-        ("user", "~/.factory/hooks.json"),
-        ("project", ".factory/settings.local.json"),
-        ("project", ".factory/hooks.json"),
-    ),
-}
-# Of the files of another host: Copilot CLI does not read those of the user.
-_LEVELS_OF_OTHERS: Mapping[str, tuple[Level, ...]] = {"copilot": ("project",), "cursor": ("user", "project")}
-# Copilot CLI has two names for each event.
-_FURTHER_EVENTS = {"copilot": ("agentStop", "subagentStop", "sessionStart", "subagentStart", "SubagentStart")}
 
 
 @frozen
@@ -85,23 +62,21 @@ class HostHook:
 
 def event_of(host: Host, name: str) -> str | None:
     """Return our name of an event of a host; None: it has no such event, or Turngate does not use it."""
-    if name in _FURTHER_EVENTS.get(host.name, ()):
-        return EVENT_NAMES[name]
-    return next((ours for ours, theirs in host.events.items() if theirs == name), None)
+    ours = (ours for ours, theirs in host.events.items() if theirs == name)
+    return host.further_events.get(name) or next(ours, None)
 
 
 def read_host_files(host: Host, project: str, environ: Mapping[str, str]) -> list[HostFile]:
     """Return the files that the host reads, its own first."""
     found = [*_files_of(host, ("user", "project"), project, environ)]
-    for name in host.reads_files_of:
-        found += _files_of(HOSTS[name], _LEVELS_OF_OTHERS.get(host.name, ()), project, environ)
+    for name, levels in host.reads_files_of.items():
+        found += _files_of(HOSTS[name], levels, project, environ)
     return list({file.path: file for file in found}.values())
 
 
 def reads_file_of(host: Host, other: Host, level: Level) -> bool:
     """Return whether a host reads the file that `turngate install` writes for this one, or for another one."""
-    shared = other.name in host.reads_files_of and level in _LEVELS_OF_OTHERS.get(host.name, ())
-    return host is other or shared
+    return host is other or level in host.reads_files_of.get(other.name, ())
 
 
 def why_ignored(host: Host, path: str, name: str) -> str | None:
@@ -117,7 +92,7 @@ def why_ignored(host: Host, path: str, name: str) -> str | None:
 def _files_of(
     host: Host, levels: tuple[Level, ...], project: str, environ: Mapping[str, str]
 ) -> Iterator[HostFile]:
-    for level, pattern in (*host.files.items(), *_FURTHER_FILES.get(host.name, ())):
+    for level, pattern in (*host.files.items(), *host.further_files):
         if level in levels:
             for path in sorted(glob.glob(full_path(host, pattern, project, environ))):
                 name = os.path.join(os.path.dirname(pattern), os.path.basename(path))
@@ -173,3 +148,99 @@ def hooks_in(file: HostFile) -> Iterator[HostHook]:
             for number, hook in enumerate(inner):
                 if isinstance(hook, dict):
                     yield HostHook(file, event, (group, number), hook, entry.get("matcher"))
+
+
+# Folders that a host trusts
+
+
+def trusts_folder(
+    trust: FolderTrust, host: Host, files: Sequence[HostFile], project: str, environ: Mapping[str, str]
+) -> bool | None:
+    """Return whether the host trusts the folder; None: it asks the user, and does not trust it until then."""
+    by_variable = {"true": True, "false": False}.get(environ.get(trust.variable, ""))
+    if by_variable is not None:
+        return by_variable
+    if trust.is_asked is not None and not _asks_for_trust(trust, host, files):
+        return True
+    path = environ.get(trust.file_variable) or full_path(host, trust.file, project, environ)
+    record, folder = _read(path, path, host, "user").value, os.path.realpath(project)
+    if not trust.lists:
+        return _decide_trust(record, folder)
+    listed = [each for key in trust.lists for each in (record.get(key) or ()) if isinstance(each, str)]
+    return True if any(_contains(each, folder) for each in listed) else None
+
+
+def _asks_for_trust(trust: FolderTrust, host: Host, files: Sequence[HostFile]) -> bool | None:
+    """Return the setting of the user: that of a project does not count for itself."""
+    own = (file.value for file in files if file.owner is host and file.level == "user")
+    settings = (setting(value, "security.folderTrust.enabled") for value in own)
+    return next((value for value in settings if isinstance(value, bool)), trust.is_asked)
+
+
+def _decide_trust(rules: Mapping[str, Any], project: str) -> bool | None:
+    """Return what the rule with the longest path says."""
+    best, trusted = -1, None
+    for path, level in rules.items():
+        folder = os.path.dirname(path) if level == "TRUST_PARENT" else path
+        if _contains(folder, project) and len(path) > best:
+            best, trusted = len(path), level in ("TRUST_FOLDER", "TRUST_PARENT")
+    return trusted
+
+
+def _contains(folder: str, path: str) -> bool:
+    real = os.path.realpath(folder)
+    return path == real or path.startswith(real.rstrip("/") + "/")
+
+
+def setting(value: object, key: str) -> object:
+    """Return a value of a settings file by its path, `security.folderTrust.enabled`; None if it is not there."""
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+# Hooks that Codex trusts
+
+CodexTrust = Literal["trusted", "not trusted", "switched off", "unknown"]
+
+
+def read_codex_config(project: str, environ: Mapping[str, str]) -> HostFile | None:
+    """Return `config.toml` of the user, or None if there is none."""
+    path = full_path(CODEX, "~/.codex/config.toml", project, environ)
+    return _read(path, path, CODEX, "user") if os.path.exists(path) else None
+
+
+def codex_trust(hook: HostHook, config: HostFile | None) -> CodexTrust:
+    """Return whether the user has trusted a hook in Codex. Whether it has changed since, only Codex knows."""
+    if config and config.problem:
+        return "unknown"
+    states = setting(config.value, "hooks.state") if config else None
+    keys = {codex_key(hook, path) for path in (hook.file.path, os.path.realpath(hook.file.path))}
+    found = [states[key] for key in keys if key in states] if isinstance(states, dict) else []
+    if any(setting(state, "enabled") is False for state in found):
+        return "switched off"
+    return "trusted" if any(setting(state, "trusted_hash") for state in found) else "not trusted"
+
+
+def codex_key(hook: HostHook, path: str) -> str:
+    group, number = hook.place
+    return f"{path}:{re.sub(r'(?<!^)(?=[A-Z])', '_', hook.event).lower()}:{group}:{number}"
+
+
+def codex_trusts_project(project: str, config: HostFile | None) -> bool:
+    """Return whether Codex reads the settings of the project, or of the repository that it is in."""
+    projects = config.value.get("projects") if config else None
+    folders = (folder for path in (project, os.path.realpath(project)) for folder in _with_parents(path))
+    levels = (
+        (setting(projects.get(each), "trust_level") for each in folders) if isinstance(projects, dict) else ()
+    )
+    return "trusted" in levels
+
+
+def _with_parents(path: str) -> list[str]:
+    """Return a folder and those above it, up to the root of the repository."""
+    folders = [path]
+    while not os.path.exists(os.path.join(path, ".git")) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        folders.append(path)
+    return folders if os.path.exists(os.path.join(path, ".git")) else folders[:1]

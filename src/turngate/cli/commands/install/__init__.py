@@ -23,7 +23,7 @@ from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.review import check_person
-from turngate.doctor.hosts.files import HOW_TO_BE_READ, why_ignored
+from turngate.doctor.hosts.files import why_ignored
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.install.hook_command import (
@@ -113,7 +113,7 @@ def _install(place: Place, options: argparse.Namespace) -> int:
 def _check_is_read(place: Place) -> None:
     """Raise UsageError if the host would not read the line."""
     if why := why_ignored(place.host, place.path, place.shown):
-        raise UsageError(f"{why}; {HOW_TO_BE_READ}; {UNCHANGED}")
+        raise UsageError(f"{why}; {place.host.how_to_be_read}; {UNCHANGED}")
 
 
 def _short_lived(program: str) -> str:

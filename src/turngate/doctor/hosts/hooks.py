@@ -1,34 +1,31 @@
-"""Whether the line `turngate hook` in the settings of a host will run, and whether its answer comes in time."""
+"""Whether a stop hook in the settings of a host will run and can block there: the line `turngate hook`, and others."""
 
 import os
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from string import Template
 
 from turngate._frozen import frozen
+from turngate.check.lint import lint
+from turngate.core.dialect import CLAUDE
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.turngate_command import without_wrappers
-from turngate.doctor.diagnosis import Finding
+from turngate.core.settings import Rule, Settings
+from turngate.core.shell.exit_codes import block_attempt
+from turngate.doctor.diagnosis import Finding, finding_of
 from turngate.doctor.hosts.files import HostHook
 from turngate.hosts.host import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host
+from turngate.hosts.input_fields import PROJECT_VARIABLES
 from turngate.hosts.install.hook_command import hook_command, how_to_find
+from turngate.settings.script_file import Script, read_script
 
 _INSTALL_AGAIN = "install Turngate there, or run `turngate install` again"
 START_TIMEOUT_S = 60.0
 MAX_SECONDS = 10_000  # a larger timeout in seconds is meant as milliseconds
 _GUARDED = re.compile(r"\s*(?:if\s+)?command\s+-v\s+(?P<word>\S+)")
-# Types of hooks that a host runs at a stop, and whether `async` is an option of it: such a hook cannot block.
-STOP_TYPES: Mapping[str, tuple[str, ...]] = {
-    "claude": ("command", "prompt", "agent", "http", "mcp_tool"),
-    "codex": ("command", "mcp_tool"),
-    "gemini": ("command",),
-    "qwen": ("command", "http", "prompt"),
-    "copilot": ("command", "http"),
-    "cursor": ("command", "prompt"),
-    "droid": ("command",),
-}
-HAS_ASYNC = ("claude", "codex", "qwen")
 
 
 @frozen
@@ -59,11 +56,11 @@ def check_type(hook: HostHook, host: Host) -> Iterator[Finding]:
         yield Finding(
             "will NOT run", "error", f"has no `type`, so {host.title} rejects it", 'add "type": "command"'
         )
-    elif kind not in STOP_TYPES[host.name]:
+    elif kind not in host.stop_types:
         message = f"has the type {kind!r}, which {host.title} does not run at a stop"
-        hint = f"{host.title} runs {', '.join(STOP_TYPES[host.name])}"
+        hint = f"{host.title} runs {', '.join(host.stop_types)}"
         yield Finding("will NOT run", "error", message, hint)
-    if hook.entry.get("async") is True and host.name in HAS_ASYNC:
+    if hook.entry.get("async") is True and host.has_async:
         message = f"`async` is true, and {host.title} does not wait for the answer of such a hook"
         yield Finding("will NOT hold", "error", message, "remove `async`")
 
@@ -175,8 +172,7 @@ def _timeout_key(hook: HostHook) -> str:
 
 
 def _seconds(value: float, host: Host) -> float:
-    """Qwen Code reads 1000 and more as milliseconds, as its earlier versions did."""
-    in_ms = host.timeout_unit == "ms" or (host.name == "qwen" and value >= 1000)
+    in_ms = host.timeout_unit == "ms" or (host.ms_from is not None and value >= host.ms_from)
     return value / 1000 if in_ms else value
 
 
@@ -197,3 +193,70 @@ def missing_events(host: Host, hooks: Sequence[HostHook]) -> list[str]:
     """Return the names of the events of the host that have no line."""
     present = {hook.our_event for hook in hooks}
     return [name for ours, name in host.events.items() if ours not in present]
+
+
+# Hooks that are not Turngate's
+
+_PRINTS_DECISION = re.compile(r"\bdecision\b|\bfollowup_message\b")
+_PRINTS_CONTINUE = re.compile(r"""["']continue\\?["']\s*:\s*[Ff]alse""")
+_PRINTS_SPECIFIC = re.compile(r"\bhookSpecificOutput\b")
+_FIRES = re.compile(r"\s*(?:\S*/)?turngate\s+fire\s")
+_GATE_EXIT_CODE = re.compile(r"\s*(?:\S*/)?turngate\s+gate\s[^;&|]*--exit-code\b")
+_MAX_WORDS = 10  # of a command, that may name its script
+
+
+def check_stop_hook(hook: HostHook, host: Host, project: str) -> Iterator[Finding]:
+    """Yield why a stop hook that is not Turngate's does not block on this host."""
+    yield from check_type(hook, host)
+    script = _script_of(hook.command, host, project)
+    texts = [hook.command, script.text] if script else [hook.command]
+    whole = "\n".join(texts)
+    if _FIRES.match(hook.command):
+        message = "`turngate fire` answers with exit code 10, which no agent program takes for a block"
+        yield Finding(
+            "will NOT hold", "error", message, f"`turngate install {host.name}` adds `turngate hook`"
+        )
+    elif host.reads_exit_codes:
+        yield from _lint(hook, project)
+    if host.ignores_exit_2 and _exits_with_2(hook.command, script) and not _PRINTS_DECISION.search(whole):
+        message = f"blocks only with exit code 2, which {host.title} takes for a warning"
+        hint = 'print {"decision": "block", "reason": …} and exit with 0, or make it a gate of `.turngate`'
+        yield Finding("will NOT hold", "error", message, hint)
+    if host.rejects_specific_output and _PRINTS_SPECIFIC.search(whole):
+        message = (
+            f"prints `hookSpecificOutput`, and {host.title} rejects a stop answer with it, also its block"
+        )
+        yield Finding("will NOT hold", "error", message, "print only `decision` and `reason`")
+    if host.on_continue_false and _PRINTS_CONTINUE.search(whole):
+        message = f"prints `continue: false`, and {host.title} {host.on_continue_false}"
+        yield Finding("will run, but", "warning", message, "print nothing to let the agent stop")
+
+
+def _lint(hook: HostHook, project: str) -> Iterator[Finding]:
+    """Yield what `turngate check` knows about the command: these hosts read exit codes as Claude Code does."""
+    if not hook.command or hook.entry.get("type", "command") != "command":
+        return
+    rule = Rule(
+        event=hook.our_event or "Stop", hook=CommandHook(hook.command), family="claude", source="project"
+    )
+    for problem in lint(Settings(rules=(rule,), dialect=CLAUDE), project):
+        if problem.field in (None, "command") and problem.severity != "note":
+            yield finding_of(problem, is_gate=True)
+
+
+def _exits_with_2(command: str, script: Script | None) -> bool:
+    if _GATE_EXIT_CODE.match(command):
+        return True
+    of_script = script and block_attempt(script.text, script.language) == "exits with 2"
+    return bool(of_script) or block_attempt(command) == "exits with 2"
+
+
+def _script_of(command: str, host: Host, project: str) -> Script | None:
+    """Return the script that a command runs, if it names one."""
+    variables = {"CLAUDE_PROJECT_DIR": project, PROJECT_VARIABLES.get(host.name, ""): project}
+    try:
+        words = shlex.split(Template(command).safe_substitute(variables))[:_MAX_WORDS]
+    except ValueError:
+        return None
+    paths = (os.path.join(project, os.path.expanduser(word)) for word in words if "/" in word or "." in word)
+    return next(filter(None, map(read_script, filter(os.path.isfile, paths))), None)
