@@ -23,7 +23,6 @@ from turngate.gates.toolchains import TOOLS, Tool
 
 MAX_BYTES = 1024 * 1024  # of a file that is changed
 MARK = "planted by turngate doctor"
-SYNTAX_ERROR = "a syntax error"
 
 
 class CannotPlantError(Exception):
@@ -54,7 +53,6 @@ class PlantedFailure:
     passing_answer: str = "Done."
     is_limit: bool = False  # a gate may also end the turn with it
     as_is: Mapping[str, bytes] | None = None  # files for a run in which the gate has to find what it checks
-    doubt: str | None = None  # why a gate that allows it may still be a good one
 
 
 def failures_for(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
@@ -162,7 +160,7 @@ def _tool_failure(gate: Gate, kind: str) -> PlantedFailure | None:
             files = [(f"{name}.{end}", _NO_LANGUAGE) for name in names for end in ("js", "ts")]
         case _:
             files = [_FILES[kind]]
-    return use.failure("a failing test" if kind.endswith("test") else SYNTAX_ERROR, *files)
+    return use.failure("a failing test" if kind.endswith("test") else "a syntax error", *files)
 
 
 _FAILING_PYTHON = f"""\

@@ -146,21 +146,13 @@ def _conclude(runs: Sequence[tuple[PlantedFailure, HookRun]], settings: Settings
     held = {*blocked, *ended}
     passed = [(failure, run) for failure, run in runs if failure.what not in held]
     if not held:
-        return _conclude_passed(passed)
+        text = "; ".join(_describe_pass(*each) for each in passed)
+        return Proof("NOT PROVED", text, _hint(passed[0][1]))
     parts = [f"blocks {_join(blocked)}"] if blocked else []
     parts += [f"ends the turn with {_join(ended)}, as a limit does"] if ended else []
     parts += [f"allows {_join([failure.what for failure, _ in passed])}"] if passed else []
     text = "; ".join(parts)
     return Proof("proved", f"{text} (after the copy was cleaned up)" if repaired else text)
-
-
-def _conclude_passed(passed: Sequence[tuple[PlantedFailure, HookRun]]) -> Proof:
-    """Conclude from failures that a gate did not hold."""
-    text = "; ".join(_describe_pass(*each) for each in passed)
-    doubts = [failure.doubt for failure, run in passed if failure.doubt and outcome(run) == "allow"]
-    if len(doubts) == len(passed):
-        return cannot_prove(f"{text}, and {' and '.join(dict.fromkeys(map(str, doubts)))}")
-    return Proof("NOT PROVED", text, _hint(passed[0][1]))
 
 
 def _describe_pass(failure: PlantedFailure, run: HookRun) -> str:

@@ -21,7 +21,6 @@ from turngate.core.permissions.globs import expand_braces, matches_globs
 from turngate.doctor.proof.gate_text import gate_text, read_text
 from turngate.doctor.proof.planted_failures import (
     MARK,
-    SYNTAX_ERROR,
     CannotPlantError,
     Gate,
     PlantedFailure,
@@ -116,36 +115,6 @@ def walk_files(project: str) -> Iterator[str]:
                 yield os.path.relpath(path, project)
 
 
-MAX_SEARCHED_SOURCES = 20_000
-MAX_BROKEN_FILES = 2_000
-MAX_BYTES = 1024 * 1024  # of a file that is changed
-_SOURCES = re.compile(
-    r"\.(?:c|cc|cpp|cxx|cs|ex|go|java|js|jsx|mjs|cjs|kt|m|py|rs|scala|svelte|swift|ts|tsx|vue|zig)",
-    re.IGNORECASE,
-)
-_CONFIGURATION = re.compile(r"\.config\.\w+$|^setup\.py$|^build\.rs$")
-_STARTED = re.compile(r"\b(?:node|deno run|bun|tsx|ts-node|python[\d.]*|ruby)[ \t]+([\w./-]+)")
-_ERROR = f"\n// {MARK}\n)(\n".encode()  # nothing that a compiler accepts
-
-
-def broken_sources(project: str, text: str) -> dict[str, bytes]:
-    """Return the source files with a syntax error at the end of each, without those that the text itself starts."""
-    started = {os.path.normpath(path) for path in _STARTED.findall(text)}
-    paths = (path for path in islice(walk_files(project), MAX_SEARCHED_SOURCES) if _is_source(path))
-    broken: dict[str, bytes] = {}
-    for path in islice((path for path in paths if path not in started), MAX_BROKEN_FILES):
-        full = os.path.join(project, path)
-        if os.path.getsize(full) < MAX_BYTES:
-            with open(full, "rb") as file:
-                broken[path] = file.read() + _ERROR
-    return broken
-
-
-def _is_source(path: str) -> bool:
-    name = os.path.basename(path)
-    return bool(_SOURCES.fullmatch(os.path.splitext(name)[1])) and not _CONFIGURATION.search(name)
-
-
 MAX_SEARCHED_FILES = 20_000
 MAX_TURNS = 100_000  # of a planted conversation
 _NAME = "turngate-planted"
@@ -169,29 +138,6 @@ def _command(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
         unknown = f"it is not known what {' and '.join(f'`{each}`' for each in commands)} checks"
         raise CannotPlantError("; ".join(reasons) or unknown)
     return failures
-
-
-def _build(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
-    """A syntax error in every source file: which of them a build reads is not known."""
-    commands = _commands_of(named.name, gate.project)
-    shown = " and ".join(f"`{each}`" for each in commands)
-    try:
-        known = _command(named, gate)
-    except CannotPlantError:
-        known = []
-    text = "\n".join(gate_text(command, (), gate.project) for command in commands)
-    broken = broken_sources(gate.project, text)
-    if not broken:
-        if known:
-            return known
-        raise CannotPlantError(f"it is not known what {shown} checks, and there is no source file")
-    files = {os.path.join(gate.project, path): data for path, data in broken.items()}
-    if compiled := [each for each in known if each.what == SYNTAX_ERROR]:
-        others = [each for each in known if each.what != SYNTAX_ERROR]
-        return [*others, replace(compiled[0], files={**files, **compiled[0].files})]
-    first, *more = broken
-    where = f"{first} and {len(more)} more" if more else first
-    return [*known, PlantedFailure(SYNTAX_ERROR, where, files, doubt=f"{shown} may not read it")]
 
 
 def _commands_of(check: str, project: str) -> list[str]:
@@ -373,8 +319,7 @@ def _budget(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
 Planter = Callable[[NamedGate, Gate], list[PlantedFailure]]
 
 _PLANTERS: Mapping[str, Planter] = {
-    **dict.fromkeys(("command", "tests", "lint", "types"), _command),
-    "build": _build,
+    **dict.fromkeys(("command", "tests", "lint", "types", "build"), _command),
     "clean": _clean,
     "todos": _todos,
     "checklist": _checklist,
