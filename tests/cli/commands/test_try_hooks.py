@@ -47,7 +47,7 @@ def say(answer: Any) -> str:
     return f"echo '{json.dumps(answer)}'"
 
 
-def test_each_answer_is_explained_field_by_field(project: Path) -> None:
+def test_each_answer_is_explained(project: Path) -> None:
     block = {"decision": "block", "reason": "Update the changelog.", "note": 1}
     configure(
         project,
@@ -73,9 +73,7 @@ Stop:2  (.turngate/settings.json)
   input      {"last_assistant_message": "Done."}
   exit code  0 → success: the answer is on stdout
   stdout     a JSON object with decision, reason, note → read as the answer
-    decision "block" → blocks
-    reason   "Update the changelog." → the next prompt of the agent
-    note     1 → ignored: it is not a key of an answer
+    note     1 → ignored: without it, the result is the same
   stderr     debug → ignored: the exit code is 0
   ⇒ the agent is sent back with this text:
     [Stop hook requested continuation]
@@ -115,8 +113,6 @@ def test_one_hook_is_run_with_a_sample_that_its_matcher_matches(project: Path) -
             f"  input      {json.dumps(written)}",
             "  exit code  0 → success: the answer is on stdout",
             "  stdout     a JSON object with hookSpecificOutput → read as the answer",
-            '    hookSpecificOutput.hookEventName "PreToolUse" → the event',
-            '    hookSpecificOutput.permissionDecision "deny" → the tool call is denied',
             "  ⇒ the tool call is denied, and the agent is sent:",
             "    denied by a hook",
         ],

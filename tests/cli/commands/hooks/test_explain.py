@@ -92,11 +92,7 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
         [
             OK,
             "stdout a JSON object with decision, reason, systemMessage, suppressOutput, extra read as the answer",
-            'decision "block" blocks',
-            'reason "go on" the next prompt of the agent',
-            'systemMessage "look" shown to the user, and not sent to the agent',
-            "suppressOutput true stdout is not written to the transcript",
-            "extra [1] ignored: it is not a key of an answer",
+            "extra [1] ignored: without it, the result is the same",
         ],
         ("the agent is sent back with this text:", f"{SENT}go on"),
     ),
@@ -105,10 +101,9 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
         [
             OK,
             "stdout a JSON object with decision, reason, stopReason, additionalContext read as the answer",
-            'decision "approve" does not block; it cannot cancel the block of another hook',
-            'reason "fine" ignored: it belongs to a block',
-            'stopReason "x" ignored: it belongs to `continue: false`',
-            'additionalContext "y" ignored: it belongs into `hookSpecificOutput`',
+            'decision "approve" ignored: without it, the result is the same',
+            'stopReason "x" ignored: without it, the result is the same',
+            'additionalContext "y" ignored: without it, the result is the same',
             "warning `additionalContext` belongs into `hookSpecificOutput`: ignored at the top level",
         ],
         ("the agent may stop", ""),
@@ -118,8 +113,8 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
         [
             OK,
             "stdout a JSON object with decision, reason read as the answer",
-            'decision "reject" ignored: `decision` is "reject", expected "block" or "approve"',
-            'reason "no" ignored: it belongs to a block',
+            'reason "no" ignored: without it, the result is the same',
+            'result no decision: `decision` is "reject", expected "block" or "approve"',
         ],
         ("NOT enforced: the agent may stop", ""),
     ),
@@ -128,10 +123,8 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
         [
             OK,
             "stdout a JSON object with continue, stopReason, decision, reason read as the answer",
-            "continue false false: the turn ends now, whatever other hooks decide",
-            'stopReason "enough" shown to the user',
-            'decision "block" ignored: `continue: false` overrides it',
-            'reason "r" ignored: it belongs to a block',
+            'decision "block" ignored: without it, the result is the same',
+            'reason "r" ignored: without it, the result is the same',
             "warning it sent `continue: false` with a block: the turn ends and the block's reason is not used",
         ],
         ("the turn ends now, and the user sees:", "enough"),
@@ -141,9 +134,7 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
         [
             OK,
             "stdout a JSON object with hookSpecificOutput read as the answer",
-            'hookSpecificOutput.hookEventName "Stop" the event',
-            'hookSpecificOutput.additionalContext "see docs" advice: it continues the turn once',
-            "hookSpecificOutput.updatedInput {} ignored: it has no effect at Stop",
+            "hookSpecificOutput.updatedInput {} ignored: without it, the result is the same",
         ],
         ("the agent continues once, with this advice:", f"{SENT}see docs"),
     ),
@@ -152,8 +143,6 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
         [
             OK,
             "stdout a JSON object with hookSpecificOutput read as the answer",
-            'hookSpecificOutput.hookEventName "Stop" the event',
-            'hookSpecificOutput.permissionDecision "deny" ignored: it has no effect at Stop',
             'result no decision: `permissionDecision` has no effect at Stop: write "decision": "block" at the top level',
         ],
         ("NOT enforced: the agent may stop", ""),
@@ -163,8 +152,7 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
         [
             OK,
             "stdout a JSON object with hookSpecificOutput read as the answer",
-            'hookSpecificOutput.hookEventName "PreToolUse" ignored: expected Stop',
-            'hookSpecificOutput.additionalContext "see docs" ignored: `hookEventName` is not Stop',
+            'hookSpecificOutput.additionalContext "see docs" ignored: without it, the result is the same',
             'warning `hookEventName` is "PreToolUse", expected "Stop": ignored',
         ],
         ("the agent may stop", ""),
@@ -202,8 +190,6 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
         Replied('{"decision": "block", "reason": "go on"}'),
         [
             "reply a JSON object with decision, reason read as the answer",
-            'decision "block" blocks',
-            'reason "go on" the next prompt of the agent',
         ],
         ("the agent is sent back with this text:", f"{SENT}go on"),
     ),
@@ -317,8 +303,6 @@ def test_json_counts_with_any_exit_code_in_the_claude_dialect() -> None:
     assert notes(run, CLAUDE) == [
         "exit code 1 failed, but in the claude dialect the JSON on stdout counts",
         "stdout a JSON object with decision, reason read as the answer",
-        'decision "block" blocks',
-        'reason "go on" the next prompt of the agent',
     ]
 
 

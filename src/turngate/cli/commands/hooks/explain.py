@@ -1,15 +1,14 @@
-"""Explains one hook run field by field: what was read of it, what each field means, and what was ignored and why.
-
-What an agent would do after one hook run, if there were no other hook.
-"""
+"""Explains one hook run: what was read of it, what was ignored, and what an agent would do if there were no other hook."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any, assert_never
 
 from turngate._frozen import frozen
-from turngate.cli.commands.hooks.explain_fields import FieldNote, explain_object, ignored
 from turngate.core.answers.contract import parse_json
+from turngate.core.answers.interpret import interpret
 from turngate.core.answers.reports import (
     Detached,
     Exited,
@@ -21,7 +20,7 @@ from turngate.core.answers.reports import (
     TimedOut,
 )
 from turngate.core.dialect import Dialect
-from turngate.core.text import BLANKS, one_line
+from turngate.core.text import BLANKS, one_line, truncate
 from turngate.core.verdict.decisions import Advise, Allow, Block, Fault, Halt
 from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.core.verdict.tool_effects import (
@@ -36,10 +35,25 @@ from turngate.core.verdict.tool_effects import (
 from turngate.core.verdict.verdict import Continue, Stop, Verdict, conclude, is_blocking
 
 MAX_VALUE_CHARS = 100
+MAX_KEYS = 50  # of an answer that are tried
+
+
+@frozen
+class FieldNote:
+    """One thing that a hook gave, and what it means."""
+
+    field: str  # "exit code", "stdout", "decision", "hookSpecificOutput.additionalContext" …
+    value: str
+    meaning: str
+    is_ignored: bool = False
+
+
+def _ignored(field: str, value: str, why: str) -> FieldNote:
+    return FieldNote(field, value, why, is_ignored=True)
 
 
 def explain(run: HookRun, dialect: Dialect) -> tuple[FieldNote, ...]:
-    """Return a note for everything that the hook gave, in the order in which it is read."""
+    """Return a note for each output of the hook, and for each key of its answer that has no effect."""
     notes = list(_notes(run, dialect))
     if isinstance(run.decision, Fault) and not _names_error(run, run.decision, notes):
         notes.append(FieldNote("result", "", f"no decision: {run.decision.error}"))
@@ -60,7 +74,7 @@ def _notes(run: HookRun, dialect: Dialect) -> Iterator[FieldNote]:
         case TimedOut(seconds, stdout, stderr):
             yield FieldNote("time", f"{seconds:g} s", "the timeout: it was ended, and gave no decision")
             yield from (
-                ignored(name, _shown(text), "it timed out") for name, text in _streams(stdout, stderr)
+                _ignored(name, _shown(text), "it timed out") for name, text in _streams(stdout, stderr)
             )
         case Exited():
             yield FieldNote("exit code", str(run.report.code), _exit_meaning(run, run.report, dialect))
@@ -119,7 +133,7 @@ def _explain_stdout(run: HookRun, report: Exited, dialect: Dialect) -> Iterator[
     if not report.stdout.strip():
         return
     if (why := _why_stdout_is_ignored(run, report, dialect)) is not None:
-        yield ignored("stdout", _shown(report.stdout), why)
+        yield _ignored("stdout", _shown(report.stdout), why)
     else:
         yield from _explain_answer("stdout", report.stdout, run, dialect)
 
@@ -143,10 +157,37 @@ def _explain_answer(name: str, text: str, run: HookRun, dialect: Dialect) -> Ite
     if value is None:
         yield _explain_text(name, text, run)
     elif isinstance(run.decision, Fault) and run.answer is None and not _is_exit_fault(run):
-        yield ignored(name, _shown(text), run.decision.error)
+        yield _ignored(name, _shown(text), run.decision.error)
     else:
         yield FieldNote(name, f"a JSON object with {', '.join(value) or 'nothing'}", "read as the answer")
-        yield from explain_object(value, run, dialect)
+        yield from _keys_without_effect(value, run, dialect)
+
+
+def _keys_without_effect(value: Mapping[str, Any], run: HookRun, dialect: Dialect) -> Iterator[FieldNote]:
+    specific = value.get("hookSpecificOutput")
+    inner = [key for key in specific if key != "hookEventName"] if isinstance(specific, dict) else []
+    keys = [(key,) for key in value if not inner or key != "hookSpecificOutput"]
+    for path in islice([*keys, *(("hookSpecificOutput", key) for key in inner)], MAX_KEYS):
+        *outer, key = path
+        holder = value[outer[0]] if outer else value
+        rest = {name: each for name, each in holder.items() if name != key}
+        if _result(_answered(run, {**value, outer[0]: rest} if outer else rest, dialect), dialect) == _result(
+            run, dialect
+        ):
+            shown = truncate(json.dumps(holder[key], ensure_ascii=False), MAX_VALUE_CHARS)
+            yield _ignored(".".join(path), shown, "without it, the result is the same")
+
+
+def _answered(run: HookRun, value: Mapping[str, Any], dialect: Dialect) -> HookRun:
+    """Return the run as it would be with another answer."""
+    text = json.dumps(value)
+    report = replace(run.report, stdout=text) if isinstance(run.report, Exited) else Replied(text)
+    decision, answer = interpret(report, run.rule, dialect)
+    return replace(run, report=report, decision=decision, answer=answer)
+
+
+def _result(run: HookRun, dialect: Dialect) -> object:
+    return replace(run.decision, warnings=()), effect_of(run, dialect)
 
 
 def _is_exit_fault(run: HookRun) -> bool:
@@ -163,10 +204,10 @@ def _parse_object(text: str) -> Mapping[str, Any] | None:
 
 def _explain_text(name: str, text: str, run: HookRun) -> FieldNote:
     if isinstance(run.decision, Fault) and not _is_exit_fault(run):
-        return ignored(name, _shown(text), run.decision.error)
+        return _ignored(name, _shown(text), run.decision.error)
     if run.rule.event in PLAIN_CONTEXT_EVENTS and isinstance(run.report, Exited) and run.report.code == 0:
         return FieldNote(name, _shown(text), "plain text, added to the conversation as context")
-    return ignored(name, _shown(text), "it is plain text, and an answer is a JSON object")
+    return _ignored(name, _shown(text), "it is plain text, and an answer is a JSON object")
 
 
 def _explain_stderr(run: HookRun, report: Exited) -> Iterator[FieldNote]:
@@ -179,10 +220,10 @@ def _explain_stderr(run: HookRun, report: Exited) -> Iterator[FieldNote]:
     elif report.code not in (0, 2) and isinstance(run.decision, Fault):
         yield FieldNote("stderr", shown, "shown to the user as the error")
     elif report.code == 0 and isinstance(run.decision, Fault):
-        yield ignored("stderr", shown, run.decision.error)
+        yield _ignored("stderr", shown, run.decision.error)
     else:
         why = "the reason is in the JSON" if report.code == 2 else f"the exit code is {report.code}"
-        yield ignored("stderr", shown, why)
+        yield _ignored("stderr", shown, why)
 
 
 def _judge_meaning(run: HookRun) -> str:

@@ -1,4 +1,4 @@
-"""`turngate hooks test`: run the hooks of an event on a sample input, and explain each answer field by field."""
+"""`turngate hooks test`: run the hooks of an event on a sample input, and explain each answer."""
 
 import argparse
 import contextlib
@@ -13,8 +13,7 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.cli.commands.fire import read_input
-from turngate.cli.commands.hooks.explain import effect_of, explain
-from turngate.cli.commands.hooks.explain_fields import FieldNote
+from turngate.cli.commands.hooks.explain import FieldNote, effect_of, explain
 from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.console.format import flat, hanging, headline_style, label_style, outcome_label
 from turngate.cli.console.progress import show_if_slow
