@@ -28,7 +28,7 @@ from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions, Options
 from turngate.options.sdk_callbacks import is_sdk_callback, without_trailing_underscores
 from turngate.options.serialize import hook_json
-from turngate.runners.callback import run_callback
+from turngate.runners import run_callback
 
 LOG = logging.getLogger("turngate")
 

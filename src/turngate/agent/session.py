@@ -38,8 +38,7 @@ from turngate.shells.local import LocalShell
 from turngate.state.paths import session_folder, state_folder
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentManager, SubagentOptions
-from turngate.trust.load import load_settings, review_agent_hooks
-from turngate.trust.session_refresh import refreshed
+from turngate.trust.load import load_settings, refreshed, review_agent_hooks
 
 EndReason = Literal["clear", "prompt_input_exit", "other"]
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded

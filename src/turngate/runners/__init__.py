@@ -2,8 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import assert_never
+from typing import Any, assert_never
 
+from turngate.aio.foreign import call_callback
 from turngate.core.answers.reports import HookFailed, Report, Returned, Skipped
 from turngate.core.events.events import Event, copy_event
 from turngate.core.hooks.kinds import (
@@ -17,11 +18,8 @@ from turngate.core.hooks.kinds import (
 from turngate.core.settings import Rule, Settings
 from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.snapshot import snapshot
-from turngate.ports import HookRunContext, World
-from turngate.runners.callback import run_callback
-from turngate.runners.command import run_command, sanitize_env
-from turngate.runners.prompt import run_agent
-from turngate.trust.bytecode import with_own_bytecode
+from turngate.ports import CallbackScope, HookRunContext, World, in_callback
+from turngate.runners.command import run_command, sanitize_env, with_own_bytecode
 from turngate.trust.fingerprint import describe_change
 
 __all__ = ["run_hook", "sanitize_env"]
@@ -40,13 +38,13 @@ async def run_hook(
             )
         case CallbackHook(callback):
             return Returned(await run_callback(callback, copy_event(event)))
-        case PromptHook() as hook:
+        case PromptHook() | AgentHook() as hook:
             # lazy: it reads transcripts, which no other hook needs
-            from turngate.runners.prompt import run_prompt  # noqa: PLC0415
+            from turngate.runners.prompt import run_agent, run_prompt  # noqa: PLC0415
 
+            if isinstance(hook, AgentHook):
+                return await run_agent(hook, event, world, live)
             return await run_prompt(hook, event, settings, world, live)
-        case AgentHook() as hook:
-            return await run_agent(hook, event, world, live)
         case HttpHook() as hook:
             # lazy: few projects have an http hook, and ssl and socket are slow to import
             from turngate.runners.http import run_http  # noqa: PLC0415
@@ -61,6 +59,17 @@ async def run_hook(
             )
         case _:
             assert_never(rule.hook)
+
+
+async def run_callback(callback: Callable[[Any], Any], event: Any) -> Any:
+    """Return what a function in this process returns. A session that it opens runs no hooks, or it would never end."""
+    scope = CallbackScope()
+    token = in_callback.set(scope)
+    try:
+        return await call_callback(callback, event)
+    finally:
+        scope.ended = True
+        in_callback.reset(token)
 
 
 async def _run_command(

@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from turngate.aio.cancellation import raise_if_cancelled
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.reports import Exited, HookFailed, Report
-from turngate.core.constants import ENV_FILE_VARIABLES, HOOK_TIMEOUT
+from turngate.core.answers.reports import HookFailed, Report
+from turngate.core.constants import COMMAND_LINE, ENV_FILE_VARIABLES, HOOK_TIMEOUT
 from turngate.core.events.events import Event, StopEvent
 from turngate.core.events.hook_input import clean_environment, encode, environment
 from turngate.core.hooks.kinds import CommandHook
@@ -23,12 +23,15 @@ from turngate.core.hooks.plugin_variables import (
     used_user_config,
 )
 from turngate.core.settings import Settings
-from turngate.core.text import describe, describe_name, one_line, printable
+from turngate.core.text import describe_name, one_line, printable
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, World
 from turngate.state.files import make_private_dir
+from turngate.state.paths import state_folder
 
 MAX_VARIABLE_BYTES = 100_000  # the kernel allows 128 KiB
 MAX_ENVIRONMENT_BYTES = 1_000_000  # the kernel allows about 2 MB together with the arguments
+_GIVEN_HERE = ("python", COMMAND_LINE)  # levels of hooks that are never those of another machine
+BYTECODE_VARIABLE = "PYTHONPYCACHEPREFIX"  # where Python reads and writes bytecode, in place of __pycache__
 
 
 async def run_command(
@@ -52,16 +55,40 @@ async def run_command(
     env = {**prepared.env, **_time_left(live)}
     live.finds_programs = not settings.dialect.is_claude_code  # Claude Code has a shell for every command
     try:
-        report: object = await raise_if_cancelled(
+        report = await raise_if_cancelled(
             world.shell.run(prepared.hook, cwd=world.project, env=env, stdin=stdin, live=live)
         )
     except (NotStarted, ConnectionLost) as error:
         return HookFailed(str(error))
     if world.copies is not None and world.copies.has_lost(event.stopping_transcript):
         return HookFailed("the connection was lost before it started, and the copy of its transcript with it")
-    if not isinstance(report, Exited):
-        raise TypeError(f"the shell returned {describe(report)}, expected Exited")
     return report
+
+
+def with_own_bytecode(
+    hook: CommandHook,
+    files: Mapping[str, str | None],
+    environ: Mapping[str, str],
+    home_there: str | None = None,
+) -> CommandHook:
+    """Return a hook that loads modules of its own with a folder for their bytecode. A script alone has none.
+
+    A repository could bring bytecode that Python runs instead of the modules that were approved.
+
+    `home_there` is the home folder on another machine, where Python makes the folder itself.
+    """
+    modules = [path for path, recorded in files.items() if recorded and path.endswith(".py")]
+    if (
+        not modules
+        or (len(modules) == 1 and "-m" not in hook.command)
+        or BYTECODE_VARIABLE in {**environ, **hook.env}
+    ):
+        return hook
+    folder = os.path.join(state_folder(environ, home_there), "trust", "bytecode")
+    if home_there is None:
+        with contextlib.suppress(OSError):  # without the folder, Python keeps no bytecode
+            make_private_dir(folder)
+    return replace(hook, env={**hook.env, BYTECODE_VARIABLE: folder})
 
 
 async def with_copies(event: Event, world: World) -> Event:
@@ -154,6 +181,17 @@ async def _make_dir_there(folder: str, world: World) -> None:
     made = await world.shell.run(script, cwd="/", env=world.environ, stdin=b"", live=live)
     if made.code != 0:
         raise OSError(f"{folder}: {one_line(made.stderr)}")
+
+
+def environ_and_level(source: str, world: World) -> tuple[Mapping[str, str], str]:
+    """Return the variables that a hook of this level may send, and the level that decides where it may send them.
+
+    A hook that is configured on another machine gets nothing of the environment here, which may hold keys, and is
+    trusted no more than one of a project.
+    """
+    if world.machine and source not in _GIVEN_HERE:
+        return world.environ, "project"
+    return world.own_environ, source
 
 
 _PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")

@@ -31,10 +31,8 @@ from turngate.gates.gate_hook import GateCall, read_gate_hook
 from turngate.gates.project_commands import ProjectUnreachable
 from turngate.gates.run_gate import holds_for_tree, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, World
-from turngate.runners.command import prepare_command, with_copies
-from turngate.runners.sent_from_here import environ_and_level
+from turngate.runners.command import environ_and_level, prepare_command, with_copies, with_own_bytecode
 from turngate.state.paths import state_folder
-from turngate.trust.bytecode import with_own_bytecode
 
 MAX_MARGIN_S = 5.0  # between the limit of the gate itself and the timeout of the hook
 MARGIN_FRACTION = 0.2

@@ -22,7 +22,7 @@ from turngate.core.settings import Settings
 from turngate.core.text import describe_url
 from turngate.http.connection import UNLIMITED, HttpError, request_target
 from turngate.ports import HookRunContext, World
-from turngate.runners.sent_from_here import environ_and_level
+from turngate.runners.command import environ_and_level
 
 MAX_REPLY_BYTES = 1024 * 1024
 MAX_REDIRECTS = 3  # to the same host; nothing is sent to another one

@@ -1,6 +1,7 @@
 """The hooks of a project with all that is known of them: place, trust, earlier runs; as lines and as JSON."""
 
 import os
+import re
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,9 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
 from turngate.filesystem import files
 from turngate.filesystem.snapshot import this_machine
-from turngate.settings.hook_line_numbers import HookLines
+from turngate.hosts.install.json_text import Node, NotJson, read_json_text
+from turngate.settings.json_file import MAX_FILE_BYTES
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.trust.approvals import Approval
 from turngate.trust.review import Review, ReviewedHook
 
@@ -68,6 +71,56 @@ def read_entries(review: Review, project: str, state: str) -> list[HookEntry]:
             return given.line_of(rule, os.path.abspath(rule.file or ""))
 
     return [HookEntry(hook, line_of(hook.rule), histories.of(hook.rule)) for hook in review.hooks]
+
+
+_INDEX = re.compile(r"\[(\d+)\]\.hooks\[(\d+)\]")
+_Place = tuple[str | int, ...]  # keys and positions: ("Stop", 0, "hooks", 1)
+
+
+class HookLines:
+    """Finds the lines of hooks in their files, and reads each file once."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[str, dict[_Place, int]]] = {}
+
+    def line_of(self, rule: Rule, path: str) -> int | None:
+        """Return the line of a hook in the file at this path; None: it is not found, or the file is the hook."""
+        index = _INDEX.fullmatch(rule.index or "")
+        if index is None:
+            return None
+        if path not in self._files:
+            text = _read(path)
+            self._files[path] = text, _positions(text) if path.endswith(".json") else {}
+        text, positions = self._files[path]
+        if path.endswith(".json"):
+            start = positions.get((rule.event, int(index[1]), "hooks", int(index[2])))
+        else:
+            start = text.find((hook_text(rule.hook).splitlines() or ["\0"])[0])
+        return None if start in (None, -1) else text.count("\n", 0, start) + 1
+
+
+def _read(path: str) -> str:
+    try:
+        return read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig", "replace")
+    except (OSError, NotARegularFile, FileTooLarge):
+        return ""
+
+
+def _positions(text: str) -> dict[_Place, int]:
+    """Return where each value begins, by the innermost part of its place: a plugin's hooks are at several depths."""
+    try:
+        root = read_json_text(text)
+    except NotJson:
+        return {}
+    nodes: list[tuple[_Place, Node]] = [((), root)] if root else []
+    for place, node in nodes:
+        items = [
+            (number if item.key is None else item.key, item.node) for number, item in enumerate(node.items)
+        ]
+        nodes += [((*place, name)[-4:], inner) for name, inner in items]
+    return {
+        place: node.start for place, node in reversed(nodes)
+    }  # of equal keys the last counts, as for `json`
 
 
 # Lines

@@ -24,7 +24,7 @@ from turngate.errors import UsageError
 from turngate.gates.gate import Gate
 from turngate.gates.session_changes import NO_SESSION
 from turngate.settings.plugin_folders import display_name
-from turngate.trust.levels import unique_keys
+from turngate.trust.review import unique_keys
 
 _CONVERSATION = re.compile(r"transcript_path|last_assistant_message", re.IGNORECASE)
 _NEEDS = {"prompt": "it asks a model", "agent": "it asks a model", "http": "it asks a server"}

@@ -40,8 +40,8 @@ from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.settings.load import has_unloaded_hooks
 from turngate.stop_hooks import open_world
-from turngate.trust.levels import unique_keys
 from turngate.trust.load import load_reviewed, review_agent_hooks
+from turngate.trust.review import unique_keys
 
 MAX_COMMAND_CHARS = 120
 FIELD_WIDTH = 10

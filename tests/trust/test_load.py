@@ -9,7 +9,7 @@ from tests.support.builders import rule
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hints import GONE
-from turngate.trust.session_refresh import refreshed
+from turngate.trust.load import refreshed
 
 WHY = "its definition was changed after it was approved"
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import rule, write_settings
-from turngate.settings.hook_line_numbers import MAX_DEPTH, HookLines, object_lines
+from turngate.cli.review.entries import HookLines
 from turngate.trust.load import load_settings
 
 PRETTY = """\
@@ -48,22 +48,17 @@ def test_each_hook_has_the_line_on_which_its_object_begins(project: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", {}),
-        ("[]", {}),
-        ("{}", {(): 1}),
-        ('\n\n{"a":\n [1, {}, [\n{}]]}', {(): 3, ("a", 1): 4, ("a", 2, 0): 5}),
-        ('{"\\u0061": {}}', {(): 1, ("a",): 1}),
-        ('{"a": {},\n"a": {}}', {(): 1, ("a",): 2}),
-        ("}]{", {(): 1}),
-        ('{"a": "\n{}', {(): 1, ("a",): 2}),
+        ("", None),
+        ('{"Stop": [{"hooks": [{}]}]}', 1),
+        ('\n{"\\u0053top": [{"hooks":\n[{}]}]}', 3),
+        ('{"Stop": [{"hooks": [', None),
+        ('{"a":' * 100_000, None),
     ],
 )
-def test_the_scan_follows_the_json_and_survives_what_is_not(text: str, expected: object) -> None:
-    assert object_lines(text) == expected
-
-
-def test_deep_objects_are_not_kept() -> None:
-    assert max(map(len, object_lines('{"a":' * 1000))) == MAX_DEPTH
+def test_what_is_not_json_has_no_lines(project: Path, text: str, expected: int | None) -> None:
+    file = project / "settings.json"
+    file.write_text(text)
+    assert HookLines().line_of(rule(index="[0].hooks[0]"), str(file)) == expected
 
 
 def test_a_plugin_may_have_its_hooks_at_another_depth(project: Path) -> None:
