@@ -32,42 +32,15 @@ OBSERVED_EVENTS = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")
 
 # Events of Claude Code that Turngate does not fire: a note, not a mistake.
 FOREIGN_EVENTS = frozenset(
-    {
-        "Notification",
-        "PermissionDenied",
-        "PostCompact",
-        "Setup",
-        "TeammateIdle",
-        "TaskCreated",
-        "TaskCompleted",
-        "ConfigChange",
-        "CwdChanged",
-        "FileChanged",
-        "WorktreeCreate",
-        "WorktreeRemove",
-        "InstructionsLoaded",
-        "Elicitation",
-        "ElicitationResult",
-        "UserPromptExpansion",
-        "MessageDisplay",
-        "PreModelSwitch",
-        "PostModelSwitch",
-        "DirectoryAdded",
-    }
+    "Notification PermissionDenied PostCompact Setup TeammateIdle TaskCreated TaskCompleted "
+    "ConfigChange CwdChanged FileChanged WorktreeCreate WorktreeRemove InstructionsLoaded Elicitation "
+    "ElicitationResult UserPromptExpansion MessageDisplay PreModelSwitch PostModelSwitch DirectoryAdded".split()
 )
 
 # Those at which a block has no effect (Claude Code's documentation).
 FOREIGN_OBSERVED_EVENTS = frozenset(
-    {
-        "Notification",
-        "PermissionDenied",
-        "PostCompact",
-        "Setup",
-        "CwdChanged",
-        "FileChanged",
-        "WorktreeRemove",
-        "InstructionsLoaded",
-    }
+    "Notification PermissionDenied PostCompact Setup CwdChanged FileChanged WorktreeRemove "
+    "InstructionsLoaded".split()
 )
 
 # Executables that are hooks without a settings entry, in every family except Claude Code's.

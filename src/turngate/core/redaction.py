@@ -34,15 +34,8 @@ MIN_SECRET_CHARS = 6  # a shorter value occurs in texts by chance
 _SCHEMES = ("bearer", "digest", "negotiate")  # words before a secret, not secrets
 _HTML_SAFE = str.maketrans({letter: f"\\u{ord(letter):04x}" for letter in "+<>&'`"})
 _DECISION_TEXTS = ("reason", "advice", "error", "notice")
-_ANSWER_TEXTS = (
-    "reason",
-    "stop_reason",
-    "notice",
-    "advice",
-    "not_enforced",
-    "lost",
-    "permission_reason",
-    "first_message",
+_ANSWER_TEXTS = tuple(
+    "reason stop_reason notice advice not_enforced lost permission_reason first_message".split()
 )
 
 
@@ -170,28 +163,8 @@ _ANY_WORD = re.compile(f"TOKEN|SECRET|CREDENTIAL|{'|'.join(sorted(_WORDS))}", re
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # The last word of a variable that is about a secret and does not hold it.
 _ABOUT = frozenset(
-    {
-        "BACKEND",
-        "COUNT",
-        "DIR",
-        "ENDPOINT",
-        "EXPIRY",
-        "FILE",
-        "FOLDER",
-        "HOST",
-        "LENGTH",
-        "LIMIT",
-        "MODE",
-        "NAME",
-        "PATH",
-        "PORT",
-        "SOCK",
-        "SOCKET",
-        "TTL",
-        "TYPE",
-        "URI",
-        "URL",
-    }
+    "BACKEND COUNT DIR ENDPOINT EXPIRY FILE FOLDER HOST LENGTH LIMIT MODE NAME PATH PORT SOCK SOCKET "
+    "TTL TYPE URI URL".split()
 )
 _URL_PASSWORD = re.compile(r"://[^/?#\s:@]*:([^/?#\s@]+)@")
 

@@ -30,27 +30,9 @@ _MAX_LISTED = 15
 # What only Claude Code has: a hook for it is not a mistake, and never runs here.
 _OF_CLAUDE_CODE = {
     "tool_name": frozenset(
-        [
-            "AskUserQuestion",
-            "EnterPlanMode",
-            "ExitPlanMode",
-            "LS",
-            "LSP",
-            "MultiEdit",
-            "NotebookEdit",
-            "NotebookRead",
-            "Skill",
-            "SlashCommand",
-            "TaskCreate",
-            "TaskGet",
-            "TaskList",
-            "TaskOutput",
-            "TaskStop",
-            "TaskUpdate",
-            "ToolSearch",
-            "WebFetch",
-            "WebSearch",
-        ]
+        "AskUserQuestion EnterPlanMode ExitPlanMode LS LSP MultiEdit NotebookEdit NotebookRead Skill "
+        "SlashCommand TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate ToolSearch WebFetch "
+        "WebSearch".split()
     ),
     "reason": frozenset({"logout", "resume", "bypass_permissions_disabled"}),
 }

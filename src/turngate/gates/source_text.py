@@ -18,19 +18,9 @@ LANGUAGES = {
 }
 _BY_EXTENSION = {extension: language for language, names in LANGUAGES.items() for extension in names}
 EXTENSIONS = tuple(_BY_EXTENSION)
-TEST_FILES = (
-    "test",
-    "tests",
-    "__tests__",
-    "spec",
-    "specs",
-    "testing",
-    "test_*.py",
-    "*_test.{py,go,rb,exs}",
-    "*.{test,spec}.*",
-    "*_spec.rb",
-    "*{Test,Tests,Spec}.{java,kt,scala,groovy,cs,swift,php}",
-    "conftest.py",
+TEST_FILES = tuple(
+    "test tests __tests__ spec specs testing test_*.py *_test.{py,go,rb,exs} *.{test,spec}.* *_spec.rb "
+    "*{Test,Tests,Spec}.{java,kt,scala,groovy,cs,swift,php} conftest.py".split()
 )
 
 _DOUBLE, _SINGLE = r'"(?:\\.|[^"\\\n])*+"?', r"'(?:\\.|[^'\\\n])*+'?"

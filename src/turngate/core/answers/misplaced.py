@@ -18,28 +18,9 @@ from turngate.core.constants import PERMISSION_EVENTS
 from turngate.core.text import BLANKS, describe_json, is_truncated, json_problem
 
 ANSWER_KEYS = frozenset(
-    {
-        "decision",
-        "reason",
-        "continue",
-        "stopReason",
-        "systemMessage",
-        "suppressOutput",
-        "terminalSequence",
-        "hookSpecificOutput",
-        "hookEventName",
-        "additionalContext",
-        "permissionDecision",
-        "permissionDecisionReason",
-        "updatedInput",
-        "updatedToolOutput",
-        "initialUserMessage",
-        "notEnforced",
-        "waits",
-        "continuations",
-        "ok",
-        "impossible",
-    }
+    "decision reason continue stopReason systemMessage suppressOutput terminalSequence "
+    "hookSpecificOutput hookEventName additionalContext permissionDecision permissionDecisionReason "
+    "updatedInput updatedToolOutput initialUserMessage notEnforced waits continuations ok impossible".split()
 )
 BLOCKS = ("block", "deny")
 ALLOWS = ("approve", "allow")

@@ -8,19 +8,7 @@ from turngate._frozen import frozen
 from turngate.core.conversation.messages import ToolSpec
 
 # The tools of the built-in agent; `agent/tools` implements them.
-TOOL_NAMES = (
-    "Bash",
-    "BashOutput",
-    "KillShell",
-    "Read",
-    "Write",
-    "Edit",
-    "Glob",
-    "Grep",
-    "TodoWrite",
-    "AskUser",
-    "Task",
-)
+TOOL_NAMES = tuple("Bash BashOutput KillShell Read Write Edit Glob Grep TodoWrite AskUser Task".split())
 READ_ONLY = ("Read", "Glob", "Grep")
 # Other names under which a model may call a tool, and under which hooks, rules and lists may name it.
 TOOL_ALIASES: Mapping[str, str] = {"Agent": "Task"}

@@ -11,21 +11,10 @@ from turngate.core.events.events import OTHER_EVENTS, Event, OtherEvent, StopEve
 from turngate.core.settings import Payload, Settings
 
 # The order of keys in Claude Code 2.1.325; others follow.
-_CLAUDE_ORDER = (
-    "session_id",
-    "transcript_path",
-    "cwd",
-    "prompt_id",
-    "permission_mode",
-    "agent_id",
-    "agent_type",
-    "effort",
-    "hook_event_name",
-    "stop_hook_active",
-    "agent_transcript_path",
-    "last_assistant_message",
-    "background_tasks",
-    "session_crons",
+_CLAUDE_ORDER = tuple(
+    "session_id transcript_path cwd prompt_id permission_mode agent_id agent_type effort "
+    "hook_event_name stop_hook_active agent_transcript_path last_assistant_message background_tasks "
+    "session_crons".split()
 )
 
 

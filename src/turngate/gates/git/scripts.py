@@ -179,19 +179,10 @@ find . \\( -name .git -o -name node_modules -o -name .venv -o -name __pycache__ 
 
 
 # `git rev-parse --local-env-vars`: they lead git to another repository, index or folder.
-LOCAL_GIT_VARIABLES = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_PREFIX",
-    "GIT_NAMESPACE",
-    "GIT_SHALLOW_FILE",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_LITERAL_PATHSPECS",
+LOCAL_GIT_VARIABLES = tuple(
+    "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES "
+    "GIT_COMMON_DIR GIT_PREFIX GIT_NAMESPACE GIT_SHALLOW_FILE GIT_REPLACE_REF_BASE "
+    "GIT_IMPLICIT_WORK_TREE GIT_LITERAL_PATHSPECS".split()
 )
 # Objects are what their names say, and commits have their own parents, whatever `git replace` and grafts say.
 GIT_ENVIRONMENT = {

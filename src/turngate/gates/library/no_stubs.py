@@ -29,16 +29,7 @@ from turngate.gates.session_changes import WHOLE_FILE, Patches, find_changes, fi
 from turngate.gates.source_text import EXTENSIONS, Source, is_test_file, language_of, read_source
 
 # What others wrote, or a program.
-FOREIGN_FILES = (
-    "vendor",
-    "third_party",
-    "node_modules",
-    "*.min.*",
-    "*.lock",
-    "*_pb2.py",
-    "*.pb.go",
-    "*.d.ts",
-)
+FOREIGN_FILES = tuple("vendor third_party node_modules *.min.* *.lock *_pb2.py *.pb.go *.d.ts".split())
 MAX_LINE_CHARS = 1000
 MAX_SYNTAX_CHARS = 10**6  # of a Python file that is parsed
 

@@ -9,18 +9,7 @@ from turngate.core.hooks.matcher import read_matcher
 from turngate.core.settings import Rule
 
 SESSION_ID = "sample-session"
-_TOOLS = (
-    "Bash",
-    "Write",
-    "Edit",
-    "Read",
-    "Grep",
-    "Glob",
-    "Task",
-    "TodoWrite",
-    "WebFetch",
-    "mcp__server__tool",
-)
+_TOOLS = tuple("Bash Write Edit Read Grep Glob Task TodoWrite WebFetch mcp__server__tool".split())
 _SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "tool_name": _TOOLS,
     "agent_type": (DEFAULT_AGENT_TYPE, "Explore"),
