@@ -4,6 +4,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,25 +23,39 @@ CHUNKS = ("chunk-1", "chunk-2", "chunk-3")
 Script = dict[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def _installed(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runpy.run_path(str(EXAMPLE / "install.py"))["install"](project)
-    monkeypatch.setenv("HOOK_STATE", str(tmp_path / "hook-state"))
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+class Workflow:
+    """The example in a folder of its own, with a home. What was run once is copied for the tests that begin there."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "workflow"
+        self.project = self.folder / "project"
+        self._copies = folder / "copies"
 
-@pytest.fixture
-def run(project: Path, tmp_path: Path) -> Callable[..., tuple[int, dict[str, Any]]]:
-    """Run one turn with a script, as its own process; return its exit code and its JSON."""
+    def begin(self, *steps: Callable[["Workflow"], None]) -> None:
+        """Install the example and take the steps, or copy the folder of a test that took them."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        copy = self._copies / "-".join(step.__name__ for step in steps)
+        if not copy.exists():
+            self.begin(*steps[:-1]) if steps else self._install()
+            for step in steps[-1:]:
+                step(self)
+            shutil.copytree(self.folder, copy, symlinks=True)
+        else:
+            shutil.copytree(copy, self.folder, symlinks=True)
 
-    def one(script: str | Script, *words: str) -> tuple[int, dict[str, Any]]:
+    def _install(self) -> None:
+        self.project.mkdir(parents=True)
+        runpy.run_path(str(EXAMPLE / "install.py"))["install"](self.project)
+
+    def run(self, script: str | Script, *words: str) -> tuple[int, dict[str, Any]]:
+        """Run one turn with a script, as its own process; return its exit code and its JSON."""
         path = EXAMPLE / "scripts" / f"{script}.json"
         if not isinstance(script, str):
-            path = tmp_path / "changed.json"
+            path = self.folder / "changed.json"
             path.write_text(json.dumps(script))
         options = (
             "--project",
-            str(project),
+            str(self.project),
             "--model",
             f"scripted:{path}",
             "--allow",
@@ -48,8 +63,15 @@ def run(project: Path, tmp_path: Path) -> Callable[..., tuple[int, dict[str, Any
             "--allow",
             "Edit",
         )
+        own = {
+            "HOME": str(self.folder / "home"),
+            "TURNGATE_STATE": str(self.folder / "state"),
+            "HOOK_STATE": str(self.folder / "hook-state"),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        }
         done = subprocess.run(
             [*TURNGATE, "run", "-p", *words, *options, "--output-format", "json"],
+            env={**os.environ, **own},
             capture_output=True,
             text=True,
             check=False,
@@ -57,7 +79,37 @@ def run(project: Path, tmp_path: Path) -> Callable[..., tuple[int, dict[str, Any
         )
         return done.returncode, json.loads(done.stdout)
 
-    return one
+
+@pytest.fixture(scope="module")
+def _workflow(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
+    return Workflow(tmp_path_factory.mktemp("feature"))
+
+
+@pytest.fixture
+def workflow(_workflow: Workflow) -> Workflow:
+    _workflow.begin()
+    return _workflow
+
+
+@pytest.fixture
+def approved(_workflow: Workflow) -> Workflow:
+    _workflow.begin(approve)
+    return _workflow
+
+
+@pytest.fixture
+def implemented(_workflow: Workflow) -> Workflow:
+    _workflow.begin(approve, implement)
+    return _workflow
+
+
+def approve(workflow: Workflow) -> None:
+    assert workflow.run("plan", "/plan text functions", "--session", "plan")[0] == 12
+    assert workflow.run("approve", "yes", "--resume", "--session", "plan")[0] == 0
+
+
+def implement(workflow: Workflow) -> None:
+    assert workflow.run("implement", "/implement text", "--session", "implement")[0] == 0
 
 
 def shipped(name: str) -> Script:
@@ -79,15 +131,11 @@ def reasons(result: dict[str, Any], hook: str) -> list[str]:
     ]
 
 
-def approve_plan(run: Callable[..., tuple[int, dict[str, Any]]]) -> None:
-    assert run("plan", "/plan text functions", "--session", "plan")[0] == 12
-    assert run("approve", "yes", "--resume", "--session", "plan")[0] == 0
-
-
 @pytest.mark.req("S3-56", "S3-62")
 def test_a_bad_plan_makes_the_planner_continue_and_a_good_one_waits_for_the_user(
-    run: Callable[..., tuple[int, dict[str, Any]]], project: Path
+    workflow: Workflow,
 ) -> None:
+    run, project = workflow.run, workflow.project
     code, result = run("plan", "/plan text functions", "--session", "plan")
     assert (code, result["ended_by"]) == (12, "checkpoint")
     [reason] = reasons(result, "validate-plan")
@@ -104,10 +152,8 @@ def test_a_bad_plan_makes_the_planner_continue_and_a_good_one_waits_for_the_user
 
 
 @pytest.mark.req("S3-57", "S3-58", "S3-59", "S3-60", "S3-66")
-def test_chunks_are_checked_in_parallel_then_all_of_them_then_the_full_suite(
-    run: Callable[..., tuple[int, dict[str, Any]]], project: Path
-) -> None:
-    approve_plan(run)
+def test_chunks_are_checked_in_parallel_then_all_of_them_then_the_full_suite(approved: Workflow) -> None:
+    run, project = approved.run, approved.project
     code, result = run("implement", "/implement text", "--session", "implement")
     assert (code, result["outcome"], result["continuations"]) == (0, "completed", 0)
     redirects = {each["label"]: each["redirects"] for each in result["subagents"]}
@@ -124,10 +170,8 @@ def test_chunks_are_checked_in_parallel_then_all_of_them_then_the_full_suite(
 
 
 @pytest.mark.req("S3-58", "S3-60")
-def test_a_chunk_that_is_missing_blocks_the_stop_before_the_full_suite_runs(
-    run: Callable[..., tuple[int, dict[str, Any]]],
-) -> None:
-    approve_plan(run)
+def test_a_chunk_that_is_missing_blocks_the_stop_before_the_full_suite_runs(approved: Workflow) -> None:
+    run = approved.run
     script = shipped("implement")
     [*tasks] = script["sub"]["Orchestrate"][0]["tools"]
     script["sub"]["Orchestrate"][0]["tools"] = tasks[:2]
@@ -146,10 +190,8 @@ def test_a_chunk_that_is_missing_blocks_the_stop_before_the_full_suite_runs(
 
 
 @pytest.mark.req("S3-57", "S3-60")
-def test_a_chunk_that_is_never_repaired_ends_at_the_limit_and_the_run_says_so(
-    run: Callable[..., tuple[int, dict[str, Any]]],
-) -> None:
-    approve_plan(run)
+def test_a_chunk_that_is_never_repaired_ends_at_the_limit_and_the_run_says_so(approved: Workflow) -> None:
+    run = approved.run
     script = shipped("implement")
     script["sub"]["Implement chunk-2"] = script["sub"]["Implement chunk-2"][:2]
     code, result = run(script, "/implement text", "--session", "implement")
@@ -161,10 +203,8 @@ def test_a_chunk_that_is_never_repaired_ends_at_the_limit_and_the_run_says_so(
 
 
 @pytest.mark.req("S3-59", "S3-60")
-def test_the_full_suite_blocks_although_every_chunk_passes(
-    run: Callable[..., tuple[int, dict[str, Any]]], project: Path
-) -> None:
-    approve_plan(run)
+def test_the_full_suite_blocks_although_every_chunk_passes(approved: Workflow) -> None:
+    run, project = approved.run, approved.project
     (project / "words.py").write_text("def words(text: str) -> list[str]:\n    return []\n")
     script = shipped("implement")
     fix = {
@@ -185,10 +225,8 @@ def test_the_full_suite_blocks_although_every_chunk_passes(
 
 
 @pytest.mark.req("S3-65", "S3-66", "S3-54")
-def test_the_memory_is_written_at_a_stop_and_the_next_session_begins_with_it(
-    run: Callable[..., tuple[int, dict[str, Any]]], project: Path, state: Path
-) -> None:
-    approve_plan(run)
+def test_the_memory_is_written_at_a_stop_and_the_next_session_begins_with_it(approved: Workflow) -> None:
+    run, project = approved.run, approved.project
     memory = project / "docs/plans/text/MEMORY.md"
     assert memory.read_text() == (
         "# Memory\n\n## Session plan\n\n- tasks: 3 open: chunk-1: slugs; chunk-2: titles; chunk-3: counts\n"
@@ -202,12 +240,9 @@ def test_the_memory_is_written_at_a_stop_and_the_next_session_begins_with_it(
 
 
 @pytest.mark.req("S3-65")
-def test_a_session_that_is_resumed_or_replaced_continues_where_the_work_stands(
-    run: Callable[..., tuple[int, dict[str, Any]]],
-) -> None:
+def test_a_session_that_is_resumed_or_replaced_continues_where_the_work_stands(implemented: Workflow) -> None:
     """What an earlier session completed is checked again and not taken on trust."""
-    approve_plan(run)
-    assert run("implement", "/implement text", "--session", "one")[0] == 0
+    run = implemented.run
     code, result = run({"main": ["It is all there."]}, "/implement text", "--session", "two")
     assert (code, stops(result, "all-chunks", "full-suite")) == (
         0,
@@ -216,11 +251,8 @@ def test_a_session_that_is_resumed_or_replaced_continues_where_the_work_stands(
 
 
 @pytest.mark.req("S3-58", "S3-60")
-def test_the_plan_that_was_approved_and_the_files_of_its_chunks_have_to_stay(
-    run: Callable[..., tuple[int, dict[str, Any]]], project: Path
-) -> None:
-    approve_plan(run)
-    assert run("implement", "/implement text", "--session", "implement")[0] == 0
+def test_the_plan_that_was_approved_and_the_files_of_its_chunks_have_to_stay(implemented: Workflow) -> None:
+    run, project = implemented.run, implemented.project
     plan = (project / PLAN).read_text()
     lines = [line for line in plan.replace("[x] chunk-2", "[.] chunk-2").split("\n") if "chunk-3" not in line]
     (project / PLAN).write_text("\n".join(lines))
@@ -241,10 +273,8 @@ def test_the_plan_that_was_approved_and_the_files_of_its_chunks_have_to_stay(
     assert (code, reasons(result, "all-chunks")[0].split("\n")) == (10, ["The plan is not complete:", *gone])
 
 
-def test_a_session_that_implements_nothing_is_not_held_by_the_plan(
-    run: Callable[..., tuple[int, dict[str, Any]]],
-) -> None:
-    approve_plan(run)
+def test_a_session_that_implements_nothing_is_not_held_by_the_plan(approved: Workflow) -> None:
+    run = approved.run
     code, result = run({"main": ["Hello."]}, "Say hello.", "--session", "other")
     assert (code, stops(result, "all-chunks")) == (0, [("all-chunks", "allow")])
 
