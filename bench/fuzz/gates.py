@@ -13,7 +13,7 @@ from bench.fuzz.commands import MAX_CPU_S, Ended, forget_sessions, project, run_
 from bench.fuzz.files import write
 from bench.fuzz.target import Target
 from bench.fuzz.values import damaged, dumps, json_value, some, text
-from turngate.gates.all_gates import GATES
+from turngate.gates.library import GATES
 
 # Observers may start programs that an option names.
 NAMES = [name for name, gate in GATES.items() if not gate.is_observer]

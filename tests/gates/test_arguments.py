@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from turngate.core.hooks.kinds import CommandHook
 from turngate.errors import UsageError
-from turngate.gates.all_gates import GATES
 from turngate.gates.arguments import GateArguments, parse_gate_words
+from turngate.gates.library import GATES
 
 NO_OPTIONS = {"if-changed": (), "baseline": False}
 

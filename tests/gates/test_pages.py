@@ -3,7 +3,7 @@
 import re
 
 from tests.support.paths import ROOT
-from turngate.gates.all_gates import GATES
+from turngate.gates.library import GATES
 
 
 def test_every_gate_has_a_page_and_a_row_in_the_list_of_gates() -> None:

@@ -10,9 +10,9 @@ import pytest
 from tests.support.gates import ELSEWHERE, OtherShell
 from tests.support.git_projects import LATER, commit, git, make_repository, write, write_transcript
 from turngate.core.events.events import StopEvent
-from turngate.gates.all_gates import GATES
 from turngate.gates.gate import GateContext
 from turngate.gates.git.output import Change, FilePatch, Line
+from turngate.gates.library import GATES
 from turngate.gates.project_files import FilesUnreadable, list_files, read_file
 from turngate.gates.run_gate import make_context
 from turngate.gates.session_changes import find_changes, find_patches, record_files

@@ -14,7 +14,7 @@ import pytest
 from tests.support.gates import ELSEWHERE, OtherShell
 from turngate.core.events.events import StopEvent
 from turngate.gates import local_tree_state
-from turngate.gates.all_gates import GATES
+from turngate.gates.library import GATES
 from turngate.gates.run_gate import make_context
 from turngate.gates.tree_state import tree_state
 from turngate.shells.local import LocalShell

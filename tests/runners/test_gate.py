@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -19,7 +19,6 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.decisions import UNCHANGED_RESULT, Allow, Block, Decision, Fault, Halt
 from turngate.core.verdict.hook_run import HookRun
 from turngate.engine import ask_hooks
-from turngate.gates.all_gates import GATES
 from turngate.gates.gate import (
     CouldNotRun,
     Failed,
@@ -49,8 +48,9 @@ RESULTS: dict[str, GateResult] = {
 @pytest.fixture
 def add(monkeypatch: pytest.MonkeyPatch) -> Callable[[Gate], None]:
     """Return a function that makes a gate known by its name while the test runs."""
-    table = cast(dict[str, Gate], GATES)
-    return lambda gate: monkeypatch.setitem(table, gate.name, gate)
+    gates: dict[str, Gate] = {}
+    monkeypatch.setattr("turngate.gates.gate_hook.GATES", gates)
+    return lambda gate: gates.update({gate.name: gate})
 
 
 def with_result(name: str, result: GateResult, **fields: Any) -> Gate:

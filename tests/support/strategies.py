@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from turngate.core.constants import CLAUDE_SETTING_TYPES, EVENTS, FOREIGN_EVENTS
 from turngate.core.hooks.kinds import KINDS, SETTINGS_KINDS
-from turngate.gates.all_gates import GATES
+from turngate.gates.library import GATES
 from turngate.settings import key_table as keys
 from turngate.settings.value_types import is_text
 

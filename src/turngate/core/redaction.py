@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from turngate._frozen import frozen
 from turngate.core.answers.contract import Answer
@@ -147,6 +146,8 @@ def make_redactor(secrets: Iterable[str], *, ignores_case: bool = True) -> Redac
 
 
 def _encodings(secret: str) -> Iterator[str]:
+    from urllib.parse import quote, quote_plus  # noqa: PLC0415 # lazy: only where there are secrets
+
     escaped = json.dumps(secret)[1:-1]
     yield from (secret, quote(secret), quote(secret, safe=""), quote_plus(secret))
     yield from (escaped, escaped.replace("/", "\\/"), escaped.translate(_HTML_SAFE))

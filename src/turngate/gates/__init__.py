@@ -1,1 +1,1 @@
-"""Ready-made gates: one file each, all of them in `all_gates.GATES`."""
+"""Ready-made gates: one file each, all of them in `library.GATES`."""

@@ -1,14 +1,13 @@
 """The arguments of a gate: words of the command line, keys of JSON or names of Python, checked against its options."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, assert_never
 
 from turngate.core.hooks.kinds import CommandHook, is_seconds
 from turngate.errors import UsageError
-from turngate.gates.all_gates import GATES
 from turngate.gates.gate import Gate, GateOption
+from turngate.gates.library import GATES
 
 
 class GateArguments(NamedTuple):
@@ -63,7 +62,7 @@ def parse_gate_words(words: Sequence[str]) -> GateArguments:
 
 def find_gate(name: str) -> Gate:
     if name not in GATES:
-        close = get_close_matches(name, GATES, 1)
+        close = _close_matches(name, GATES)
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(sorted(GATES))}"
         raise UsageError(f"{name!r} is not a gate; {hint}")
     return GATES[name]
@@ -142,9 +141,15 @@ def _read_words(
 def _find_option(gate: Gate, rows: Mapping[str, GateOption], word: str, name: str) -> GateOption:
     if word.startswith("--") and name in rows:
         return rows[name]
-    close = get_close_matches(name, rows, 1)
+    close = _close_matches(name, rows)
     hint = f"; did you mean --{close[0]}?" if close else ""
     raise UsageError(f"the gate {gate.name} has no option {word}{hint}")
+
+
+def _close_matches(word: str, known: Iterable[str]) -> list[str]:
+    from difflib import get_close_matches  # noqa: PLC0415 # lazy: for a misspelt word
+
+    return get_close_matches(word, [*known], 1)
 
 
 def _number(name: str, text: str) -> float:

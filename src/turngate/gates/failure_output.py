@@ -1,18 +1,24 @@
-"""The useful part of what a failed check has printed: the failing lines, not the rest. `toolchains.py` knows them. Pure."""
+"""What a failed check has printed: the failing lines, or that the check could not run at all. Pure.
+
+`toolchains.py` knows what tools print of failures. For a tool that says that a program, a script or a target is not there:
+a line in `_MISSING`, with its message and nothing that a failing test might print.
+"""
 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
-from turngate.core.text import strip_controls, truncate
+from turngate.core.text import one_line, strip_controls, truncate
 from turngate.gates.toolchains import OUTPUT_LINES
 
 MAX_CHARS = 6000  # of what an agent is sent
 MAX_WHOLE_CHARS = 2500  # a shorter output is sent as it is
 MAX_LINE_CHARS = 400
 MAX_SEARCHED_LINES = 200_000
-LAST_LINES = 12  # the summary
+LAST_LINES = 12  # the summary, or the message of a tool that does not start
 LINES_BEFORE, LINES_AFTER = 1, 4  # around a failing line
+CANNOT_EXECUTE, NOT_FOUND = 126, 127  # exit codes of a shell
+MAX_WHY_CHARS = 300
 
 _FAILING, _REPORTED = (
     re.compile("|".join(line.pattern for line in lines))
@@ -68,6 +74,50 @@ def has_failing_lines(stdout: str, stderr: str) -> bool:
     """Return whether the output reports failures of a check: then the check has run."""
     lines, _ = _lines(stdout, stderr)
     return any(_REPORTED.match(line) or next(_names_in(line), None) for line in lines)
+
+
+_MISSING = re.compile(
+    r"""
+      (?:\S*/)?(?:ba|da|z|k|a)?sh:\s(?:line\s)?(?:\d+:\s)?\S+:\s(?:command\s)?not\ found  # sh, bash, dash
+    | (?:\S*/)?zsh:(?:\d+:)?\scommand\ not\ found:\s\S+
+    | \S+:\s(?:line\s)?\d+:\s\S+:\s(?:command\s)?not\ found     # in a script
+    | (?:\S*/)?python[\d.]*:\sNo\ module\ named\s\S+            # python -m TOOL
+    | g?make(?:\[\d+\])?:\s\*\*\*\sNo\ rule\ to\ make\ target\s\S+\.\s+Stop\.
+    | g?make(?:\[\d+\])?:\s\*\*\*\s.*\sError\s12[67]
+    | npm\s(?:ERR!|error)\sMissing\ script:.*
+    | npm\s(?:ERR!|error)\s(?:enoent\ )?Could\ not\ read\ package\.json:.*
+    | npm\s(?:ERR!|error)\scould\ not\ determine\ executable\ to\ run.*
+    | npx\ canceled\ due\ to\ missing\ packages.*
+    | \s*ERR_PNPM_NO_SCRIPT.*
+    | error\ Command\ ".*"\ not\ found\.?                       # yarn
+    | error:\ Script\ not\ found\ ".*"                          # bun
+    | error:\ no\ such\ (?:sub)?command:?\s`.*                  # cargo
+    | error:\ rustup\ could\ not\ choose\ a\ version\ of\ \S+\ to\ run.*
+    | error:\ toolchain\ '.*'\ is\ not\ installed.*           # rustup
+    | error:\ could\ not\ find\ `Cargo\.toml`\ in\ .*
+    | go:\ (?:cannot\ find\ main\ module|go\.mod\ file\ not\ found).*
+    | error:\ Failed\ to\ spawn:\s`.*                           # uv
+    | Command\ not\ found:\s\S+                                 # poetry
+    """,
+    re.VERBOSE,
+)
+
+
+def missing_program(code: int, stdout: str, stderr: str) -> str | None:
+    """Return what is not there, or None if the command has failed in another way: also if it reports failures.
+
+    An agent that is blocked because of it could not change that.
+    """
+    if has_failing_lines(stdout, stderr):
+        return None
+    lines = [line.strip() for line in stderr[-20_000:].splitlines() if line.strip()]
+    said = next((line for line in lines[-LAST_LINES:] if _MISSING.fullmatch(line)), None)
+    if said is not None:
+        return f"exit code {code}: {one_line(said, MAX_WHY_CHARS)}"
+    if code in (CANNOT_EXECUTE, NOT_FOUND):
+        last = one_line(lines[-1], MAX_WHY_CHARS) if lines else "a program was not found"
+        return f"exit code {code}: {last}"
+    return None
 
 
 def _names_in(line: str) -> Iterator[re.Match[str]]:

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from turngate._frozen import frozen
 from turngate.core.events.events import StopEvent
-from turngate.core.hooks.http_policy import url_problem
 from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.core.text import printable, truncate
 from turngate.gates.git.output import show_path
@@ -108,6 +107,8 @@ def needs_record(gate: Gate, options: Mapping[str, Any]) -> bool:
 
 def _url_problem(url: str, name: str) -> str | None:
     """Without settings the rule for hooks of a project holds: nothing is sent unencrypted to another machine."""
+    from turngate.core.hooks.http_policy import url_problem  # noqa: PLC0415 # lazy: few gates send anything
+
     return url_problem(url, "project", (), name=name)
 
 

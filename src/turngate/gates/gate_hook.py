@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from turngate.core.answers.misplaced import closest_word
 from turngate.core.hooks.kinds import COMMAND_GATE, CommandHook, GateHook, command_of
 from turngate.core.text import describe_json, quote_name
-from turngate.gates.all_gates import GATES
 from turngate.gates.gate import Gate, GateOption, OptionKind
+from turngate.gates.library import GATES
 
 
 class GateCall(NamedTuple):

@@ -105,7 +105,7 @@ class LevelSettings(NamedTuple):
 def asks_judge(hook: Hook) -> bool:
     if not isinstance(hook, GateHook):
         return hook.asks_model
-    from turngate.gates.all_gates import GATES  # noqa: PLC0415  # lazy: few projects have a gate
+    from turngate.gates.library import GATES  # noqa: PLC0415  # lazy: few projects have a gate
 
     return hook.gate in GATES and GATES[hook.gate].asks_model
 

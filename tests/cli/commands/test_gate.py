@@ -210,7 +210,7 @@ def test_a_stored_answer_loads_no_module_that_takes_long(repository: Path) -> No
     fields = claude_input(repository)
     code = (
         "import sys; from turngate.cli.main import main; main(['gate', '--', 'true']);"
-        "print([m for m in ('asyncio', 'subprocess', 'typing', 'turngate.gates.all_gates') if m in sys.modules])"
+        "print([m for m in ('asyncio', 'subprocess', 'typing', 'turngate.gates.library') if m in sys.modules])"
     )
     for expected in (False, True):
         done = subprocess.run(

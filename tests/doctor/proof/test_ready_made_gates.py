@@ -13,7 +13,7 @@ import pytest
 from tests.support.builders import write_settings
 from turngate.cli.main import main
 from turngate.doctor.proof.ready_made_gates import why_no_failure
-from turngate.gates.all_gates import GATES
+from turngate.gates.library import GATES
 
 TURNGATE = f"{sys.executable} -m turngate"
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"

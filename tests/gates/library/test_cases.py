@@ -11,7 +11,7 @@ from _pytest.mark import ParameterSet
 from tests.gates import cases
 from tests.support.gates import GateCase, run_case_as_process, run_case_with_shell
 from tests.support.machines import Machine
-from turngate.gates.all_gates import GATES
+from turngate.gates.library import GATES
 
 TABLES = [each.name for each in pkgutil.iter_modules(cases.__path__)]
 SHOWN = {"checklist": "T-6", "todos": "T-6", "evidence": "T-2", "plan": "S3-52", "command": "X-37"}

@@ -17,7 +17,6 @@ from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import MAX_TIMEOUT_S, PromptHook
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
-from turngate.gates.all_gates import GATES
 from turngate.gates.answer import answer_json, describe_could_not_run
 from turngate.gates.arguments import COMMON, GateArguments, parse_gate_words
 from turngate.gates.gate import (
@@ -31,6 +30,7 @@ from turngate.gates.gate import (
     Passed,
     WaitForUser,
 )
+from turngate.gates.library import GATES
 from turngate.gates.run_gate import holds_for_tree, make_context, record_start, run_gate
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import HostAnswer

@@ -1,10 +1,4 @@
-"""The gate `command`: holds the stop until a command passes.
-
-Recognizes from the output of a failed command that a program, a script or a target is not there. Pure.
-
-Such a command has checked nothing, and an agent that is blocked because of it cannot change that. To add a tool: a line
-in `_MESSAGES`, with the message of that tool and nothing that a failing test might print.
-"""
+"""The gate `command`: holds the stop until a command passes."""
 
 import re
 import shlex
@@ -14,55 +8,9 @@ from typing import Any
 from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
-from turngate.gates.failure_output import WHOLE_OUTPUT, failure_names, has_failing_lines, useful_output
 from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.project_files import FilesUnreadable
 from turngate.gates.session_changes import changed_files, record_files
-
-CANNOT_EXECUTE, NOT_FOUND = 126, 127
-MAX_WHY_CHARS = 300
-LAST_LINES = 12  # of stderr: the message of a tool that does not start is at the end
-
-_MESSAGES = re.compile(
-    r"""
-      (?:\S*/)?(?:ba|da|z|k|a)?sh:\s(?:line\s)?(?:\d+:\s)?\S+:\s(?:command\s)?not\ found  # sh, bash, dash
-    | (?:\S*/)?zsh:(?:\d+:)?\scommand\ not\ found:\s\S+
-    | \S+:\s(?:line\s)?\d+:\s\S+:\s(?:command\s)?not\ found     # in a script
-    | (?:\S*/)?python[\d.]*:\sNo\ module\ named\s\S+            # python -m TOOL
-    | g?make(?:\[\d+\])?:\s\*\*\*\sNo\ rule\ to\ make\ target\s\S+\.\s+Stop\.
-    | g?make(?:\[\d+\])?:\s\*\*\*\s.*\sError\s12[67]
-    | npm\s(?:ERR!|error)\sMissing\ script:.*
-    | npm\s(?:ERR!|error)\s(?:enoent\ )?Could\ not\ read\ package\.json:.*
-    | npm\s(?:ERR!|error)\scould\ not\ determine\ executable\ to\ run.*
-    | npx\ canceled\ due\ to\ missing\ packages.*
-    | \s*ERR_PNPM_NO_SCRIPT.*
-    | error\ Command\ ".*"\ not\ found\.?                       # yarn
-    | error:\ Script\ not\ found\ ".*"                          # bun
-    | error:\ no\ such\ (?:sub)?command:?\s`.*                  # cargo
-    | error:\ rustup\ could\ not\ choose\ a\ version\ of\ \S+\ to\ run.*
-    | error:\ toolchain\ '.*'\ is\ not\ installed.*           # rustup
-    | error:\ could\ not\ find\ `Cargo\.toml`\ in\ .*
-    | go:\ (?:cannot\ find\ main\ module|go\.mod\ file\ not\ found).*
-    | error:\ Failed\ to\ spawn:\s`.*                           # uv
-    | Command\ not\ found:\s\S+                                 # poetry
-    """,
-    re.VERBOSE,
-)
-
-
-def missing_program(code: int, stdout: str, stderr: str) -> str | None:
-    """Return what is not there, or None if the command has failed in another way: also if it reports failures."""
-    if has_failing_lines(stdout, stderr):
-        return None
-    lines = [line.strip() for line in stderr[-20_000:].splitlines() if line.strip()]
-    said = next((line for line in lines[-LAST_LINES:] if _MESSAGES.fullmatch(line)), None)
-    if said is not None:
-        return f"exit code {code}: {one_line(said, MAX_WHY_CHARS)}"
-    if code in (CANNOT_EXECUTE, NOT_FOUND):
-        last = one_line(lines[-1], MAX_WHY_CHARS) if lines else "a program was not found"
-        return f"exit code {code}: {last}"
-    return None
-
 
 MAX_COMMAND_CHARS = 200
 MAX_BASELINE = 2000  # names of failures that are kept
@@ -136,12 +84,19 @@ def _result(report: Exited | TimedOut) -> GateResult:
             return Passed()
         case Exited(signal=int(number)):
             return CouldNotRun(f"it was killed by signal {number}")
-        case Exited(code=code, stdout=stdout, stderr=stderr):
-            if (missing := missing_program(code, stdout, stderr)) is not None:
-                return CouldNotRun(missing)
-            if code in KILLED and not has_failing_lines(stdout, stderr):
-                return CouldNotRun(f"it was killed by signal {code - 128}")
-            return Failed(f"exit code {code}\n{useful_output(stdout, stderr)}".strip())
+        case Exited():
+            return _failure(report.code, report.stdout, report.stderr)
+
+
+def _failure(code: int, stdout: str, stderr: str) -> GateResult:
+    # lazy: for failures only; it compiles large patterns
+    from turngate.gates.failure_output import has_failing_lines, missing_program, useful_output  # noqa: PLC0415
+
+    if (missing := missing_program(code, stdout, stderr)) is not None:
+        return CouldNotRun(missing)
+    if code in KILLED and not has_failing_lines(stdout, stderr):
+        return CouldNotRun(f"it was killed by signal {code - 128}")
+    return Failed(f"exit code {code}\n{useful_output(stdout, stderr)}".strip())
 
 
 async def _nothing_to_check(context: GateContext) -> str | None:
@@ -157,6 +112,8 @@ async def _nothing_to_check(context: GateContext) -> str | None:
 
 async def _failures(context: GateContext, command: CommandHook) -> list[str] | None:
     """Return the names of the failures that are there now, or None if the command cannot run."""
+    from turngate.gates.failure_output import failure_names  # noqa: PLC0415 # lazy: as above
+
     report = await context.commands.run(command)
     match _result(report):
         case Passed():
@@ -174,6 +131,8 @@ def _baseline_of(context: GateContext, command: CommandHook) -> frozenset[str] |
 
 
 def _without_known_failures(result: Failed, report: Exited, known: frozenset[str] | None) -> GateResult:
+    from turngate.gates.failure_output import WHOLE_OUTPUT, failure_names  # noqa: PLC0415 # lazy: as above
+
     if known is None:
         note = "The failures at the session's start are not recorded, so all of them count."
         return Failed(f"{result.reason}\n\n{note}")

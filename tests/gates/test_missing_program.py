@@ -2,7 +2,7 @@
 
 import pytest
 
-from turngate.gates.library.command import missing_program
+from turngate.gates.failure_output import missing_program
 
 MISSING = [
     (127, "sh: 1: npm: not found"),
