@@ -12,10 +12,7 @@ import signal
 import sys
 import tempfile
 
-from turngate.agent.session import Session
 from turngate.cli.arguments import EXIT_INTERNAL, Parser
-from turngate.cli.console.format import outcome_label
-from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_PROBLEMS
 from turngate.core.events.session_events import (
@@ -29,8 +26,6 @@ from turngate.core.events.session_events import (
     ToolStarted,
     TurnResult,
 )
-from turngate.models.scripted import ScriptedModel
-from turngate.trust.load import load_settings
 
 TEST = """\
 import unittest
@@ -109,6 +104,8 @@ Exit codes:
 
 
 def run(_: argparse.Namespace) -> int:
+    from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415 # lazy: --help does not need asyncio
+
     result = run_until_signal(_run_demo())
     return 128 + result if isinstance(result, signal.Signals) else result
 
@@ -149,6 +146,11 @@ def _write_project(project: str) -> None:
 
 
 async def _run_turn(project: str, state: str) -> TurnResult:
+    # lazy: --help does not need the agent
+    from turngate.agent.session import Session  # noqa: PLC0415
+    from turngate.models.scripted import ScriptedModel  # noqa: PLC0415
+    from turngate.trust.load import load_settings  # noqa: PLC0415
+
     model = ScriptedModel(script(project), "scripted:demo")
     settings = load_settings(project, home=state, trust=True)  # without the hooks in the user's home folder
     async with Session(
@@ -158,6 +160,8 @@ async def _run_turn(project: str, state: str) -> TurnResult:
 
 
 def _print_event(event: SessionEvent) -> None:
+    from turngate.cli.console.format import outcome_label  # noqa: PLC0415 # lazy: as above
+
     match event:
         case TextDelta(text):
             print(text, end="", flush=True)

@@ -4,7 +4,6 @@ import argparse
 import json
 
 from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_USAGE, Parser
-from turngate.settings.json_schema import SCHEMAS
 
 SCHEMA_NAMES = ["settings", "input", "output"]
 
@@ -30,6 +29,8 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
+    from turngate.settings.json_schema import SCHEMAS  # noqa: PLC0415 # lazy: loads the tables of settings
+
     if options.name:
         schema = SCHEMAS[options.name]()
     else:

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 
 from turngate.cli.arguments import (
     EXIT_INTERNAL,
@@ -11,10 +10,7 @@ from turngate.cli.arguments import (
     add_project_options,
     add_ssh_option,
 )
-from turngate.cli.commands.run.one_turn import run_print
-from turngate.cli.commands.run.session import OpenSession, open_here, open_over_ssh
 from turngate.cli.console.questions import read_prompt_from_stdin
-from turngate.cli.project import check_one_project, project_folder, search_note
 from turngate.core.constants import AGENT_MARKERS
 from turngate.core.conversation.checkpoints import parse_answer
 from turngate.errors import UsageError
@@ -125,27 +121,21 @@ def _count(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
+    from turngate.cli.commands.run.session import session_opener  # noqa: PLC0415 # lazy: --help needs no agent
+
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")
     if options.resume or options.session:
         _check_answer(prompt or "")
-    open_session = _session_opener(options)
+    open_session = session_opener(options)
     if options.print:
+        from turngate.cli.commands.run.one_turn import run_print  # noqa: PLC0415 # lazy: as above
+
         return run_print(open_session, prompt, options.output_format)
     from turngate.cli.commands.run.conversation import run_interactive  # noqa: PLC0415 # lazy: not for -p
 
     return run_interactive(open_session, prompt, options.output_format)
-
-
-def _session_opener(options: argparse.Namespace) -> OpenSession:
-    if options.ssh is not None:
-        check_one_project(options.project, options.ssh)
-        return open_over_ssh(options)
-    project = project_folder(options.project, options.dialect)
-    if options.output_format == "text" and (note := search_note(project, options.project)):
-        print(note, file=sys.stderr)
-    return open_here(options, project)
 
 
 def _check_answer(prompt: str) -> None:

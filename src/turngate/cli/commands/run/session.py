@@ -3,6 +3,7 @@
 import argparse
 import os
 import shlex
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from turngate.agent.session import Session
 from turngate.agent.session_store import list_sessions, location_of
 from turngate.cli.console.progress import show_if_slow
-from turngate.cli.project import plugin_folders
+from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
 from turngate.cli.session_ids import find_session
 from turngate.core.conversation.tools import TOOL_ALIASES, TOOL_NAMES
 from turngate.core.dialect import ALL_DIALECTS
@@ -38,7 +39,18 @@ class OpenedSession(NamedTuple):
 OpenSession = Callable[..., AbstractAsyncContextManager[OpenedSession]]
 
 
-def open_here(options: argparse.Namespace, project: str) -> OpenSession:
+def session_opener(options: argparse.Namespace) -> OpenSession:
+    """Return what opens the session that the options of `turngate run` name. Raises UsageError."""
+    if options.ssh is not None:
+        check_one_project(options.project, options.ssh)
+        return _open_over_ssh(options)
+    project = project_folder(options.project, options.dialect)
+    if options.output_format == "text" and (note := search_note(project, options.project)):
+        print(note, file=sys.stderr)
+    return _open_here(options, project)
+
+
+def _open_here(options: argparse.Namespace, project: str) -> OpenSession:
     """Return what opens the session of a project on this machine. What is wrong with the options is raised now."""
     _check_tools(options.allow)
     world = World(LocalShell(), project)
@@ -53,7 +65,7 @@ def open_here(options: argparse.Namespace, project: str) -> OpenSession:
     return open_session
 
 
-def open_over_ssh(options: argparse.Namespace) -> OpenSession:
+def _open_over_ssh(options: argparse.Namespace) -> OpenSession:
     """Return what connects to the machine of `--ssh`, and opens the session there."""
     from turngate.shells.ssh.workspace import parse_ssh_location  # noqa: PLC0415  # lazy: few projects need it
 

@@ -1,0 +1,293 @@
+"""The actions of `turngate gates`: run the gates of a project without an agent, as CI does, or list them."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+from uuid import uuid4
+
+from turngate._frozen import frozen
+from turngate.cli.commands.gates.selection import GateEntry, find_base, select_gates
+from turngate.cli.commands.hooks.samples import sample_fields
+from turngate.cli.console.format import flat, format_waiting
+from turngate.cli.console.progress import ProgressLine, show_if_slow
+from turngate.cli.console.signals import run_until_signal
+from turngate.cli.console.streams import paint
+from turngate.cli.console.verdict import problems_for
+from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
+from turngate.cli.project import plugin_folders, project_folder, search_note
+from turngate.cli.review import agent_hooks
+from turngate.cli.review.entries import format_text, shown_key
+from turngate.core.answers.reports import Skipped
+from turngate.core.constants import GATES_BASE, STOP_EVENTS
+from turngate.core.events.hook_input import read_event
+from turngate.core.hooks.kinds import label
+from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.text import indent, keep_ends, quote_name
+from turngate.core.verdict.decisions import Fault, Halt
+from turngate.core.verdict.hints import run_hint
+from turngate.core.verdict.hook_run import HookRun, run_message
+from turngate.core.verdict.json_output import hook_json
+from turngate.core.verdict.verdict import is_blocking
+from turngate.doctor.proof.sample_transcript import conversation
+from turngate.engine import ask_hooks
+from turngate.settings.load import has_unloaded_hooks
+from turngate.stop_hooks import open_world
+from turngate.trust.load import load_reviewed, review_agent_hooks
+
+Outcome = Literal["passed", "failed", "could not run", "left out"]
+
+
+@frozen
+class GateResult:
+    entry: GateEntry
+    outcome: Outcome
+    reason: str | None = None
+    hint: str | None = None
+    seconds: float = 0.0
+
+
+class Workspace(NamedTuple):
+    """A folder for the state of one run and a short conversation, which is removed afterwards."""
+
+    folder: str
+
+    @property
+    def state(self) -> str:
+        return os.path.join(self.folder, "state")
+
+    @property
+    def transcript(self) -> str:
+        return os.path.join(self.folder, "transcript.jsonl")
+
+
+MAX_REASON_CHARS = 8_000
+
+
+NO_GATES = "no gates are configured; `turngate init` finds the checks of a project"
+
+
+APPROVE = (
+    "read what is not approved with `turngate hooks diff`, and approve it with `turngate hooks approve --all`; "
+    "or add --trust, in CI of your own repository"
+)
+
+
+_LABEL_WIDTH = len("could not run")
+
+
+_STYLES: Mapping[Outcome, str] = {
+    "passed": "good",
+    "failed": "alert",
+    "could not run": "notice",
+    "left out": "dim",
+}
+
+
+def run_action(options: argparse.Namespace) -> int:
+    project = project_folder(options.project, options.dialect)
+    if not options.json and (note := search_note(project, options.project)):
+        print(note)
+    base = find_base(project, options.base) if getattr(options, "base", None) is not None else ""
+    with show_if_slow("reading the settings"):
+        settings = _load(options, project)
+        entries = select_gates(settings, project, getattr(options, "names", ()), has_base=bool(base))
+    return (
+        _run(entries, settings, project, options, base)
+        if options.action == "run"
+        else _list(entries, project, options)
+    )
+
+
+def _load(options: argparse.Namespace, project: str) -> Settings:
+    plugins, trust = plugin_folders(options.plugin_dir), getattr(options, "trust", False)
+    settings = load_reviewed(
+        project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings, trust=trust
+    )
+    in_agents = agent_hooks(project, options.dialect)
+    return settings.with_rules(*review_agent_hooks(in_agents, project, options.dialect, trust=trust))
+
+
+# Run
+
+
+def _run(
+    entries: Sequence[GateEntry],
+    settings: Settings,
+    project: str,
+    options: argparse.Namespace,
+    base: str,
+) -> int:
+    with open_workspace() as workspace:
+        runs = run_gates(entries, settings, project, workspace, base)
+        running = _run_and_print(runs, is_quiet=options.json)
+        results = run_until_signal(running)
+    if isinstance(results, signal.Signals):
+        print(f"turngate: ended by {results.name}; no gate is left running", file=sys.stderr)
+        return 128 + results
+    problems = [problem for event in STOP_EVENTS for problem in problems_for(event, settings)]
+    not_loaded = has_unloaded_hooks(settings, *STOP_EVENTS)
+    code = _exit_code(results, lenient=options.lenient, not_loaded=not_loaded)
+    if options.json:
+        print(json.dumps(_report_json(results, project, problems, not_loaded=not_loaded), indent=2))
+    else:
+        _print_end(results, problems)
+    return code
+
+
+async def _run_and_print(runs: AsyncIterator[GateResult], *, is_quiet: bool) -> list[GateResult]:
+    results = []
+    async for result in runs:
+        results.append(result)
+        if not is_quiet:
+            _print_result(result)
+    return results
+
+
+def _exit_code(results: Sequence[GateResult], *, lenient: bool, not_loaded: bool) -> int:
+    """Nothing that ran is nothing that passed."""
+    outcomes = {result.outcome for result in results}
+    if "failed" in outcomes:
+        return EXIT_PROBLEMS
+    is_enforced = "passed" in outcomes and "could not run" not in outcomes and not not_loaded
+    return EXIT_ALLOWED if is_enforced or lenient else EXIT_NOT_ENFORCED
+
+
+def _print_result(result: GateResult) -> None:
+    label = paint(f"{result.outcome:<{_LABEL_WIDTH}}", _STYLES[result.outcome])
+    time = f"{result.seconds:6.2f} s" if result.outcome != "left out" else " " * 8
+    file = result.entry.file
+    name = quote_name(shown_key(result.entry.key)) + (f"  ({file})" if file else "")
+    is_long = result.outcome == "failed"
+    why = f": {result.reason}" if result.reason and not is_long else ""
+    print(f"{label} {time}  {flat(name + why)}", flush=True)
+    if is_long:
+        half = MAX_REASON_CHARS // 2
+        print(indent(keep_ends(result.reason or "", half, half)), flush=True)
+    if result.hint:
+        print(f"  → {flat(result.hint)}", flush=True)
+
+
+def _print_end(results: Sequence[GateResult], problems: Iterable[Problem]) -> None:
+    for problem in dict.fromkeys(problems):
+        print(paint(f"! {flat(str(problem))}", "alert", sys.stderr), file=sys.stderr)
+        if problem.hint:
+            print(f"  → {flat(problem.hint)}", file=sys.stderr)
+    if any(result.entry.rule.pending for result in results if result.outcome == "could not run"):
+        print(f"→ {APPROVE}")
+    counts = Counter(result.outcome for result in results)
+    total = ", ".join(f"{counts[outcome]} {outcome}" for outcome in _STYLES if counts[outcome])
+    worst: tuple[Outcome, ...] = ("failed", "could not run", "passed")
+    style = next((_STYLES[each] for each in worst if counts[each]), "notice")
+    print(paint(total or NO_GATES, style))
+
+
+def _report_json(
+    results: Sequence[GateResult], project: str, problems: Iterable[Problem], *, not_loaded: bool
+) -> dict[str, Any]:
+    gates = [
+        {
+            **_entry_json(result.entry),
+            "outcome": result.outcome.replace(" ", "_"),
+            "reason": result.reason,
+            "seconds": round(result.seconds, 4),
+        }
+        for result in results
+    ]
+    return {
+        "project": project,
+        "gates": gates,
+        "not_loaded": not_loaded,
+        "warnings": [str(problem) for problem in dict.fromkeys(problems)],
+    }
+
+
+# List
+
+
+def _list(entries: Sequence[GateEntry], project: str, options: argparse.Namespace) -> int:
+    if options.json:
+        gates = [{**_entry_json(entry), "left_out": entry.left_out} for entry in entries]
+        print(json.dumps({"project": project, "gates": gates}, indent=2))
+        return EXIT_ALLOWED
+    for entry in entries:
+        file = f"  ({entry.file})" if entry.file else ""
+        why = entry.left_out and f"left out: {entry.left_out}"
+        pending = entry.rule.pending and f"pending: {entry.rule.pending}"
+        print(flat(f"{shown_key(entry.key)}  {format_text(entry.rule)}{file}"))
+        if note := why or pending:
+            print(paint(f"  {flat(note)}", "dim"))
+    if not entries:
+        print(NO_GATES)
+    return EXIT_ALLOWED
+
+
+def _entry_json(entry: GateEntry) -> dict[str, Any]:
+    hook = hook_json(entry.rule.hook)
+    return {"name": entry.key, "event": entry.rule.event, "file": entry.file, "hook": hook}
+
+
+@contextlib.contextmanager
+def open_workspace() -> Iterator[Workspace]:
+    with tempfile.TemporaryDirectory(prefix="turngate-gates-") as folder:
+        workspace = Workspace(folder)
+        with open(workspace.transcript, "xb") as file:
+            file.write(conversation(ran_tests=False))
+        yield workspace
+
+
+async def run_gates(
+    entries: Sequence[GateEntry], settings: Settings, project: str, workspace: Workspace, base: str = ""
+) -> AsyncIterator[GateResult]:
+    """Run the gates in order, each by itself, in the project; yield each result at once. `base`: a commit, if any."""
+    for entry in entries:
+        if entry.left_out:
+            yield GateResult(entry, "left out", entry.left_out)
+        else:
+            yield await _run_gate(entry, settings, project, workspace, base)
+
+
+async def _run_gate(
+    entry: GateEntry, settings: Settings, project: str, workspace: Workspace, base: str
+) -> GateResult:
+    rule = entry.rule
+    given = {"session_id": f"gates-run-{uuid4()}"}  # nothing is known from an earlier run
+    fields = sample_fields(rule, given, project=project, transcript=workspace.transcript)
+    event = read_event(rule.event, fields, cwd=project)
+    own = replace(settings, rules=(rule,), stop_budget=None)
+    async with open_world(project, own, state=workspace.state) as world, _show_progress(rule, settings):
+        world.logs = False
+        world.environ = {**os.environ, "TURNGATE_STATE": workspace.state, GATES_BASE: base}
+        verdict = await ask_hooks(event, own, world)
+    if not verdict.runs:
+        return GateResult(entry, "could not run", "it does not run for this event")
+    return _read_run(entry, verdict.runs[0], settings)
+
+
+@contextlib.asynccontextmanager
+async def _show_progress(rule: Rule, settings: Settings) -> AsyncIterator[None]:
+    waiting = format_waiting(label(rule.hook), settings.timeout_of(rule))
+    progress = asyncio.create_task(ProgressLine(lambda: [waiting]).run())
+    try:
+        yield
+    finally:
+        progress.cancel()
+        await asyncio.gather(progress, return_exceptions=True)
+
+
+def _read_run(entry: GateEntry, run: HookRun, settings: Settings) -> GateResult:
+    reason = run_message(run)
+    if is_blocking(run, settings.dialect) or isinstance(run.decision, Halt):
+        return GateResult(entry, "failed", reason or "it gave no reason", seconds=run.seconds)
+    if isinstance(run.decision, Fault) or isinstance(run.report, Skipped):
+        hint = None if run.rule.pending else run_hint(run)
+        return GateResult(entry, "could not run", reason, hint, run.seconds)
+    return GateResult(entry, "passed", run.decision.notice, seconds=run.seconds)

@@ -1,0 +1,301 @@
+"""`turngate init`: propose gates for the checks of a project, write them after a yes, and approve what was confirmed."""
+
+import argparse
+import contextlib
+import errno
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+
+from turngate.cli.commands.init.proposal import Proposal, ProposedGate, propose, settings_text
+from turngate.cli.console.format import flat
+from turngate.cli.console.questions import can_ask, confirm
+from turngate.cli.git_ignore import NOT_IGNORED, check_ignore
+from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
+from turngate.cli.project import project_folder, search_note
+from turngate.cli.review import approve_shown, review_hooks
+from turngate.cli.review.entries import PENDING, shown_key, what_to_do
+from turngate.core.constants import AGENT_MARKERS
+from turngate.core.dialect import TURNGATE
+from turngate.core.hooks.kinds import GateHook, command_of
+from turngate.core.settings import Rule
+from turngate.errors import UsageError
+from turngate.filesystem.content import is_list_of_names
+from turngate.filesystem.real_path import is_inside, real_path
+from turngate.gates.check_commands import find_check_commands, unreadable_files
+from turngate.settings.load import load_layers, project_path
+from turngate.settings.local_files import has_program, read_project_files
+from turngate.settings.parse import parse_layer
+from turngate.state.files import write_all
+from turngate.trust.review import Review, ReviewedHook
+
+
+def approve_written(project: str, text: str) -> Iterator[str]:
+    """Approve the hooks of the settings that were written, and yield a line about each. Raises UsageError."""
+    layer = parse_layer(json.loads(text), file=SETTINGS, level="project", family="turngate", dialect=TURNGATE)
+    shown = [rule.hook for rule in layer.rules]
+    hooks = [hook for hook in _review(project).hooks if hook.rule.file == SETTINGS]
+    pending = [hook for hook in hooks if hook.status in PENDING and hook.rule.hook in shown]
+    files = {hook.key: _unseen_file(hook, project) for hook in pending}
+    approve_shown([hook for hook in pending if not files[hook.key]], lambda: _review(project))
+    for key, file in files.items():
+        if file:
+            yield f"pending   {shown_key(key)}: it runs {file} of this project; {what_to_do(key)}"
+        else:
+            yield f"approved  {shown_key(key)}"
+
+
+def _review(project: str) -> Review:
+    return review_hooks(project, dialect="turngate")
+
+
+def _unseen_file(hook: ReviewedHook, project: str) -> str | None:
+    """Return a file of the project that the hook runs: an approval covers its content, which was not shown."""
+    root = real_path(project)
+    for path, recorded in hook.fingerprint.files.items():
+        if recorded and not is_list_of_names(recorded) and is_inside(path, root):
+            return shown_key(os.path.relpath(path, root))
+    return None
+
+
+NOTHING_FOUND = (
+    "no checks were found: there is no script, target or configuration of a test runner, a linter or a type checker "
+    "whose program is there"
+)
+
+
+BY_HAND = """\
+→ name a command yourself, in .turngate/settings.json:
+{"hooks": {"Stop": [{"hooks": [{"type": "gate", "command": "./check.sh"}]}]}}"""
+
+
+NOW = "→ `turngate gates run` runs them now, `turngate doctor --prove` shows that they block"
+
+
+WHEN_APPROVED = (
+    "→ when they are approved, `turngate gates run` runs them (before that only with --trust), "
+    "and `turngate doctor --prove` shows that they block"
+)
+
+
+def init(options: argparse.Namespace) -> int:
+    project = project_folder(options.project)
+    check_place(project)
+    if note := search_note(project, options.project):
+        print(note)
+    files = read_project_files(project)
+    for name, why in unreadable_files(files).items():
+        print(f"! {name}: {flat(why)}, so the checks that it names are not known", file=sys.stderr)
+    proposal = propose(find_check_commands(files), lambda program: has_program(project, program))
+    configured = _configured(proposal.gates, project)
+    new = tuple(gate for gate in proposal.gates if gate.id not in configured)
+    if settings_exist(project):
+        return _show_additions(new, configured, proposal)
+    _print_left_out(proposal, configured)
+    if new:
+        return _write(new, project, options)
+    if configured:
+        print("every check that was found is a hook already")
+        return 0
+    print(NOTHING_FOUND, BY_HAND, sep="\n")
+    return EXIT_PROBLEMS
+
+
+def _configured(gates: Sequence[ProposedGate], project: str) -> dict[str, str]:
+    """Return the ids of gates whose check a hook of the project runs already, each with the file of that hook."""
+    settings = load_layers(project_path(project), dialect="turngate").merge()
+    rules = [rule for rule in settings.rules if rule.event == "Stop" and rule.source != "user"]
+    found = ((gate.id, rule.file or "") for gate in gates for rule in rules if _runs(rule, gate))
+    return dict(found)
+
+
+def _runs(rule: Rule, gate: ProposedGate) -> bool:
+    command = command_of(rule.hook)
+    if isinstance(rule.hook, GateHook) and rule.hook.gate == gate.entry.get("gate"):
+        return True
+    text = " ".join((command.command, *(command.args or ()))) if command else ""
+    return all(each in text for each in gate.commands)
+
+
+# What is shown
+
+
+def _show_additions(new: Sequence[ProposedGate], configured: dict[str, str], proposal: Proposal) -> int:
+    print(f"{SETTINGS} exists, and is not changed")
+    _print_left_out(proposal, configured)
+    if new:
+        print('these gates can be added to the hooks of "Stop" in it:')
+        print(",\n".join(f"  {gate.json}" for gate in new))
+        _print_commands(new)
+    elif not configured:
+        print(NOTHING_FOUND)
+    return 0
+
+
+def _print_commands(gates: Sequence[ProposedGate]) -> None:
+    width = max(len(gate.id) for gate in gates)
+    for gate in gates:
+        commands = " and ".join(f"`{command}`" for command in gate.commands)
+        print(f"{gate.id.ljust(width)}  runs {commands} ({flat(gate.found_in)})")
+
+
+def _print_left_out(proposal: Proposal, configured: dict[str, str]) -> None:
+    for name, file in configured.items():
+        print(f"{name} is left out: a hook of {flat(file)} runs it already")
+    for tool in proposal.missing:
+        what = f"`{tool.command}` ({flat(tool.found_in)})"
+        print(f"{tool.check} is left out: {what} needs {tool.program}, which is not there")
+
+
+# Write
+
+
+def _write(gates: Sequence[ProposedGate], project: str, options: argparse.Namespace) -> int:
+    text = settings_text(gates)
+    ignores = ignore_is_missing(project)
+    print(f"{SETTINGS}:", text, sep="\n")
+    _print_commands(gates)
+    if ignores:
+        print(f".gitignore gets the line {LOCAL_SETTINGS}")
+    if options.dry_run:
+        print("nothing was written (--dry-run)")
+        return 0
+    is_confirmed = not options.yes
+    if is_confirmed and not _ask(gates):
+        print("nothing was written")
+        return EXIT_PROBLEMS
+    if not _write_files(project, text, ignores=ignores):
+        return EXIT_IO_ERROR
+    return _approve(project, text, is_confirmed=is_confirmed)
+
+
+def _ask(gates: Sequence[ProposedGate]) -> bool:
+    if not can_ask():
+        raise UsageError("there is no terminal to ask at; add --yes to write what is printed above")
+    what = "this gate" if len(gates) == 1 else f"these {len(gates)} gates"
+    runs = "" if _is_agent() else f", and let {what} run on this machine"
+    return confirm(f"write it{runs}?")
+
+
+def _is_agent() -> bool:
+    """An agent can write settings, and only a person approves hooks."""
+    return any(name in os.environ for name in AGENT_MARKERS)
+
+
+def _write_files(project: str, text: str, *, ignores: bool) -> bool:
+    try:
+        write_settings(project, text)
+    except OSError as error:
+        print(
+            f"turngate: {SETTINGS} cannot be written: {error.strerror}; nothing was changed", file=sys.stderr
+        )
+        return False
+    print(f"written   {SETTINGS}")
+    if ignores:
+        try:
+            add_to_gitignore(project)
+            print(f"written   .gitignore: {LOCAL_SETTINGS}")
+        except OSError as error:
+            hint = f"add the line {LOCAL_SETTINGS} yourself"
+            print(f"! .gitignore cannot be changed: {error.strerror}; {hint}", file=sys.stderr)
+    return True
+
+
+def _approve(project: str, text: str, *, is_confirmed: bool) -> int:
+    code, next_step = 0, WHEN_APPROVED
+    if is_confirmed and not _is_agent():
+        try:
+            for line in approve_written(project, text):
+                print(line)
+            next_step = NOW
+        except UsageError as error:
+            print(f"! the gates are not approved: {error}", file=sys.stderr)
+            code = EXIT_PROBLEMS
+    else:
+        print("→ they run when a person has approved them: `turngate hooks approve --all`")
+    print(next_step)
+    return code
+
+
+FOLDER = ".turngate"
+
+
+SETTINGS = f"{FOLDER}/settings.json"
+
+
+LOCAL_SETTINGS = f"{FOLDER}/settings.local.json"
+
+
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
+
+
+def check_place(project: str) -> None:
+    """Raise UsageError if the settings of this project would be those of another place, or of the user."""
+    if real_path(project) == real_path(os.path.expanduser("~")):
+        raise UsageError(
+            f"this is your home folder, and ~/{SETTINGS} holds your own settings for all projects; "
+            "change to a project, or name one with --project"
+        )
+    folder = os.path.join(project, FOLDER)
+    if os.path.islink(folder):
+        raise UsageError(
+            f"{FOLDER} is a link to {os.readlink(folder)}, and what is written there may not be this project's; "
+            f"replace the link by a folder, or write {SETTINGS} yourself"
+        )
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"{FOLDER} is a file, expected a folder; rename it")
+
+
+def settings_exist(project: str) -> bool:
+    return os.path.lexists(os.path.join(project, SETTINGS))
+
+
+def write_settings(project: str, text: str) -> None:
+    """Create the settings file, and leave nothing behind if that fails. Raises OSError, also if there is one."""
+    folder = os.path.join(project, FOLDER)
+    is_new = not os.path.isdir(folder)
+    if is_new:
+        os.mkdir(folder)
+    try:
+        _create(os.path.join(project, SETTINGS), text.encode())
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        raise
+
+
+def _create(path: str, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        write_all(fd, data)
+        os.fsync(fd)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
+    finally:
+        os.close(fd)
+
+
+def ignore_is_missing(project: str) -> bool:
+    """Whether git would commit the local settings of this project."""
+    git = shutil.which("git")
+    return git is not None and check_ignore(git, project, LOCAL_SETTINGS) == NOT_IGNORED
+
+
+def add_to_gitignore(project: str) -> None:
+    """Append the local settings to `.gitignore`. Raises OSError, also for one that is not a file of its own."""
+    path = os.path.join(project, ".gitignore")
+    fd = os.open(path, _APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        last = os.pread(fd, 1, info.st_size - 1) if info.st_size else b"\n"
+        write_all(fd, (b"" if last == b"\n" else b"\n") + f"{LOCAL_SETTINGS}\n".encode())
+    finally:
+        os.close(fd)

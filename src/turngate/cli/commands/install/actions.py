@@ -1,0 +1,454 @@
+"""Write or remove the line `turngate hook` in the settings of another agent program, or list where it is."""
+
+import argparse
+import difflib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+
+from turngate._frozen import frozen
+from turngate.cli.console.questions import can_ask, confirm
+from turngate.cli.console.streams import paint
+from turngate.cli.console.ui import TextStyle
+from turngate.cli.console.visible import make_visible
+from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
+from turngate.cli.project import describe_path, find_project
+from turngate.cli.review import check_person, pending_hooks, review_hooks
+from turngate.core.constants import SCRIPT_FAMILIES
+from turngate.doctor.hosts.diagnosis import why_rejected
+from turngate.doctor.hosts.files import (
+    HostFile,
+    full_path,
+    hooks_in,
+    read_host_files,
+    reads_file_of,
+    why_ignored,
+)
+from turngate.errors import UsageError
+from turngate.filesystem.real_path import real_path
+from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.host import Host, Level
+from turngate.hosts.install.hook_command import (
+    INSTALL_COMMANDS,
+    entries_for,
+    how_to_find,
+    is_short_lived,
+    this_program,
+)
+from turngate.hosts.install.settings_file import (
+    UNCHANGED,
+    Change,
+    ChangedMeanwhile,
+    InstallRecord,
+    check_owner,
+    make_folders,
+    plan_install,
+    plan_uninstall,
+    read_record,
+    read_settings_text,
+    record_path,
+    remove_folders,
+    remove_record,
+    replace_settings_text,
+    write_record,
+)
+from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
+from turngate.state.paths import state_folder
+from turngate.trust.review import Review
+
+
+@frozen
+class Place:
+    """One settings file of a host."""
+
+    host: Host
+    level: Level
+    path: str
+    shown: str  # the path for messages
+    project: str | None  # the folder of the project that the current folder is in
+
+    def text(self) -> str | None:
+        return read_settings_text(self.path)
+
+
+MAX_ATTEMPTS = 20  # with --yes, if other processes change the file again and again
+
+
+def run_action(options: argparse.Namespace) -> int:
+    if options.host is None:
+        if options.uninstall or options.level:
+            raise UsageError("which host? `turngate install` lists them")
+        return _list()
+    place = find_place(HOSTS[options.host], options.level)
+    for attempt in range(MAX_ATTEMPTS):
+        try:
+            return _uninstall(place, options) if options.uninstall else _install(place, options)
+        except ChangedMeanwhile:
+            if not options.yes or attempt == MAX_ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+# List
+
+
+def _list() -> int:
+    project = enclosing_project()
+    width = max(len(name) for name in HOSTS)
+    for host in HOSTS.values():
+        places = [place.shown for place in all_places(host, project) if has_line(place)]
+        print(f"{host.name.ljust(width)}  {', '.join(places) or '-'}")
+    print("→ `turngate install HOST` lets a host run Turngate, `turngate uninstall HOST` removes it")
+    return 0
+
+
+# Install
+
+
+def _install(place: Place, options: argparse.Namespace) -> int:
+    _check_is_read(place)
+    program = this_program(sys.argv[0], sys.executable)
+    record_file = record_path(state_folder(), place.path)
+    try:
+        entries = entries_for(place.host, place.level, program)
+        change = plan_install(place.text(), entries, place.host.new_file, read_record(record_file))
+    except UnsuitableSettings as error:
+        raise _unsuitable(place, error) from None
+    if not change.is_needed:
+        print(f"already installed in {place.shown}")
+        _print_lines(next_steps(place))
+        return 0
+    check_owner(place.path)
+    is_temporary = place.level == "user" and is_short_lived(program, tempfile.gettempdir())
+    _warn([*warnings_before(place), *([_short_lived(program)] if is_temporary else [])])
+    if not _show_and_ask(place, change, options, f"write it to {place.shown}?"):
+        return 0 if options.dry_run else EXIT_PROBLEMS
+    if not _write(place, change, record_file):
+        return EXIT_IO_ERROR
+    print(f"installed in {place.shown}")
+    _print_lines(next_steps(place))
+    return 0
+
+
+def _check_is_read(place: Place) -> None:
+    """Raise UsageError if the host would not read the line."""
+    if why := why_ignored(place.host, place.path, place.shown):
+        raise UsageError(f"{why}; {place.host.how_to_be_read}; {UNCHANGED}")
+
+
+def _short_lived(program: str) -> str:
+    hint = f"install Turngate for good ({INSTALL_COMMANDS}) and run this again"
+    return f"{program} is in a cache or a temporary folder and may disappear; {hint}"
+
+
+def _unsuitable(place: Place, error: UnsuitableSettings) -> UsageError:
+    return UsageError(f"{place.shown}: {error}; {UNCHANGED}")
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        print(f"! {warning}", file=sys.stderr)
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+def _show_and_ask(place: Place, change: Change, options: argparse.Namespace, question: str) -> bool:
+    """Print the difference, and return whether to write it."""
+    if os.path.islink(place.path):
+        print(f"{place.shown} is a link to {os.path.realpath(place.path)}")
+    for text, style in format_file_diff(place.shown, change.before, change.after):
+        print(paint(text, "bold" if style == "user" else style))
+    if options.dry_run:
+        print("nothing was written (--dry-run)")
+        return False
+    if options.yes:
+        return True
+    if not can_ask():
+        raise UsageError("there is no terminal to ask at; add --yes to write what is printed above")
+    if confirm(question):
+        return True
+    print("nothing was written")
+    return False
+
+
+def _write(place: Place, change: Change, record_file: str) -> bool:
+    """Write the settings, and before them what is needed to undo it. Report an error, and leave nothing behind."""
+    folders: list[str] = []
+
+    def keep_record() -> None:
+        if record := change.record:
+            made = (*record.folders, *folders)
+            kept = InstallRecord(record.before, record.after, record.created, made)
+            write_record(record_file, kept, place.path)
+
+    try:
+        folders += make_folders(place.path)
+        replace_settings_text(place.path, change.before, change.after, prepare=keep_record)
+    except (OSError, UsageError) as error:
+        remove_folders(folders)
+        if not isinstance(error, OSError):
+            raise
+        _report(record_file if error.filename == record_file else place.shown, error)
+        return False
+    return True
+
+
+def _report(path: str, error: OSError) -> None:
+    print(f"turngate: {path} cannot be written: {error.strerror}; {UNCHANGED}", file=sys.stderr)
+
+
+# Uninstall
+
+
+def _uninstall(place: Place, options: argparse.Namespace) -> int:
+    record_file = record_path(state_folder(), place.path)
+    record = read_record(record_file)
+    try:
+        change = plan_uninstall(place.text(), place.host.new_file, record)
+    except UnsuitableSettings as error:
+        raise _unsuitable(place, error) from None
+    if not change.is_needed:
+        print(f"not installed in {place.shown}")
+        _print_lines(_elsewhere(place))
+        return 0
+    if not options.dry_run:
+        check_person(os.environ, does="removes Turngate")
+    check_owner(place.path)
+    if not _show_and_ask(place, change, options, f"remove it from {place.shown}?"):
+        return 0 if options.dry_run else EXIT_PROBLEMS
+    try:
+        replace_settings_text(place.path, change.before, change.after)
+    except OSError as error:
+        _report(place.shown, error)
+        return EXIT_IO_ERROR
+    remove_record(record_file)
+    if change.after is None and record:
+        remove_folders(list(record.folders))
+    print(f"removed from {place.shown}" if change.after is not None else f"removed {place.shown}")
+    _print_lines(_elsewhere(place))
+    return 0
+
+
+def _elsewhere(place: Place) -> list[str]:
+    others = [other for other in all_places(place.host, place.project) if other.level != place.level]
+    hint = f"`turngate uninstall {place.host.name}"
+    return [
+        f"→ the line is also in {other.shown}: {hint} --{other.level}`" for other in others if has_line(other)
+    ]
+
+
+def find_place(host: Host, level: Level | None) -> Place:
+    """Return the settings file of a level: by default the project's, in a project. Raises UsageError."""
+    project = enclosing_project()
+    if level is None:
+        level = "project" if project else "user"
+    if level == "project" and project is None:
+        project = _current_folder()
+        if real_path(project) == _home():
+            raise UsageError(
+                f"this is your home folder, not a project; change to a project, or use --user for {host.title} everywhere"
+            )
+    return _place(host, level, project)
+
+
+def _place(host: Host, level: Level, project: str | None) -> Place:
+    file = host.files[level]
+    if level == "project":
+        return Place(host, level, os.path.join(project or _current_folder(), file), file, project)
+    path = full_path(host, file, project or "", os.environ)
+    shown = file if path == os.path.expanduser(file) else describe_path(path)
+    return Place(host, level, path, shown, project)
+
+
+def enclosing_project() -> str | None:
+    """Return the nearest folder upwards with settings of Turngate, or else the git root, or None; never home."""
+    folder = _current_folder()
+    families = (*SCRIPT_FAMILIES,)
+    found = find_project(folder, families)
+    if (
+        any(os.path.isdir(os.path.join(found, f".{family}")) for family in families)
+        and real_path(found) != _home()
+    ):
+        return found
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+    return None if f"{_home()}/".startswith(f"{real_path(folder).rstrip('/')}/") else folder
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the current folder no longer exists; change to another one") from None
+
+
+def _home() -> str:
+    return real_path(os.path.expanduser("~"))
+
+
+# Where the line is already
+
+
+def all_places(host: Host, project: str | None) -> Iterator[Place]:
+    yield _place(host, "user", project)
+    if project:
+        yield _place(host, "project", project)
+
+
+def has_line(place: Place) -> bool:
+    """Return whether the line is there; a file that cannot be read runs no hooks either."""
+    try:
+        return bool(hook_lines(place.text() or ""))
+    except (UnsuitableSettings, UsageError):
+        return False
+
+
+_STOPS = ("Stop", "SubagentStop")
+
+
+def warnings_before(place: Place) -> Iterator[str]:
+    """Yield where the line is already, so that a host would run it twice at a stop, and why it may not run at all."""
+    for host in HOSTS.values():
+        if reads_file_of(host, place.host, place.level):
+            yield from (_runs_twice(host, file, place) for file in _other_files(host, place))
+    for file in read_host_files(place.host, place.project or os.getcwd(), os.environ):
+        if real_path(file.path) == real_path(place.path) and (why := why_rejected(file, place.host)):
+            yield f"{place.host.title} rejects {place.shown} as it is, and runs no hook in it: {why}"
+    if place.level == "project" and shutil.which("turngate") is None:
+        yield (
+            "turngate is not on PATH here, and the line of a project finds it there, so stops would not be checked; "
+            + how_to_find(place.host)
+        )
+
+
+def _other_files(host: Host, place: Place) -> Iterator[HostFile]:
+    """Yield the other files with the line that a host reads; those that it shares are named for their own host."""
+    for file in read_host_files(host, place.project or os.getcwd(), os.environ):
+        is_other = real_path(file.path) != real_path(place.path)
+        if is_other and host in (place.host, file.owner) and any(hook.is_turngate for hook in hooks_in(file)):
+            yield file
+
+
+def _runs_twice(host: Host, file: HostFile, place: Place) -> str:
+    is_installed = host is file.owner and file.name == host.files[file.level]
+    remedy = f"; `turngate uninstall {host.name} --{file.level}` removes that one" if is_installed else ""
+    return (
+        f"{host.title} has the line in {file.name} already: with one in {place.shown} too, "
+        f"it runs Turngate twice at a stop{remedy}"
+    )
+
+
+def next_steps(place: Place) -> Iterator[str]:
+    """Yield what remains to be done by hand: in the host, and in the project."""
+    if step := place.host.steps_by_hand.get(place.level):
+        yield f"→ {step}"
+    if place.project:
+        yield from _project_steps(place.project)
+    else:
+        yield "→ in each project: `turngate init` writes gates for its checks"
+    yield f"→ `turngate doctor --host {place.host.name}` says whether the line will run, and block"
+
+
+def _project_steps(project: str) -> Iterator[str]:
+    review = review_hooks(project, dialect="turngate")
+    if not _has_stop_hooks(review):
+        yield "→ this project has no hooks for a stop yet: `turngate init` writes gates for its checks"
+    count = sum(hook.rule.family != "claude" for hook in pending_hooks(review))
+    if count:
+        what = "1 hook is" if count == 1 else f"{count} hooks are"
+        yield f"→ {what} pending, and skipped until a person approves: `turngate hooks approve --all`"
+
+
+def _has_stop_hooks(review: Review) -> bool:
+    """Return whether a hook of .turngate or .mux runs at a stop; the host itself runs those of .claude."""
+    return any(hook.rule.event in _STOPS and hook.rule.family != "claude" for hook in review.hooks)
+
+
+MAX_COMPARED_LINES = 5_000  # of both sides; more would take minutes
+
+
+MAX_SHARED_CHARS = 60  # of a long line, before and behind what differs
+
+
+Line = tuple[str, TextStyle]
+
+
+_STYLES: dict[str, TextStyle] = {"+": "good", "-": "bad", "@": "notice"}
+
+
+_CONTEXT = 3
+
+
+def format_file_diff(name: str, before: str | None, after: str | None) -> Iterator[Line]:
+    """Yield the difference of a file; None stands for no file."""
+    yield f"--- {name if before is not None else '/dev/null'}", "user"
+    yield f"+++ {name if after is not None else '/dev/null'}", "user"
+    yield from _hunks(before or "", after or "")
+
+
+def _hunks(before: str, after: str) -> Iterator[Line]:
+    r"""Yield the hunks. Line ends \r\n are shown as \n."""
+    old, new = _lines(before), _lines(after)
+    start, end = _shared(old, new)
+    first = max(0, start - _CONTEXT)
+    old, new = _middle(old, first, end), _middle(new, first, end)
+    if len(old) + len(new) > MAX_COMPARED_LINES:
+        yield f"@@ too long to compare: {len(old):,} lines become {len(new):,} @@", "notice"
+        return
+    if len(old) == len(new) == 1:
+        old, new = _shorten(old[0], new[0])
+    for line in list(difflib.unified_diff(old, new, lineterm=""))[2:]:
+        shown = _shifted(line, first) if line.startswith("@@") else line
+        yield shown, _STYLES.get(line[:1], "plain")
+
+
+def _shared(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Return how many lines or characters are equal at the beginning, and at the end."""
+    start = _equal_at_start(old, new)
+    rest = min(len(old), len(new)) - start
+    return start, min(rest, _equal_at_start(old[::-1], new[::-1]))
+
+
+def _equal_at_start(old: Sequence[str], new: Sequence[str]) -> int:
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))
+
+
+def _lines(text: str) -> list[str]:
+    lines = make_visible(text.replace("\r\n", "\n").removeprefix("\ufeff")).split("\n")
+    if lines[-1]:
+        return [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
+    return lines[:-1]
+
+
+def _middle(lines: list[str], first: int, equal_at_end: int) -> list[str]:
+    return lines[first : len(lines) - max(0, equal_at_end - _CONTEXT)]
+
+
+def _shifted(header: str, lines: int) -> str:
+    """Return the header of a hunk with the numbers of lines that it has in the whole text."""
+    marks = header.split(" ")
+    for place in (1, 2):
+        number, comma, count = marks[place][1:].partition(",")
+        marks[place] = f"{marks[place][0]}{int(number) + lines}{comma}{count}"
+    return " ".join(marks)
+
+
+def _shorten(old: str, new: str) -> tuple[list[str], list[str]]:
+    """Return two lines without most of what they share: settings can be one line of a megabyte."""
+    start, end = _shared(old, new)
+    return [_cut(old, start, end)], [_cut(new, start, end)]
+
+
+def _cut(line: str, start: int, end: int) -> str:
+    first, last = max(0, start - MAX_SHARED_CHARS), max(0, end - MAX_SHARED_CHARS)
+    middle = line[first : len(line) - last]
+    return f"{'…' if first else ''}{middle}{'…' if last else ''}"
