@@ -13,7 +13,7 @@ from contextlib import suppress
 from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin
 from turngate.core.constants import STOP_EVENTS
 from turngate.filesystem.real_path import real_path
-from turngate.gates.quick_answer import shows_all_changes, tree_signature
+from turngate.gates.local_tree_state import local_tree_state
 from turngate.gates.stored_state import digest, write_file
 from turngate.hosts.input_fields import normalise
 from turngate.settings.paths import script_files, settings_files
@@ -84,8 +84,8 @@ def measure(project: str) -> str | None:
         stats = [_stat(path) for path in (*_configuration(project, "host"), trust, f"{trust}/projects")]
     except (OSError, ValueError):
         return None
-    tree = tree_signature(project)
-    return digest(f"{tree} {stats}") if tree and shows_all_changes(project) else None
+    tree = local_tree_state(project, state_folder())
+    return digest(f"{tree} {stats}") if tree else None
 
 
 def _stat(path: str) -> list[int] | None:

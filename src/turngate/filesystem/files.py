@@ -6,8 +6,8 @@ names, and raise the same errors. Imports little: the fast path of `turngate fir
 
 import os
 import stat as modes
-from _collections_abc import Callable, Mapping  # `collections.abc` loads all of `collections`
-from _contextvars import ContextVar  # `contextvars` is one more file that only imports it
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 
 
 class MachineUnreachable(Exception):

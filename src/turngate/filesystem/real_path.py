@@ -2,7 +2,7 @@
 
 import errno
 import os
-from _collections_abc import Callable  # `collections.abc` loads all of `collections`
+from collections.abc import Callable
 
 from turngate.filesystem import files
 

@@ -1,20 +1,17 @@
 """What a gate remembers between two stops, for one session, agent and gate. Imports little: a cached answer needs it."""
 
+import hashlib
+import json
 import os
 import time
-from _collections_abc import Mapping  # `collections.abc` loads all of `collections`
-
-try:
-    from _blake2 import blake2b  # `hashlib` loads OpenSSL
-except ImportError:
-    from hashlib import blake2b
+from collections.abc import Mapping
 
 VERSION = 1
 KEPT_S = 30 * 24 * 3600  # the state of a session that had no stop since
 
 
 def digest(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def state_path(state: str, session: str, agent: str, gate: str) -> str:
@@ -24,8 +21,6 @@ def state_path(state: str, session: str, agent: str, gate: str) -> str:
 
 def gate_definition(name: str, options: Mapping[str, object], command: object, project: str) -> str:
     """Return a text that is equal for equal gates of one project."""
-    import json  # noqa: PLC0415 # lazy: it loads re
-
     parts = {"gate": name, "options": dict(options), "command": command, "project": project}
     return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 
@@ -55,8 +50,6 @@ class GateState:
 
     def save(self) -> bool:
         """Write the state, with mode 0600. Return False if it could not be written: then nothing is cached."""
-        import json  # noqa: PLC0415 # lazy: it loads re
-
         if self.path is None:
             return False
         record = {
@@ -73,8 +66,6 @@ class GateState:
 
 
 def _read(path: str) -> dict[str, object]:
-    import json  # noqa: PLC0415 # lazy: it loads re
-
     try:
         with open(path, encoding="utf-8") as file:
             record = json.load(file)

@@ -3,6 +3,7 @@
 Imports little: a stop without any hook needs `forget_count`.
 """
 
+import json
 import os
 import time
 
@@ -40,8 +41,6 @@ def read_count(
 
 
 def _read(path: str) -> dict[str, object]:
-    import json  # noqa: PLC0415 # lazy: it loads re
-
     from turngate.state.files import open_regular_file  # noqa: PLC0415 # lazy: it loads contextlib
 
     try:
@@ -58,8 +57,6 @@ def _reject_constant(name: str) -> object:
 
 def write_count(path: str, prompt: str, values: dict[str, object]) -> bool:
     """Store the count; return False if it could not be written."""
-    import json  # noqa: PLC0415 # lazy: it loads re
-
     return write_file(path, json.dumps({"version": VERSION, "prompt": prompt, "time": time.time(), **values}))
 
 

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import sys
-from _collections_abc import Callable  # `collections.abc` loads all of `collections`
+from collections.abc import Callable
 
 from turngate.core.constants import DIALECT_NAMES, FAMILIES, MANAGED, SCRIPT_FAMILIES, SCRIPTS
 from turngate.filesystem import files

@@ -6,7 +6,7 @@ Where the state folder is. Imports little: the fast path of `turngate fire` need
 import hashlib
 import os
 import re
-from _collections_abc import Mapping  # `collections.abc` loads all of `collections`
+from collections.abc import Mapping
 
 from turngate.errors import UsageError
 
