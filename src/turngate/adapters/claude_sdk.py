@@ -26,8 +26,8 @@ from turngate.core.text import describe, describe_exception, describe_syntax_err
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions, Options
-from turngate.options.sdk_callbacks import is_sdk_callback, without_trailing_underscores
-from turngate.options.serialize import hook_json
+from turngate.options.forms import is_sdk_callback, without_trailing_underscores
+from turngate.options.parse import hook_json
 from turngate.runners import run_callback
 
 LOG = logging.getLogger("turngate")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from turngate.cli.console.streams import report_stdout_error, stdout_error
 from turngate.cli.main import describe_internal_error
+from turngate.core.constants import reject_constant
 from turngate.errors import UsageError
 
 EXIT_NOT_PASSED = 1
@@ -91,10 +92,6 @@ def _parse(data: bytes) -> object:
     """Return the JSON value, or None. A control character in a text is not worth an error."""
     try:
         text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-        return json.loads(text, strict=False, parse_constant=_reject_constant)
+        return json.loads(text, strict=False, parse_constant=reject_constant)
     except (ValueError, RecursionError):
         return None
-
-
-def _reject_constant(name: str) -> object:
-    raise ValueError(f"{name} is not a JSON value")

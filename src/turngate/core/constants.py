@@ -183,3 +183,8 @@ def check_fields(event: str, fields: object) -> None:
         raise ValueError(f"`outcome` must be {FIELDS['outcome'][1]}, not {fields['outcome']!r}")
     if fields.get("hook_event_name") not in (None, event):
         raise ValueError(f"`hook_event_name` must be {event!r}, not {fields['hook_event_name']!r}")
+
+
+def reject_constant(name: str) -> object:
+    """Refuse NaN and Infinity, which JSON does not have: the `parse_constant` of `json.loads`."""
+    raise ValueError(f"{name} is not a JSON value")

@@ -1,9 +1,4 @@
-"""Truncate, describe and clean texts; imports nothing of Turngate.
-
-Where and why a text is not JSON, in words for the user.
-
-Names in camel case, as in JavaScript, for values that plugins receive.
-"""
+"""Truncate, describe and clean texts; imports nothing of Turngate."""
 
 import json
 import re

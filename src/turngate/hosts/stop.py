@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from turngate.core.constants import STOP_EVENTS, STOP_OF_START
 from turngate.core.events.events import StopEvent
-from turngate.core.events.hook_input import read_event
+from turngate.core.events.hook_input import read_event, read_stop
 from turngate.core.settings import Settings
 from turngate.core.verdict.decisions import Allow
 from turngate.core.verdict.loop_guard import (
@@ -71,9 +71,7 @@ def stop_event(
     name: str, fields: Mapping[str, Any], host_fields: Mapping[str, Any], project: str
 ) -> StopEvent:
     """Return the stop that a host reports; `fields` are normalised. Raises ValueError."""
-    event = read_event(name, {**fields, "hook_event_name": name}, cwd=project)
-    if not isinstance(event, StopEvent):
-        raise TypeError(f"{name} is not a stop")
+    event = read_stop(name, {**fields, "hook_event_name": name}, cwd=project)
     return replace(event, host_fields=dict(host_fields))
 
 
@@ -96,7 +94,7 @@ async def answer_host_event(
         return None
     try:
         event = stop_event(name, known, fields, world.project)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise UsageError(f"the event on stdin: {error}") from None
     return await ask_at_stop(host, event, settings, world, count)
 

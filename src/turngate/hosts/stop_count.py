@@ -7,6 +7,7 @@ import json
 import os
 import time
 
+from turngate.core.constants import reject_constant
 from turngate.gates.stored_state import state_path, write_file
 
 VERSION = 1
@@ -45,14 +46,10 @@ def _read(path: str) -> dict[str, object]:
 
     try:
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-            record = json.loads(file.read(MAX_BYTES), parse_constant=_reject_constant)
+            record = json.loads(file.read(MAX_BYTES), parse_constant=reject_constant)
     except (OSError, ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) and record.get("version") == VERSION else {}
-
-
-def _reject_constant(name: str) -> object:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def write_count(path: str, prompt: str, values: dict[str, object]) -> bool:

@@ -3,6 +3,7 @@
 `Options` is checked when it is created, and every problem is reported at once, before an agent starts.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
 from typing import Any
@@ -12,10 +13,8 @@ from turngate.core.dialect import DIALECTS, Dialect
 from turngate.core.hooks.kinds import Hook, Mode
 from turngate.core.settings import Order, Problem, Rule, Settings
 from turngate.errors import UsageError
-from turngate.options.config_forms import Config, HookCallbackMatcher, HookGroup, hook_of
-from turngate.options.parse import OWN, copy_plain, parse_options
-from turngate.options.sdk_callbacks import adapt_sdk_callback
-from turngate.options.serialize import options_json, parse_options_json
+from turngate.options.forms import Config, HookCallbackMatcher, HookGroup, adapt_sdk_callback, hook_of
+from turngate.options.parse import OWN, copy_plain, options_json, parse_options, parse_options_json
 
 __all__ = ["HookCallbackMatcher", "HookGroup", "InvalidOptions", "Options"]
 
@@ -49,7 +48,9 @@ class Options:
 
     def __post_init__(self) -> None:
         own = self._own()
-        hooks, problems = parse_options(self.hooks, own)
+        hooks, problems, deprecated = parse_options(self.hooks, own)
+        for text in deprecated:
+            warnings.warn(text, DeprecationWarning, stacklevel=3)
         if problems:
             raise InvalidOptions(problems)
         for name, value in (("hooks", hooks), *own.items()):

@@ -4,7 +4,7 @@ import errno
 import json
 from typing import Any, NamedTuple
 
-from turngate.core.constants import EVENTS
+from turngate.core.constants import EVENTS, reject_constant
 from turngate.core.text import COMMENT, describe_syntax_error
 from turngate.filesystem import files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
@@ -36,7 +36,7 @@ def read_json(path: str) -> JsonFile:
 def parse_json(text: str) -> JsonFile:
     """Return the value of a text. Raises UnreadableFile."""
     try:
-        value = json.loads(text, parse_constant=_reject_constant) if text.strip() else {}
+        value = json.loads(text, parse_constant=reject_constant) if text.strip() else {}
         return JsonFile(value, _duplicate_keys(text))
     except json.JSONDecodeError as error:
         message = describe_syntax_error(text, error)
@@ -71,10 +71,6 @@ def _describe_os_error(error: OSError) -> UnreadableFile:
         )
     hint = "check its permissions" if isinstance(error, PermissionError) else None
     return UnreadableFile(f"cannot be read: {error.strerror}", hint)
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 MAX_SEARCHED_BYTES = 64 * 1024  # a larger file is searched only if the name of an event occurs twice in it

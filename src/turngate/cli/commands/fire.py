@@ -22,7 +22,7 @@ from turngate.cli.arguments import (
 from turngate.cli.console.streams import paint
 from turngate.cli.fast_exit import nothing_is_configured
 from turngate.cli.project import describe_path, plugin_folders, project_folder, search_note
-from turngate.core.constants import EVENTS, IN_HOOK, check_fields
+from turngate.core.constants import EVENTS, IN_HOOK, check_fields, reject_constant
 from turngate.errors import UsageError
 from turngate.settings.paths import unread_files
 
@@ -145,7 +145,7 @@ def _not_configured(options: argparse.Namespace, project: str, events: Container
 def read_input(path: str, event: str) -> dict[str, object]:
     """Read the fields of the event from the value of `--input`."""
     try:
-        fields: dict[str, object] = json.loads(_read_input(path), parse_constant=_reject_constant)
+        fields: dict[str, object] = json.loads(_read_input(path), parse_constant=reject_constant)
     except OSError as error:
         forms = "--input takes a file, - for stdin, or a JSON object in braces"
         raise UsageError(f"{path} cannot be read: {error.strerror}; {forms}") from None
@@ -194,10 +194,6 @@ def _check_size(data: bytes, path: str) -> bytes:
     if len(data) > MAX_INPUT_BYTES:
         raise UsageError(f"{_input_name(path)} is larger than {MAX_INPUT_BYTES // 1024**2} MiB")
     return data
-
-
-def _reject_constant(name: str) -> object:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def _input_name(path: str | None) -> str:

@@ -13,7 +13,7 @@ from turngate.cli.hook_input import EXIT_NOT_PASSED
 from turngate.cli.project import project_folder
 from turngate.core.constants import GATES_BASE, HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
 from turngate.core.events.events import StopEvent, Subagent
-from turngate.core.events.hook_input import read_event
+from turngate.core.events.hook_input import read_stop
 from turngate.core.hooks.kinds import MAX_TIMEOUT_S, PromptHook
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
@@ -153,12 +153,9 @@ def _read_stop(name: str, fields: dict[str, Any], project: str) -> StopEvent:
         subagent = Subagent(id=agent, type=kind, transcript_path="") if name == "SubagentStart" else None
         return StopEvent(session_id=session, transcript_path=transcript, cwd=project, subagent=subagent)
     try:
-        event = read_event(name, {**fields, "hook_event_name": name}, cwd=project)
+        return read_stop(name, {**fields, "hook_event_name": name}, cwd=project)
     except ValueError as error:
         raise UsageError(f"the hook's input on stdin: {error}") from None
-    if not isinstance(event, StopEvent):
-        raise TypeError(f"{name} is not a stop")
-    return event
 
 
 def _answer(arguments: GateArguments, result: GateResult, fields: dict[str, Any]) -> tuple[int, str]:

@@ -193,15 +193,20 @@ def read_event(name: str, payload: dict[str, Any], *, cwd: str) -> Event:
 
     Raises ValueError with a message that names the field.
     """
-    check_fields(name, payload)
-    values = {key: value for key, value in payload.items() if value is not None}
+    if name not in OTHER_EVENTS:
+        return read_stop(name, payload, cwd=cwd)
+    kind, values = OTHER_EVENTS[name], _read_values(name, payload)
     common = _read_common(name, values, cwd)
-    if name in OTHER_EVENTS:
-        kind = OTHER_EVENTS[name]
-        own = {f.name for f in fields(kind)} - common.keys()
-        if "effort" in values:
-            values["effort"] = values["effort"].get("level", "")
-        return kind(**common, **{key: value for key, value in values.items() if key in own})
+    own = {f.name for f in fields(kind)} - common.keys()
+    if "effort" in values:
+        values["effort"] = values["effort"].get("level", "")
+    return kind(**common, **{key: value for key, value in values.items() if key in own})
+
+
+def read_stop(name: str, payload: dict[str, Any], *, cwd: str) -> StopEvent:
+    """Return the stop that a JSON object describes, as `read_event`."""
+    values = _read_values(name, payload)
+    common = _read_common(name, values, cwd)
     return StopEvent(
         **common,
         stop_hook_active=values.get("stop_hook_active", False),
@@ -217,6 +222,11 @@ def read_event(name: str, payload: dict[str, Any], *, cwd: str) -> Event:
         session_crons=tuple(values.get("session_crons", ())),
         subagent=_read_subagent(values) if name == "SubagentStop" else None,
     )
+
+
+def _read_values(name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    check_fields(name, payload)
+    return {key: value for key, value in payload.items() if value is not None}
 
 
 def _read_common(name: str, values: Mapping[str, Any], cwd: str) -> dict[str, Any]:

@@ -1,15 +1,70 @@
-"""Adapts callbacks with the signature of Claude's Agent SDK, so that they can be called with an event."""
+"""What `Options.hooks` may hold besides a hook: groups, deprecated forms, and callbacks of Claude's Agent SDK."""
 
 import functools
 import inspect
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from turngate._frozen import frozen
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event
 from turngate.core.events.hook_input import hook_payload
 from turngate.core.hooks.kinds import CallbackHook, Hook, hook_text
+from turngate.core.text import describe
+
+
+@frozen
+class HookGroup:
+    """Hooks that run only when the matcher matches the event's subject (a tool's name, an agent type)."""
+
+    matcher: str | None
+    hooks: Sequence["Hook | Mapping[str, Any]"]
+
+
+@frozen
+class HookCallbackMatcher:
+    """Callbacks under a matcher, with one timeout in seconds. Deprecated: see `docs/migrate.md`."""
+
+    matcher: str | None = None
+    hooks: Sequence[Callable[..., Any]] = ()
+    timeout: float | None = None  # seconds
+
+    def __post_init__(self) -> None:
+        text = describe_legacy_form("HookCallbackMatcher", self.matcher, self.hooks, self.timeout)
+        warnings.warn(text, DeprecationWarning, stacklevel=3)
+
+
+def describe_legacy_form(form: str, matcher: Any, hooks: Any, timeout: Any) -> str:
+    """Return the text of a DeprecationWarning, with the replacement."""
+    if not hooks:
+        return f"{form} is deprecated; remove it, it has no hooks"
+    return f"{form} is deprecated; write {_replacement(matcher, hooks, timeout)} in Options.hooks"
+
+
+def _replacement(matcher: Any, hooks: Any, timeout: Any) -> str:
+    keyword = "" if timeout is None else f", timeout={describe(timeout)}"
+    functions = hooks if isinstance(hooks, list | tuple) else [hooks]
+    configs = ", ".join(f"CallbackHook({function_name(f)}{keyword})" for f in functions)
+    return configs if matcher in (None, "", "*") else f"HookGroup({describe(matcher)}, [{configs}])"
+
+
+def function_name(function: Any) -> str:
+    name = str(getattr(function, "__name__", "…"))
+    return name if name.isidentifier() else "…"
+
+
+Config = Hook | HookGroup | HookCallbackMatcher | Mapping[str, Any]
+
+
+def hook_of(config: Config) -> Hook:
+    """Return a parsed config that is not a group as the hook that it is."""
+    assert not isinstance(config, HookGroup | HookCallbackMatcher | Mapping)  # noqa: S101
+    return config
+
+
+# Callbacks of Claude's Agent SDK
 
 
 def adapt_sdk_callback(hook: Hook, dialect: Dialect) -> Hook:
