@@ -1,7 +1,4 @@
-"""Decides for each hook whether it will run and, if it is a gate, whether it will hold; and why not.
-
-Finds matchers that match nothing that Turngate has: no tool, no agent type, no source of a session.
-"""
+"""Decides for each hook whether it will run and, if it is a gate, whether it will hold; and why not."""
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

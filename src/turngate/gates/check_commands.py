@@ -23,9 +23,9 @@ from turngate.gates.toolchains import (
 
 # What `ProjectFiles` needs: the names in these folders, and the texts of these files.
 LISTED_FOLDERS = (".", "tests", "test", ".venv/bin", "venv/bin")
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # GNU make reads the first of them
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # GNU make reads the first of them
 _SETTINGS = "package.json deno.json composer.json pyproject.toml setup.cfg tox.ini requirements.txt requirements-dev.txt"
-READ_FILES = (*_MAKEFILES, *_SETTINGS.split(), "Pipfile", "Gemfile")
+READ_FILES = (*MAKEFILES, *_SETTINGS.split(), "Pipfile", "Gemfile")
 MAX_FILE_BYTES = 1024 * 1024  # of a file in READ_FILES; a larger one is left out
 
 
@@ -88,7 +88,7 @@ _RULE = re.compile(r"^([\w.-][^:=#\n\t]*):(?!=)", re.MULTILINE)
 
 
 def _make(files: ProjectFiles) -> Iterator[CheckCommand]:
-    name = next((name for name in _MAKEFILES if name in files.texts), None)
+    name = next((name for name in MAKEFILES if name in files.texts), None)
     if name is None:
         return
     targets = {target for rule in _RULE.findall(files.texts[name]) for target in rule.split()}

@@ -3,16 +3,16 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
+from turngate.gates.check_commands import MAKEFILES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_BYTES = 1024 * 1024  # of a file that is read
 MAX_RECIPES = 50  # of one gate
 _SEPARATORS = r"[\s\"',\[\]()]+"  # also between the arguments in a Python or Node script
 _COMMENT_LINES = re.compile(r"^[ \t]*#.*\n?", re.MULTILINE)
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _MAKE = re.compile(r"(?<![\w./-])g?make(?![\w.-])([^\n;&|>]*)")
 _RULE = re.compile(r"^(?![\t#])([^:=#\n]+):(?![:=])([^=\n]*)$")
 _PACKAGE_SCRIPT = re.compile(rf"\b(?:npm|pnpm|yarn|bun){_SEPARATORS}(?:run{_SEPARATORS})?([\w:.-]+)")
@@ -21,7 +21,9 @@ _PACKAGE_SCRIPT = re.compile(rf"\b(?:npm|pnpm|yarn|bun){_SEPARATORS}(?:run{_SEPA
 def gate_text(command: str, scripts: Iterable[str], project: str) -> str:
     """Return the command with the content of its scripts and of the recipes that they start."""
     text = _COMMENT_LINES.sub("", "\n".join((command, *map(read_text, scripts))))
-    return "\n".join((text, *_make_recipes(text, project), *_package_scripts(text, project)))
+    return "\n".join(
+        (text, *_recipes(_MAKE, _made, text, project), *_recipes(_PACKAGE_SCRIPT, _run, text, project))
+    )
 
 
 def read_text(path: str) -> str:
@@ -50,47 +52,43 @@ def folder_at(text: str, position: int, project: str) -> str:
     return folder
 
 
-def _folder_line(text: str, folder: str) -> list[str]:
-    """Return a line that takes what follows to its folder; none where no other folder was left."""
-    is_moved = folder or _CD.search(text)
-    return [f"cd $TURNGATE_PROJECT_DIR/{folder}"] if is_moved else []
+_Rules = Mapping[
+    str, tuple[Sequence[str], Sequence[str]]
+]  # by name: the names of what it needs, and its lines
 
 
-# make
-
-
-def _make_recipes(text: str, project: str) -> Iterator[str]:
-    for call in list(_MAKE.finditer(text))[:MAX_RECIPES]:
+def _recipes(
+    pattern: re.Pattern[str],
+    read: Callable[[str, str], tuple[Sequence[str], _Rules]],
+    text: str,
+    project: str,
+) -> Iterator[str]:
+    """Yield the lines that calls of make or npm run, after a line that leads to their folder if another one was left."""
+    for call in islice(pattern.finditer(text), MAX_RECIPES):
         folder = folder_at(text, call.start(), project)
-        paths = (os.path.join(project, folder, name) for name in _MAKEFILES)
-        rules = _read_rules(next(filter(None, map(read_text, paths)), ""))
-        recipes = list(_recipes_of(_targets(call[1]) or [*rules][:1], rules))
-        if recipes and not re.search(r"\s-C\b|--directory", call[1]):
-            yield from (*_folder_line(text, folder), *recipes)
+        lines = list(_lines_of(*read(call[1], os.path.join(project, folder))))
+        if lines and (folder or _CD.search(text)):
+            yield f"cd $TURNGATE_PROJECT_DIR/{folder}"
+        yield from lines
 
 
-def _recipes_of(targets: list[str], rules: "_Rules") -> Iterator[str]:
-    waiting, done = targets, set[str]()
+def _lines_of(names: Sequence[str], rules: _Rules) -> Iterator[str]:
+    waiting, done = list(names), set[str]()
     while waiting and len(done) < MAX_RECIPES:
-        target = waiting.pop(0)
-        if target in rules and target not in done:
-            done.add(target)
-            needed, recipe = rules[target]
-            yield from recipe
+        name = waiting.pop(0)
+        if name in rules and name not in done:
+            done.add(name)
+            needed, lines = rules[name]
+            yield from lines
             waiting += needed
 
 
-def _targets(arguments: str) -> list[str]:
-    words = [word for word in re.split(_SEPARATORS, arguments) if word]
-    return [word for word in words if re.fullmatch(r"[\w.][\w./-]*", word) and word != "."]
-
-
-_Rules = dict[str, tuple[list[str], list[str]]]
-
-
-def _read_rules(makefile: str) -> _Rules:
-    """Return the rules by target, each with what it needs and its recipe; those of patterns and `.PHONY` are left out."""
-    rules: _Rules = {}
+def _made(arguments: str, folder: str) -> tuple[Sequence[str], _Rules]:
+    """Return the targets of a call of make, and the rules of its file: without those of patterns, and `.PHONY`."""
+    if re.search(r"\s-C\b|--directory", arguments):
+        return (), {}
+    makefile = next(filter(None, (read_text(os.path.join(folder, name)) for name in MAKEFILES)), "")
+    rules: dict[str, tuple[list[str], list[str]]] = {}
     targets: list[str] = []
     for line in makefile.replace("\\\n", " ").splitlines():
         if line.startswith("\t"):
@@ -105,36 +103,16 @@ def _read_rules(makefile: str) -> _Rules:
                 earlier[1].extend([recipe.strip()] if recipe.strip() else [])
         elif line.strip() and not line.startswith("#"):
             targets = []
-    return rules
+    words = re.split(_SEPARATORS, arguments)
+    named = [word for word in words if re.fullmatch(r"[\w.][\w./-]*", word) and word != "."]
+    return named or [*rules][:1], rules
 
 
-# npm
-
-
-def _package_scripts(text: str, project: str) -> Iterator[str]:
-    for call in list(_PACKAGE_SCRIPT.finditer(text))[:MAX_RECIPES]:
-        folder = folder_at(text, call.start(), project)
-        scripts = list(
-            _scripts_of(call[1], _read_scripts(read_text(os.path.join(project, folder, "package.json"))))
-        )
-        if scripts:
-            yield from (*_folder_line(text, folder), *scripts)
-
-
-def _scripts_of(name: str, scripts: dict[str, Any]) -> Iterator[str]:
-    waiting, done = [name], set[str]()
-    while waiting and len(done) < MAX_RECIPES:
-        each = waiting.pop(0)
-        script = scripts.get(each)
-        if isinstance(script, str) and each not in done:
-            done.add(each)
-            yield script
-            waiting += _PACKAGE_SCRIPT.findall(script)
-
-
-def _read_scripts(package: str) -> dict[str, Any]:
+def _run(name: str, folder: str) -> tuple[Sequence[str], _Rules]:
+    """Return the script of a call of npm, and all scripts of the package."""
     try:
-        scripts = json.loads(package)["scripts"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return {}
-    return scripts if isinstance(scripts, dict) else {}
+        scripts = json.loads(read_text(os.path.join(folder, "package.json")))["scripts"].items()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return (), {}
+    texts = {key: text for key, text in scripts if isinstance(text, str)}
+    return [name], {key: (_PACKAGE_SCRIPT.findall(text), [text]) for key, text in texts.items()}

@@ -1,7 +1,4 @@
-"""Where each value of a JSON text is, comments and trailing commas included. Pure: text → positions.
-
-Add items to a container of a JSON text, and take them out again: every other character stays where it is.
-"""
+"""A JSON text with comments: where each value is, and edits that leave every other character as it is. Pure."""
 
 import json
 import re

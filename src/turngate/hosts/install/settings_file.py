@@ -1,9 +1,4 @@
-"""Read and replace the settings file of a host: never half written, never one that another process has just changed.
-
-What `turngate install` has changed in a settings file: a private file in the state folder, to undo it exactly.
-
-What `turngate install` and `turngate uninstall` would change in the settings of a host. Decides, and writes nothing.
-"""
+"""The settings file of a host: what `turngate install` would change, a replacement in one step, and the record that undoes it."""
 
 import contextlib
 import errno
