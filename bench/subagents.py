@@ -18,8 +18,7 @@ from turngate.agent.session import Session
 from turngate.core.conversation.messages import ModelRequest, Reply, Text
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.settings import Settings
-from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.manager import SubagentOptions
+from turngate.subagents.limits import SubagentLimits, SubagentOptions
 from turngate.subagents.registry import Registry, new_id
 
 BLOCK = b"x" * 4096
@@ -143,14 +142,15 @@ async def _run_subagents(rounds: int) -> tuple[float, float, float]:
         )
         async with session:
             await session.open()
-            supervisor = await session._agent.subagents.supervisor()
+            supervisor = session._agent.subagents
+            registry = (await supervisor.connect()).registry
             for _ in range(rounds):
                 announced.clear()
-                before, started = supervisor.registry.commits, time.perf_counter()
+                before, started = registry.commits, time.perf_counter()
                 await session._agent.task_tool.start({"prompt": "nothing", "run_in_background": True})
                 await announced.wait()
                 times.append(time.perf_counter() - started)
-                commits.append(supervisor.registry.commits - before)
+                commits.append(registry.commits - before)
                 await supervisor.wait_until_idle()
                 started = time.perf_counter()
                 for _ in range(commits[-1]):

@@ -46,7 +46,7 @@ from turngate.core.text import describe_exception
 from turngate.core.verdict.hook_run import outcome
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import Plugins
-from turngate.subagents import manager, supervisor
+from turngate.subagents import supervisor
 from turngate.trust.load import load_settings
 
 
@@ -1212,7 +1212,6 @@ def test_an_interrupt_does_not_wait_for_a_plugin_that_is_told_of_the_end_of_a_su
     project: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     monkeypatch.setattr(supervisor, "KILL_WAIT_S", 0.1)
-    monkeypatch.setattr(manager, "KILL_WAIT_S", 0.1)
     plugins, asked = Plugins(), asyncio.Event()
     plugins.limit = NEVER_S
 

@@ -411,7 +411,7 @@ def test_a_row_of_an_earlier_version_has_no_settings_to_compare(tmp_path: Path) 
 
 def host(tmp_path: Path, *rules: Rule, plugins: Plugins | None = None, **options: Any) -> Any:
     scene: Parent = parent(tmp_path, rules=rules, plugins=plugins, **options)
-    return scene.session._agent.subagents._host
+    return scene.session._agent.subagents.host
 
 
 def gates(tmp_path: Path, *rules: Rule, agent_type: str = "tester", **options: Any) -> Gates:

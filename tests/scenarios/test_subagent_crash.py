@@ -28,8 +28,8 @@ from tests.support.subagents import Parent, parent, redirect, task
 from tests.support.timeouts import HANG_TIMEOUT_S
 from tests.support.warm_cli import Program
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.subagents.lifecycle import announcement
 from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.notifications import announcement
 from turngate.subagents.registry import Registry
 from turngate.subagents.registry.registry import RAPID_RECOVERY_S
 

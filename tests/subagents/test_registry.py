@@ -570,7 +570,7 @@ def test_the_runs_of_another_project_are_left_to_others(registry: Registry) -> N
 
 ADOPTER = """
 import sys
-from turngate.subagents.manager import SubagentOptions
+from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.registry import Owner, Registry
 registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)
@@ -583,7 +583,7 @@ sys.stdin.readline()
 KEEPER = """
 import sys, time
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.subagents.manager import SubagentOptions
+from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.registry import Owner, Registry
 registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)
@@ -773,7 +773,7 @@ import asyncio, json, os, resource, sys
 from turngate.agent.session import Session
 from turngate.errors import RegistryError, TurngateError
 from turngate.models.scripted import ScriptedModel
-from turngate.subagents.manager import SubagentOptions
+from turngate.subagents.limits import SubagentOptions
 
 async def main(project, state):
     model, steps, said = ScriptedModel({"sub": ["never asked"]}), [], []
@@ -781,8 +781,8 @@ async def main(project, state):
     session = Session(project, model, state=state, children=seams, session_id="s")
     async with session:
         await session.open()
-        supervisor = await session._agent.subagents.supervisor()
-        registry = supervisor.registry
+        supervisor = session._agent.subagents
+        registry = (await supervisor.connect()).registry
         order = {"agent_type": "general-purpose", "prompt": "go", "parent": "s", "background": True}
         registry._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
@@ -838,7 +838,7 @@ def test_two_threads_use_one_registry_at_once(registry: Registry) -> None:
 
 RACER = """
 import sys
-from turngate.subagents.manager import SubagentOptions
+from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.registry import Registry
 registry = Registry(sys.argv[1])
 print("ready", flush=True)

@@ -31,8 +31,7 @@ from turngate.core.events.session_events import (
 from turngate.core.settings import Rule, Settings
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import Plugins
-from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.manager import SubagentOptions
+from turngate.subagents.limits import SubagentLimits, SubagentOptions
 from turngate.subagents.supervisor import Supervisor
 
 T = TypeVar("T")
@@ -136,7 +135,8 @@ class Parent:
         return self.machine.run(both())
 
     async def supervisor(self) -> Supervisor:
-        return await self.session._agent.subagents.supervisor()
+        await self.session._agent.subagents.connect()
+        return self.session._agent.subagents
 
     async def kill(self, reason: str = "killed", number: int = 0) -> list[SubagentRun]:
         return await (await self.supervisor()).kill(self.registered[number].id, reason)

@@ -45,8 +45,8 @@ from turngate.plugins.handlers import Plugins
 from turngate.ports import PreparedModel
 from turngate.settings.agent_types import AgentType
 from turngate.settings.load import has_unloaded_hooks
-from turngate.subagents.manager import SubagentManager
 from turngate.subagents.results import Announcements
+from turngate.subagents.supervisor import Supervisor
 from turngate.subagents.task_tool import TaskTool
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
@@ -101,7 +101,7 @@ class AgentSession:
         resources: SessionResources,
         config: AgentConfig,
         events: EventSink,
-        subagents: SubagentManager,
+        subagents: Supervisor,
         plugins: Plugins,
         *,
         lock: SessionLock | None = None,
@@ -145,7 +145,7 @@ class AgentSession:
         self.wakes = Wakes(resources.world.awaited, self._current_guard, self.inbox, events.notice, wake)
         self.background = BackgroundCommands(self._on_command_end)
         self.task_tool = TaskTool(
-            manager=subagents,
+            supervisor=subagents,
             session_id=session_id,
             agent_id=config.agent_id,
             depth=config.depth,
@@ -166,9 +166,11 @@ class AgentSession:
 
     def _select_tools(self) -> dict[str, Tool]:
         """Return the agent's tools, among them Task unless the agent is at the depth limit."""
-        manager, role = self.subagents, self.role
+        role = self.role
         tools = tools_of_subagent(role.agent_type, role.tools) if role else TOOLS
-        return with_task(tools, manager.agent_types if self.config.depth < manager.limits.depth else None)
+        return with_task(
+            tools, self.subagents.agent_types if self.config.depth < self.subagents.limits.depth else None
+        )
 
     # Open
 

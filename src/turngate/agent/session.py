@@ -36,8 +36,8 @@ from turngate.settings.load import project_path, report_unreachable
 from turngate.settings.slash_commands import SlashCommands, expand, load_commands, parse_call
 from turngate.shells.local import LocalShell
 from turngate.state.paths import session_folder, state_folder
-from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.manager import SubagentManager, SubagentOptions
+from turngate.subagents.limits import SubagentLimits, SubagentOptions
+from turngate.subagents.supervisor import Supervisor
 from turngate.trust.load import load_settings, refreshed, review_agent_hooks
 
 EndReason = Literal["clear", "prompt_input_exit", "other"]
@@ -112,7 +112,7 @@ class Session:
         if not isinstance(children, SubagentOptions):
             children = SubagentOptions(limits=children)
         host = SessionHost(resources, agent_types)
-        subagents = SubagentManager(host, session_id, state, agent_types, children)
+        subagents = Supervisor(host, session_id, state, agent_types, children)
         lock = SessionLock(os.path.join(session_folder(state, session_id), "lock"))
         self._agent = host.main = AgentSession(
             session_id, resources, config, events, subagents, plugins, lock=lock, problems=notices

@@ -1,16 +1,13 @@
-"""What subagents may use.
-
-How many subagents of one session run at once; the others wait in the order they came.
-
-A run competes only with runs at its depth or deeper, so a parent waiting for its subagent cannot starve it.
-"""
+"""What subagents may use: their limits, the options of a session for them, and the slots in which they run."""
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 from turngate._frozen import frozen
 from turngate.core.conversation.subagent_run import SubagentRun
+from turngate.core.settings import Settings
 
 
 @frozen(kw_only=True)
@@ -28,7 +25,32 @@ class SubagentLimits:
     wait: float = 1800.0  # seconds that a parent waits for background subagents before it may stop
 
 
+def limits_from(settings: Settings) -> SubagentLimits:
+    limits = SubagentLimits()
+    return replace(
+        limits,
+        at_once=limits.at_once if settings.children_at_once is None else settings.children_at_once,
+        depth=limits.depth if settings.children_depth is None else settings.children_depth,
+        seconds=limits.seconds if settings.child_seconds is None else settings.child_seconds,
+    )
+
+
+@frozen(kw_only=True)
+class SubagentOptions:
+    """How a session runs its subagents; `announcer` and `on_step` are for tests and benchmarks."""
+
+    limits: SubagentLimits | None = None  # None: the limits of the settings
+    announcer: Callable[[SubagentRun], Awaitable[None]] | None = None  # called with every result
+    on_step: Callable[[str, SubagentRun], None] | None = None  # called at every step of every run
+    any_gates: bool = False  # continue runs of dead processes also if they live under other gates
+
+
 class ConcurrencySlots:
+    """How many subagents of one session run at once; the others wait in the order they came.
+
+    A run competes only with runs at its depth or deeper, so a parent waiting for its subagent cannot starve it.
+    """
+
     def __init__(self, at_once: int) -> None:
         self.at_once = at_once
         self._busy: dict[str, Counter[int]] = {}  # by session: how many runs hold a slot at each depth

@@ -10,8 +10,8 @@ from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.events.session_events import SubagentFinished
 from turngate.core.text import quote_name
 from turngate.errors import TurngateError
-from turngate.subagents.lifecycle_events import finished_event, waiting_agent
-from turngate.subagents.manager import SubagentManager
+from turngate.subagents.notifications import finished_event, waiting_agent
+from turngate.subagents.supervisor import Supervisor
 
 
 class Announcements:
@@ -19,20 +19,20 @@ class Announcements:
 
     def __init__(
         self,
-        manager: SubagentManager,
+        supervisor: Supervisor,
         session_id: str,
         agent_id: str,
         has_delivered: Callable[[str], bool],
         notice: Callable[[str], None],
         on_finished: Callable[[SubagentFinished], None],
     ) -> None:
-        self._manager = manager
+        self._supervisor = supervisor
         self._session_id, self._agent_id = session_id, agent_id
         self._has_delivered, self._notice, self._on_finished = has_delivered, notice, on_finished
         self._changed = False
         self._wake = asyncio.Event()
         self._queued: set[str] = set()  # keys of entries that are in the inbox, not yet in the conversation
-        manager.listeners.add(agent_id, self.on_change)
+        supervisor.listeners.add(agent_id, self.on_change)
 
     def on_change(self) -> None:
         """A subagent of this agent has changed its state."""
@@ -70,14 +70,14 @@ class Announcements:
 
     async def _unread(self) -> list[SubagentRun]:
         """Read the registry; a result that the conversation has already is marked as delivered there too."""
-        supervisor = await self._manager.supervisor()
+        context = await self._supervisor.connect()
         unread = []
-        for run in await run_in_thread(supervisor.registry.inbox, self._session_id, self._agent_id):
-            if not self._manager.is_own(run):
+        for run in await run_in_thread(context.registry.inbox, self._session_id, self._agent_id):
+            if not self._supervisor.is_own(run):
                 continue
             if self._has_delivered(run.chain):
-                self._report(run, supervisor.id)
-                await supervisor.transition(supervisor.registry.mark_delivered, run.id)
+                self._report(run, context.owner.id)
+                await context.call(context.registry.mark_delivered, run.id)
             else:
                 unread.append(run)
         return unread
@@ -85,13 +85,13 @@ class Announcements:
     async def acknowledge(self, key: str) -> None:
         """Report whose result it is, then mark it as delivered. This may fail: the transcript has the key as well."""
         self._queued.discard(key)
-        supervisor = await self._manager.supervisor()
+        context = await self._supervisor.connect()
         try:
-            runs = await supervisor.transition(supervisor.registry.chain, key)
+            runs = await context.call(context.registry.chain, key)
             if runs:
-                self._report(runs[-1], supervisor.id)
+                self._report(runs[-1], context.owner.id)
             for run in runs:
-                await supervisor.transition(supervisor.registry.mark_delivered, run.id)
+                await context.call(context.registry.mark_delivered, run.id)
         except TurngateError as error:
             self._notice(str(error))
 
@@ -106,20 +106,14 @@ class Announcements:
 
     async def discard(self) -> None:
         """Drop results for a conversation that was reset."""
-        if supervisor := self._manager.running_supervisor:
-            await supervisor.transition(supervisor.registry.discard_results, self._session_id, self._agent_id)
-            self._queued.clear()
+        await self._supervisor.discard_results(self._session_id, self._agent_id)
+        self._queued.clear()
 
     # Subagents in the background
 
     def running_in_background(self) -> list[SubagentRun]:
         """Return the subagents whose results will arrive as messages, also those that another process runs."""
-        supervisor = self._manager.running_supervisor
-        if supervisor is None:
-            return []
-        here = supervisor.running_in_background(self._session_id, self._agent_id)
-        elsewhere = self._manager.elsewhere.of(self._session_id, self._agent_id)
-        return list({run.chain: run for run in (*elsewhere, *here)}.values())
+        return self._supervisor.running_in_background(self._session_id, self._agent_id)
 
     def background_tasks(self) -> list[dict[str, Any]]:
         """Return the field `background_tasks` of a stop event."""
@@ -137,7 +131,7 @@ class Announcements:
     @property
     def max_wait(self) -> float:
         """Seconds that the agent waits for its subagents."""
-        return self._manager.limits.wait
+        return self._supervisor.limits.wait
 
     async def wait_for_change(self, seconds: float) -> bool:
         """Wait for the next change or `wake`. Return False after these seconds."""

@@ -1,80 +1,168 @@
-"""The supervisor of a process: starts subagents, kills and steers them, and adopts the runs of dead processes."""
+"""The supervisor of a session's subagents: starts, kills and steers them, and adopts the runs of dead processes."""
 
 import asyncio
 import contextlib
+import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.subagent_run import SubagentRun, names_of
 from turngate.core.verdict.loop_guard import new_guard
 from turngate.errors import RegistryError, TurngateError, UsageError
+from turngate.settings.agent_types import AgentType
+from turngate.state.paths import REGISTRY_FILE, main_transcript_path
 from turngate.subagents.gates import gates_of, left_notice, why_left
 from turngate.subagents.host import SubagentHost
-from turngate.subagents.lifecycle import LifecycleContext, RunLifecycle
-from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
-from turngate.subagents.listeners import ChangeListeners
-from turngate.subagents.registry import Owner, Registry, RegistryWorker, new_id
+from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
+from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
+from turngate.subagents.other_processes import RunsElsewhere
+from turngate.subagents.registry import (
+    Owner,
+    Registry,
+    RegistryWorker,
+    new_id,
+    owner_is_gone,
+    owners_with_open_runs,
+)
 from turngate.subagents.steering import check_steer, request_steer
 
-T = TypeVar("T")
 KILL_WAIT_S = 5.0  # an interrupt does not wait longer for the plugins that are told of the end
 REGISTRY_POLL_S = 0.2
+DEAD_OWNER_POLL_S = 0.5
 DELETE_INTERVAL_S = 60.0
 RESUME_INTERVAL_S = 2.0
 REGISTRY_ERROR_PAUSE_S = 5.0
 
 
 class Supervisor:
+    """Belongs to a main session; the sessions of its subagents share it.
+
+    It connects to the registry when the first subagent starts, or when an earlier process left runs or results behind.
+    """
+
     def __init__(
         self,
         host: SubagentHost,
-        registry: Registry,
-        limits: SubagentLimits | None = None,
-        *,
-        listeners: ChangeListeners | None = None,
-        announcer: Callable[[SubagentRun], Awaitable[None]] | None = None,
-        on_step: Callable[[str, SubagentRun], None] | None = None,
-        left: set[str] | None = None,
-        any_gates: bool = False,
-        on_poll: Callable[[bool], Awaitable[bool]] | None = None,
+        session_id: str,
+        state: str,
+        agent_types: Mapping[str, AgentType],
+        options: SubagentOptions,
     ) -> None:
-        self.host = host
-        self.registry = registry
-        self.limits = limits or SubagentLimits()
-        self._listeners = listeners or ChangeListeners()
-        self.owner = Owner(registry.owners)
-        self.owner.acquire()
-        self._slots = ConcurrencySlots(self.limits.at_once)
-        self._worker = RegistryWorker(registry)
-        self._on_step = on_step
-        self._left = set[str]() if left is None else left  # chains that were reported as left alone
-        self._any_gates = any_gates
-        self._on_poll = on_poll  # gets whether another process wrote; returns whether to go on with polling
+        self.host, self.state, self.agent_types = host, state, agent_types
+        self.limits = options.limits or limits_from(host.settings)
+        self.listeners = ChangeListeners()
+        self.left: set[str] = set()  # chains of dead processes that were reported as left alone
+        self.elsewhere = RunsElsewhere(session_id, state, self.listeners, host.notice)
+        self._session_id, self._options = session_id, options
+        self._context: LifecycleContext | None = None  # while it is connected
+        self._connecting = asyncio.Lock()
+        self._waits: set[str] = set()  # for the registry, that were reported
         self._lifecycles: dict[str, RunLifecycle] = {}  # by chain
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._watcher: asyncio.Task[None] | None = None
-        self._context = LifecycleContext(
-            host=host,
-            registry=registry,
-            worker=self._worker,
-            limits=self.limits,
-            slots=self._slots,
-            listeners=self._listeners,
-            owner=self.id,
-            announcer=announcer,
-            trace=self.trace,
-            will_take_turn=self.will_take_turn,
-        )
-        if registry.notice:
-            host.notice(registry.notice)
+        self._watcher: asyncio.Task[None] | None = None  # of the registry, while there are runs
+        self._owner_watcher: asyncio.Task[None] | None = None  # of other processes, while there are none
 
-    @property
-    def id(self) -> str:
-        return self.owner.id
+    # The registry
+
+    async def open(self) -> bool:
+        """Take over runs of processes that died. Return True if results wait for the main agent."""
+        if not self.host.world.in_hook:
+            self._owner_watcher = asyncio.create_task(self._watch_for_dead_owners())
+        if not self._has_registry():
+            return False
+        try:
+            context = await self.connect()
+            waiting = await run_in_thread(context.registry.inbox, self._session_id)
+            adopted = await self.recover_and_notify()
+            # Runs of this session that no process may continue count as well: a reset ends them.
+            if adopted or waiting or await context.call(context.registry.unfinished, self._session_id):
+                await self._look_elsewhere(context)
+            else:
+                await self._disconnect()  # there are no subagents to look after
+        except (TurngateError, OSError) as error:  # a session works without a registry
+            self.host.notice(str(error))
+            return False
+        return bool(waiting)
+
+    async def connect(self) -> LifecycleContext:
+        async with self._connecting:  # two tasks may ask at once
+            if self._context is None:
+                registry = await run_in_thread(Registry, self.state, self._notice_from_thread())
+                try:
+                    self._context = self._new_context(registry)
+                except BaseException:  # such as: its lock file cannot be made
+                    registry.close()
+                    raise
+                self.watch()
+        return self._context
+
+    def _new_context(self, registry: Registry) -> LifecycleContext:
+        owner = Owner(registry.owners)
+        owner.acquire()
+        if registry.notice:
+            self.host.notice(registry.notice)
+        return LifecycleContext(
+            host=self.host,
+            registry=registry,
+            worker=RegistryWorker(registry),
+            limits=self.limits,
+            slots=ConcurrencySlots(self.limits.at_once),
+            listeners=self.listeners,
+            owner=owner,
+            announcer=self._options.announcer,
+            trace=self._trace,
+            will_take_turn=self._will_take_turn,
+        )
+
+    def _notice_from_thread(self) -> Callable[[str], None]:
+        """Return a function for another thread that gives the user a notice, the same one only once."""
+        loop = asyncio.get_running_loop()
+
+        def show(text: str) -> None:
+            if text not in self._waits:
+                self._waits.add(text)
+                with contextlib.suppress(RuntimeError):  # the loop is closed
+                    loop.call_soon_threadsafe(self.host.notice, text)
+
+        return show
+
+    async def close(self) -> None:
+        """Stop all work as it is; another process can adopt the runs that are not finished."""
+        if self._owner_watcher is not None:
+            self._owner_watcher.cancel()
+            await asyncio.wait({self._owner_watcher})
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
+        context, self._context = self._context, None
+        if context is None:
+            return
+        tasks = [*self._tasks.values(), *([self._watcher] if self._watcher else [])]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await finish_despite_cancel(asyncio.wait(tasks))
+        await finish_despite_cancel(self._leave(context))
+
+    async def _leave(self, context: LifecycleContext) -> None:
+        """Give up the open runs. If that fails, the lock file stays, and the owner counts as dead."""
+        try:
+            await context.worker.call(context.registry.leave, context.owner.id)
+        except RegistryError:
+            context.owner.unlock()
+        await context.worker.close()
+        context.owner.release()
+
+    def is_own(self, run: SubagentRun) -> bool:
+        """Return False for a run of a session with the same id whose dialect keeps another conversation for it."""
+        dialect = str(run.launch.get("dialect") or self.host.settings.dialect.name)
+        own = self.host.parent_transcript_path(run)
+        return main_transcript_path(self.state, run.parent, dialect) == own
 
     # Start and result
 
@@ -97,6 +185,7 @@ class Supervisor:
         """
         if depth > self.limits.depth:
             raise UsageError(f"depth {depth} is too deep for a subagent; the limit is {self.limits.depth}")
+        context = await self.connect()
         run_id, now = new_id(), time.time()
         run = SubagentRun(
             id=run_id,
@@ -110,7 +199,7 @@ class Supervisor:
             prompt=prompt,
             background=background,
             depth=depth,
-            owner=self.id,
+            owner=context.owner.id,
             created=now,
             begun=now,
             max_steers=new_guard(self.host.settings, self.host.world.own_environ, child=True).limit,
@@ -121,11 +210,11 @@ class Supervisor:
                 "gates": gates_of(self.host, agent_type).as_json(),
             },
         )
-        return await self._register_or_kill(replace(run, transcript=self.host.transcript_path(run)))
+        return await self._register_or_kill(context, replace(run, transcript=self.host.transcript_path(run)))
 
-    async def _register_or_kill(self, run: SubagentRun) -> SubagentRun:
+    async def _register_or_kill(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
         """Register a run; if the caller is cancelled meanwhile, the run may exist already and is killed."""
-        registering = asyncio.create_task(self._register(run))
+        registering = asyncio.create_task(self._register(context, run))
         try:
             return await asyncio.shield(registering)
         except asyncio.CancelledError:
@@ -134,21 +223,22 @@ class Supervisor:
                 await finish_despite_cancel(self.kill(run.id, "interrupted"))
             raise
 
-    async def _register(self, run: SubagentRun) -> SubagentRun:
-        async with self._worker.lock:
-            may_run = self._slots.has_room(run)
-            run = await self._worker.call(
-                partial(self.registry.register, run, may_run=may_run, max_running=self.limits.on_machine)
+    async def _register(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
+        async with context.worker.lock:
+            may_run = context.slots.has_room(run)
+            run = await context.worker.call(
+                partial(context.registry.register, run, may_run=may_run, max_running=self.limits.on_machine)
             )
-        self.trace("registered", run)
-        self._start_lifecycle(run)
+        self._trace("registered", run)
+        self._start_lifecycle(run, context)
         return run
 
     async def result(self, chain: str) -> SubagentRun:
         """Wait for the end of a chain. The caller reports with `result_delivered` that it stored the result."""
         lifecycle = self._lifecycles.get(chain)
         if lifecycle is None:
-            ended = await self._worker.call(self.registry.last, chain)
+            context = await self.connect()
+            ended = await context.worker.call(context.registry.last, chain)
             if ended is None:
                 raise UsageError(f"there is no run {chain}")
             return ended
@@ -165,26 +255,36 @@ class Supervisor:
         if lifecycle := self._lifecycles.get(chain):
             lifecycle.delivered.set()
 
-    def release_waiters(self, parent: str, parent_agent: str = "") -> None:
-        """Announce results as messages if the turn that waited for them ended without storing them."""
+    async def end_turn(self, parent: str, parent_agent: str, *, interrupted: bool) -> None:
+        """Results that the turn did not take become messages. Wait until finished runs are announced."""
         for lifecycle in self._lifecycles.values():
             if lifecycle.parent_key == (parent, parent_agent):
                 lifecycle.release_waiters()
+        if not parent_agent:
+            finished = [
+                chain
+                for chain, lifecycle in self._lifecycles.items()
+                if lifecycle.result.done() or lifecycle.is_killed  # little is left to do for them
+            ]
+            await self._wait_for(finished, KILL_WAIT_S if interrupted else None)
 
     def running_in_background(self, parent: str, parent_agent: str = "") -> list[SubagentRun]:
         """Return the subagents of one agent that have no result yet and for which no tool call waits.
 
-        The call of one that was adopted, or whose lifecycle was restarted, is gone, whatever it asked for.
+        The call of one that was adopted, or whose lifecycle was restarted, is gone, whatever it asked for. Those that
+        another process runs are among them.
         """
-        return [
+        here = [
             lifecycle.current
             for lifecycle in self._lifecycles.values()
             if lifecycle.parent_key == (parent, parent_agent)
             and not lifecycle.waiters
             and not lifecycle.result.done()
         ]
+        elsewhere = self.elsewhere.of(parent, parent_agent) if self._context else []
+        return list({run.chain: run for run in (*elsewhere, *here)}.values())
 
-    def will_take_turn(self, agent_id: str) -> bool:
+    def _will_take_turn(self, agent_id: str) -> bool:
         """Return whether this subagent takes another turn in this process."""
         return any(
             lifecycle.current.agent_id == agent_id
@@ -196,26 +296,33 @@ class Supervisor:
 
     async def kill(self, run: str, reason: str = "killed") -> list[SubagentRun]:
         """End a run and everything it started, for good."""
-        killed = await self.transition(self.registry.kill, run, reason)
+        context = await self.connect()
+        killed = await context.call(context.registry.kill, run, reason)
         self._notify_lifecycles(killed)
         return killed
 
-    async def kill_all(self, parent: str, parent_agent: str, reason: str) -> list[SubagentRun]:
+    async def kill_all(self, parent: str, parent_agent: str, reason: str) -> None:
         """Kill everything that an agent has started, and wait until it has ended, or KILL_WAIT_S for slow plugins."""
-        killed = await self.transition(self.registry.kill_all, parent, parent_agent, reason)
-        self._notify_lifecycles(killed)
-        await self._wait_for((run.chain for run in killed), KILL_WAIT_S)
-        return killed
+        if (context := self._context) is not None:
+            killed = await context.call(context.registry.kill_all, parent, parent_agent, reason)
+            self._notify_lifecycles(killed)
+            await self._wait_for((run.chain for run in killed), KILL_WAIT_S)
+
+    async def discard_results(self, parent: str, parent_agent: str) -> None:
+        """Drop the results for an agent whose conversation was reset."""
+        if (context := self._context) is not None:
+            await context.call(context.registry.discard_results, parent, parent_agent)
 
     async def steer(self, run: str, prompt: str, *, by: str) -> SubagentRun:
         """Give a working subagent a new prompt. Raises UsageError if that is not allowed, or too late."""
-        row = await self.transition(self.registry.get, run)
+        context = await self.connect()
+        row = await context.call(context.registry.get, run)
         if row is None:
             raise UsageError(f"there is no run {run}")
         lifecycle = self._lifecycles.get(row.chain)
         since = time.monotonic() - lifecycle.steered_at if lifecycle else float("inf")
         check_steer(row, prompt, by=by, since=since)
-        steering = await self.transition(request_steer, self.registry, row, prompt)
+        steering = await context.call(request_steer, context.registry, row, prompt)
         if lifecycle:
             lifecycle.steered_at = time.monotonic()
         self._notify_lifecycles([steering])
@@ -225,12 +332,13 @@ class Supervisor:
 
     async def recover(self) -> list[SubagentRun]:
         """Adopt the runs of owners that died, and continue them."""
+        context = await self.connect()
         adopted: list[SubagentRun] = []
-        for owner in await self._worker.call(self.registry.other_owners, self.id):
-            adopted += await finish_despite_cancel(self._adopt(owner))
+        for owner in await context.worker.call(context.registry.other_owners, context.owner.id):
+            adopted += await finish_despite_cancel(self._adopt(owner, context))
         return adopted
 
-    async def _adopt(self, owner: str) -> list[SubagentRun]:
+    async def _adopt(self, owner: str, context: LifecycleContext) -> list[SubagentRun]:
         left: list[SubagentRun] = []
 
         def may_adopt(run: SubagentRun) -> bool:
@@ -238,25 +346,25 @@ class Supervisor:
                 left.append(run)
             return run not in left
 
-        async with self._worker.lock:
-            adopted = await self._worker.call(
-                self.registry.adopt, owner, self.id, self.host.world.location, may_adopt
+        async with context.worker.lock:
+            adopted = await context.worker.call(
+                context.registry.adopt, owner, context.owner.id, self.host.world.location, may_adopt
             )
         for run in left:
             self._report_left(run)
         for run in adopted:
-            self.trace("recovered", run)
-            self._start_lifecycle(run)
+            self._trace("recovered", run)
+            self._start_lifecycle(run, context)
         return adopted
 
     def why_left(self, run: SubagentRun) -> str:
         """Return why this process may not continue a run of another one, or "" if it may."""
-        return "" if self._any_gates else why_left(run, self.host)
+        return "" if self._options.any_gates else why_left(run, self.host)
 
     def _report_left(self, run: SubagentRun) -> None:
         """Tell the user once that a run is left alone; the journal of its session has it as well."""
-        if run.chain not in self._left:
-            self._left.add(run.chain)
+        if run.chain not in self.left:
+            self.left.add(run.chain)
             self.host.warn(run, left_notice(run, self.why_left(run)))
 
     async def recover_and_notify(self) -> list[SubagentRun]:
@@ -278,46 +386,48 @@ class Supervisor:
         mode = self.host.permission_mode(run)
         return bool(run.launch.get("permission_mode", mode) != mode)
 
-    async def _resume_own(self) -> None:
+    async def _resume_own(self, context: LifecycleContext) -> None:
         """Restart the lifecycles of this process's runs that ended early, such as by a full disk or an interrupt."""
-        async with self._worker.lock:
-            owned = await self._worker.call(self.registry.owned, self.id)
+        async with context.worker.lock:
+            owned = await context.worker.call(context.registry.owned, context.owner.id)
         for run in owned:
             if run.chain not in self._lifecycles:
-                self._start_lifecycle(run)
+                self._start_lifecycle(run, context)
 
     # Watching other processes
 
     def watch(self) -> None:
         """Start to poll for kills, steers and deaths of other processes."""
-        if not self.watching:
-            self._watcher = asyncio.create_task(self._watch())
+        if self._context is not None and not self._is_watching:
+            self._watcher = asyncio.create_task(self._watch(self._context))
 
     @property
-    def watching(self) -> bool:
+    def _is_watching(self) -> bool:
         return self._watcher is not None and not self._watcher.done()
 
-    async def _watch(self) -> None:
+    async def _watch(self, context: LifecycleContext) -> None:
+        registry, call, owner = context.registry, context.worker.call, context.owner.id
         version, check_owners, reported = -1, False, ""
         deleted_at, resumed_at = float("-inf"), time.monotonic()
         while True:
             try:
-                previous, version = version, await self._worker.call(self.registry.version)
-                waits = self._on_poll is not None and await self._on_poll(version != previous)
-                if not waits and not self._lifecycles and await self._worker.call(self.registry.is_empty):
+                previous, version = version, await call(registry.version)
+                if version != previous or self.elsewhere:
+                    await self._look_elsewhere(context)
+                if not self.elsewhere and not self._lifecycles and await call(registry.is_empty):
                     return
                 if time.monotonic() - resumed_at > RESUME_INTERVAL_S:
                     resumed_at = time.monotonic()
-                    await self._resume_own()
+                    await self._resume_own(context)
                 if version != previous:
-                    self._notify_lifecycles(await self._worker.call(self.registry.changed_by_others, self.id))
+                    self._notify_lifecycles(await call(registry.changed_by_others, owner))
                     check_owners = True
                 if check_owners:
                     await self.recover_and_notify()
-                    check_owners = bool(await self._worker.call(self.registry.other_owners, self.id))
+                    check_owners = bool(await call(registry.other_owners, owner))
                 if time.monotonic() - deleted_at > DELETE_INTERVAL_S:
                     deleted_at = time.monotonic()
-                    await self._worker.call(self.registry.delete_finished)
+                    await call(registry.delete_finished)
             except (RegistryError, OSError, RuntimeError) as error:
                 if str(error) != reported:
                     reported = str(error)
@@ -325,58 +435,66 @@ class Supervisor:
                 await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
             await asyncio.sleep(REGISTRY_POLL_S)
 
-    # Waiting and closing
+    async def _look_elsewhere(self, context: LifecycleContext) -> None:
+        """Adopt the runs of a process that ended before its subagents count as ended, so that the turn waits on."""
+        read = partial(self.elsewhere.read, context.registry, context.owner.id, self.is_own)
+        runs = await context.call(read)
+        if self.elsewhere.has_others_than(runs):
+            await self.recover_and_notify()
+            runs = await context.call(read)
+        self.elsewhere.update(runs)
 
-    async def wait_for_finished(self, seconds: float | None = None) -> None:
-        """Wait for the chains that have a result or are killed; little is left to do for them."""
-        await self._wait_for(
-            [
-                chain
-                for chain, lifecycle in self._lifecycles.items()
-                if lifecycle.result.done() or lifecycle.is_killed
-            ],
-            seconds,
-        )
+    async def _watch_for_dead_owners(self) -> None:
+        """Connect, which recovers the runs, when another process with open runs has died."""
+        seen: float | None = None
+        owners: list[str] = []
+        while True:
+            await asyncio.sleep(DEAD_OWNER_POLL_S)
+            if self._context is not None and self._is_watching:
+                continue
+            changed = self._last_change()
+            if changed != seen:
+                seen = changed
+                owners = await run_in_thread(self._owners)
+            if any(owner_is_gone(self.state, owner) for owner in owners):
+                seen, owners = None, []
+                with contextlib.suppress(TurngateError, OSError):
+                    await self.connect()
+                    self.watch()
+
+    def _last_change(self) -> float | None:
+        times = []
+        for suffix in ("", "-wal"):
+            with contextlib.suppress(OSError):
+                times.append(os.stat(os.path.join(self.state, REGISTRY_FILE + suffix)).st_mtime)
+        return max(times, default=None)
+
+    def _has_registry(self) -> bool:
+        return os.path.exists(os.path.join(self.state, REGISTRY_FILE))
+
+    def _owners(self) -> list[str]:
+        if not self._has_registry():
+            return []
+        return owners_with_open_runs(self.state, self.host.world.location, self.left)
+
+    # Lifecycles
 
     async def wait_until_idle(self) -> None:
         """Wait until no chain is left."""
         while self._lifecycles:
             await self._wait_for(self._lifecycles)
 
-    async def close(self) -> None:
-        """Stop all work as it is; another process can adopt the runs that are not finished."""
-        tasks = [*self._tasks.values(), *([self._watcher] if self._watcher else [])]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await finish_despite_cancel(asyncio.wait(tasks))
-        await finish_despite_cancel(self._leave())
-
-    async def _leave(self) -> None:
-        """Give up the open runs. If that fails, the lock file stays, and the owner counts as dead."""
-        try:
-            await self._worker.call(self.registry.leave, self.id)
-        except RegistryError:
-            self.owner.unlock()
-        await self._worker.close()
-        self.owner.release()
-
     async def _wait_for(self, chains: Iterable[str], seconds: float | None = None) -> None:
         tasks = [self._tasks[chain] for chain in chains if chain in self._tasks]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
 
-    # Lifecycles
+    def _trace(self, step: str, run: SubagentRun) -> None:
+        if self._options.on_step:
+            self._options.on_step(step, run)
 
-    def trace(self, step: str, run: SubagentRun) -> None:
-        if self._on_step:
-            self._on_step(step, run)
-
-    async def transition(self, function: Callable[..., T], *arguments: object) -> T:
-        return await self._worker.transition(function, *arguments)
-
-    def _start_lifecycle(self, run: SubagentRun) -> None:
-        lifecycle = self._lifecycles[run.chain] = RunLifecycle(run, self._context)
+    def _start_lifecycle(self, run: SubagentRun, context: LifecycleContext) -> None:
+        lifecycle = self._lifecycles[run.chain] = RunLifecycle(run, context)
         task = self._tasks[run.chain] = asyncio.create_task(lifecycle.run())
         task.add_done_callback(lambda _: self._forget(lifecycle))
         self.watch()
@@ -385,8 +503,8 @@ class Supervisor:
         run = lifecycle.current
         if self._lifecycles.get(run.chain) is lifecycle:
             del self._lifecycles[run.chain], self._tasks[run.chain]
-        self._listeners.remove(run.agent_id)
-        self._listeners.notify(run)
+        self.listeners.remove(run.agent_id)
+        self.listeners.notify(run)
 
     def _notify_lifecycles(self, changed: Collection[SubagentRun]) -> None:
         for run in changed:

@@ -14,8 +14,7 @@ from turngate.core.events.session_events import SubagentFinished
 from turngate.errors import TurngateError
 from turngate.settings.agent_types import AgentType, describe_types
 from turngate.subagents.host import subagent_transcript_path
-from turngate.subagents.lifecycle_events import WAITS, finished_event, waiting_agent
-from turngate.subagents.manager import SubagentManager
+from turngate.subagents.notifications import WAITS, finished_event, waiting_agent
 from turngate.subagents.supervisor import Supervisor
 from turngate.transcript.reader import read_records
 
@@ -43,7 +42,7 @@ def task_spec(agent_types: Mapping[str, AgentType]) -> ToolSpec:
 class TaskTool:
     """The Task tool of one agent."""
 
-    manager: SubagentManager
+    supervisor: Supervisor
     session_id: str
     agent_id: str  # "" for the main agent
     depth: int  # of the agent, not of its subagents
@@ -58,8 +57,7 @@ class TaskTool:
         agent_type = self._agent_type(resume, args.get("subagent_type"))
         background = args.get("run_in_background", self.in_background)
         try:
-            supervisor = await self.manager.supervisor()
-            run = await supervisor.spawn(
+            run = await self.supervisor.spawn(
                 agent_type.name,
                 args["prompt"],
                 label=args.get("description", ""),
@@ -70,7 +68,7 @@ class TaskTool:
                 resume=resume,
                 launch={**self.launch(agent_type), **self._approvals(agent_type, resume)},
             )
-            self.manager.listeners.add_parent(self.agent_id)
+            self.supervisor.listeners.add_parent(self.agent_id)
         except (TurngateError, OSError) as error:
             raise ToolFailed(f"the subagent was not started: {error}") from None
         if background:
@@ -78,7 +76,7 @@ class TaskTool:
                 f"The subagent {run.agent_id} works in the background; its result arrives as a message.",
                 {"status": "async_launched", "agentId": run.agent_id},
             )
-        return await self._wait(supervisor, run)
+        return await self._wait(run)
 
     def _approvals(self, agent_type: AgentType, resumed: str) -> dict[str, int]:
         if not agent_type.stages:
@@ -91,13 +89,13 @@ class TaskTool:
         """Return the type that the call names; a subagent that is resumed keeps its own."""
         name = self._resumed_type(resumed, requested) if resumed else requested
         name = name or DEFAULT_AGENT_TYPE
-        types = self.manager.agent_types
+        types = self.supervisor.agent_types
         if name not in types:
             raise ToolFailed(f"unknown agent type {name!r}, expected one of {', '.join(types)}")
         return types[name]
 
     def _resumed_type(self, agent_id: str, requested: str | None) -> str | None:
-        path = subagent_transcript_path(self.manager.state, self.session_id, agent_id)
+        path = subagent_transcript_path(self.supervisor.state, self.session_id, agent_id)
         if os.path.basename(agent_id) != agent_id or not os.path.isfile(path):
             raise ToolFailed(f"there is no subagent {agent_id} of this session to resume")
         names = (str(record["agentType"]) for record in read_records(path) if record.get("agentType"))
@@ -106,11 +104,11 @@ class TaskTool:
             raise ToolFailed(f"subagent {agent_id} has the agent type {name}, not {requested}")
         return name or requested
 
-    async def _wait(self, supervisor: Supervisor, run: SubagentRun) -> ToolOutput:
+    async def _wait(self, run: SubagentRun) -> ToolOutput:
         try:
-            ended = await supervisor.result(run.chain)
+            ended = await self.supervisor.result(run.chain)
         except asyncio.CancelledError:
-            await finish_despite_cancel(supervisor.kill(run.id, "interrupted"))
+            await finish_despite_cancel(self.supervisor.kill(run.id, "interrupted"))
             raise
         except TurngateError as error:
             raise ToolFailed(str(error)) from None

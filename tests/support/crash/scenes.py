@@ -92,10 +92,10 @@ async def _kill_last_subagent(spec: ParentSpec, on_step: StepCallback) -> None:
         await session.open()
         for label in spec.labels:
             await start_subagent(session, label)
-        supervisor = await session._agent.subagents.supervisor()
+        supervisor = session._agent.subagents
         while not os.path.exists(spec.request_log):
             await asyncio.sleep(0.005)
-        await supervisor.kill(runs_of(supervisor.registry, spec)[-1].id)
+        await supervisor.kill(runs_of((await supervisor.connect()).registry, spec)[-1].id)
         await asyncio.sleep(NEVER_S)
 
 

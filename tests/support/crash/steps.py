@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from tests.support.crash.parents import ParentSpec, append_line
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.subagents.manager import SubagentManager
 from turngate.subagents.registry import Registry
+from turngate.subagents.supervisor import Supervisor
 
 START_STEPS = ("registered", "started", "recovered")
 COMPLETION_STEPS = (
@@ -117,7 +117,7 @@ def _die_after_kill_is_recorded() -> None:
 def _die_before_hand_over_is_recorded() -> None:
     """The parent's transcript has the tool result; the registry does not know it yet."""
 
-    def die_in_result_delivered(self: SubagentManager, key: str) -> None:
+    def die_in_result_delivered(self: Supervisor, chain: str) -> None:
         die()
 
-    SubagentManager.result_delivered = die_in_result_delivered  # type: ignore[method-assign]
+    Supervisor.result_delivered = die_in_result_delivered  # type: ignore[method-assign]

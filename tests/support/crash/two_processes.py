@@ -53,7 +53,7 @@ async def _run_until_all_done(
         await session.open()
         for label in spec.labels:
             await start_subagent(session, label)
-        registry = (await session._agent.subagents.supervisor()).registry
+        registry = (await session._agent.subagents.connect()).registry
         expected = {spec.session: spec.subagents, other.session: other.subagents}
         done: Counter[str] = Counter()
         while done != expected:

@@ -25,8 +25,7 @@ from turngate.core.events.plugin_events import (
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Rule, Settings
 from turngate.plugins.handlers import Plugins
-from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.manager import SubagentOptions
+from turngate.subagents.limits import SubagentLimits, SubagentOptions
 
 REDIRECTS = 2  # how often the gate redirects each subagent
 UNLIMITED = SubagentLimits(recoveries=10**6, rapid=10**6)
@@ -153,7 +152,7 @@ async def run_subagents(
     """Start the subagents that are not registered yet, and wait until no run is open."""
     async with asyncio.timeout(HANG_TIMEOUT_S), create_session(spec, on_step, limits, model) as session:
         await session.open()
-        registry = (await session._agent.subagents.supervisor()).registry
+        registry = (await session._agent.subagents.connect()).registry
         registered = {run.label for run in runs_of(registry, spec)}
         for label in spec.labels:
             if label not in registered and label not in spec.foreground_labels:

@@ -30,7 +30,7 @@ from turngate.errors import UsageError
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model
 from turngate.subagents.gates import recorded_gates
-from turngate.subagents.manager import SubagentOptions
+from turngate.subagents.limits import SubagentOptions
 from turngate.subagents.supervisor import Supervisor
 from turngate.trust.load import load_reviewed
 
@@ -123,7 +123,7 @@ async def _recover(hosts: Sequence[AgentSession], progress: "_Progress") -> None
     printing = asyncio.create_task(progress.line.run())
     try:
         for host in hosts:
-            await _recover_until_finished(await host.subagents.supervisor(), host.project)
+            await _recover_until_finished(host.subagents, host.project)
     finally:
         printing.cancel()
         await asyncio.wait({printing})
@@ -133,14 +133,15 @@ async def _recover(hosts: Sequence[AgentSession], progress: "_Progress") -> None
 
 async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
     """Retry for two seconds if a chain stays open, such as by a full disk, then leave it."""
+    context = await supervisor.connect()
     for _ in range(MAX_RETRIES):
         await supervisor.recover()
         await supervisor.wait_until_idle()
-        summaries = await run_in_thread(summarize, supervisor.registry)
+        summaries = await run_in_thread(summarize, context.registry)
         if not any(
             summary.is_open
             and summary.project == project
-            and (summary.left or summary.last.owner == supervisor.owner.id)
+            and (summary.left or summary.last.owner == context.owner.id)
             and not supervisor.why_left(summary.last)
             for summary in summaries
         ):

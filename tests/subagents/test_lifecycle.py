@@ -3,7 +3,7 @@
 import pytest
 
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.subagents.listeners import ChangeListeners
+from turngate.subagents.lifecycle import ChangeListeners
 
 
 def run_of(parent_agent: str) -> SubagentRun:

@@ -1,0 +1,65 @@
+"""The subagents of a session that other processes run, because they adopted them after a crash."""
+
+import os
+from collections.abc import Callable, Sequence
+
+from turngate.core.conversation.subagent_run import SubagentRun, names_of
+from turngate.state.process_stat import is_alive
+from turngate.subagents.lifecycle import ChangeListeners
+from turngate.subagents.registry import Registry, owner_is_gone, process_of
+
+
+class RunsElsewhere:
+    """The process that runs them puts their results into the registry, where this session finds them."""
+
+    def __init__(
+        self, session_id: str, state: str, listeners: ChangeListeners, notice: Callable[[str], None]
+    ) -> None:
+        self._session_id, self._state = session_id, state
+        self._listeners, self._notice = listeners, notice
+        self._runs: dict[str, SubagentRun] = {}  # by chain
+        self._reported: set[str] = set()  # chains that the user knows of
+
+    def __bool__(self) -> bool:
+        return bool(self._runs)
+
+    def has_others_than(self, runs: Sequence[SubagentRun]) -> bool:
+        return not self._runs.keys() <= {run.chain for run in runs}
+
+    def of(self, parent: str, parent_agent: str) -> list[SubagentRun]:
+        """Return those that one agent has started."""
+        return [
+            run for run in self._runs.values() if (run.parent, run.parent_agent) == (parent, parent_agent)
+        ]
+
+    def read(
+        self, registry: Registry, owner: str, is_own: Callable[[SubagentRun], bool]
+    ) -> list[SubagentRun]:
+        """Return the runs that a live process other than the owner runs. This blocks."""
+        others = [run for run in registry.unfinished(self._session_id) if run.owner != owner and is_own(run)]
+        gone = {each: owner_is_gone(self._state, each) for each in {run.owner for run in others}}
+        return [run for run in others if not gone[run.owner]]
+
+    def update(self, runs: Sequence[SubagentRun]) -> None:
+        """Notify the agents whose subagents are no longer run elsewhere, and the user of those that are."""
+        before, self._runs = self._runs, {run.chain: run for run in runs}
+        for chain, run in before.items():
+            if chain not in self._runs:
+                self._listeners.notify(run)
+        self._report([run for run in runs if run.chain not in self._reported])
+
+    def _report(self, runs: Sequence[SubagentRun]) -> None:
+        processes = {run.chain: process_of(run.owner) for run in runs}
+        runs = [run for run in runs if (process := processes[run.chain]) is None or is_alive(process)]
+        if not runs:
+            return  # or another process is adopting those of a dead one in this moment
+        self._reported.update(run.chain for run in runs)
+        pids = {str(process.pid) for run in runs if (process := processes[run.chain])} - {str(os.getpid())}
+        where = f"process {', '.join(sorted(pids))}" if pids else "another session"
+        count = (
+            "1 subagent of this session is"
+            if len(runs) == 1
+            else f"{len(runs)} subagents of this session are"
+        )
+        results = "its result arrives" if len(runs) == 1 else "their results arrive"
+        self._notice(f"{count} continued by {where}: {names_of(runs)}; {results} here")
