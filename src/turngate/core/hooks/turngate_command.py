@@ -1,64 +1,21 @@
 """The line with which another agent program runs Turngate: `turngate hook`. Turngate itself never runs it."""
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from turngate.core.hooks.kinds import CommandHook, Hook
 
-_WORD = r"""(?:"[^"]*"|'[^']*'|\\.|[^\s"'\\;&|()<>])+"""
-_COMMAND = (
-    rf"(?:exec\s+|env\s+|\w+=[^\s;&|]*\s+)*(?P<program>{_WORD})"
-    r"(?P<launched>(?:\s+-\w+)*\s+-m\s+turngate|(?:\s+tool)?\s+run\s+turngate|\s+turngate|)\s+hook"
-)
-_ARGUMENTS = r"(?:[ \t]+[^;&|<>()\n]*)?"
-_LINE = re.compile(rf"\s*{_COMMAND}{_ARGUMENTS}\s*")
-_FOUND = rf"command\s+-v\s+{_WORD}(?:\s*>\s*/dev/null)?(?:\s*2>\s*(?:&1|/dev/null))?"
-_MESSAGE = rf"(?:true|:|(?:echo|printf)\s+{_WORD}(?:\s*>&2)?)"
-# `turngate install` writes it for a project: `command -v turngate >/dev/null 2>&1 && turngate hook || …`.
-_GUARDED_LINE = re.compile(
-    rf"\s*(?:{_FOUND}\s*&&\s*{_COMMAND}{_ARGUMENTS}(?:\s*\|\|\s*{_MESSAGE})?"
-    rf"|if\s+{_FOUND}\s*;\s*then\s+{_COMMAND.replace('?P<', '?P<if_')}{_ARGUMENTS}\s*;(?:\s*else\s+{_MESSAGE}\s*;)?\s*fi)\s*"
-)
-# What runs one command and nothing else.
-_WRAPPER = re.compile(
-    r"\s*(?:(?:/[\w/]+/)?(?:timeout(?:\s+-[ks]\s*\w+)*\s+\d[\d.]*[smhd]?|nice(?:\s+(?:-n\s*)?-?\d+)?)\s+"
-    rf"|cd\s+{_WORD}\s*&&\s*)"
-)
-_SHELLS = ("sh", "bash", "dash", "zsh")
-_SHELL = re.compile(rf"""\s*(?:/[\w/]+/)?(?:{"|".join(_SHELLS)})\s+-c\s+(?:'([^']*)'|"([^"$\\]*)")\s*""")
-_SUBSTITUTION = re.compile(r"`|\$\(")
-_QUOTES = re.compile(r"""["'\\]""")
+_NAME = "turngate"
+_IF = re.compile(r"if\s(.*?);\s*then\s(.*?);(?:\s*else\s(.*);)?\s*fi", re.DOTALL)
+_LAUNCHERS = {"uvx": (), "uv": ("run",), "pipx": ("run",)}
+_NO_OUTPUT = frozenset([(">", "/dev/null"), ("2>", "/dev/null"), ("2>&", "1")])
+_MESSAGES = (["true"], [":"], ["echo"], ["printf"])
 
 
-def is_hook_line(command: str) -> bool:
-    """Return whether a shell command runs `turngate hook` and nothing else, also if it first looks for the program."""
-    if "turngate" not in command or _SUBSTITUTION.search(command):
-        return False
-    command = without_wrappers(command)
-    match = _LINE.fullmatch(command) or _GUARDED_LINE.fullmatch(command)
-    if match is None:
-        return False
-    found = {name.removeprefix("if_"): text for name, text in match.groupdict().items() if text is not None}
-    return _is_turngate(found["program"], found["launched"].split())
-
-
-def without_wrappers(command: str) -> str:
-    """Return the command that `timeout 60 COMMAND`, `nice COMMAND`, `cd FOLDER && COMMAND` or `sh -c 'COMMAND'` runs."""
-    while True:
-        if match := _WRAPPER.match(command):
-            command = command[match.end() :]
-        elif match := _SHELL.fullmatch(command):
-            command = match[1] or match[2] or ""
-        else:
-            return command
-
-
-def _is_turngate(program: str, launched: list[str]) -> bool:
-    name = _QUOTES.sub("", program).rpartition("/")[2]
-    if not launched:
-        return name == "turngate"
-    if "-m" in launched:
-        return name.startswith("python")
-    return name == "uvx" if launched == ["turngate"] else name in ("uv", "pipx")
+class HookLine(NamedTuple):
+    words: tuple[str, ...]  # that start Turngate, before `hook`
+    guard: str | None = None  # the program that `command -v` looks for first
 
 
 def runs_turngate_hook(hook: Hook) -> bool:
@@ -67,7 +24,69 @@ def runs_turngate_hook(hook: Hook) -> bool:
         return False
     if hook.args is None:
         return is_hook_line(hook.command)
-    words = [hook.command.rpartition("/")[2], *hook.args]
-    if words[0] in _SHELLS and words[1:2] == ["-c"] and len(words) == 3:
-        return is_hook_line(words[2])
-    return words[:2] == ["turngate", "hook"] or words[1:4] == ["-m", "turngate", "hook"]
+    return _NAME in hook.command + " ".join(hook.args) and _read_words([hook.command, *hook.args]) is not None
+
+
+def is_hook_line(command: str) -> bool:
+    """Return whether a shell command runs `turngate hook` and nothing else, also if it first looks for the program."""
+    return _NAME in command and read_hook_line(command) is not None
+
+
+def read_hook_line(command: str) -> HookLine | None:
+    """Return how a line starts Turngate: `timeout 60 turngate hook`, `cd FOLDER && sh -c 'turngate hook'` …
+
+    `turngate install` writes for a project: `command -v turngate >/dev/null 2>&1 && turngate hook || …`.
+    """
+    from turngate.core.shell.parse import SimpleCommand, read_commands  # noqa: PLC0415 # lazy: few lines name Turngate
+
+    def texts(command: SimpleCommand) -> list[str]:
+        return ["".join(part.text for part in word.parts) for word in command.words]
+
+    def redirects(command: SimpleCommand) -> set[tuple[str, str | None]]:
+        return {(operator, word.plain) for operator, word in command.redirects}
+
+    if match := _IF.fullmatch(command.strip()):
+        command = f"{match[1]} && {match[2]} || {match[3] or 'true'}"
+    read = read_commands(command.strip())
+    if not read.is_complete or read.end or any(each.has_substitution for each in read.commands):
+        return None
+    first, *rest = read.commands or [SimpleCommand("", ())]
+    while rest and rest[0].operator == "&&" and texts(first)[:1] == ["cd"] and len(first.words) == 2:
+        first, *rest = rest
+    if not rest:
+        return None if first.redirects else _read_words(texts(first))
+    found, *messages = rest
+    is_guarded = texts(first)[:2] == ["command", "-v"] and len(first.words) == 3
+    is_quiet = redirects(first) <= _NO_OUTPUT and not first.assignments and not found.redirects
+    if not is_guarded or not is_quiet or found.operator != "&&" or len(messages) > 1:
+        return None
+    for message in messages:
+        is_message = texts(message)[:1] in _MESSAGES and redirects(message) <= {(">&", "2")}
+        if message.operator != "||" or not is_message:
+            return None
+    line = _read_words(texts(found))
+    return line and line._replace(guard=texts(first)[2])
+
+
+def _read_words(words: Sequence[str]) -> HookLine | None:
+    from turngate.core.shell.invocation import SHELLS, basename, skip_wrappers  # noqa: PLC0415 # lazy: as above
+
+    start = skip_wrappers(words)
+    words = words[start:] if start is not None else ()
+    if not words:
+        return None
+    name = basename(words[0])
+    if name in SHELLS and len(words) == 3 and words[1] == "-c":
+        return read_hook_line(words[2]) if _NAME in words[2] else None
+    own = tuple(words[: words.index("hook")]) if "hook" in words else ()
+    return HookLine(own) if own and _starts_turngate(name, own[1:]) else None
+
+
+def _starts_turngate(name: str, launched: tuple[str, ...]) -> bool:
+    *options, last = launched or ("",)
+    if options[-1:] == ["-m"]:
+        return last == _NAME and name.startswith("python") and all(each.startswith("-") for each in options)
+    if not launched:
+        return name == _NAME
+    before = tuple(options[1:] if options[:1] == ["tool"] and name == "uv" else options)
+    return last == _NAME and _LAUNCHERS.get(name) == before

@@ -192,16 +192,11 @@ def _read_forms(text: str) -> list[str] | None:
     forms: list[str] = []
     for command in read.commands:
         words = ["".join(map(_text, word.parts)) for word in command.words]
-        if _has_substitution(command) or _runs_another(words) or evaluates(command, words):
+        if command.has_substitution or _runs_another(words) or evaluates(command, words):
             return None
         if words:
             forms += [text[slice(*command.span)], *_forms(words)]
     return forms
-
-
-def _has_substitution(command: SimpleCommand) -> bool:
-    targets = (word for _, word in command.redirects)
-    return any(word.has_substitution for word in (*command.words, *command.assignments, *targets))
 
 
 def _text(part: Part) -> str:

@@ -23,6 +23,7 @@ WRAPPERS = {
     "time": frozenset[str](),
     "stdbuf": frozenset(["-i", "-o", "-e"]),
 }
+_SYSTEM_FOLDER = re.compile(r"^(?:/usr)?/bin/")
 _CHANGES_MEANING = frozenset(["-S", "--split-string", "-C", "--chdir", "-v", "-V"])
 # Programs that run another one, which they take from a place that is not read.
 RUNNERS = frozenset(
@@ -110,9 +111,10 @@ def skip_wrappers(texts: Texts) -> int | None:
     """Return the position of the program behind `env`, `timeout` and the like."""
     position = 0
     while position < len(texts):
-        name = texts[position]
-        if name is None:
+        word = texts[position]
+        if word is None:
             return None
+        name = _SYSTEM_FOLDER.sub("", word)
         if name not in WRAPPERS:
             return position
         after = _skip_options(texts, position + 1, WRAPPERS[name])

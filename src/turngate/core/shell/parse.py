@@ -83,6 +83,11 @@ class SimpleCommand(NamedTuple):
     redirects: tuple[tuple[str, Word], ...] = ()
     span: tuple[int, int] = (0, 0)  # in the text: from the first of the words to the last word or redirection
 
+    @property
+    def has_substitution(self) -> bool:
+        targets = (word for _, word in self.redirects)
+        return any(word.has_substitution for word in (*self.words, *self.assignments, *targets))
+
 
 class CommandList(NamedTuple):
     commands: tuple[SimpleCommand, ...]

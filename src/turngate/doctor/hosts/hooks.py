@@ -12,7 +12,7 @@ from turngate._frozen import frozen
 from turngate.check.lint import lint
 from turngate.core.dialect import CLAUDE
 from turngate.core.hooks.kinds import CommandHook
-from turngate.core.hooks.turngate_command import without_wrappers
+from turngate.core.hooks.turngate_command import read_hook_line
 from turngate.core.settings import Rule, Settings
 from turngate.core.shell.exit_codes import block_attempt
 from turngate.doctor.diagnosis import Finding, finding_of
@@ -25,7 +25,6 @@ from turngate.settings.script_file import Script, read_script
 _INSTALL_AGAIN = "install Turngate there, or run `turngate install` again"
 START_TIMEOUT_S = 60.0
 MAX_SECONDS = 10_000  # a larger timeout in seconds is meant as milliseconds
-_GUARDED = re.compile(r"\s*(?:if\s+)?command\s+-v\s+(?P<word>\S+)")
 
 
 @frozen
@@ -75,12 +74,10 @@ def _how_to_remove(hook: HostHook, host: Host) -> str:
 
 
 def _check_program(hook: HostHook, path: str | None) -> Iterator[Finding]:
-    command = without_wrappers(hook.command)
-    guard = _GUARDED.match(command)
-    words = _program_words(command)
-    if not words:
+    line = read_hook_line(hook.command)
+    if line is None:
         return
-    program = _unquote(guard["word"]) if guard else words[0]
+    guard, program = line.guard, line.guard or line.words[0]
     if not os.path.isabs(program):
         if shutil.which(program, path=path) is None:
             problem, hint = f"`{program}` is not on PATH", how_to_find(hook.file.owner)
@@ -89,7 +86,7 @@ def _check_program(hook: HostHook, path: str | None) -> Iterator[Finding]:
         yield _not_found(f"{program} does not exist", is_guarded=guard is not None)
     elif not os.access(program, os.X_OK):
         yield _not_found(f"{program} is not executable", is_guarded=guard is not None)
-    elif hook.file.level == "user" and (why := _why_not_started(words)):
+    elif hook.file.level == "user" and (why := _why_not_started(line.words)):
         yield _not_found(f"{program} cannot be started: {why}", is_guarded=guard is not None)
 
 
@@ -98,28 +95,7 @@ def _not_found(problem: str, *, is_guarded: bool, hint: str = _INSTALL_AGAIN) ->
     return Finding("will NOT hold" if is_guarded else "will NOT run", "error", f"{problem}: {then}", hint)
 
 
-def _program_words(command: str) -> list[str]:
-    """Return the words before `hook` of the command that runs Turngate."""
-    guard = _GUARDED.match(command)
-    rest = re.split(r"&&|;\s*then", command, maxsplit=1)[-1] if guard else command
-    try:
-        words = shlex.split(rest)
-    except ValueError:
-        return []
-    words = words[: words.index("hook")] if "hook" in words else []
-    while words and (words[0] in ("exec", "env") or "=" in words[0]):
-        del words[0]
-    return words
-
-
-def _unquote(word: str) -> str:
-    try:
-        return shlex.split(word)[0]
-    except (ValueError, IndexError):
-        return word
-
-
-def _why_not_started(words: list[str]) -> str | None:
+def _why_not_started(words: Sequence[str]) -> str | None:
     """Start a program of the user's own settings with `--version`; its Python may be gone."""
     try:
         ended = subprocess.run(  # noqa: S603 - Turngate, as the user has installed it
@@ -182,7 +158,8 @@ def _seconds(value: float, host: Host) -> float:
 def _check_form(hook: HostHook) -> Iterator[Finding]:
     """Note a guarded line that differs from the one that this version would write."""
     owner, event = hook.file.owner, hook.our_event
-    if hook.file.level != "project" or event is None or not _GUARDED.match(hook.command):
+    line = read_hook_line(hook.command)
+    if hook.file.level != "project" or event is None or line is None or line.guard is None:
         return
     if hook.command != hook_command(owner, "project", event, "turngate"):
         hint = f"`turngate install {owner.name} --project` updates it"
