@@ -18,8 +18,8 @@ from bench.measure import Row
 from turngate import CommandHook, LocalShell, Rule, Settings, StopEvent, World, ask_hooks
 from turngate.core.answers.reports import Exited
 from turngate.ports import HookRunContext, RemoteMachine
-from turngate.shells.remote_files.files import RemoteFiles
 from turngate.shells.ssh.copies import RemoteCopies
+from turngate.shells.ssh.files import SshFiles
 from turngate.shells.ssh.shell import SshShell
 
 LONG_BYTES = 100_000_000
@@ -71,7 +71,7 @@ async def _measure(folder: Path) -> list[Row]:
     shell = _CountingShell(HOST)
     copies = RemoteCopies(shell)
     environ = await shell.environment()
-    files = RemoteFiles(shell, asyncio.get_running_loop(), home="/", environ=environ, machine=f"ssh://{HOST}")
+    files = SshFiles(shell, asyncio.get_running_loop(), home="/", environ=environ, machine=f"ssh://{HOST}")
     remote = World(shell, "/tmp", environ=environ, remote=RemoteMachine(files, copies), logs=False)
     local = World(LocalShell(), "/tmp", logs=False)
     transcript = folder / "chat.jsonl"

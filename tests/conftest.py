@@ -18,7 +18,7 @@ import pytest
 
 import turngate
 from tests.support.machines import Machine, SshMachine, ThisMachine
-from tests.support.remote_files import CommandCounter
+from tests.support.remote_files import QuestionCounter
 from tests.support.servers.mount_namespace import MountNamespace
 from tests.support.servers.ssh import READS_BASHRC, SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
@@ -238,5 +238,5 @@ def machine(request: pytest.FixtureRequest) -> Machine:
 
 
 @pytest.fixture
-def counter(monkeypatch: pytest.MonkeyPatch) -> CommandCounter:
-    return CommandCounter(monkeypatch)
+def counter(monkeypatch: pytest.MonkeyPatch) -> QuestionCounter:
+    return QuestionCounter(monkeypatch)

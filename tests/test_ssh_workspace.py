@@ -21,12 +21,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shells.ssh.test_files import needs_bash
 from tests.shells.test_every_shell import needs_sshd
-from tests.shells.test_remote_files import needs_bash
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import TURNGATE, turngate
 from tests.support.machines import skip_with_shared_files
-from tests.support.remote_files import CommandCounter
+from tests.support.remote_files import QuestionCounter
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.sessions import block_first, wait_for_file
 from tests.support.terminal import CTRL_D, ENTER, Terminal
@@ -34,7 +34,7 @@ from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, wait_for_slow_machin
 from turngate import ScriptedModel, Session, UsageError, Workspace
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import ToolResults, UserMessage
-from turngate.shells.remote_files.files import RemoteFiles
+from turngate.shells.ssh.files import SshFiles
 from turngate.shells.ssh.workspace import SshLocation, parse_ssh_location
 
 # Where it is
@@ -214,7 +214,7 @@ def test_the_whole_of_a_long_reason_is_in_a_file_there(there: Path) -> None:
             assert isinstance(prompt, UserMessage)
             [path] = re.findall(r"/\S+\.txt", prompt.text)
             files = workspace.files
-            assert isinstance(files, RemoteFiles)
+            assert isinstance(files, SshFiles)
             content = await run_in_thread(files.read, path, 100_000)
             return content, (await run_in_thread(files.stat, path)).st_mode & 0o777
 
@@ -268,19 +268,19 @@ def read_if(condition: str | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("condition", "commands"),
+    ("condition", "questions"),
     [
         (None, 0),
         ("Bash(git *)", 0),
-        ("Read(src/**)", 1),
-        ("Read(~/.ssh/**)", 1),
-        ("Read(gone/{a,b}/*.py)", 1),
+        ("Read(src/**)", 2),
+        ("Read(~/.ssh/**)", 3),
+        ("Read(gone/{a,b}/*.py)", 4),
     ],
 )
-def test_a_turn_there_needs_few_commands(
-    counter: CommandCounter, there: Path, condition: str | None, commands: int
+def test_a_turn_there_asks_few_questions(
+    counter: QuestionCounter, there: Path, condition: str | None, questions: int
 ) -> None:
-    """`commands` is how many the condition of two hooks needs."""
+    """`questions` is how many the condition of two hooks needs."""
     write_settings(there, "turngate", read_if(condition))
     for name in ("CLAUDE.md", "AGENTS.md", "src/a/b/c.py"):
         (there / name).parent.mkdir(parents=True, exist_ok=True)
@@ -300,10 +300,10 @@ def test_a_turn_there_needs_few_commands(
         assert "The project's CLAUDE.md:\nCLAUDE.md" in model.requests[-1].system
         return [after - before for before, after in pairwise(calls)]
 
-    folders, env_file, request, read_call = 1, 2, 1, 3  # a call is checked, resolved again, and reads
+    folders, env_file, request, read_call = 1, 2, 3, 3  # a call is checked, resolved again, and reads
     assert asyncio.run(scenario()) == [
         folders + env_file + request,
-        request + commands + read_call + request,
+        request + questions + read_call + request,
     ]
 
 

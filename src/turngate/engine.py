@@ -30,9 +30,9 @@ from turngate.core.verdict.verdict import (
     stops_sequence,
     unenforced_warnings,
 )
-from turngate.filesystem.files import MachineUnreachable, current_files, expand_home
+from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.real_path import locate
-from turngate.filesystem.snapshot import looked_up
+from turngate.filesystem.snapshot import snapshot
 from turngate.ports import HookRunContext, World
 from turngate.runners import run_hook
 
@@ -62,20 +62,9 @@ async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
 
 
 def _plan(event: Event, settings: Settings) -> Plan:
-    """Return which rules run. Paths on another machine that conditions name are collected first, and looked up at once."""
-    if current_files.get() is None:
-        return _plan_with(locate, event, settings)
-    paths: list[str] = []
-
-    def collect(path: str) -> str:
-        paths.append(expand_home(path))
-        return f"{paths[-1].rstrip('/')}/"
-
-    planned = _plan_with(collect, event, settings)
-    if not paths:
-        return planned
+    """Return which rules run; paths that conditions name are looked up."""
     try:
-        with looked_up(paths):
+        with snapshot(tuple):
             return _plan_with(locate, event, settings)
     except MachineUnreachable:
         return _plan_with(None, event, _without_unknown_conditions(settings, event))

@@ -22,7 +22,7 @@ from turngate.core.redaction import Redactor, make_redactor, secret_values
 from turngate.core.settings import Rule
 from turngate.core.text import omission_note, quote_name
 from turngate.core.verdict.hook_run import HookRun
-from turngate.filesystem.files import Files, current_files
+from turngate.filesystem.files import LOCAL, Files, current_files
 
 
 class CallbackScope:
@@ -335,7 +335,7 @@ class World:
 
 def call_with_files(files: Files | None, function: Callable[..., T], *args: object) -> T:
     """Call a function that reads the files of another machine; None: those of this machine. Raises MachineUnreachable."""
-    token = current_files.set(files)
+    token = current_files.set(files or LOCAL)
     try:
         return function(*args)
     finally:

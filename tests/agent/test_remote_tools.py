@@ -15,11 +15,10 @@ from tests.support.remote_files import remote_context, run_where
 from tests.support.servers.ssh import SSHD, SshServer
 from tests.support.timeouts import wait_for_slow_machine
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_copy
-from turngate.agent.tools.remote_file import remote_files
 from turngate.agent.tools.search_copy import SearchCopy
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.tools import ToolOutput
-from turngate.filesystem.descent import PathChanged
+from turngate.filesystem.resolved_files import PathChanged
 
 
 @pytest.fixture
@@ -93,7 +92,7 @@ def test_whole_outputs_are_those_of_this_machine(place: ToolContext, project: Pa
     for number, name in enumerate(("a b", "-e", "two\nlines", "*", "$(x)", "ü", "deep/er/x.py", "empty.py")):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text("" if name == "empty.py" else f"needle {number}\nNEEDLE\n")
-        os.utime(project / name, ns=(0, 1_700_000_000_000_000_000 + number))
+        os.utime(project / name, ns=(0, (1_700_000_000 + number) * 10**9))
     (project / "link.py").symlink_to("a b")
     (project / "broken.py").symlink_to("gone")
     uses: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -124,7 +123,7 @@ def test_a_link_that_appeared_after_the_check_is_never_used(place: ToolContext, 
     (outside / "a").write_text("secret")
     (project / "link").symlink_to(outside)
     (project / "file").symlink_to(outside / "a")
-    there = remote_files(place)
+    there = place.files
     for path in (f"{project}/link/a", f"{project}/file"):
         place.read_files[path] = run_where(place, run_in_thread(there.inspect, f"{outside}/a")).version
         for call in (
@@ -188,7 +187,7 @@ def test_a_file_that_changes_during_the_search_is_searched_as_it_is(
     query = {"tool": "Grep", "path": str(project), "resolved": str(project), "pattern": "(old|new)"}
 
     def copy_while_it_changes() -> dict[str, str]:
-        copy = SearchCopy(remote_files(place), query)
+        copy = SearchCopy(place.files, query)
         try:
             copy.list_files()
             (project / "b").write_text("new" * 100_000)
@@ -240,98 +239,6 @@ def test_too_much_to_search_names_the_programs_there(
     )
 
 
-# A machine that lies
-
-FIND_THAT_LIES = """\
-#!/bin/sh
-case "$*" in *-exec*) ;; *) exit 0 ;; esac
-printf 'd%s\\0' "${FOLDER-$PWD}"
-printf 'fr-%s\\0\\0\\0' "$NAME" ./good; printf '\\0'
-stat -c '%f %i %d %h %u %g %s %.9X %.9Y %.9Z %n' -- "$NAME" ./good; printf '\\0'
-"""
-HOSTILE_PATHS = (
-    {"NAME": "./../../victim/keys"},
-    {"NAME": "../../victim/keys"},
-    {"NAME": "./sub/../../../victim/keys"},
-    {"NAME": "/victim/keys"},
-    {"NAME": ".//victim/keys"},
-    {"NAME": "./."},
-    {"NAME": "./.."},
-    {"NAME": "."},
-    {"NAME": "./keys", "FOLDER": "/victim"},
-    {"NAME": "/victim/keys", "FOLDER": ""},
-    {"NAME": "./good"},  # twice
-)
-
-
-def place_with_program(
-    machine: Machine, project: Path, folder: Path, name: str, text: str, **environ: str
-) -> ToolContext:
-    """Return the tools on a machine with another program of this name."""
-    programs = folder / "programs"
-    programs.mkdir()
-    (programs / name).write_text(text)
-    (programs / name).chmod(0o755)
-    path = f"{programs}:{machine.environ['PATH']}"
-    return remote_context(machine, project, environ={**machine.environ, **environ, "PATH": path})
-
-
-@pytest.mark.parametrize("lie", HOSTILE_PATHS, ids=lambda lie: " ".join(lie.values()))
-def test_names_that_another_machine_reports_never_leave_the_copy(
-    ssh_machine: Machine, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: dict[str, str]
-) -> None:
-    wait_for_slow_machine(monkeypatch)
-    temporary = tmp_path / "temporary" / "inner"
-    temporary.mkdir(parents=True)
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    app = project / "folder" / "app"
-    for path in (app / "sub" / "x", app / "good", project / "victim" / "keys"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("a needle")
-
-    place = place_with_program(ssh_machine, app, tmp_path, "find", FIND_THAT_LIES, **lie)
-    found = [use(place, "Grep", pattern="[n]eedle"), use(place, "Glob", pattern="**")]
-    assert found == (["No matches found", "No files found"] if "FOLDER" in lie else [f"{app}/good"] * 2)
-    assert list((tmp_path / "temporary").rglob("*")) == [temporary]
-
-
-STAT_THAT_LIES = """\
-#!/bin/sh
-[ "$*" != "-c %f /" ] || exec /usr/bin/stat "$@"
-echo nonsense
-"""
-
-
-@pytest.mark.parametrize(
-    ("program", "text", "tools"),
-    [
-        ("find", "#!/bin/sh\nprintf 'nonsense'\n", ("Grep", "Glob")),
-        ("find", "#!/bin/sh\nprintf 'd/\\0f\\0\\0\\0\\0'\n", ("Grep", "Glob")),
-        ("stat", STAT_THAT_LIES, ("Read", "Write", "Edit")),
-    ],
-)
-def test_output_that_cannot_be_read_is_an_error_of_the_tool(
-    ssh_machine: Machine,
-    project: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    program: str,
-    text: str,
-    tools: tuple[str, ...],
-) -> None:
-    wait_for_slow_machine(monkeypatch)
-    (project / "file").write_text("needle")
-    (project / "link").symlink_to("file")
-    place = place_with_program(ssh_machine, project, tmp_path, program, text)
-    given = {"pattern": "[n]", "file_path": "link", "content": "x", "old_string": "n", "new_string": "x"}
-    for name in tools:
-        args = {key: given[key] for key in TOOLS[name].spec.schema["required"]}
-        path = project / "link" if "file_path" in args else project
-        assert output(place, name, **args) == ToolOutput(
-            f"{path} cannot be used: the machine sent an answer that cannot be read", is_error=True
-        )
-
-
 # A machine that does not answer
 
 
@@ -341,8 +248,7 @@ def test_tools_on_a_dead_link_fail_with_a_sentence(
     ssh_machine: Machine, server: SshServer, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = remote_context(ssh_machine, project)
-    run_where(place, run_in_thread(remote_files(place).stat_kind))
-    monkeypatch.setattr("turngate.shells.remote_files.files.EXISTENCE_TIMEOUT_S", 2.0)
+    monkeypatch.setattr("turngate.shells.ssh.files.EXISTENCE_TIMEOUT_S", 2.0)
     stopped = server.connections()
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from turngate.filesystem.real_path import MAX_LINKS, is_inside, real_path, resolve
+from turngate.filesystem.files import MAX_LINKS
+from turngate.filesystem.real_path import is_inside, real_path, resolve
 
 
 @pytest.fixture

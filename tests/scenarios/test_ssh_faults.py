@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.shells.ssh.test_files import needs_bash
 from tests.shells.test_every_shell import needs_sshd
-from tests.shells.test_remote_files import needs_bash
 from tests.support.builders import script, write_settings
 from tests.support.cli import PROGRESS, start_turngate, turngate
 from tests.support.servers.ssh import HOST, SshServer, ssh_server
@@ -124,8 +124,42 @@ def run_with(tmp_path: Path, home: Path, *, bashrc: str = "", **options: str) ->
     return found
 
 
-def test_a_server_with_one_channel_has_the_same_verdicts(tmp_path: Path, home: Path) -> None:
-    assert run_with(tmp_path, home, MaxSessions="1") == BLOCKED_ONCE
+def test_a_server_with_three_channels_has_the_same_verdicts(tmp_path: Path, home: Path) -> None:
+    assert run_with(tmp_path, home, MaxSessions="3") == BLOCKED_ONCE
+
+
+FEW = f"{HOST} opens no further session on a connection (open failed): set MaxSessions to 3 or more in its sshd_config"
+NOISY = (
+    f"SFTP of {HOST} cannot be read, because a startup file of the login shell there prints text: "
+    "let it print at a terminal only"
+)
+ADD_SFTP = "add `Subsystem sftp internal-sftp` to its sshd_config"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"MaxSessions": "1"}, FEW),
+        (
+            {"Subsystem": "other internal-sftp"},
+            f"{HOST} has no SFTP, which Turngate reads files with: {ADD_SFTP}",
+        ),
+        ({"Subsystem": "sftp /bin/false"}, f"SFTP of {HOST} does not start: {ADD_SFTP}"),
+        ({"Subsystem": "sftp /bin/echo hello"}, NOISY),
+    ],
+)
+def test_a_server_whose_files_cannot_be_read_says_what_is_missing(
+    options: dict[str, str], why: str, tmp_path: Path, home: Path
+) -> None:
+    with ssh_server(tmp_path / "sshd", None, **options) as server:
+        server.configure_client(home)
+        assert turngate(*make_session(server, command("true")).words) == (64, "", f"turngate: {why}\n")
+        assert_nothing_is_left(server)
+
+
+def test_a_server_with_two_channels_starts_no_command(tmp_path: Path, home: Path) -> None:
+    found = run_with(tmp_path, home, MaxSessions="2")
+    assert found == not_enforced(f"could not be started: ssh {HOST}: {FEW}")
 
 
 def test_a_banner_is_not_an_answer(tmp_path: Path, home: Path) -> None:

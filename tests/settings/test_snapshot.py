@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support.prefixed_files import PrefixedFiles
-from turngate.filesystem.snapshot import with_parents
 from turngate.ports import call_with_files
 from turngate.settings.snapshot import settings_places
 
@@ -14,18 +13,18 @@ from turngate.settings.snapshot import settings_places
 def test_only_folders_of_settings_are_read_with_all_that_is_below(project: str, home: str) -> None:
     """At most the names in the folder of a project are read, also if that is `/` or the home folder is."""
     files = PrefixedFiles("/no-such-folder", home, {"PATH": "/.:/usr/bin/.:bin:/usr/bin"})
-    paths = with_parents(call_with_files(files, settings_places, project))
-    whole = [path for path in paths if path.endswith("/.") and not path.endswith("/./.")]
+    paths = call_with_files(files, settings_places, project)
+    whole = [path for path in paths if path.endswith("/**")]
     top, own = project.rstrip("/"), home.rstrip("/")
     assert sorted(whole) == sorted(
         (
-            "/Library/Application Support/ClaudeCode/.",
-            "/etc/claude-code/.",
-            *(f"{top}/.{family}/." for family in ("claude", "mux", "turngate")),
+            "/Library/Application Support/ClaudeCode/**",
+            "/etc/claude-code/**",
+            *(f"{top}/.{family}/**" for family in ("claude", "mux", "turngate")),
             *(
-                f"{own}/.{name}/."
+                f"{own}/.{name}/**"
                 for name in ("mux", "turngate", "claude/agents", "claude/commands", "claude/hooks")
             ),
         )
     )
-    assert [path for path in paths if path.endswith("/./.")] == [f"{top}/./."]
+    assert [path for path in paths if path.endswith("/.")] == [f"{top}/."]

@@ -1,4 +1,4 @@
-"""A connection whose packets are lost: the server does not notice it, so its guardian ends nothing."""
+"""A connection whose packets are lost: the server does not notice it, so its cleanup shell ends nothing."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from tests.shells.test_every_shell import is_alive, needs_sshd, pids, wait_for
 from tests.shells.test_ssh import HANGING, stopped
-from tests.support.servers.ssh import HOST, SshServer, ssh_server
+from tests.support.servers.ssh import HOST, SshServer
 from tests.support.shells import start
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from turngate.core.answers.reports import Exited
@@ -64,31 +64,13 @@ def test_what_a_connection_left_there_is_ended_over_the_next_one(
 
 @needs_sshd
 @pytest.mark.req("X-32")
-def test_a_server_with_one_channel_keeps_no_folder_after_a_loss(tmp_path: Path, home: Path) -> None:
-    async def scenario() -> str:
-        shell = SshShell(HOST)
-        made = await shell.private_folder()
-        server.cut_connections()
-        while not await answers(shell):  # the guardian of the first connection had given up its channel
-            await asyncio.sleep(POLL_INTERVAL_S)
-        await shell.close()
-        return made
-
-    with ssh_server(tmp_path / "sshd", MaxSessions="1") as server:
-        server.configure_client(home)
-        assert os.path.dirname(asyncio.run(scenario())) == str(server.temporary)
-        assert list(server.temporary.iterdir()) == []
-
-
-@needs_sshd
-@pytest.mark.req("X-32")
-def test_a_guardian_that_was_killed_is_replaced(own_server: SshServer, project: Path) -> None:
+def test_a_cleanup_shell_that_was_killed_is_replaced(own_server: SshServer, project: Path) -> None:
     async def scenario() -> list[object]:
         shell = SshShell(HOST)
-        _, guardian = await shell.evaluate("echo $$") or (1, "")
+        _, cleanup = await shell.evaluate("echo $$") or (1, "")
         running = asyncio.ensure_future(start(shell, "echo >started; read -r _ <go; exit 3", cwd=project))
         await wait_for(project / "started")
-        os.kill(int(guardian), signal.SIGKILL)
+        os.kill(int(cleanup), signal.SIGKILL)
         while await answers(shell):
             await asyncio.sleep(POLL_INTERVAL_S)
         go.write_text("\n")
@@ -102,7 +84,7 @@ def test_a_guardian_that_was_killed_is_replaced(own_server: SshServer, project: 
 
 
 async def answers(shell: SshShell) -> bool:
-    """Return False when it is known that the guardian has died, and a command still runs without it."""
+    """Return False when it is known that the cleanup shell has died, and a command still runs without it."""
     with suppress(ConnectionLost):
         return await shell.evaluate(":") is not None
     return True

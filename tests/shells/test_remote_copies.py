@@ -1,7 +1,6 @@
 """RemoteCopies: what is sent, what a hook sees there, and that nothing stays there."""
 
 import asyncio
-import contextlib
 import filecmp
 import json
 import os
@@ -31,9 +30,9 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.hook_run import outcome, run_message
 from turngate.core.verdict.verdict import Stop, Verdict
 from turngate.engine import ask_hooks
-from turngate.ports import ConnectionLost, RemoteMachine, World
-from turngate.shells.remote_files.files import RemoteFiles
+from turngate.ports import RemoteMachine, World
 from turngate.shells.ssh.copies import CHUNK_BYTES, READ_BYTES, CopyFailed, RemoteCopies
+from turngate.shells.ssh.files import SshFiles
 from turngate.shells.ssh.shell import SshShell
 
 T = TypeVar("T")
@@ -393,7 +392,7 @@ async def ask(copies: RemoteCopies, project: Path, *hooks: CommandHook | str, **
 async def world_of(copies: RemoteCopies, project: Path) -> World:
     shell = copies.shell
     environ = await shell.environment()
-    files = RemoteFiles(shell, asyncio.get_running_loop(), home="/", environ=environ)
+    files = SshFiles(shell, asyncio.get_running_loop(), home="/", environ=environ)
     return World(shell, str(project), environ=environ, remote=RemoteMachine(files, copies))
 
 
@@ -619,29 +618,6 @@ def test_a_full_disk_there_fails_the_hook_and_leaves_nothing(
     assert "\n" not in str(message)
     assert not (project / "started").exists()
     assert files_left(full_disk) == []
-
-
-@needs_sshd
-@pytest.mark.req("X-32")
-def test_a_server_with_one_channel_has_copies_too(
-    tmp_path: Path, home: Path, transcript: Path, project: Path
-) -> None:
-    """It has no guardian, so the folder outlives a lost connection; it is used again, and removed at the end."""
-    command = 'cat "$MUX_TRANSCRIPT_PATH"; echo "$MUX_TRANSCRIPT_PATH"'
-
-    async def scenario(copies: RemoteCopies) -> tuple[list[str], list[str], bool]:
-        first = stdout(await ask(copies, project, command, transcript_path=str(transcript))).splitlines()
-        server.cut_connections()
-        append(transcript, "three\n")
-        with contextlib.suppress(ConnectionLost):  # it may be noticed only when the first command is sent
-            await copies.copy(str(transcript))
-        second = stdout(await ask(copies, project, command, transcript_path=str(transcript))).splitlines()
-        return first[:-1], second[:-1], first[-1] == second[-1]
-
-    with ssh_server(tmp_path / "sshd", MaxSessions="1") as server:
-        server.configure_client(home)
-        assert with_copies(scenario) == (["one", "two"], ["one", "two", "three"], True)
-        assert files_left(server) == []
 
 
 @needs_sshd

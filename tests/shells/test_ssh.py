@@ -27,7 +27,7 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.hook_run import outcome, run_message
 from turngate.core.verdict.verdict import Stop
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
-from turngate.shells.ssh import guardian, login
+from turngate.shells.ssh import cleanup_shell, login
 from turngate.shells.ssh import shell as ssh
 from turngate.shells.ssh.connection import Connection
 from turngate.shells.ssh.copies import RemoteCopies
@@ -76,14 +76,14 @@ def test_a_hook_fails_and_nothing_is_left_when_its_connection_is_lost(
 @needs_sshd
 @pytest.mark.req("X-11")
 def test_a_run_without_a_marker_ends_with_its_connection(own_server: SshServer, project: Path) -> None:
-    """Its processes have cleared their environment; the guardian knows their group."""
+    """Its processes have cleared their environment; the cleanup shell knows their group."""
     command = f"echo started; exec env -i /bin/sh -c 'echo $$ >>pids; exec sleep {NEVER_S}'"
 
     async def scenario(shell: SshShell) -> None:
         live = HookRunContext()
         running = asyncio.ensure_future(start(shell, command, cwd=project, live=live))
         await wait_for(project / "pids")
-        while not live.stdout.text():  # the guardian learns of the group at the same time
+        while not live.stdout.text():  # the cleanup shell learns of the group at the same time
             await asyncio.sleep(POLL_INTERVAL_S)
         await asyncio.sleep(0.5)
         own_server.cut_connections()
@@ -95,7 +95,9 @@ def test_a_run_without_a_marker_ends_with_its_connection(own_server: SshServer, 
 
 @needs_sshd
 @pytest.mark.req("X-11")
-def test_a_command_is_known_to_the_guardian_before_it_starts(own_server: SshServer, project: Path) -> None:
+def test_a_command_is_known_to_the_cleanup_shell_before_it_starts(
+    own_server: SshServer, project: Path
+) -> None:
     """The loop is blocked from the start of the command to the end of its connection, so its process id is not read."""
 
     async def scenario(shell: SshShell) -> None:
@@ -138,7 +140,7 @@ def test_a_connection_that_is_silent_is_given_up_when_a_hook_cannot_be_ended_ove
 ) -> None:
     """What serves the connection is stopped, as if its packets were lost, and no keep-alive is due."""
     monkeypatch.setattr(login, "KEEPALIVE_S", NEVER_S)
-    monkeypatch.setattr(guardian, "SILENCE_S", 0.5)
+    monkeypatch.setattr(cleanup_shell, "SILENCE_S", 0.5)
 
     async def scenario(shell: SshShell) -> tuple[Exited, str]:
         hook = CommandHook(HANGING, timeout=NEVER_S)
@@ -160,9 +162,9 @@ def test_neither_an_interrupt_nor_the_end_waits_for_a_machine_that_is_silent(
 ) -> None:
     """Every other limit is longer than the test."""
     monkeypatch.setattr(login, "KEEPALIVE_S", NEVER_S)
-    monkeypatch.setattr(guardian, "REPLY_TIMEOUT_S", NEVER_S)
+    monkeypatch.setattr(cleanup_shell, "REPLY_TIMEOUT_S", NEVER_S)
     monkeypatch.setattr(ssh, "CONNECT_TIMEOUT_S", NEVER_S)
-    for module in (ssh, guardian):
+    for module in (ssh, cleanup_shell):
         monkeypatch.setattr(module, "SILENCE_S", 0.5)
 
     async def scenario(shell: SshShell) -> bool:
@@ -298,7 +300,7 @@ def test_a_closed_shell_leaves_no_process_on_the_other_machine(server: SshServer
     others = subprocess.run(find, shell=True, env=home, capture_output=True, text=True, check=False).stdout
     found = set(with_shell(scenario).splitlines()) - set(others.splitlines())  # a connection may be kept open
     running = [line.split("/")[2] for line in found]
-    assert len(running) >= 2  # the guardian, and the command itself
+    assert len(running) >= 2  # the cleanup shell, and the command itself
     assert [pid for pid in running if survives(pid)] == []
 
 
@@ -328,7 +330,7 @@ def test_the_time_that_a_hook_waits_for_a_channel_is_not_part_of_its_timeout(
 
 
 @needs_sshd
-@pytest.mark.parametrize("sessions", ["1", "2", "3"])
+@pytest.mark.parametrize("sessions", ["2", "3"])
 def test_commands_share_the_few_channels_that_a_server_opens(
     sessions: str, tmp_path: Path, home: Path
 ) -> None:
@@ -336,28 +338,24 @@ def test_commands_share_the_few_channels_that_a_server_opens(
         first = await asyncio.gather(*(start(shell, f"cat; exit {n}", stdin=b"%d" % n) for n in range(12)))
         return [*first, await start(shell, "exit 12")]
 
-    async def guarded(shell: SshShell) -> tuple[list[Exited], bool]:
-        return await scenario(shell), await has_guardian(shell)
-
     with ssh_server(tmp_path / "sshd", MaxSessions=sessions) as server:
         server.configure_client(home)
-        ended, is_guarded = with_shell(guarded)
+        ended = with_shell(scenario)
     assert ended == [*(Exited(n, str(n)) for n in range(12)), Exited(12)]
-    assert is_guarded == (sessions != "1")
 
 
-async def has_guardian(shell: SshShell) -> bool:
+async def has_cleanup_shell(shell: SshShell) -> bool:
     return await shell.evaluate("exit 3") == (3, "")
 
 
 @needs_sshd
 @pytest.mark.req("X-11")
-def test_a_channel_that_was_just_closed_does_not_cost_the_guardian(tmp_path: Path, home: Path) -> None:
+def test_a_channel_that_was_just_closed_does_not_cost_the_cleanup_shell(tmp_path: Path, home: Path) -> None:
     """The server counts it a moment longer than its last message says."""
 
     async def scenario(shell: SshShell) -> tuple[set[Exited], bool]:
         ended = {await start(shell, "exit 3") for _ in range(20)}
-        return ended, await has_guardian(shell)
+        return ended, await has_cleanup_shell(shell)
 
     with ssh_server(tmp_path / "sshd", MaxSessions="2") as server:
         server.configure_client(home)
@@ -367,16 +365,20 @@ def test_a_channel_that_was_just_closed_does_not_cost_the_guardian(tmp_path: Pat
 @needs_sshd
 @pytest.mark.req("X-11")
 def test_each_connection_has_its_own_number_of_channels(tmp_path: Path, home: Path) -> None:
-    async def scenario(shell: SshShell) -> tuple[Exited, bool, Exited, bool]:
-        ended, is_guarded = await start(shell, "exit 3"), await has_guardian(shell)
+    async def ended_at_once(shell: SshShell) -> tuple[set[Exited], int]:
+        ended = await asyncio.gather(*(start(shell, "exit 3") for _ in range(MAX_COMMANDS)))
+        return set(ended), shell._channels.limit
+
+    async def scenario(shell: SshShell) -> list[tuple[set[Exited], int]]:
+        first = await ended_at_once(shell)
         server.kill()
         server.options["MaxSessions"] = "10"
         await asyncio.to_thread(server.start)
-        return ended, is_guarded, await start(shell, "exit 4"), await has_guardian(shell)
+        return [first, await ended_at_once(shell)]
 
-    with ssh_server(tmp_path / "sshd", MaxSessions="1") as server:
+    with ssh_server(tmp_path / "sshd", MaxSessions="2") as server:
         server.configure_client(home)
-        assert with_shell(scenario) == (Exited(3), False, Exited(4), True)
+        assert with_shell(scenario) == [({Exited(3)}, 1), ({Exited(3)}, MAX_COMMANDS)]
 
 
 @needs_sshd
@@ -393,7 +395,7 @@ def test_a_command_that_is_cancelled_while_its_channel_opens_leaves_no_channel(o
                 for each in running:
                     each.cancel()
                 await asyncio.wait(running)
-        return await start(shell, "exit 4"), await has_guardian(shell)
+        return await start(shell, "exit 4"), await has_cleanup_shell(shell)
 
     assert with_shell(scenario) == (Exited(4), True)
 
@@ -434,21 +436,21 @@ def test_the_keep_alive_notices_a_machine_that_is_silent_while_a_hook_runs(
 
 @needs_sshd
 @pytest.mark.req("X-11")
-def test_a_cancelled_command_leaves_nothing_where_there_is_one_channel(
-    tmp_path: Path, home: Path, project: Path
+def test_a_cancelled_command_leaves_nothing_also_without_a_cleanup_shell(
+    own_server: SshServer, project: Path
 ) -> None:
     command = f"trap '' TERM; setsid sleep {NEVER_S} & echo $$ $! >>pids; while :; do sleep {NEVER_S}; done"
 
     async def scenario(shell: SshShell) -> list[str]:
+        _, cleanup = await shell.evaluate("echo $$") or (1, "")
         running = asyncio.ensure_future(start(shell, command, cwd=project))
         await wait_for(project / "pids")
+        os.kill(int(cleanup), signal.SIGKILL)
         running.cancel()
         await asyncio.wait({running})
         return [pid for pid in pids(project) if is_alive(pid)]
 
-    with ssh_server(tmp_path / "sshd", MaxSessions="1") as server:
-        server.configure_client(home)
-        assert with_shell(scenario) == []
+    assert with_shell(scenario) == []
 
 
 @needs_sshd
@@ -482,7 +484,7 @@ def test_a_login_shell_that_prints_is_not_heard(bashrc: Path) -> None:
 def test_an_environment_that_is_too_long_is_not_read_to_its_end(
     bashrc: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guardian, "MAX_REPLY_BYTES", 10_000)
+    monkeypatch.setattr(cleanup_shell, "MAX_REPLY_BYTES", 10_000)
     bashrc.write_text('export LONG=$(head -c 100000 /dev/zero | tr "\\0" x)\n')
     with pytest.raises(NotStarted) as raised:
         run(lambda: SshShell(HOST), "true")

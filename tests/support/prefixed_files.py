@@ -1,12 +1,14 @@
 """Another machine whose files are below a folder of this one: the port `Files` without a connection."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import TypeVar
 
-from turngate.filesystem.files import Files, MachineUnreachable
-from turngate.filesystem.real_path import resolve
+from turngate.filesystem.files import Files, FileVersion, LocalFiles, MachineUnreachable
+from turngate.filesystem.resolved_files import open_file
+from turngate.filesystem.snapshot import Snapshot
 
 MACHINE = "ssh://me@build"
 T = TypeVar("T")
@@ -17,6 +19,7 @@ class PrefixedFiles(Files):
 
     def __init__(self, root: Path | str, home: str, environ: Mapping[str, str] | None = None) -> None:
         self.machine, self.root, self.home = MACHINE, str(root), home
+        self._links = _PrefixedLinks(str(root))
         self.environ = environ if environ is not None else {"HOME": home, "PATH": "/usr/bin:/bin"}
         self.questions: list[tuple[str, str]] = []
         self.limit: int | None = None  # after so many questions the connection is lost
@@ -46,6 +49,15 @@ class PrefixedFiles(Files):
 
         return self._ask(read_part, self._follow(path), path, "read")
 
+    def resolve(self, path: str) -> str:
+        return self._ask(self._links.resolve, path, path)
+
+    def open(self, path: str) -> tuple[BufferedReader, FileVersion]:
+        return self._ask(open_file, self._follow(path), path)
+
+    def snapshot(self, places: Iterable[str] = ()) -> Files:  # noqa: ARG002 - each file is asked for
+        return Snapshot(self, {})
+
     def _ask(self, function: Callable[[str], T], real: str, path: str, name: str | None = None) -> T:
         assert path.startswith("/"), f"{path} is not a path of any machine"
         if self.limit is not None and len(self.questions) >= self.limit:
@@ -54,11 +66,16 @@ class PrefixedFiles(Files):
         return function(real)
 
     def _follow(self, path: str) -> str:
-        return self.root + resolve(path, self._read_link)
+        return self.root + self._links.resolve(path)
 
     def _follow_folder(self, path: str) -> str:
         folder, name = os.path.split(path.rstrip("/"))
         return os.path.join(self._follow(folder or "/"), name)
 
-    def _read_link(self, path: str) -> str:
-        return os.readlink(self.root + path)
+
+class _PrefixedLinks(LocalFiles):
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def readlink(self, path: str) -> str:
+        return os.readlink(self._root + path)

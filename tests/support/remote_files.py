@@ -12,31 +12,29 @@ from tests.support.machines import Machine
 from tests.support.servers.ssh import HOST
 from turngate.agent.tools import ToolContext
 from turngate.aio.threads import event_loop_in_thread
-from turngate.core.answers.reports import Exited
-from turngate.core.hooks.kinds import CommandHook
 from turngate.ports import RemoteMachine, World
-from turngate.shells.remote_files.files import RemoteFiles
+from turngate.shells.ssh.files import SshFiles
 from turngate.shells.ssh.shell import SshShell
 
 T = TypeVar("T")
 
 
-class CommandCounter:
-    """Counts the commands over SSH that read or write files, from now on."""
+class QuestionCounter:
+    """Counts the questions about files over SSH, from now on: each is one or more round trips."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        run = SshShell.run
+        answer = SshFiles._answer
 
-        async def counted(shell: SshShell, hook: CommandHook, **options: Any) -> Exited:
-            self.count += hook.args is not None and hook.args[2:3] == ("sh",)
-            return await run(shell, hook, **options)
+        async def counted(files: SshFiles, *args: Any, **options: Any) -> Any:
+            self.count += 1
+            return await answer(files, *args, **options)
 
-        monkeypatch.setattr(SshShell, "run", counted)
+        monkeypatch.setattr(SshFiles, "_answer", counted)
 
 
 @contextmanager
-def connected_files(**environ: str) -> Iterator[RemoteFiles]:
+def connected_files(**environ: str) -> Iterator[SshFiles]:
     """Yield the files of the test server. `environ` is added to that of a login there."""
     with event_loop_in_thread() as loop:
         made = asyncio.run_coroutine_threadsafe(_connect(environ), loop).result()
@@ -46,10 +44,12 @@ def connected_files(**environ: str) -> Iterator[RemoteFiles]:
             asyncio.run_coroutine_threadsafe(made[1].close(), loop).result()
 
 
-async def _connect(environ: dict[str, str]) -> tuple[RemoteFiles, SshShell]:
+async def _connect(environ: dict[str, str]) -> tuple[SshFiles, SshShell]:
     shell = SshShell(HOST)
     login = {**await shell.environment(), **environ}
-    return RemoteFiles(shell, asyncio.get_running_loop(), home=login["HOME"], environ=login), shell
+    machine = f"ssh://{HOST}"
+    loop = asyncio.get_running_loop()
+    return SshFiles(shell, loop, home=login["HOME"], environ=login, machine=machine), shell
 
 
 def remote_context(
@@ -57,7 +57,8 @@ def remote_context(
 ) -> ToolContext:
     """Return what the tools get for a project on the machine of the test server."""
     environ, loop = environ or machine.environ, machine.run(_running_loop())
-    files = RemoteFiles(machine.shell, loop, home=environ["HOME"], environ=environ)
+    assert isinstance(machine.shell, SshShell)
+    files = SshFiles(machine.shell, loop, home=environ["HOME"], environ=environ, machine=f"ssh://{HOST}")
     world = World(machine.shell, str(project), environ=environ, remote=RemoteMachine(files))
     context = ToolContext(str(project), dict(environ), world=world, **fields)
     machine.run(context.prepare())
@@ -70,6 +71,6 @@ async def _running_loop() -> asyncio.AbstractEventLoop:
 
 def run_where(context: ToolContext, scenario: Coroutine[Any, Any, T]) -> T:
     """Run a scenario in the event loop of the machine where the project of these tools is."""
-    if context.world is None or not isinstance(context.world.files, RemoteFiles):
+    if context.world is None or not isinstance(context.world.files, SshFiles):
         return asyncio.run(scenario)
-    return context.world.files.scripts.loop.run_until_complete(scenario)
+    return context.world.files.loop.run_until_complete(scenario)

@@ -12,15 +12,14 @@ NEVER_S = 10 * HANG_TIMEOUT_S  # how long a thing takes that must be ended
 TIMEOUT_SCALES = (1, 8, 64, 512)
 # Limits of Turngate for a connection that is dead. A test machine may only be slow, so tests set them to HANG_TIMEOUT_S.
 LIMITS_OF_DEAD_CONNECTIONS = (
-    ("turngate.shells.remote_files.files", "EXISTENCE_TIMEOUT_S"),
-    ("turngate.shells.remote_files.files", "READ_TIMEOUT_S"),
-    ("turngate.shells.remote_files.files", "SEARCH_TIMEOUT_S"),
-    ("turngate.shells.remote_files.files", "WRITE_TIMEOUT_S"),
-    ("turngate.shells.remote_files.script_runner", "START_TIMEOUT_S"),
+    ("turngate.shells.ssh.files", "EXISTENCE_TIMEOUT_S"),
+    ("turngate.shells.ssh.files", "READ_TIMEOUT_S"),
+    ("turngate.shells.ssh.files", "SEARCH_TIMEOUT_S"),
+    ("turngate.shells.ssh.files", "WRITE_TIMEOUT_S"),
+    ("turngate.shells.ssh.shell", "SFTP_TIMEOUT_S"),
     ("turngate.shells.ssh.shell", "CONNECT_TIMEOUT_S"),
     ("turngate.shells.ssh.shell", "SILENCE_S"),
-    ("turngate.shells.ssh.guardian", "SILENCE_S"),
-    ("turngate.shells.ssh.workspace", "FIND_TIMEOUT_S"),
+    ("turngate.shells.ssh.cleanup_shell", "SILENCE_S"),
 )
 
 

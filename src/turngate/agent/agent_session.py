@@ -37,7 +37,6 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.loop_guard import EndTurn, LoopGuard, new_guard
 from turngate.errors import UsageError
 from turngate.filesystem import files
-from turngate.filesystem.descent import open_parent, open_regular
 from turngate.filesystem.files import MachineUnreachable
 from turngate.filesystem.real_path import is_inside, resolve
 from turngate.filesystem.snapshot import snapshot
@@ -86,9 +85,7 @@ def _guide(project: str, name: str) -> str:
 
 
 def _read(path: str) -> bytes:
-    if there := files.current_files.get():
-        return there.read(path, 4 * MAX_GUIDE_CHARS)
-    with open_parent(path) as (folder, name), open_regular(name, folder) as file:
+    with files.current_files.get().open(path)[0] as file:
         return file.read(4 * MAX_GUIDE_CHARS)
 
 

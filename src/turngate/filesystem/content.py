@@ -7,7 +7,6 @@ from itertools import islice
 
 from turngate.filesystem import files
 from turngate.filesystem.files import Files, current_files
-from turngate.filesystem.listing import match_files
 from turngate.filesystem.real_path import is_inside, real_path
 
 MAX_HASHED_BYTES = 1024 * 1024  # a larger file is a program, and is first compared by its size and its times
@@ -35,7 +34,8 @@ def has_id(path: str, recorded: str) -> bool:
 
 def content_id(path: str) -> str | None:
     """Return an id of the content of a file, through links; None if there is no regular file."""
-    if there := current_files.get():
+    there = current_files.get()
+    if there.machine:
         return _content_id_there(there, path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -57,21 +57,21 @@ def content_id(path: str) -> str | None:
 
 
 def _content_id_there(there: Files, path: str) -> str | None:
-    """Return the id of a file of another machine. A large one is not sent here as a whole: it has no digest."""
+    """Return the id of a file of another machine, whose times do not show that it was written."""
     try:
-        data = there.read(path, MAX_HASHED_BYTES + 1)
+        data = there.read(path, MAX_LARGE_BYTES + 1)
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         return _id_of_unreadable(path)
-    if len(data) > MAX_HASHED_BYTES:
+    if len(data) > MAX_LARGE_BYTES:
         return _id_of_unreadable(path)
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def names_id(pattern: str) -> str:
     """Return an id of the names of the files that a pattern matches."""
-    names = "\0".join(sorted(islice(match_files(pattern), MAX_NAMES)))
+    names = "\0".join(sorted(islice(current_files.get().match(pattern), MAX_NAMES)))
     return f"names:{hashlib.sha256(os.fsencode(names)).hexdigest()}"
 
 

@@ -1,13 +1,17 @@
-"""Read the files of a project on the machine where it is: this one, or the one of `current_files`.
+"""The files of one machine: this one (`LocalFiles`), or another one behind the same methods.
 
-Settings, approvals, agent types and tools read files with these functions instead of those of `os`. They have the same
-names, and raise the same errors. Imports little: the fast path of `turngate fire` needs it.
+Imports little: the fast path of `turngate fire` needs it.
 """
 
+import errno
 import os
 import stat as modes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from io import BufferedReader
+
+MAX_LINKS = 40  # as many as Linux follows
+_NOT_A_LINK = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR)
 
 
 class MachineUnreachable(Exception):
@@ -17,13 +21,33 @@ class MachineUnreachable(Exception):
     """
 
 
-class Files:
-    """The files of another machine. A path is absolute and has no NUL.
+# What differs after a file was written: its modification time, or what another machine reports.
+FileVersion = float | str
 
-    The methods block, and raise OSError or MachineUnreachable.
+
+class FileState:
+    """What must be known of a file before it is replaced."""
+
+    def __init__(self, stat: os.stat_result, version: FileVersion, *, is_writable: bool) -> None:
+        self.stat = stat  # of the file itself, which may be a link
+        self.version, self.is_writable = version, is_writable
+
+
+class FoundFile:
+    """A file below a folder."""
+
+    def __init__(self, path: str, stat: os.stat_result, *, is_link: bool) -> None:
+        self.path, self.stat = path, stat  # for a link, of what it leads to
+        self.is_link = is_link
+
+
+class Files:
+    """The files of one machine. The methods are called and raise OSError as those of `os`.
+
+    Those of another machine block, take absolute paths, and raise MachineUnreachable too.
     """
 
-    machine: str  # its name: `ssh://me@build`
+    machine = ""  # its name, such as `ssh://me@build`; "" for this one
     home: str  # the home folder there
     environ: Mapping[str, str]  # of a login there
 
@@ -46,78 +70,143 @@ class Files:
         """Return the content of a regular file, through links, but at most `max_bytes`."""
         raise NotImplementedError
 
+    def snapshot(self, places: Iterable[str] = ()) -> "Files":
+        """Return the same files, each of which is asked for only once; what is at these places is read at once.
 
-# Whose files are read now; None: those of this machine.
-current_files: ContextVar[Files | None] = ContextVar("current_files", default=None)
+        A place may end with `/.`, for what is in a folder, or with `/**`, for all that is some levels below it. On this
+        machine files are never remembered.
+        """
+        raise NotImplementedError
 
+    # For tools: a path has no links, unless one has been put there meanwhile, which raises PathChanged
 
-def machine() -> str:
-    """Return the name of the machine, or "" for this one."""
-    files = current_files.get()
-    return "" if files is None else files.machine
+    def open(self, path: str) -> tuple[BufferedReader, FileVersion]:
+        """Open a regular file, without ever waiting for a writer."""
+        raise NotImplementedError
 
+    def inspect(self, path: str) -> FileState:
+        """Return the state of the file itself, which may be a link. Raises FileNotFoundError."""
+        raise NotImplementedError
 
-def home_folder() -> str:
-    files = current_files.get()
-    return os.path.expanduser("~") if files is None else files.home
+    def replace(
+        self, path: str, data: bytes, before: FileState | None = None, *, make_folders: bool = False
+    ) -> FileVersion:
+        """Replace the file that was inspected in one step, or make it. The mode stays, and the owner where possible."""
+        raise NotImplementedError
 
+    # For a search in files that are not on this machine
 
-def expand_home(path: str) -> str:
-    """Return a path whose `~/` is the home folder on that machine; `~name` is known on this machine only."""
-    files = current_files.get()
-    if files is None:
-        return os.path.expanduser(path)
-    return files.home + path[1:] if path == "~" or path.startswith("~/") else path
+    def tree(self, folder: str, skipped: Collection[str], max_depth: int) -> tuple[list[FoundFile], bool]:
+        """Return the files and the links to files below a folder, and whether there are folders below `max_depth`.
 
+        `skipped` are the names of folders that are left out. Raises OSError with EFBIG if there is too much.
+        """
+        raise NotImplementedError
 
-def environ() -> Mapping[str, str]:
-    files = current_files.get()
-    return os.environ if files is None else files.environ
+    def fetch(self, paths: Sequence[str], max_bytes: int) -> dict[str, bytes]:
+        """Return the contents of files at once, each up to a size; those that cannot be read are left out."""
+        raise NotImplementedError
 
+    # Made of those above
 
-def stat(path: str) -> os.stat_result:
-    files = current_files.get()
-    return os.stat(path) if files is None else files.stat(path)
+    def expand_home(self, path: str) -> str:
+        """Return a path whose `~/` is the home folder; `~name` is known on this machine only."""
+        return self.home + path[1:] if path == "~" or path.startswith("~/") else path
 
+    def resolve(self, path: str) -> str:
+        """Return the absolute path without links; its end need not exist. Raises only OSError.
 
-def lstat(path: str) -> os.stat_result:
-    files = current_files.get()
-    return os.lstat(path) if files is None else files.lstat(path)
+        Unlike `os.path.realpath`, it neither calls itself for each link nor follows more links than the system. It raises
+        an error for a link that cannot be read, such as /proc/1/exe, and for a path that no file can have.
+        """
+        if "\0" in path:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+        absolute = path if path.startswith("/") else f"{os.getcwd()}/{path}"
+        links, names, resolved = 0, absolute.split("/")[::-1], ""
+        while names:
+            name = names.pop()
+            if name == "..":
+                resolved = resolved.rpartition("/")[0]
+            elif name not in ("", "."):
+                target = self._link_target(f"{resolved}/{name}")
+                if target is None:
+                    resolved = f"{resolved}/{name}"
+                    continue
+                links += 1
+                if links > MAX_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                resolved = "" if target.startswith("/") else resolved
+                names += target.split("/")[::-1]
+        return resolved or "/"
 
+    def _link_target(self, path: str) -> str | None:
+        """Return what a link holds, or None if the path is not a link."""
+        try:
+            return self.readlink(path)
+        except (
+            ValueError
+        ):  # it holds a lone surrogate; a link of another machine may lead to a null character
+            raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ), path) from None
+        except OSError as error:
+            if error.errno in _NOT_A_LINK:
+                return None
+            raise
 
-def readlink(path: str) -> str:
-    files = current_files.get()
-    return os.readlink(path) if files is None else files.readlink(path)
+    def realpath(self, path: str) -> str:
+        """Return the same, to compare it with other paths. A path that cannot be resolved stays as it is."""
+        try:
+            return self.resolve(path)
+        except OSError:
+            return path
 
+    def locate(self, path: str) -> str:
+        """Return the same, with a slash at the end if it is a folder; `~/` is the home folder."""
+        real = self.realpath(self.expand_home(path))
+        return f"{real.rstrip('/')}/" if self.isdir(real) else real
 
-def listdir(path: str) -> list[str]:
-    files = current_files.get()
-    return os.listdir(path) if files is None else files.listdir(path)
+    def exists(self, path: str) -> bool:
+        return _mode(self.stat, path) is not None
 
+    def lexists(self, path: str) -> bool:
+        return _mode(self.lstat, path) is not None
 
-def is_executable(path: str) -> bool:
-    files = current_files.get()
-    return os.access(path, os.X_OK) if files is None else files.is_executable(path)
+    def isfile(self, path: str) -> bool:
+        return modes.S_ISREG(_mode(self.stat, path) or 0)
 
+    def isdir(self, path: str) -> bool:
+        return modes.S_ISDIR(_mode(self.stat, path) or 0)
 
-def exists(path: str) -> bool:
-    return _mode(stat, path) is not None
+    def islink(self, path: str) -> bool:
+        return modes.S_ISLNK(_mode(self.lstat, path) or 0)
 
+    def match(self, pattern: str) -> Iterator[str]:
+        """Yield the paths that a pattern matches, as `glob.iglob` does."""
+        folder, name = os.path.split(pattern)
+        for parent in self.match(folder) if _has_magic(folder) else [folder]:
+            path = os.path.join(parent, name)
+            if _has_magic(name):
+                yield from (
+                    os.path.join(parent, each) for each in self._names(parent) if _has_name(each, name)
+                )
+            elif self.lexists(path) if name else self.isdir(parent):
+                yield path
 
-def lexists(path: str) -> bool:
-    return _mode(lstat, path) is not None
+    def walk(self, folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
+        """Yield each folder below this one with the names of folders and files, as `os.walk` does."""
+        names = self._names(folder)
+        folders = [name for name in names if self.isdir(os.path.join(folder, name))]
+        others = [name for name in names if name not in folders]
+        yield folder, folders, others
+        for name in folders:  # the caller may have left some out
+            path = os.path.join(folder, name)
+            if not self.islink(path):
+                yield from self.walk(path)
 
-
-def isfile(path: str) -> bool:
-    return modes.S_ISREG(_mode(stat, path) or 0)
-
-
-def isdir(path: str) -> bool:
-    return modes.S_ISDIR(_mode(stat, path) or 0)
-
-
-def islink(path: str) -> bool:
-    return modes.S_ISLNK(_mode(lstat, path) or 0)
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return self.listdir(folder)
+        except (OSError, ValueError):
+            return []
 
 
 def _mode(function: Callable[[str], os.stat_result], path: str) -> int | None:
@@ -125,3 +214,155 @@ def _mode(function: Callable[[str], os.stat_result], path: str) -> int | None:
         return function(path).st_mode
     except (OSError, ValueError):
         return None
+
+
+def _has_magic(pattern: str) -> bool:
+    return any(character in pattern for character in "*?[")
+
+
+def _has_name(name: str, pattern: str) -> bool:
+    from fnmatch import fnmatchcase  # noqa: PLC0415  # lazy: the fast path needs no patterns
+
+    return fnmatchcase(name, pattern) and (name[0] != "." or pattern[0] == ".")
+
+
+class LocalFiles(Files):
+    """The files of this machine, as `os` sees them."""
+
+    @property
+    def home(self) -> str:  # type: ignore[override]
+        return os.path.expanduser("~")
+
+    @property
+    def environ(self) -> Mapping[str, str]:  # type: ignore[override]
+        return os.environ
+
+    def stat(self, path: str) -> os.stat_result:
+        return os.stat(path)
+
+    def lstat(self, path: str) -> os.stat_result:
+        return os.lstat(path)
+
+    def readlink(self, path: str) -> str:
+        return os.readlink(path)
+
+    def listdir(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def is_executable(self, path: str) -> bool:
+        return os.access(path, os.X_OK)
+
+    def read(self, path: str, max_bytes: int) -> bytes:
+        """Never blocks, even for files such as /proc/kmsg."""
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            check_regular(os.fstat(fd), path)
+            data = bytearray()
+            while len(data) < max_bytes and (chunk := os.read(fd, min(max_bytes - len(data), 1024 * 1024))):
+                data += chunk
+            return bytes(data)
+        finally:
+            os.close(fd)
+
+    def snapshot(self, places: Iterable[str] = ()) -> Files:  # noqa: ARG002 - see Files
+        return self
+
+    def open(self, path: str) -> tuple[BufferedReader, FileVersion]:
+        from turngate.filesystem.resolved_files import open_file  # noqa: PLC0415  # lazy: only tools need it
+
+        return open_file(path)
+
+    def inspect(self, path: str) -> FileState:
+        from turngate.filesystem.resolved_files import inspect_file  # noqa: PLC0415  # lazy: as above
+
+        return inspect_file(path)
+
+    def replace(
+        self, path: str, data: bytes, before: FileState | None = None, *, make_folders: bool = False
+    ) -> FileVersion:
+        from turngate.filesystem.resolved_files import replace_file  # noqa: PLC0415  # lazy: as above
+
+        return replace_file(path, data, before, make_folders=make_folders)
+
+    def expand_home(self, path: str) -> str:
+        return os.path.expanduser(path)
+
+    def match(self, pattern: str) -> Iterator[str]:
+        from glob import iglob  # noqa: PLC0415  # lazy: the fast path needs no patterns
+
+        return iglob(pattern)
+
+    def walk(self, folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
+        return os.walk(folder)
+
+
+def check_regular(info: os.stat_result, path: str) -> None:
+    """Raise OSError for what is not a regular file: a pipe or a device may never end."""
+    if modes.S_ISDIR(info.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not modes.S_ISREG(info.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
+
+
+LOCAL = LocalFiles()
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Return whether a resolved path is a resolved folder or below it."""
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+# Whose files are read now
+current_files: ContextVar[Files] = ContextVar("current_files", default=LOCAL)
+
+
+def machine() -> str:
+    return current_files.get().machine
+
+
+def home_folder() -> str:
+    return current_files.get().home
+
+
+def expand_home(path: str) -> str:
+    return current_files.get().expand_home(path)
+
+
+def environ() -> Mapping[str, str]:
+    return current_files.get().environ
+
+
+def stat(path: str) -> os.stat_result:
+    return current_files.get().stat(path)
+
+
+def lstat(path: str) -> os.stat_result:
+    return current_files.get().lstat(path)
+
+
+def listdir(path: str) -> list[str]:
+    return current_files.get().listdir(path)
+
+
+def is_executable(path: str) -> bool:
+    return current_files.get().is_executable(path)
+
+
+def exists(path: str) -> bool:
+    return current_files.get().exists(path)
+
+
+def lexists(path: str) -> bool:
+    return current_files.get().lexists(path)
+
+
+def isfile(path: str) -> bool:
+    return current_files.get().isfile(path)
+
+
+def isdir(path: str) -> bool:
+    return current_files.get().isdir(path)
+
+
+def islink(path: str) -> bool:
+    return current_files.get().islink(path)

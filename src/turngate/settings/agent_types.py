@@ -14,7 +14,6 @@ from turngate.core.dialect import Dialect
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import truncate
 from turngate.filesystem import files
-from turngate.filesystem.listing import match_files
 from turngate.filesystem.real_path import real_path
 from turngate.settings.front_matter import (
     NotUnderstood,
@@ -170,7 +169,7 @@ def _agent_files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterato
 
 def _files_of(folder: str) -> Iterator[str]:
     for pattern in (("*", "AGENT.md"), ("*.md",)):
-        yield from sorted(match_files(os.path.join(glob.escape(folder), *pattern)))
+        yield from sorted(files.current_files.get().match(os.path.join(glob.escape(folder), *pattern)))
 
 
 def read_agent_file(path: str) -> tuple[AgentType | None, str | None]:

@@ -116,7 +116,7 @@ def load_layers(
     plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins)
     layers += [*script_layers(project, dialect), *plugin_layers(plugins, ALL_DIALECTS[dialect])]
     own = None
-    if files.current_files.get() is not None:
+    if files.machine():
         with this_machine():
             own = tuple(_load_files(None, dialect))
     roots = tuple(plugin.root for plugin in plugins)

@@ -48,7 +48,7 @@ def settings_files(project: str | None, dialect: str, home: str | None = None) -
 
 def _managed_files() -> dict[str, SettingsFile]:
     """Return `managed-settings.json` and the files of `managed-settings.d` by their real paths, weakest first."""
-    tops = MANAGED_FOLDERS if files.current_files.get() else (MANAGED_FOLDER,)  # of either system
+    tops = MANAGED_FOLDERS if files.machine() else (MANAGED_FOLDER,)  # of either system
     top = next(filter(files.isdir, tops), None)
     if top is None:
         return {}
@@ -106,7 +106,7 @@ def read_bytes(path: str, max_bytes: int) -> bytes:
     Raises OSError, NotARegularFile or FileTooLarge.
     """
     there = files.current_files.get()
-    if there is None:
+    if not there.machine:
         return read_local_bytes(path, max_bytes)
     _check(_stat(path, there.stat), max_bytes)
     data = there.read(path, max_bytes + 1)

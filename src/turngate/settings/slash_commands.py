@@ -16,7 +16,6 @@ from turngate.core.settings import Problem
 from turngate.core.text import one_line, quote_name, truncate
 from turngate.errors import UsageError
 from turngate.filesystem import files
-from turngate.filesystem.listing import walk
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.settings.agent_types import count_readable, describe_unread, read_text
 from turngate.settings.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
@@ -177,7 +176,7 @@ def _plugin_name(root: str) -> str:
 
 
 def _files(folder: _Folder) -> Iterator[tuple[_Folder, str, str]]:
-    for path, folders, names in walk(folder.path):
+    for path, folders, names in files.current_files.get().walk(folder.path):
         below = [] if path == folder.path else os.path.relpath(path, folder.path).split(os.sep)
         folders[:] = sorted(folders) if len(below) < MAX_FOLDER_DEPTH else []
         for name in sorted(names):

@@ -22,7 +22,7 @@ def settings_snapshot(project: str) -> AbstractContextManager[None]:
 
 
 def settings_places(project: str) -> list[str]:
-    """Return the folders and files of settings, and the folders of programs, as `Files.describe` takes them."""
+    """Return the folders and files of settings, and the folders of programs, as `Files.snapshot` takes them."""
     home, project = files.home_folder().rstrip("/"), project.rstrip("/")
     folders = [*MANAGED_FOLDERS, *(f"{home}/.claude/{name}" for name in _CLAUDE_FOLDERS)]
     for family in FAMILIES["turngate"]:
@@ -33,7 +33,7 @@ def settings_places(project: str) -> list[str]:
     programs = [os.path.normpath(folder) for folder in path.split(":") if folder.startswith("/")]
     return [
         *(f"{home}/.claude/{name}" for name in _CLAUDE_FILES),
-        *(f"{folder}/." for folder in folders),
-        f"{project}/./.",
+        *(f"{folder}/**" for folder in folders),
+        f"{project}/.",
         *programs,
     ]

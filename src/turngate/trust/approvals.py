@@ -47,7 +47,7 @@ class Approvals:
 
     def __init__(self, folder: str, state: str, *, of_user: bool = False) -> None:
         self._machine = machine = files.machine()
-        if not machine and files.current_files.get() is not None:
+        if not machine and files.current_files.get() is not files.LOCAL:
             raise ValueError("the files of another machine are approved under its name, and it has none")
         self._path_of_folder = real_path(folder)
         self.folder = machine + self._path_of_folder

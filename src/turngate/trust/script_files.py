@@ -14,7 +14,6 @@ from turngate.core.shell.invocation import RUNNERS, SHELL_BUILTINS, language_of,
 from turngate.core.shell.parse import UNKNOWN, Part, Word, split_commands, take_substitutions
 from turngate.filesystem import files
 from turngate.filesystem.content import SYSTEM_FOLDERS, is_system_file
-from turngate.filesystem.listing import match_files
 from turngate.filesystem.real_path import is_inside
 from turngate.settings.script_file import Script, read_script
 
@@ -262,7 +261,7 @@ class ScriptFiles:
     def _add_pattern(self, pattern: str) -> None:
         """Add the files that a pattern matches, and the pattern itself: it may match another file later."""
         self.patterns[os.path.normpath(pattern)] = None
-        for path in islice(match_files(pattern), MAX_FILES):
+        for path in islice(files.current_files.get().match(pattern), MAX_FILES):
             if files.isfile(path):
                 self._add(path, None)
 

@@ -16,8 +16,8 @@ from tests.support.timeouts import NEVER_S
 from turngate.shells.ssh.command_line import (
     BOOTSTRAP,
     as_line,
+    cleanup_line,
     command_line,
-    guardian_line,
     quote,
     unsettable,
 )
@@ -153,7 +153,7 @@ def test_a_login_shell_starts_a_command(shell: str) -> None:
     assert (re.sub(rb"\d+", b"PID", ended.stdout), ended.stderr) == (b"T PID\nit's\nme\n", b"T\n")
 
 
-# The guardian
+# The cleanup shell
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
@@ -168,13 +168,13 @@ def test_a_login_shell_starts_a_command(shell: str) -> None:
         pytest.param("+ 0 {mark}", "another", False, id="not a process of another run"),
     ],
 )
-def test_the_guardian_ends_a_run(shell: list[str], lines: str, marker: str, is_ended: bool) -> None:
+def test_the_cleanup_shell_ends_a_run(shell: list[str], lines: str, marker: str, is_ended: bool) -> None:
     mark = secrets.token_hex(8)
     env = {"PATH": os.environ["PATH"], "TURNGATE_RUN": marker.format(mark=mark)}
     running = subprocess.Popen(["sleep", str(NEVER_S)], env=env, start_new_session=True)
     try:
         told = lines.format(pid=running.pid, mark=mark)
-        printed = sh(shell, guardian_line("T"), f"{told}\n".encode())
+        printed = sh(shell, cleanup_line("T"), f"{told}\n".encode())
         assert (running.poll() is not None, f"T {mark}\n".encode() in printed) == (is_ended, told[0] == "!")
     finally:
         running.kill()
@@ -191,7 +191,7 @@ def test_the_guardian_ends_a_run(shell: list[str], lines: str, marker: str, is_e
         pytest.param(["true"], "{pid} {mark}", False, id="not one that has ended and was not waited for"),
     ],
 )
-def test_the_guardian_finds_what_a_command_left_running(
+def test_the_cleanup_shell_finds_what_a_command_left_running(
     shell: list[str], member: list[str], asked: str, is_left: bool
 ) -> None:
     mark = secrets.token_hex(8)
@@ -203,7 +203,7 @@ def test_the_guardian_finds_what_a_command_left_running(
         if member == ["true"]:
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         asked = f"= 0 M\nhas_processes {asked.format(pid=command.pid, mark=mark)}\n"
-        printed = sh(shell, guardian_line("T"), asked.encode())
+        printed = sh(shell, cleanup_line("T"), asked.encode())
         assert printed.endswith(f"T M {0 if is_left else 1} \n".encode())
     finally:
         process.kill()
@@ -211,10 +211,10 @@ def test_the_guardian_finds_what_a_command_left_running(
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
-def test_the_guardian_prints_its_environment(shell: list[str]) -> None:
-    printed = sh(shell, guardian_line("T"), env={"A": "one\ntwo"})
+def test_the_cleanup_shell_prints_its_environment(shell: list[str]) -> None:
+    printed = sh(shell, cleanup_line("T"), env={"A": "one\ntwo"})
     assert (printed[:2], printed[-4:], b"\nA=one\ntwo\nT\n" in printed) == (b"T\n", b"T\nT\n", True)
 
 
-def test_the_guardian_is_one_line() -> None:
-    assert "\n" not in guardian_line("T")
+def test_the_cleanup_shell_is_one_line() -> None:
+    assert "\n" not in cleanup_line("T")

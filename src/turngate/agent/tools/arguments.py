@@ -8,10 +8,8 @@ from typing import Any
 from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.core.conversation.tools import ToolFailed
 from turngate.core.text import describe_json, truncate
-from turngate.filesystem.files import MachineUnreachable, current_files, expand_home
+from turngate.filesystem.files import MachineUnreachable, expand_home
 from turngate.filesystem.real_path import is_inside, resolve
-from turngate.filesystem.snapshot import look_up
-from turngate.ports import call_with_files
 
 MAX_PATH_BYTES = 4096  # Linux takes no longer ones
 
@@ -45,8 +43,7 @@ def resolve_path(path: str, context: ToolContext) -> str:
 def _resolve(path: str) -> str:
     if len(os.fsencode(path)) > MAX_PATH_BYTES:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
-    there = current_files.get()
-    return resolve(path) if there is None else call_with_files(look_up(there, [path]), resolve, path)
+    return resolve(path)
 
 
 def _absolute(path: str, context: ToolContext) -> str:

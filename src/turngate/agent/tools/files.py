@@ -9,15 +9,14 @@ from io import BufferedReader
 from typing import Any, TypeVar
 
 from turngate.agent.tools.arguments import resolve_path
-from turngate.agent.tools.file_access import FileAccess, access_file
 from turngate.agent.tools.search_process import is_binary, lines
-from turngate.agent.tools.tool import FileVersion, ToolContext
+from turngate.agent.tools.tool import ToolContext
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.core.text import truncate
-from turngate.filesystem.descent import PathChanged
-from turngate.filesystem.files import MachineUnreachable
+from turngate.filesystem.files import FileState, FileVersion, MachineUnreachable
+from turngate.filesystem.resolved_files import PathChanged
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000
@@ -124,7 +123,7 @@ async def _in_thread(function: Callable[..., T], *arguments: object) -> T:
 
 def _read(path: str, context: ToolContext, first: int, count: int) -> tuple[str, list[str], FileVersion]:
     """Return the numbered lines for the model, the lines themselves, and the version."""
-    with access_file(path, context) as access, _open_text(path, access) as (file, version):
+    with _open_text(path, context) as (file, version):
         number, room, output, content = 0, MAX_READ_CHARS, list[str](), list[str]()
         until = time.monotonic() + TIMEOUT_S  # the caller has given up by then
         max_bytes = 4 * (MAX_LINE_CHARS + 1)  # UTF-8 has at most four bytes per character
@@ -145,8 +144,8 @@ def _read(path: str, context: ToolContext, first: int, count: int) -> tuple[str,
 
 
 @contextlib.contextmanager
-def _open_text(path: str, access: FileAccess) -> Iterator[tuple[BufferedReader, FileVersion]]:
-    file, version = access.open()
+def _open_text(path: str, context: ToolContext) -> Iterator[tuple[BufferedReader, FileVersion]]:
+    file, version = context.files.open(path)
     with file:
         if is_binary(file):
             raise ToolFailed(f"{path} is a binary file")
@@ -155,37 +154,33 @@ def _open_text(path: str, access: FileAccess) -> Iterator[tuple[BufferedReader, 
 
 def _write(path: str, context: ToolContext, data: bytes) -> tuple[bool, FileVersion]:
     """Return whether the file is new, and its version."""
-    with access_file(path, context, create=True) as access:
-        exists = _check_current(path, access, context)
-        version = access.replace(data)
-    return not exists, version
+    before = _check_current(path, context)
+    return before is None, context.files.replace(path, data, before, make_folders=True)
 
 
 def _edit(path: str, context: ToolContext, old: str, new: str, replace_all: bool) -> tuple[int, FileVersion]:
     """Return in how many places the file changed, and its version."""
-    with access_file(path, context) as access:
-        _check_current(path, access, context)
-        with _open_text(path, access) as (file, _):
-            data = file.read(MAX_EDIT_BYTES + 1)
-        if len(data) > MAX_EDIT_BYTES:
-            raise ToolFailed(f"{path} is too large to be edited: use Bash")
-        text, count = _replace_text(path, data.decode("utf-8", "surrogateescape"), old, new, replace_all)
-        version = access.replace(text.encode("utf-8", "surrogateescape"))
-    return count, version
+    before = _check_current(path, context)
+    with _open_text(path, context) as (file, _):
+        data = file.read(MAX_EDIT_BYTES + 1)
+    if len(data) > MAX_EDIT_BYTES:
+        raise ToolFailed(f"{path} is too large to be edited: use Bash")
+    text, count = _replace_text(path, data.decode("utf-8", "surrogateescape"), old, new, replace_all)
+    return count, context.files.replace(path, text.encode("utf-8", "surrogateescape"), before)
 
 
-def _check_current(path: str, access: FileAccess, context: ToolContext) -> bool:
-    """Return whether there is a file. Raises ToolFailed unless the agent has read it as it is."""
+def _check_current(path: str, context: ToolContext) -> FileState | None:
+    """Return the state of the file, or None if there is none. Raises ToolFailed unless the agent has read it as it is."""
     try:
-        state = access.inspect()
+        state = context.files.inspect(path)
     except FileNotFoundError:
-        return False
-    seen = context.read_files.get(path)
-    if stat.S_ISLNK(state.mode):
+        return None
+    seen, mode = context.read_files.get(path), state.stat.st_mode
+    if stat.S_ISLNK(mode):
         raise PathChanged(path)
-    if stat.S_ISDIR(state.mode):
+    if stat.S_ISDIR(mode):
         raise ToolFailed(f"{path} is a folder")
-    if not stat.S_ISREG(state.mode):
+    if not stat.S_ISREG(mode):
         raise ToolFailed(f"{path} is not a regular file")
     if seen is None:
         raise ToolFailed(f"{path} exists and was not read yet: read it first")
@@ -193,7 +188,7 @@ def _check_current(path: str, access: FileAccess, context: ToolContext) -> bool:
         raise ToolFailed(f"{path} has changed since it was read: read it again")
     if not state.is_writable:
         raise ToolFailed(f"{path} is write-protected")
-    return True
+    return state
 
 
 def _replace_text(path: str, text: str, old: str, new: str, replace_all: bool) -> tuple[str, int]:

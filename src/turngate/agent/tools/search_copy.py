@@ -5,41 +5,37 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from turngate.agent.tools import search_process
 from turngate.core.conversation.tools import ToolFailed
-from turngate.filesystem.described import Described
-from turngate.filesystem.files import MachineUnreachable
-from turngate.shells.remote_files.files import RemoteFiles
-from turngate.shells.remote_files.script_runner import MAX_ARGUMENT_BYTES
-from turngate.shells.remote_files.scripts import BLOCK_BYTES
+from turngate.filesystem.files import Files, FoundFile, MachineUnreachable
 
 MAX_FILES = 20_000
 MAX_BYTES = 64 * 1024 * 1024
 BATCH_BYTES = 4 * 1024 * 1024
-BATCH_NAME_BYTES = MAX_ARGUMENT_BYTES // 2
-STAT_LINE_BYTES = 300  # at most, without the name
-MAX_NAMES = 16  # patterns for `find`
-MAX_MTIME_NS = 2**63 - 1  # no system takes later ones
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_FIND_NAME = re.compile(r"[\w.*-]+", re.ASCII)  # means the same to `find` and to Glob
 # An expression that is its own text: every file that it matches has this text.
 _TEXT = re.compile(r"(?:\\b|\^)?([\w :/,;@%&=<>!\"'-]+)(?:\\b|\$)?", re.ASCII)
+# `FOLDER TEXT NAME…`: the names of the files that have a text, one on each line, without those in folders of these names.
+FIND_TEXT = """\
+cd -P -- "$1" && text=$2 || exit 0; shift 2
+for name do shift; set -- "$@" -o -name "$name"; done; shift
+find . -type d ! -name . \\( "$@" \\) -prune -o -type f -exec grep -lF -e "$text" {} +
+exit 0"""
 
 
 class SearchCopy:
     """The methods block. `close` may be called while another thread still works."""
 
-    def __init__(self, files: RemoteFiles, query: Mapping[str, Any]) -> None:
+    def __init__(self, files: Files, query: Mapping[str, Any]) -> None:
         self._files, self._query, self._there = files, query, str(query["resolved"])
         self._folder = os.path.realpath(tempfile.mkdtemp(prefix="turngate-"))
         self.root = os.path.join(self._folder, "root")  # a folder, or a file if that is what is searched
-        self._found: list[Described] = []
+        self._found: list[FoundFile] = []
         self._is_glob, self._is_file = query["tool"] == "Glob", False
         self._is_closed = False
         self._lock = threading.Lock()
@@ -67,22 +63,24 @@ class SearchCopy:
 
     def _list_files(self) -> None:
         skipped = (".git",) if self._is_glob else search_process.NOT_SEARCHED
-        depth = search_process.MAX_DEPTH
-        found, is_deeper = self._files.tree(self._there, skipped, _find_names(self.pattern), depth)
+        found, is_deeper = self._files.tree(self._there, skipped, search_process.MAX_DEPTH)
         self._make_folder(self.root)
         if is_deeper:  # the search reports it
+            depth = search_process.MAX_DEPTH
             self._make_folder(os.path.join(self.root, f".{secrets.token_hex(8)}", *["d"] * depth))
-        self._found = [
-            file
-            for file in found
-            if (file.kind == "f" or self._is_link_to_file(file)) and len(self._parts(file.path)) <= depth + 1
-        ]
+        self._found = [file for file in found if self._is_glob or not file.is_link]  # Grep leaves links out
 
-    def _is_link_to_file(self, file: Described) -> bool:
-        """Grep leaves links out."""
-        return (
-            self._is_glob and file.kind == "l" and file.stat is not None and stat.S_ISREG(file.stat.st_mode)
-        )
+    @property
+    def text(self) -> str:
+        """A text that every file with a match has; "" if the expression is not only a text."""
+        is_text = not self._is_glob and not self._is_file and not self._query.get("-i")
+        text = _TEXT.fullmatch(self._query["pattern"]) if is_text else None
+        return text[1] if text else ""
+
+    def select_paths(self, names: Collection[str]) -> None:
+        """Keep only the files with these names below the searched folder; one with a newline may be any of them."""
+        kept = {f"{self._there.rstrip('/')}/{name.removeprefix('./')}" for name in names}
+        self._found = [file for file in self._found if file.path in kept or "\n" in file.path]
 
     def select(self, numbers: Iterable[int]) -> None:
         """Keep only some of the files that were found."""
@@ -109,48 +107,29 @@ class SearchCopy:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _copy_file(self) -> None:
-        data = self._read(self._there, MAX_BYTES + 1) or b""
+        data = self._files.fetch([self._there], MAX_BYTES + 1).get(self._there, b"")
         if len(data) > MAX_BYTES:
             raise self._too_much(f"more than {MAX_BYTES // 1024 // 1024} MiB")
         self._put(self.root, data)
 
     def _copy_contents(self) -> None:
-        files = [file for file in self._candidates() if file.is_readable]
-        size = sum(file.stat.st_size for file in files if file.stat)
+        size = sum(file.stat.st_size for file in self._found)
         if size > MAX_BYTES:
             raise self._too_much(f"{size / 1024 / 1024:,.0f} MiB to search")
-        for batch in _batches(files):
-            for path, data in self._fetch(batch):
+        batch: list[str] = []
+        size = 0
+        for file in self._found:
+            batch.append(file.path)
+            size += file.stat.st_size
+            if size > BATCH_BYTES:
+                self._copy_batch(batch)
+                batch, size = [], 0
+        self._copy_batch(batch)
+
+    def _copy_batch(self, paths: list[str]) -> None:
+        if paths:
+            for path, data in self._files.fetch(paths, MAX_BYTES).items():
                 self._put(self._here(path), data)
-
-    def _candidates(self) -> list[Described]:
-        """Return the files that may have a match: those with the text, if the expression is only a text."""
-        text = None if self._query.get("-i") else _TEXT.fullmatch(self._query["pattern"])
-        if text is None:
-            return self._found
-        matching = set(self._files.search(self._there, search_process.NOT_SEARCHED, text[1]))
-        return [file for file in self._found if file.path in matching or "\n" in file.path]
-
-    def _fetch(self, files: Sequence[Described]) -> Iterator[tuple[str, bytes]]:
-        """Yield the contents of files with one command; those that are not in its answer are read one by one."""
-        paths = [file.path for file in files]
-        limit = sum(map(_size, files)) + sum(STAT_LINE_BYTES + 2 * _length(path) for path in paths)
-        try:
-            contents = {found.path: found.data for found in self._files.fetch(paths, limit + STAT_LINE_BYTES)}
-        except OSError:  # a file has grown
-            contents = {}
-        for file in files:
-            data = contents.get(file.path)
-            if data is None:
-                data = self._read(file.path, _size(file) + BATCH_BYTES)
-            if data is not None:
-                yield file.path, data
-
-    def _read(self, path: str, max_bytes: int) -> bytes | None:
-        try:
-            return self._files.read_blocks(path, 0, -(-max_bytes // BLOCK_BYTES))[0]
-        except OSError:  # removed meanwhile, not readable, or not a regular file
-            return None
 
     def _put(self, path: str, data: bytes, info: os.stat_result | None = None) -> None:
         """Write a file of the copy. One that is there stays: file systems that ignore the case have two names for it."""
@@ -165,9 +144,8 @@ class SearchCopy:
             with open(fd, "wb") as file:
                 file.write(data)
                 file.flush()
-                mtime = info.st_mtime_ns if info else 0  # not known without `stat`
-                if abs(mtime) <= MAX_MTIME_NS:
-                    os.utime(fd, ns=(mtime, mtime))
+                if info is not None:
+                    os.utime(fd, ns=(info.st_mtime_ns, info.st_mtime_ns))
 
     def _make_folder(self, path: str) -> None:
         with self._lock:
@@ -193,31 +171,3 @@ class SearchCopy:
             f"{self._query['path']} has {what}, which is too much for {self._query['tool']} on another machine: "
             f"make it narrower with {narrower}, or use `{program}` in Bash"
         )
-
-
-def _find_names(pattern: str | None) -> list[str]:
-    """Return patterns for `find` that no matching file lacks; [] for all files."""
-    names = search_process.last_names(pattern, MAX_NAMES) if pattern else []
-    return names if all(_FIND_NAME.fullmatch(name) and name != "**" for name in names) else []
-
-
-def _batches(files: Sequence[Described]) -> Iterator[list[Described]]:
-    """Divide files so that the contents and the names of each batch are limited."""
-    batch: list[Described] = []
-    size = names = 0
-    for file in files:
-        size, names = size + _size(file), names + _length(file.path)
-        if batch and (size > BATCH_BYTES or names > BATCH_NAME_BYTES):
-            yield batch
-            batch, size, names = [], _size(file), _length(file.path)
-        batch.append(file)
-    if batch:
-        yield batch
-
-
-def _size(file: Described) -> int:
-    return file.stat.st_size if file.stat else 0
-
-
-def _length(path: str) -> int:
-    return len(path.encode("utf-8", "surrogateescape")) + 1

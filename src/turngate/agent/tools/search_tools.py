@@ -13,6 +13,7 @@ from turngate.agent.tools.tool import ToolContext
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import truncate_middle
 from turngate.ports import HookRunContext
 from turngate.runners import sanitize_env
@@ -97,19 +98,34 @@ async def _search(args: Mapping[str, Any], context: ToolContext) -> str:
 
 async def _search_there(query: Mapping[str, Any], context: ToolContext, env: Mapping[str, str]) -> str:
     """Search a copy of the files of another machine, with the same program."""
-    from turngate.agent.tools.remote_file import remote_files  # noqa: PLC0415 - few projects need it
-    from turngate.agent.tools.search_copy import SearchCopy  # noqa: PLC0415 - as above
+    from turngate.agent.tools.search_copy import SearchCopy  # noqa: PLC0415  # lazy: few projects need it
 
-    copy = SearchCopy(remote_files(context), query)
+    copy = SearchCopy(context.files, query)
     try:
         await run_in_thread(copy.list_files)
         if copy.pattern and copy.names:
             numbers = await _run({"tool": "Select", "pattern": copy.pattern, "files": copy.names}, env)
             copy.select(map(int, numbers.split()))
+        if copy.text and copy.names:
+            copy.select_paths(await _find_text(copy.text, query, context))
         await run_in_thread(copy.fill)
         return await _run({**query, "resolved": copy.root}, env)
     finally:
         await finish_despite_cancel(run_in_thread(copy.close))
+
+
+async def _find_text(text: str, query: Mapping[str, Any], context: ToolContext) -> list[str]:
+    """Return the names of the files there that have a text: most need not be copied."""
+    from turngate.agent.tools.search_copy import FIND_TEXT  # noqa: PLC0415  # lazy: as above
+
+    words = (query["resolved"], text, *search_process.NOT_SEARCHED)
+    hook, live = CommandHook("/bin/sh", args=("-c", FIND_TEXT, "sh", *words)), HookRunContext()
+    try:
+        if context.world is not None:
+            await context.world.shell.run(hook, cwd="/", env=context.world.environ, stdin=b"", live=live)
+    except OSError as error:
+        raise ToolFailed(f"{query['path']} cannot be used: {error.strerror or error}") from None
+    return live.stdout.data().decode("utf-8", "surrogateescape").split("\n")
 
 
 async def _run(query: Mapping[str, Any], env: Mapping[str, str]) -> str:

@@ -10,13 +10,9 @@ from turngate.agent.background_commands import BackgroundCommands
 from turngate.aio.threads import T
 from turngate.core.conversation.messages import ToolSpec
 from turngate.core.conversation.tools import ToolOutput
-from turngate.filesystem.files import expand_home
+from turngate.filesystem.files import LOCAL, Files, FileVersion, expand_home
 from turngate.filesystem.real_path import real_path
-from turngate.filesystem.snapshot import looked_up
 from turngate.ports import World
-
-# What differs after a file was written: its modification time, or what another machine reports.
-FileVersion = float | str
 
 
 @dataclass
@@ -39,6 +35,10 @@ class ToolContext:
             self._resolve_folders()
 
     @property
+    def files(self) -> Files:
+        return (self.world and self.world.files) or LOCAL
+
+    @property
     def is_local(self) -> bool:
         return self.world is None or self.world.files is None
 
@@ -56,8 +56,7 @@ class ToolContext:
             os.path.normpath(os.path.join(self.project, expand_home(folder)))
             for folder in ("", *self.extra_paths)
         ]
-        with looked_up(folders):
-            self.allowed_folders = tuple(map(real_path, folders))
+        self.allowed_folders = tuple(map(real_path, folders))
 
 
 @frozen

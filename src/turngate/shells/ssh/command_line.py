@@ -112,11 +112,11 @@ def _fail(token: str, why: str) -> str:
     return f"{{ printf '%s %s\\n' {token} {why}; exit 1; }}"
 
 
-# The guardian: one shell for each connection
+# The cleanup shell: one shell for each connection
 
-# What it and the scripts for files need; all of them are utilities of POSIX.
-PROGRAMS = "awk cat chmod chown cksum dd find grep ls mkdir mv printf rm sh sleep wc"
-MISSING = "missing"  # what the guardian prints before the names of those that there are not
+# What it, the copies of files and searches need; all of them are utilities of POSIX.
+PROGRAMS = "awk cat cksum find grep mkdir mv printf rm sh sleep"
+MISSING = "missing"  # what the cleanup shell prints before the names of those that there are not
 
 # `exec sh` in .bashrc reads the line as a script; it would also read what is meant for the stdin of commands.
 REPLACED = "a startup file there starts another shell, also without a terminal"
@@ -152,7 +152,7 @@ e=$(umask 077; mkdir "$d" 2>&1) && e=$d; };"""
 # before it is known), `- PID MARKER` (it has ended), `! PID MARKER` (end it), `. 0 MARKER` (only answer), `/ 0 NAME` (make a
 # folder), and `= 0 MARKER` with a short script on the next line. At the end of its stdin the connection is gone: it ends
 # what still runs, and removes the folder.
-_GUARDIAN = """\
+_CLEANUP = """\
 [ -n "$turngate_line" ] || {{ echo "{replaced}" >&2; exit 1; }};
 trap '' HUP INT PIPE TERM; exec 2>/dev/null;
 ( m=; for p in {programs}; do command -v "$p" >/dev/null || m="$m $p"; done;
@@ -174,18 +174,13 @@ end_run "$pid" "${{t%:*}}" "${{run##*:}}" </dev/null >/dev/null & done; wait;
 [ -z "$folder" ] || rm -rf "$folder";"""
 
 
-def guardian_line(token: str) -> str:
-    guardian = _GUARDIAN.format(token=token, programs=PROGRAMS, missing=MISSING, replaced=REPLACED)
-    return " ".join(map(_joined, (_END_FUNCTIONS, _MAKE_FOLDER, guardian)))
-
-
-def folder_script(name: str) -> str:
-    """Return the script that makes a private folder, for a server without a channel for a guardian."""
-    return _joined(_MAKE_FOLDER) + f" make_folder {name}; printf '%s\\n' \"$e\""
+def cleanup_line(token: str) -> str:
+    cleanup = _CLEANUP.format(token=token, programs=PROGRAMS, missing=MISSING, replaced=REPLACED)
+    return " ".join(map(_joined, (_END_FUNCTIONS, _MAKE_FOLDER, cleanup)))
 
 
 def end_line(pid: str, marker: str) -> str:
-    """Return the line that ends one run, for a server without a channel for a guardian."""
+    """Return the line that ends one run, for a connection whose cleanup shell does not answer."""
     steps = f'exec 2>/dev/null; {_joined(_END_FUNCTIONS)} start_of {quote(pid)}; end_run {quote(pid)} "$t" {quote(marker)}'
     return as_line(steps)
 

@@ -1,4 +1,4 @@
-"""A connection and its guardian. `run_line` opens another connection, for one line."""
+"""A connection, its cleanup shell and its SFTP client. `run_line` opens another connection, for one line."""
 
 import asyncio
 import contextlib
@@ -11,8 +11,8 @@ import asyncssh
 from turngate.core.answers.reports import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
+from turngate.shells.ssh.cleanup_shell import CleanupShell, ProgramsMissing
 from turngate.shells.ssh.command_line import BOOTSTRAP, as_line, quote
-from turngate.shells.ssh.guardian import Guardian, ProgramsMissing
 from turngate.shells.ssh.login import CannotConnect, connect, ssh_command
 from turngate.shells.ssh.process import RemoteProcess
 
@@ -37,32 +37,42 @@ class Remains(NamedTuple):
 
 
 class Connection:
-    """An open connection, and its guardian unless it gave its channel up."""
+    """An open connection, its cleanup shell, and its SFTP client once files are asked for."""
 
     def __init__(
         self,
         client: asyncssh.SSHClientConnection,
-        guardian: Guardian | None,
+        cleanup: CleanupShell,
         environment: Mapping[str, str],
     ) -> None:
         self.client = client
-        self.guardian = guardian
+        self.cleanup = cleanup
         self.environment = environment
-        self.folder = ""  # for temporary files; the guardian removes it
+        self._sftp: asyncssh.SFTPClient | None = None
+        self.folder = ""  # for temporary files; the cleanup shell removes it
         self._runs: set[str] = set()  # the markers of those that have not ended
         self._inherited = Remains()  # of earlier connections
         self._channel_closed_at = -math.inf
 
     def watch(self, pid: str, marker: str) -> None:
         self._runs.add(marker)
-        if self.guardian:
-            self.guardian.watch(pid, marker)
+        self.cleanup.watch(pid, marker)
 
     def forget(self, marker: str) -> None:
         if self.is_open:  # otherwise it is not known whether the run has ended
             self._runs.discard(marker)
-        if self.guardian:
-            self.guardian.forget(marker)
+        self.cleanup.forget(marker)
+
+    async def open_sftp(self) -> asyncssh.SFTPClient:
+        """Return the SFTP client, opened if it is not there. Raises OSError or asyncssh.Error."""
+        if self._sftp is None:
+            self._sftp = await self.client.start_sftp_client(path_errors="surrogateescape")
+        return self._sftp
+
+    def close_sftp(self) -> None:
+        if self._sftp is not None:
+            self._sftp.exit()
+            self._sftp = None
 
     @property
     def remains(self) -> Remains:
@@ -73,11 +83,9 @@ class Connection:
     async def remove(self, remains: Remains) -> None:
         """End and remove what an earlier connection has left."""
         self._inherited = remains
-        if self.guardian is None:
-            return
-        ended = [await self.guardian.end(NO_PROCESS, marker) for marker in remains.runs]
+        ended = [await self.cleanup.end(NO_PROCESS, marker) for marker in remains.runs]
         lines = [as_line(f"rm -rf -- {quote(folder)}") for folder in remains.folders]
-        removed = [await self.guardian.evaluate(line) is not None for line in lines]
+        removed = [await self.cleanup.evaluate(line) is not None for line in lines]
         if all((*ended, *removed)):
             self._inherited = Remains()
 
@@ -90,7 +98,7 @@ class Connection:
         if exited.held:
             report(exited)
             await asyncio.shield(process.closed)
-        while self.guardian and await self.guardian.has_processes(pid, marker):
+        while await self.cleanup.has_processes(pid, marker):
             if not is_reported and loop.time() >= deadline:
                 report(exited)
                 is_reported = True
@@ -106,37 +114,33 @@ class Connection:
         return asyncio.get_running_loop().time() < self._channel_closed_at + SETTLE_S
 
     def drop_if_silent(self) -> None:
-        """Give up a connection whose guardian does not answer: the next command opens another one."""
+        """Give up a connection whose cleanup shell does not answer: the next command opens another one."""
         if self.is_silent:
             self.client.abort()
 
     @property
     def is_silent(self) -> bool:
-        return self.guardian is not None and self.guardian.is_silent
-
-    @property
-    def live_guardian(self) -> Guardian | None:
-        return self.guardian if self.guardian and self.guardian.is_alive else None
+        return self.cleanup.is_silent
 
     @property
     def is_open(self) -> bool:
         return not self.client.is_closed()
 
-    def drop_if_unguarded(self) -> None:
-        """Give up a connection whose guardian has died, once nothing runs on it: another one has a guardian."""
-        if self.guardian and not self.guardian.is_alive and not self._runs:
+    def drop_without_cleanup_shell(self) -> None:
+        """Give up a connection whose cleanup shell has died, once nothing runs on it: another one has a cleanup shell."""
+        if not self.cleanup.is_alive and not self._runs:
             self.client.abort()
 
 
 async def open_connection(address: Address, deadline: float) -> Connection:
-    """Connect and start the guardian, until a deadline in the time of the loop. Raises CannotConnect."""
+    """Connect and start the cleanup shell, until a deadline in the time of the loop. Raises CannotConnect."""
     limit = max(0.001, deadline - asyncio.get_running_loop().time())
     client = await connect(*address, limit)
     check = f"check it with `{ssh_command(*address, 'true')}`"
     try:
         async with asyncio.timeout_at(deadline):
-            guardian = await Guardian.start(client)
-            return Connection(client, guardian, await guardian.environment())
+            cleanup = await CleanupShell.start(client)
+            return Connection(client, cleanup, await cleanup.environment())
     except TimeoutError:
         client.abort()
         raise CannotConnect(

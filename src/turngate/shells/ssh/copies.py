@@ -4,9 +4,7 @@ Of a transcript that has grown, only what is new is sent. A copy that is not as 
 removed or changed, is sent anew, and so is one of a transcript that was rewritten here. The checksum of `cksum` decides;
 no clock does.
 
-The folder is removed when the connection ends, also when it is lost or this process is killed: the guardian does it. A
-server with `MaxSessions 1` has no channel for a guardian. Then `SshShell.close` removes the folder, and it stays if this
-process is killed before, or if the server cannot be reached.
+The folder is removed when the connection ends, also when it is lost or this process is killed: the cleanup shell does it.
 
 The checksum that the POSIX program `cksum` prints, computed piece by piece.
 
@@ -55,12 +53,12 @@ class Checksum:
 
 
 CHUNK_BYTES = 8 * 1024 * 1024  # sent by one command, and held in memory
-QUICK_BYTES = 8 * 1024  # sent to the guardian: many shells read a line byte by byte
+QUICK_BYTES = 8 * 1024  # sent to the cleanup shell: many shells read a line byte by byte
 READ_BYTES = 1024 * 1024  # read at once; more is read in a thread
 MAX_ATTEMPTS = 3  # while the folder is removed, or the transcript is replaced
 
 # `FILE CHECKSUM NAME`: append what `data` prints to FILE if it has this checksum; `new`: to an empty file; nothing: in any
-# case. The complete file is moved to NAME. What cannot be written is removed. One line, for the guardian.
+# case. The complete file is moved to NAME. What cannot be written is removed. One line, for the cleanup shell.
 _APPEND = (
     "umask 077; f=$1 n=$3; case $2 in "
     'new) rm -f "$f"; : >"$f" || exit 1 ;; '
@@ -131,7 +129,7 @@ class RemoteCopies:
         copies, self._copies = self._copies, {}
         names = [copy.subfolder for copy in copies.values() if copy.folder == self.shell.folder]
         if names and self.shell.folder and await self.shell.answers():
-            with contextlib.suppress(NotStarted, ConnectionLost):  # the guardian removes them
+            with contextlib.suppress(NotStarted, ConnectionLost):  # the cleanup shell removes them
                 await self._run(_REMOVE, names, self.shell.folder)
 
     async def _copy_after(self, earlier: "_Transfer | None", path: str) -> str:
@@ -219,7 +217,7 @@ class RemoteCopies:
         if not folder:  # `cd ''` stays in the home folder
             return _NO_FOLDER, ""
         if is_short and len(stdin) <= QUICK_BYTES and b"\0" not in stdin:
-            ended = await self.shell.evaluate(_for_guardian(script, args, folder, stdin))
+            ended = await self.shell.evaluate(_for_cleanup_shell(script, args, folder, stdin))
             if ended is not None:
                 return ended
         hook = CommandHook("/bin/sh", args=("-c", f"data() {{ cat; }}; {script}", "turngate-copy", *args))
@@ -233,7 +231,7 @@ class RemoteCopies:
         return exited.code, exited.stderr
 
 
-def _for_guardian(script: str, args: Sequence[str], folder: str, stdin: bytes) -> str:
+def _for_cleanup_shell(script: str, args: Sequence[str], folder: str, stdin: bytes) -> str:
     """Return one line that does the same as a command with this stdin."""
     data, words = quote(stdin.decode("utf-8", "surrogateescape")), " ".join(map(quote, args))
     steps = (

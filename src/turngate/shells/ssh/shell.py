@@ -1,7 +1,7 @@
 """SshShell: run commands on another machine, over one connection that stays open.
 
 Nothing is assumed of the other machine but an SSH server, a POSIX `/bin/sh` and the utilities of POSIX that
-`shells/ssh/command_line.py` names. See there for how a command starts, and `shells/ssh/guardian.py` for how it ends.
+`shells/ssh/command_line.py` names. See there for how a command starts, and `shells/ssh/cleanup_shell.py` for how it ends.
 
 Limit how many channels of an SSH connection are open at once; the limit follows what the server allows.
 
@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any
 
 import asyncssh
+from asyncssh.constants import OPEN_REQUEST_SESSION_FAILED
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.answers.reports import Exited
@@ -26,17 +27,9 @@ from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.process import KILL_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
-from turngate.shells.ssh.command_line import (
-    BOOTSTRAP,
-    as_line,
-    command_line,
-    end_line,
-    folder_script,
-    quote,
-    unsettable,
-)
+from turngate.shells.ssh.cleanup_shell import SILENCE_S
+from turngate.shells.ssh.command_line import BOOTSTRAP, command_line, end_line, unsettable
 from turngate.shells.ssh.connection import NO_PROCESS, Address, Connection, open_connection, run_line
-from turngate.shells.ssh.guardian import REPLY_TIMEOUT_S, SILENCE_S
 from turngate.shells.ssh.login import CannotConnect
 from turngate.shells.ssh.process import RemoteProcess, command_words, not_started
 
@@ -123,7 +116,12 @@ class BackgroundTasks:
 
 
 CONNECT_TIMEOUT_S = 10.0
-MAX_COMMANDS = 8  # at once on one connection; OpenSSH allows ten channels, one is the guardian's
+MAX_COMMANDS = (
+    8  # at once on one connection; OpenSSH allows ten channels: one is the cleanup shell's, one that of SFTP
+)
+MIN_SESSIONS = 3  # on one connection: the cleanup shell, SFTP and a command
+SFTP_TIMEOUT_S = 10.0  # to start it; some servers start it with the login shell
+ADD_SFTP = "add `Subsystem sftp internal-sftp` to its sshd_config"
 OPEN_DELAYS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # while the server opens no channel, or closes the connection
 RETRY_DELAYS_S = (0.2, 0.4, 0.8, 1.6, 3.2)  # when a connection that there was cannot be opened again
 
@@ -146,9 +144,8 @@ class SshShell:
         self._connection: Connection | None = None
         self._connecting: asyncio.Task[Connection] | None = None
         self._was_connected = False
-        self._has_two_channels = False  # for the guardian and a command
         self._making_folder = asyncio.Lock()
-        self._unguarded_folder = ""  # of a server without one; it outlives a connection
+        self._opening_sftp = asyncio.Lock()
         self._channels = ChannelLimit(MAX_COMMANDS)
         self._slots = ChannelLimit(MAX_COMMANDS)
         self._endings = BackgroundTasks()  # they end what another connection has left
@@ -173,7 +170,7 @@ class SshShell:
     def folder(self) -> str:
         """The private folder of the connection that is open now; empty if there is none."""
         connection = self._connection
-        return self._unguarded_folder or (connection.folder if connection and connection.is_open else "")
+        return connection.folder if connection and connection.is_open else ""
 
     async def private_folder(self, instead_of: str | None = None) -> str:
         """Return a folder there for temporary files of this connection, which is removed when the connection ends.
@@ -184,49 +181,72 @@ class SshShell:
             connection = await self._connected()
             folder = self.folder
             if folder in ("", instead_of):
-                if connection.live_guardian and not self._has_two_channels:
-                    # Now the guardian gives up its channel, if it has to.
-                    await self._run_script(connection, ":")
-                folder = await self._make_folder(await self._connected(), secrets.token_hex(16))
+                folder = await self._make_folder(connection, secrets.token_hex(16))
             return folder
 
     async def evaluate(self, script: str) -> tuple[int, str] | None:
-        """Let the guardian run a short script of one line, which takes one round trip instead of three.
+        """Let the cleanup shell run a short script of one line, which takes one round trip instead of three.
 
-        Return its exit code and the first line of its output, or None without a guardian. Raises NotStarted or
+        Return its exit code and the first line of its output, or None if the cleanup shell has died. Raises NotStarted or
         ConnectionLost. It is not ended when the caller is cancelled.
         """
         connection = await self._connected()
-        guardian = connection.live_guardian
-        if guardian is None:
+        if not connection.cleanup.is_alive:
             return None
-        ended = await guardian.evaluate(script)
+        ended = await connection.cleanup.evaluate(script)
         if ended is None:
             connection.drop_if_silent()
             raise ConnectionLost(f"the connection to {self.host} was lost while it ran")
         return ended
 
     async def _make_folder(self, connection: Connection, name: str) -> str:
-        guardian = connection.live_guardian
-        if guardian is None:
-            made = await self._run_script(connection, folder_script(name))
-            printed: str | None = made.stdout.rstrip("\n")
-        else:
-            printed = await guardian.make_folder(name)
+        printed = await connection.cleanup.make_folder(name)
         if printed is None:
             connection.drop_if_silent()
             raise ConnectionLost(f"the connection to {self.host} was lost while a folder was made")
         if not (printed.startswith("/") and printed.endswith(name)):
             raise OSError(errno.EACCES, one_line(printed))
-        if guardian is None:
-            self._unguarded_folder = printed
-        else:
-            connection.folder = printed
+        connection.folder = printed
         return printed
 
-    async def _run_script(self, connection: Connection, script: str) -> Exited:
-        live = HookRunContext()
-        return await self.run(CommandHook(script), cwd="/", env=connection.environment, stdin=b"", live=live)
+    async def sftp(self) -> asyncssh.SFTPClient:
+        """Return the SFTP client of the connection, opened if it is not there. Raises NotStarted."""
+        async with self._opening_sftp:
+            while True:
+                connection = await self._connected()
+                try:
+                    async with asyncio.timeout(SFTP_TIMEOUT_S):
+                        return await connection.open_sftp()
+                except TimeoutError:
+                    raise not_started(
+                        self.host, f"SFTP of {self.host} did not start within {SFTP_TIMEOUT_S:.3g} s"
+                    ) from None
+                except (OSError, asyncssh.Error) as error:
+                    if connection.is_open:
+                        raise not_started(self.host, self._describe_no_sftp(error)) from None
+
+    def _describe_no_sftp(self, error: Exception) -> str:
+        if isinstance(error, asyncssh.ChannelOpenError):
+            if error.code == OPEN_REQUEST_SESSION_FAILED:
+                return f"{self.host} has no SFTP, which Turngate reads files with: {ADD_SFTP}"
+            return self._describe_few_channels(error)
+        if isinstance(error, asyncssh.SFTPBadMessage):
+            return (
+                f"SFTP of {self.host} cannot be read, because a startup file of the login shell there prints text: "
+                "let it print at a terminal only"
+            )
+        return f"SFTP of {self.host} does not start: {ADD_SFTP}"
+
+    def _describe_few_channels(self, error: asyncssh.ChannelOpenError) -> str:
+        return (
+            f"{self.host} opens no further session on a connection ({error.reason}): "
+            f"set MaxSessions to {MIN_SESSIONS} or more in its sshd_config"
+        )
+
+    def drop_sftp(self) -> None:
+        """Close a client that did not answer: the next question opens another one."""
+        if self._connection is not None:
+            self._connection.close_sftp()
 
     async def close(self) -> None:
         """Remove the private folder, and close the connection. The next command opens it again."""
@@ -237,12 +257,9 @@ class SshShell:
             with contextlib.suppress(CannotConnect):
                 await self._open(asyncio.get_running_loop().time() + SILENCE_S)
         await self._endings.finish(SILENCE_S)
-        connection = self._connection
-        if self._unguarded_folder or (self.folder and not (connection and connection.live_guardian)):
-            await self._remove_folder(self.folder)
         connection, self._connection = self._connection, None
-        if connection is not None and connection.guardian and connection.folder:
-            await connection.guardian.close()  # it removes the folder
+        if connection is not None and connection.folder:
+            await connection.cleanup.close()  # it removes the folder
         if connection is not None:
             connection.drop_if_silent()
             connection.client.close()
@@ -250,19 +267,8 @@ class SshShell:
 
     async def answers(self) -> bool:
         """Return whether the connection is alive, as far as it is known without a channel."""
-        guardian = self._connection.live_guardian if self._connection else None
-        return guardian is None or await guardian.answers()
-
-    async def _remove_folder(self, folder: str) -> None:
-        self._unguarded_folder = ""
-        with contextlib.suppress(NotStarted, ConnectionLost):
-            connection = await self._connected()
-            removing = asyncio.ensure_future(
-                self._run_script(connection, as_line(f"rm -rf -- {quote(folder)}"))
-            )
-            if not (await asyncio.wait({removing}, timeout=REPLY_TIMEOUT_S))[0]:
-                connection.client.abort()
-            await removing
+        connection = self._connection
+        return connection is None or not connection.cleanup.is_alive or await connection.cleanup.answers()
 
     async def run(
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
@@ -281,7 +287,6 @@ class SshShell:
         process.gone.add_done_callback(lambda _: self._channel_gone(connection))
         self._channels.opened()
         self._slots.set_limit(self._channels.limit)
-        self._has_two_channels = connection.guardian is not None
         return await self._run(process, connection, hook, cwd=cwd, env=env, stdin=stdin, live=live)
 
     async def _run(
@@ -347,10 +352,10 @@ class SshShell:
             except asyncssh.ChannelOpenError as error:
                 delay = next(delays, None)
                 is_full = connection.is_open and (delay is None or not connection.is_settling)
-                if is_full and await self._make_room(connection, live):
+                if is_full and await self._make_room(live):
                     delays = iter(OPEN_DELAYS_S)
                 elif delay is None:
-                    raise not_started(self.host, f"{self.host} opens no session: {error}") from None
+                    raise not_started(self.host, self._describe_few_channels(error)) from None
                 elif connection.is_open:
                     await asyncio.sleep(delay)
             except (OSError, asyncssh.Error) as error:
@@ -394,9 +399,9 @@ class SshShell:
         if not pid.isdigit():  # a shell that has not started it yet dies when it prints the token
             process.close()
             pid = NO_PROCESS
-        if not connection.is_open:  # the guardian ends it
+        if not connection.is_open:  # the cleanup shell ends it
             return
-        if connection.guardian and await connection.guardian.end(pid, marker):
+        if await connection.cleanup.end(pid, marker):
             return
         line = end_line(pid, marker)
         ending = self._endings.start(self._end_over_another_connection(connection, line))
@@ -407,10 +412,10 @@ class SshShell:
         await run_line(line, self._address, self._connect_timeout)
         connection.drop_if_silent()
 
-    async def _make_room(self, connection: Connection, live: HookRunContext) -> bool:
-        """The server opened no channel: wait until another command ends. Without another one, end the guardian.
+    async def _make_room(self, live: HookRunContext) -> bool:
+        """The server opened no channel: wait until another command ends. Return False if there is no other one.
 
-        Return False if there is neither: a command that was ended may still count.
+        Then a command that was ended may still count.
         """
         has_others = self._channels.shrink()
         self._slots.set_limit(self._channels.limit)
@@ -418,14 +423,7 @@ class SshShell:
             self._channels.release()
             live.runs_since = math.inf
             await self._reacquire()
-            return True
-        if connection.guardian is None:
-            return False
-        guardian, connection.guardian = connection.guardian, None
-        connection.folder = ""
-        await guardian.close()
-        connection.channel_closed()
-        return True
+        return has_others
 
     async def _reacquire(self) -> None:
         try:
@@ -439,7 +437,7 @@ class SshShell:
     async def _connected(self) -> Connection:
         """Return the connection, opened if it is not there; all commands wait for the same attempt."""
         if self._connection is not None:
-            self._connection.drop_if_unguarded()
+            self._connection.drop_without_cleanup_shell()
             if self._connection.is_open:
                 return self._connection
         if self._connecting is None:
@@ -471,7 +469,7 @@ class SshShell:
     async def _open(self, deadline: float) -> Connection:
         connection = await open_connection(self._address, deadline)
         lost, self._connection = self._connection, connection
-        self._was_connected, self._has_two_channels = True, False
+        self._was_connected = True
         self._channels.reset()
         self._slots.reset()
         if lost is not None and any(lost.remains):

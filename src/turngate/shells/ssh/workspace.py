@@ -7,19 +7,17 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import run_in_thread
 from turngate.core.constants import AGENT_MARKERS
-from turngate.core.hooks.kinds import CommandHook
 from turngate.errors import UsageError
-from turngate.ports import ConnectionLost, HookRunContext, NotStarted, RemoteMachine, Shell, World
-from turngate.shells.remote_files.files import RemoteFiles
+from turngate.filesystem.files import Files, MachineUnreachable
+from turngate.ports import ConnectionLost, NotStarted, RemoteMachine, World
 
 _LOCATION = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^\]]+\]|[^@/:\[\]]+):(?P<path>.+)", re.DOTALL)
 _URL = re.compile(
     r"ssh://(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^\]]+\]|[^@/:\[\]]+)(?::(?P<port>\d+))?(?P<path>/.+)",
     re.DOTALL,
 )
-_FIND_FOLDER = 'unset CDPATH; cd -- "$1" && pwd'
-FIND_TIMEOUT_S = 10.0
 
 
 class SshLocation(NamedTuple):
@@ -65,6 +63,7 @@ async def open_ssh_workspace(
     try:
         # lazy: asyncssh is an extra, and slow to import
         from turngate.shells.ssh.copies import RemoteCopies  # noqa: PLC0415
+        from turngate.shells.ssh.files import SshFiles  # noqa: PLC0415
         from turngate.shells.ssh.shell import SshShell  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("asyncssh", "cryptography"):
@@ -80,17 +79,20 @@ async def open_ssh_workspace(
     try:
         login = await shell.environment()
         home = _home_folder(host, login)
-        project = await _find_folder(shell, host, path, home, login)
+        environ = {**login, **{name: os.environ[name] for name in AGENT_MARKERS if name in os.environ}}
+        machine = SshLocation(host, path, user, port).machine
+        files = SshFiles(shell, asyncio.get_running_loop(), home=home, environ=environ, machine=machine)
+        project = await run_in_thread(_find_folder, files, host, path)
     except (NotStarted, ConnectionLost) as error:
         await shell.close()
         raise UsageError(str(error.strerror or error)) from None
+    except MachineUnreachable as error:
+        await shell.close()
+        raise UsageError(str(error)) from None
     except BaseException:
         await finish_despite_cancel(shell.close())
         raise
-    environ = {**login, **{name: os.environ[name] for name in AGENT_MARKERS if name in os.environ}}
-    machine = SshLocation(host, path, user, port).machine
-    loop, copies = asyncio.get_running_loop(), RemoteCopies(shell)
-    files = RemoteFiles(shell, loop, home=home, environ=environ, machine=machine)
+    copies = RemoteCopies(shell)
 
     async def disconnect() -> None:
         for part in (copies, background, shell):
@@ -112,19 +114,11 @@ def _home_folder(host: str, environ: Mapping[str, str]) -> str:
     return home
 
 
-async def _find_folder(shell: Shell, host: str, path: str, home: str, environ: Mapping[str, str]) -> str:
+def _find_folder(files: Files, host: str, path: str) -> str:
     """Return the absolute path of a folder there; a relative one begins at the home folder."""
-    path = home + path[1:] if path == "~" or path.startswith("~/") else path
-    hook = CommandHook("/bin/sh", args=("-c", _FIND_FOLDER, "sh", path))
-    live = HookRunContext()
-    try:
-        async with asyncio.timeout(FIND_TIMEOUT_S):
-            found = await shell.run(hook, cwd=home, env=environ, stdin=b"", live=live)
-    except TimeoutError:
-        raise UsageError(f"{host} did not answer within {FIND_TIMEOUT_S:g} s; try again") from None
-    folder = live.stdout.data().decode("utf-8", "surrogateescape")
-    if found.code != 0 or not folder.startswith("/"):
+    folder = os.path.normpath(os.path.join(files.home, files.expand_home(path)))
+    if not files.isdir(f"{folder}/."):
         raise UsageError(
             f"there is no folder {path} on {host}, or no access to it; expected the project's folder"
         )
-    return folder.removesuffix("\n")
+    return folder

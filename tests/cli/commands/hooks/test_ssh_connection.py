@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.shells.test_every_shell import needs_sshd
-from tests.shells.test_remote_files import needs_bash
+from tests.shells.test_ssh import stopped
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import PROGRESS, turngate
 from tests.support.paths import ROOT
 from tests.support.servers.ssh import HOST, SshServer, make_key, ssh_server
 from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, Terminal
-from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
+from tests.support.timeouts import NEVER_S
 from turngate import ScriptedModel, Session, TurnResult, Workspace
 from turngate.core.conversation.messages import ToolResults
 from turngate.shells.ssh.command_line import PROGRAMS
@@ -206,42 +206,30 @@ def test_a_mistake_on_the_command_line_is_found_without_a_connection(words: str,
 
 # A connection that is lost
 
-STOP_SERVER = """\
-#!/bin/sh
-pid=$$
-while read -r text <"/proc/$pid/stat"; do
-    case $text in *"(sshd"*) kill -STOP "$pid" ;; esac
-    text=${text##*)} pid=${text#* ? } pid=${pid%% *}
-done
-"""
-WITH_LIMITS = """\
+SFTP_SERVER = Path("/usr/lib/openssh/sftp-server")
+WITH_LIMIT = """\
 import sys
 from turngate.cli.main import main
-from turngate.shells.remote_files import script_runner
-from turngate.shells.ssh import shell, workspace
-shell.CONNECT_TIMEOUT_S = workspace.FIND_TIMEOUT_S = {limit}
-script_runner.START_TIMEOUT_S = 2.0  # as for the question that follows: the server may stop before it reports the start
+from turngate.shells.ssh import files
+files.READ_TIMEOUT_S = 2.0
 sys.exit(main(sys.argv[1:]))
 """
 
 
 @needs_sshd
+@pytest.mark.skipif(not SFTP_SERVER.exists(), reason="needs the program sftp-server")
 @COMMANDS
 def test_a_machine_that_stops_answering_while_settings_are_loaded_is_reported(
     command: tuple[str, ...], tmp_path: Path, home: Path
 ) -> None:
-    """The first program that reads settings there stops the server."""
-    folder = programs(tmp_path / "programs", *PROGRAMS.split())
-    script(Path(folder, "stat"), STOP_SERVER)
-    with logins_with(tmp_path, home, PATH=folder):
-        words = (
-            sys.executable,
-            "-c",
-            WITH_LIMITS.format(limit=HANG_TIMEOUT_S),
-            *command,
-            "--ssh",
-            f"{HOST}:app",
-        )
+    """The server gets the question whether there is such a folder, and no further one."""
+    served = 100 + len(str(tmp_path / "sshd/home/app"))
+    silent = tmp_path / "silent"
+    script(silent, f"#!/bin/sh\n{{ dd bs=1 count={served} 2>/dev/null; cat >/dev/null; }} | {SFTP_SERVER}\n")
+    with ssh_server(tmp_path / "sshd", None, Subsystem=f"sftp {silent}") as server:
+        server.configure_client(home)
+        (server.home / "app").mkdir()
+        words = (sys.executable, "-c", WITH_LIMIT, *command, "--ssh", f"{HOST}:app")
         ended = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     why = f"the files of ssh://{HOST} cannot be read: the machine did not answer within 2 s; check the connection, and try again"
     printed = PROGRESS.sub("", ended.stderr)
@@ -291,20 +279,17 @@ def test_the_menu_of_hooks_reports_a_server_that_is_gone(
         check_the_conversation_goes_on(terminal)
 
 
-@needs_bash
+@needs_sshd
 def test_hooks_that_are_read_slowly_are_announced_and_an_interrupt_ends_it(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TURNGATE_TRUST", raising=False)
     with logins_with(tmp_path, home) as server, conversation(server, tmp_path) as terminal:
-        slow = server.home / "slow"
-        slow.touch()
-        (server.home / ".bashrc").write_text("while [ -e ~/slow ]; do sleep 0.1; done\n")
-        terminal.say("/hooks")
-        terminal.expect(f"reading the hooks on {HOST} · ")
-        terminal.type(CTRL_C)
-        terminal.expect("interrupted")
-        slow.unlink()
+        with stopped(server.connections()):
+            terminal.say("/hooks")
+            terminal.expect(f"reading the hooks on {HOST} · ")
+            terminal.type(CTRL_C)
+            terminal.expect("interrupted")
         terminal.say("/hooks")
         terminal.expect("> gate  Stop  PENDING")
 

@@ -1,6 +1,6 @@
-"""The guardian: one shell on each connection that ends runs, also when the connection is lost.
+"""The cleanup shell: one shell on each connection that ends runs, also when the connection is lost.
 
-A command goes on when its channel is closed. The guardian runs on the other machine and knows all runs. It ends a run
+A command goes on when its channel is closed. The cleanup shell runs on the other machine and knows all runs. It ends a run
 when it is asked to. When the connection is gone, its stdin ends, and it ends all runs that are left. It also makes and
 removes the folder for temporary files.
 """
@@ -12,20 +12,20 @@ import secrets
 import asyncssh
 
 from turngate.core.text import one_line
-from turngate.shells.ssh.command_line import BOOTSTRAP, MISSING, guardian_line
+from turngate.shells.ssh.command_line import BOOTSTRAP, MISSING, cleanup_line
 
 MAX_ERROR_BYTES = 300
 MAX_REPLY_BYTES = 16 * 1024 * 1024  # also of the environment
-SILENCE_S = 2.0  # of a guardian that only has to answer; then an interrupt waits no longer
+SILENCE_S = 2.0  # of a cleanup shell that only has to answer; then an interrupt waits no longer
 REPLY_TIMEOUT_S = 10.0  # to end one run; it takes half a second, and longer for one that does not end
 
 
 class ProgramsMissing(ConnectionError):
-    """The machine does not have all programs that the guardian and the scripts for files need; the text names the others."""
+    """The machine does not have all programs that the cleanup shell and the scripts for files need; the text names the others."""
 
 
-class Guardian(asyncssh.SSHClientSession[bytes]):
-    """The session of the guardian's channel. It also reports the environment of a login on the other machine."""
+class CleanupShell(asyncssh.SSHClientSession[bytes]):
+    """The session of the cleanup shell's channel. It also reports the environment of a login on the other machine."""
 
     def __init__(self) -> None:
         self._token = f"turngate-{secrets.token_hex(8)}".encode()
@@ -39,11 +39,11 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         self.is_silent = False  # it did not answer in time
 
     @classmethod
-    async def start(cls, connection: asyncssh.SSHClientConnection) -> "Guardian":
-        guardian = cls()
-        await connection.create_session(lambda: guardian, BOOTSTRAP, encoding=None)
-        guardian._send(guardian_line(guardian._token.decode()))
-        return guardian
+    async def start(cls, connection: asyncssh.SSHClientConnection) -> "CleanupShell":
+        cleanup = cls()
+        await connection.create_session(lambda: cleanup, BOOTSTRAP, encoding=None)
+        cleanup._send(cleanup_line(cleanup._token.decode()))
+        return cleanup
 
     async def environment(self) -> dict[str, str]:
         """Return the environment of a login. Raises ProgramsMissing, or ConnectionError if the login shell ends instead."""
@@ -56,7 +56,7 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         self._send(f"- 0 {marker}")
 
     async def end(self, pid: str, marker: str) -> bool:
-        """End a run. Return False if the guardian did not; that is soon known of one that is silent."""
+        """End a run. Return False if the cleanup shell did not; that is soon known of one that is silent."""
         ending = asyncio.ensure_future(self._ask(f"! {pid} {marker}", marker))
         await asyncio.sleep(0)  # it is sent first
         try:
@@ -70,7 +70,7 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         return not self.is_silent and await self._ask(f". 0 {marker}", marker, SILENCE_S) is not None
 
     async def make_folder(self, name: str) -> str | None:
-        """Return the path of a new private folder, or why there is none. None: the guardian did not answer."""
+        """Return the path of a new private folder, or why there is none. None: the cleanup shell did not answer."""
         return await self._ask(f"/ 0 {name}", name)
 
     async def evaluate(self, script: str) -> tuple[int, str] | None:
@@ -81,7 +81,7 @@ class Guardian(asyncssh.SSHClientSession[bytes]):
         return (int(code), output) if code.isdigit() else None
 
     async def has_processes(self, pid: str, marker: str) -> bool:
-        """Return whether processes of a run are left. They are as long as the guardian does not answer."""
+        """Return whether processes of a run are left. They are as long as the cleanup shell does not answer."""
         ended = await self.evaluate(f"has_processes {pid} {marker}")
         return self.is_alive if ended is None else ended[0] == 0
 

@@ -1,4 +1,4 @@
-"""Open files below a folder although another process replaces folders by links at the same time.
+"""Open, inspect and replace files although another process replaces folders by links at the same time.
 
 A path is resolved and checked first. Then the system could follow a link that was not there when it was checked. So
 each folder of the resolved path is opened relative to the one above it, and a link is an error.
@@ -10,6 +10,8 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
+
+from turngate.filesystem.files import FileState, FileVersion, check_regular
 
 # With O_PATH, a folder that may not be listed can be passed through.
 _FOLDER = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
@@ -62,13 +64,12 @@ def _open_inner(fd: int, name: str, *, create: bool) -> int:
 def open_regular(name: str, dir_fd: int) -> BufferedReader:
     """Open a regular file, never a link, pipe, device or folder, and never wait for a writer. Raises PathChanged."""
     fd = _open(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd)
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISREG(mode):
-        return open(fd, "rb")
-    os.close(fd)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-    raise OSError(errno.EINVAL, "it is not a regular file", name)
+    try:
+        check_regular(os.fstat(fd), name)
+    except OSError:
+        os.close(fd)
+        raise
+    return open(fd, "rb")
 
 
 def _open(name: str, flags: int, dir_fd: int) -> int:
@@ -86,3 +87,41 @@ def _is_link(name: str, dir_fd: int) -> bool:
         return stat.S_ISLNK(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode)
     except OSError:
         return False
+
+
+def open_file(path: str) -> tuple[BufferedReader, FileVersion]:
+    """Open a regular file, without ever waiting for a writer. Raises PathChanged."""
+    with open_parent(path) as (folder, name):
+        file = open_regular(name, folder)
+    return file, os.fstat(file.fileno()).st_mtime
+
+
+def inspect_file(path: str) -> FileState:
+    """Raises FileNotFoundError or PathChanged."""
+    with open_parent(path) as (folder, name):
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        is_writable = os.access(name, os.W_OK, dir_fd=folder)  # os.replace does not check
+    return FileState(info, info.st_mtime, is_writable=is_writable)
+
+
+def replace_file(path: str, data: bytes, before: FileState | None, *, make_folders: bool) -> FileVersion:
+    """Replace a file in one step. The mode stays, and the owner where the user may set it. Raises PathChanged."""
+    temporary = f".turngate-{os.urandom(6).hex()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open_parent(path, create=make_folders) as (folder, name):
+        fd = os.open(temporary, flags, 0o666, dir_fd=folder)
+        try:
+            with open(fd, "wb") as file:
+                file.write(data)
+                if before is not None:
+                    with contextlib.suppress(PermissionError):
+                        os.fchown(fd, before.stat.st_uid, before.stat.st_gid)
+                    os.fchmod(fd, stat.S_IMODE(before.stat.st_mode))
+                file.flush()
+                mtime = os.fstat(fd).st_mtime
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+    return mtime

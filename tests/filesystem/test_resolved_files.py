@@ -15,8 +15,7 @@ import pytest
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.agent_session import read_guides
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_process
-from turngate.agent.tools.file_access import LocalFile
-from turngate.filesystem.descent import PathChanged, open_folder, open_parent, open_regular
+from turngate.filesystem.resolved_files import PathChanged, open_folder, open_parent, open_regular
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and renameat2")
 CHANGED = "a part of the path has just been replaced by a link; try again"
@@ -195,14 +194,6 @@ def test_a_folder_that_may_only_be_passed_through_is_passed_through(project: Pat
             assert file.read() == b"a"
     finally:
         (project / "closed").chmod(0o755)
-
-
-def test_a_folder_that_is_removed_while_it_is_open_takes_no_file(project: Path) -> None:
-    (project / "gone").mkdir()
-    with open_parent(f"{project}/gone/a") as (folder, name):
-        (project / "gone").rmdir()
-        with pytest.raises(FileNotFoundError):
-            LocalFile(folder, name).replace(b"x")
 
 
 def test_folders_are_opened_relative_to_a_folder(project: Path) -> None:
