@@ -578,7 +578,9 @@ def test_copilot_runs_hooks_of_a_project_only_in_a_trusted_folder(home: Path, pr
     install("copilot", home, project)
     hint = "start `copilot` in it and trust it"
     message = "Copilot CLI does not trust this folder yet"
-    assert findings(diagnose("copilot", project)) == [(Finding("will NOT run", "error", message, hint),)]
+    for config in ("{}", '{"trustedFolders": "/"}'):
+        write_settings(home, "copilot", config, "config.json")
+        assert findings(diagnose("copilot", project)) == [(Finding("will NOT run", "error", message, hint),)]
     config = f'// This file is managed automatically.\n{{"trustedFolders": ["{project}"]}}'
     write_settings(home, "copilot", config, "config.json")
     assert findings(diagnose("copilot", project)) == [()]

@@ -166,7 +166,8 @@ def trusts_folder(
     record, folder = _read(path, path, host, "user").value, os.path.realpath(project)
     if not trust.lists:
         return _decide_trust(record, folder)
-    listed = [each for key in trust.lists for each in (record.get(key) or ()) if isinstance(each, str)]
+    lists = [each for key in trust.lists if isinstance(each := record.get(key), list)]
+    listed = [each for folders in lists for each in folders if isinstance(each, str)]
     return True if any(_contains(each, folder) for each in listed) else None
 
 
