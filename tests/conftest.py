@@ -110,7 +110,7 @@ def _own_home(homes: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch
     monkeypatch.setattr(paths, "MANAGED_FOLDER", str(home / "managed"))
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # would hide a wrong order of stdout and stderr
     monkeypatch.delenv("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", raising=False)
-    for name in ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "TURNGATE_HOOK_TIMEOUT"):
+    for name in ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "TURNGATE_HOOK_TIMEOUT", "TERM", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     for name in AGENT_MARKERS:  # `make test` is a stop hook of ours, and agents run tests
         monkeypatch.delenv(name, raising=False)
