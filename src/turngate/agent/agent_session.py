@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -456,7 +455,7 @@ class AgentSession:
 
     def new_guard(self, continuations: int = 0) -> LoopGuard:
         guard = new_guard(self.settings, self.resources.world.own_environ, limit=self.config.limit)
-        return replace(guard, count=continuations, continuations=continuations, resumed=continuations)
+        return LoopGuard.from_json({"continuations": continuations}, guard).after_report()
 
     def count_anew(self) -> None:
         """Forget the continuations of a conversation that was reset."""

@@ -14,9 +14,7 @@ from turngate.core.verdict.loop_guard import (
     EndTurn,
     LoopGuard,
     describe_last_reason,
-    guard_state,
     new_guard,
-    restore_guard,
 )
 from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
@@ -134,8 +132,7 @@ def _store_count(
     """Store where the turn stands, and return the step; without a count, the turn ends."""
     match step:
         case ContinueTurn(guard=guard):
-            values = {**guard_state(guard), "continuations": guard.continuations}
-            if not write_count(path, prompt, {"guard": values, "calls": calls}):
+            if not write_count(path, prompt, {"guard": guard.to_json(), "calls": calls}):
                 return EndTurn("capped", notice=NOT_COUNTED, last_reason=step.prompt)
         case EndTurn(ended_by="capped" | "stalled"):
             write_count(path, prompt, {"has_ended": True})
@@ -176,7 +173,7 @@ def _guard(
     if stored is None:
         return guard
     try:
-        guard = restore_guard(guard, stored["guard"], int(stored["guard"]["continuations"]))
+        guard = LoopGuard.from_json(stored["guard"], guard)
     except (KeyError, TypeError, ValueError, OverflowError):  # of another version, or damaged
         return guard
     if guard.requested:

@@ -16,9 +16,7 @@ from turngate.core.verdict.loop_guard import (
     EndTurn,
     LoopGuard,
     describe_last_reason,
-    guard_state,
     new_guard,
-    restore_guard,
 )
 from turngate.core.verdict.verdict import Continue, Verdict, blocking_hooks, halting_hooks
 from turngate.subagents.host import SubagentHost
@@ -116,14 +114,14 @@ def _warn_plugins_skipped(host: SubagentHost, run: SubagentRun, guard: LoopGuard
 
 def _redirect(guard: LoopGuard, prompt: str, why: str) -> StopCheckResult:
     return StopCheckResult(
-        max_steers=guard.limit, reason="redirected", prompt=prompt, why=why, guard=guard_state(guard)
+        max_steers=guard.limit, reason="redirected", prompt=prompt, why=why, guard=guard.to_json()
     )
 
 
 def _restore_guard(host: SubagentHost, run: SubagentRun) -> LoopGuard:
     """Return the chain's loop guard as its last run left it, possibly in another process."""
     fresh = replace(new_guard(host.settings, host.world.own_environ, child=True), limit=run.max_steers)
-    guard = restore_guard(fresh, run.guard, run.steer_count)
+    guard = LoopGuard.from_json({**run.guard, "continuations": run.steer_count}, fresh)
     return guard.after_tool_call() if run.tools else guard
 
 

@@ -1,5 +1,6 @@
 """Every rule about counting, and every way in which a turn can end by its hooks."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -221,3 +222,9 @@ def test_the_limit_comes_from_the_caller_the_settings_or_the_dialect(
 
 def test_without_a_limit_a_guard_is_always_open() -> None:
     assert guard(limit=None, count=1000).below_limit
+
+
+def test_a_stored_guard_counts_on_and_one_of_a_transcript_counts_its_continuations() -> None:
+    state = replace(go_on(go_on(guard()), advise()), requested=7)
+    assert LoopGuard.from_json(json.loads(json.dumps(state.to_json())), guard()) == state
+    assert LoopGuard.from_json({"continuations": 2}, guard()) == guard(count=2, continuations=2)

@@ -166,6 +166,31 @@ class LoopGuard:
         allowed = limit if self.hard_limit is None else min(limit, self.hard_limit)
         return replace(self, limit=max(self.limit, allowed))
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what the guard must remember in another process; limits and dialect are those of its settings."""
+        return {
+            "count": self.count,
+            "continuations": self.continuations,
+            "advised": self.advised,
+            "repeats": self.repeats,
+            "last_refusal": [list(pair) for pair in self.last_refusal],
+            "requested": self.requested,
+        }
+
+    @staticmethod
+    def from_json(stored: Mapping[str, Any], fresh: "LoopGuard") -> "LoopGuard":
+        """Return a new guard with the counts of `to_json`, or of a transcript, which has only the continuations."""
+        continuations = int(stored["continuations"])
+        return replace(
+            fresh,
+            count=int(stored.get("count", continuations)),
+            continuations=continuations,
+            advised=bool(stored.get("advised")),
+            repeats=int(stored.get("repeats", 0)),
+            requested=int(stored.get("requested", 0)),
+            last_refusal=tuple((str(hook), str(reason)) for hook, reason in stored.get("last_refusal", ())),
+        )
+
     def _count_continuation(self, blocks: tuple[tuple[str, str], ...], *, advised: bool) -> "LoopGuard":
         return replace(
             self,
@@ -246,27 +271,3 @@ def _limit_from_variable(text: str, default: int) -> int | None:
     except (ValueError, OverflowError):
         return default
     return number if number > 0 else None
-
-
-def guard_state(guard: LoopGuard) -> dict[str, Any]:
-    """Return what a guard must remember in another process, besides the number of continuations."""
-    return {
-        "count": guard.count,
-        "advised": guard.advised,
-        "repeats": guard.repeats,
-        "last_refusal": [list(pair) for pair in guard.last_refusal],
-        "requested": guard.requested,
-    }
-
-
-def restore_guard(guard: LoopGuard, stored: Mapping[str, Any], continuations: int) -> LoopGuard:
-    """Return a new guard with what `guard_state` has stored."""
-    return replace(
-        guard,
-        count=int(stored.get("count", continuations)),
-        continuations=continuations,
-        advised=bool(stored.get("advised")),
-        repeats=int(stored.get("repeats", 0)),
-        requested=int(stored.get("requested", 0)),
-        last_refusal=tuple((str(hook), str(reason)) for hook, reason in stored.get("last_refusal", ())),
-    )
