@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, assert_never, overload
+from typing import Any, overload
 
 from turngate.core.answers.reports import HookFailed, Returned
 from turngate.core.constants import STOP_EVENTS, STOP_OF_START
@@ -18,10 +18,10 @@ from turngate.core.events.plugin_events import (
 from turngate.core.hooks.kinds import COMMAND_GATE, GateHook, hook_text
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import camel_case, quote_name
-from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.core.verdict.decisions import Block, Decision, Fault
 from turngate.errors import TurngateError, UsageError
-from turngate.gates.answer import describe_could_not_run
 from turngate.gates.gate_hook import GateCall, read_gate_hook
+from turngate.gates.run_gate import answer_json, describe_could_not_run
 from turngate.ports import HookRunContext, Shell, World
 from turngate.runners.gate import run_gate_hook
 from turngate.shells.local import LocalShell
@@ -93,7 +93,9 @@ class GateCallback:
                 return self._plugin_result(await self._decide(_stop_of_plugin(event)))
             case Mapping():
                 name = str(event.get("hook_event_name") or "Stop")
-                return self._answer(await self._decide(read_event(name, dict(event), cwd=os.getcwd())))
+                return answer_json(
+                    self.hook.gate, await self._decide(read_event(name, dict(event), cwd=os.getcwd()))
+                )
             case StopHookInput():
                 return await self._decide(event.event())
             case _:
@@ -121,23 +123,6 @@ class GateCallback:
         )
         return live.redactor.decision(decision) if live.redactor else decision
 
-    def _answer(self, decision: Decision) -> dict[str, Any]:
-        """Return a decision in the JSON contract of Claude Code, which knows no end of a turn that waits."""
-        notice = {"systemMessage": decision.notice} if decision.notice else {}
-        match decision:
-            case Allow() | Advise():
-                return notice
-            case Block(reason):
-                return {**notice, "decision": "block", "reason": reason}
-            case Halt(reason, waits=True):
-                return {"systemMessage": reason or f"{self!r} waits for you"}
-            case Halt(reason):
-                return {**notice, "continue": False, **({"stopReason": reason} if reason else {})}
-            case Fault(error):
-                return {"systemMessage": f"{self._could_not_run(error)}; it was NOT enforced"}
-            case _:
-                assert_never(decision)
-
     def _plugin_result(self, decision: Decision) -> SubagentStoppingResult:
         match decision:
             case Block(reason):
@@ -146,12 +131,9 @@ class GateCallback:
                     allow=False, prompt=reason, reason=reason, extend_max_steers=extend
                 )
             case Fault(error):  # the session reports what a handler raises, and the subagent may stop
-                raise TurngateError(self._could_not_run(error))
+                raise TurngateError(describe_could_not_run(self.hook.gate, error))
             case _:
                 return SubagentStoppingResult()
-
-    def _could_not_run(self, why: str) -> str:
-        return describe_could_not_run(self.hook.gate, why)
 
 
 def _stop_of_plugin(event: SubagentStoppingEvent) -> StopEvent:

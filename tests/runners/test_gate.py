@@ -19,29 +19,19 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.decisions import UNCHANGED_RESULT, Allow, Block, Decision, Fault, Halt
 from turngate.core.verdict.hook_run import HookRun
 from turngate.engine import ask_hooks
-from turngate.gates.gate import (
-    CouldNotRun,
-    Failed,
-    Gate,
-    GateContext,
-    GateOption,
-    GateResult,
-    LimitReached,
-    Passed,
-    WaitForUser,
-)
+from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import World
 from turngate.shells.local import LocalShell
 
-RESULTS: dict[str, GateResult] = {
-    "passes": Passed(),
-    "notes": Passed("nothing to check"),
-    "fails": Failed("2 tests fail"),
-    "asks": Failed("not done", continuations=20),
-    "missing": CouldNotRun("there is no npm"),
-    "spent": LimitReached("the budget is spent"),
-    "waits": WaitForUser("approve the plan"),
+RESULTS: dict[str, Decision] = {
+    "passes": Allow(),
+    "notes": Allow("nothing to check"),
+    "fails": Block("2 tests fail"),
+    "asks": Block("not done", continuations=20),
+    "missing": Fault("there is no npm"),
+    "spent": Halt("the budget is spent"),
+    "waits": Halt("approve the plan", waits=True),
 }
 
 
@@ -53,8 +43,8 @@ def add(monkeypatch: pytest.MonkeyPatch) -> Callable[[Gate], None]:
     return lambda gate: gates.update({gate.name: gate})
 
 
-def with_result(name: str, result: GateResult, **fields: Any) -> Gate:
-    async def check(_: GateContext) -> GateResult:
+def with_result(name: str, result: Decision, **fields: Any) -> Gate:
+    async def check(_: GateContext) -> Decision:
         return result
 
     return Gate(name=name, summary=name, check=check, **fields)
@@ -125,9 +115,9 @@ def test_a_gate_ends_by_itself_before_the_timeout_of_its_hook(
 ) -> None:
     limits: list[float | None] = []
 
-    async def check(context: GateContext) -> GateResult:
+    async def check(context: GateContext) -> Decision:
         limits.append(context.commands.timeout)
-        return Passed()
+        return Allow()
 
     add(Gate(name="shows", summary="", check=check))
     run_of(GateHook("shows", timeout=timeout), project)
@@ -139,8 +129,8 @@ def test_a_gate_ends_by_itself_before_the_timeout_of_its_hook(
 def test_the_margin_of_a_short_timeout_is_a_fraction_of_it(
     project: Path, add: Callable[[Gate], None]
 ) -> None:
-    async def check(context: GateContext) -> GateResult:
-        return Passed() if (context.commands.timeout or 0) > 5 else Failed("no time is left")
+    async def check(context: GateContext) -> Decision:
+        return Allow() if (context.commands.timeout or 0) > 5 else Block("no time is left")
 
     add(Gate(name="shows", summary="", check=check))
     assert run_of(GateHook("shows", timeout=20), project).decision == Allow()
@@ -176,8 +166,8 @@ def test_a_secret_is_not_sent_to_the_agent(project: Path, monkeypatch: pytest.Mo
 
 
 def test_options_reach_the_gate_with_their_defaults(project: Path, add: Callable[[Gate], None]) -> None:
-    async def show(context: GateContext) -> GateResult:
-        return Failed(repr(dict(context.options)))
+    async def show(context: GateContext) -> Decision:
+        return Block(repr(dict(context.options)))
 
     options = (
         GateOption(name="max-iterations", kind="number", help="how often", default=5),
@@ -277,8 +267,8 @@ def recording(name: str = "records") -> Gate:
         report = await context.commands.run_program("cat", "state")
         return {"was": report.stdout.strip()}
 
-    async def check(context: GateContext) -> GateResult:
-        return Failed(f"recorded: {context.state.start}")
+    async def check(context: GateContext) -> Decision:
+        return Block(f"recorded: {context.state.start}")
 
     return Gate(name=name, summary=name, check=check, record=record)
 
@@ -349,7 +339,7 @@ def test_a_start_is_never_blocked(project: Path, add: Callable[[Gate], None]) ->
     async def record(_: GateContext) -> dict[str, Any]:
         raise OSError("no space left")
 
-    add(with_result("records", Failed("no"), record=record))
+    add(with_result("records", Block("no"), record=record))
     [run] = asyncio.run(ask_hooks(start_event(project), settings(GateHook("records")), world(project))).runs
     assert run.decision == Allow(warnings=("the state at the start is not recorded: OSError: no space left",))
 

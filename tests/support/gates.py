@@ -13,10 +13,9 @@ from turngate.core.answers.reports import Exited
 from turngate.core.events.events import StopEvent
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import CommandHook
-from turngate.gates.answer import answer_json
 from turngate.gates.arguments import parse_gate_words
 from turngate.gates.gate import GateContext
-from turngate.gates.run_gate import make_context, record_start, run_gate
+from turngate.gates.run_gate import answer_json, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, Shell
 from turngate.shells.local import LocalShell
 
@@ -122,8 +121,10 @@ def answer_with_shell(
     arguments = parse_gate_words(words)
 
     async def answer() -> dict[str, Any]:
-        result = await run_gate(arguments.gate, _make_context(words, fields, project, machine))
-        return answer_json(arguments.gate.name, result, strict=arguments.strict)
+        context = _make_context(words, fields, project, machine)
+        return answer_json(
+            arguments.gate.name, await run_gate(arguments.gate, context, strict=arguments.strict)
+        )
 
     return machine.run(answer())
 

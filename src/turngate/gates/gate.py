@@ -1,4 +1,4 @@
-"""A gate: what it is called, which options it has, what it is given, and what it can answer.
+"""A gate: what it is called, which options it has, and what it is given.
 
 What a gate has found, as a reason: the first findings, one on each line, and how many more there are.
 """
@@ -12,57 +12,13 @@ from turngate._frozen import frozen
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.core.text import printable, truncate
+from turngate.core.verdict.decisions import Decision
 from turngate.gates.git.output import show_path
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.stored_state import GateState
 
 # flag: true or false; text, number, texts: one text, one number, several texts.
 OptionKind = Literal["flag", "text", "number", "texts"]
-
-
-@frozen
-class Passed:
-    """The gate does not block. The note is for the user."""
-
-    note: str | None = None
-
-
-@frozen
-class Failed:
-    """The gate blocks; the reason is for the agent."""
-
-    reason: str
-    continuations: int | None = None  # how many the gate may need in this turn, if that can exceed the limit
-
-
-@frozen
-class CouldNotRun:
-    """The gate gave no answer: a program is missing, a file cannot be read, its time is up."""
-
-    why: str
-    repetition: str | None = None  # what a block with `strict` says if the reason is that of the last stop
-
-
-@frozen
-class InternalError(CouldNotRun):
-    """The gate failed by a fault of our own: never a block, also with `strict`."""
-
-
-@frozen
-class LimitReached:
-    """The turn ends now; the reason is for the user."""
-
-    reason: str
-
-
-@frozen
-class WaitForUser:
-    """The turn ends and waits for the user; the reason is the question."""
-
-    reason: str
-
-
-GateResult = Passed | Failed | CouldNotRun | LimitReached | WaitForUser
 
 
 @frozen(kw_only=True)
@@ -80,11 +36,15 @@ class GateOption:
 
 @frozen(kw_only=True)
 class Gate:
-    """One ready-made gate. `check` answers for a stop; what all gates have in common is in `runner.py`."""
+    """One ready-made gate. `check` answers for a stop; what all gates have in common is in `run_gate.py`.
+
+    The reason of an `Allow` is a note for the user, a `Fault` means that the gate could not run, a `Halt` that a limit is
+    reached or, with `waits`, that the user is asked.
+    """
 
     name: str
     summary: str  # one line: "the git tree is committed"
-    check: Callable[["GateContext"], Awaitable[GateResult]]
+    check: Callable[["GateContext"], Awaitable[Decision]]
     options: tuple[GateOption, ...] = ()
     operands: GateOption | None = None  # the words that follow the options: `GLOB…`
     command: Literal["never", "optional", "required"] = "never"  # the words after `--`
@@ -128,7 +88,7 @@ class GateContext:
     # The variables that the gate itself may read: of the machine of the project, which settings of another machine know.
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     # Asks a judge: the one of the hook, or of the settings. None: there is no model.
-    ask_judge: Callable[[PromptHook], Awaitable[GateResult]] | None = None
+    ask_judge: Callable[[PromptHook], Awaitable[Decision]] | None = None
     # Returns why nothing may be sent to a URL; the second argument is its name in the message.
     url_problem: Callable[[str, str], str | None] = _url_problem
 

@@ -1,4 +1,4 @@
-"""Runs one gate: what all gates have in common. Waiting agents, cached results, repeated reasons, failures of our own."""
+"""Runs one gate: what all gates have in common. Waiting agents, cached results, repeated reasons, failures of our own, the answer."""
 
 import asyncio
 import contextlib
@@ -6,23 +6,14 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook
-from turngate.core.text import describe_exception
-from turngate.core.verdict.decisions import UNCHANGED_RESULT
+from turngate.core.text import describe_exception, quote_name
+from turngate.core.verdict.decisions import UNCHANGED_RESULT, Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
-from turngate.gates.gate import (
-    CouldNotRun,
-    Failed,
-    Gate,
-    GateContext,
-    GateResult,
-    InternalError,
-    Passed,
-    needs_record,
-)
+from turngate.gates.gate import Gate, GateContext, needs_record
 from turngate.gates.project_commands import ProjectCommands, ProjectUnreachable
 from turngate.gates.project_files import FilesUnreadable
 from turngate.gates.stored_state import GateState, gate_definition, state_path
@@ -68,23 +59,54 @@ def make_context(
     )
 
 
-async def run_gate(gate: Gate, context: GateContext) -> GateResult:
-    """Answer for a stop. Only cancellation is raised."""
+async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) -> Decision:
+    """Answer for a stop; `strict`: block if the gate could not run. Only cancellation is raised."""
     try:
         if not gate.is_observer and (wait := describe_wait(context)):
-            return Passed(f"not checked, because {wait}")
-        return await _run_or_reuse(gate, context)
+            decision: Decision = Allow(f"not checked, because {wait}")
+        else:
+            decision = await _run_or_reuse(gate, context, strict=strict)
     except asyncio.CancelledError:
         raise
     except NO_ANSWER as error:
-        return CouldNotRun(str(error))
+        decision = _if_strict(gate, Fault(str(error)), strict=strict)
     except Exception as error:  # noqa: BLE001 - a fault of our own must not block an agent forever
-        return InternalError(f"internal error: {describe_exception(error)}")
+        return Fault(f"internal error: {describe_exception(error)}", may_block=False)
+    if isinstance(decision, Allow) and decision.reason:
+        return Allow(notice=f"gate {quote_name(gate.name)}: {decision.reason}")
+    return decision
 
 
-def holds_for_tree(context: GateContext, result: GateResult) -> bool:
+def holds_for_tree(context: GateContext, result: Decision) -> bool:
     """Return whether the result is a pass that holds while the project's files stay the same."""
-    return context.state.holds and isinstance(result, Passed)
+    return context.state.holds and isinstance(result, Allow)
+
+
+def answer_json(name: str, decision: Decision, *, for_turngate: bool = False) -> dict[str, Any]:
+    """Return what a hook prints with this decision of a gate. `for_turngate`: with the keys that only our engine reads."""
+    answer: dict[str, Any] = {"systemMessage": decision.notice} if decision.notice else {}
+    extra: dict[str, Any] = {}
+    match decision:
+        case Allow() | Advise():
+            pass
+        case Block(reason):
+            answer |= {"decision": "block", "reason": reason}
+            extra = {"continuations": decision.continuations}
+        case Halt(reason, waits=True) if not for_turngate:
+            answer = {"systemMessage": reason}
+        case Halt(reason):
+            answer |= {"continue": False, **({"stopReason": reason} if reason else {})}
+            extra = {"waits": decision.waits or None}
+        case Fault(error):
+            answer = {"systemMessage": f"{describe_could_not_run(name, error)}; it was NOT enforced"}
+            extra = {"notEnforced": error}
+        case _:
+            assert_never(decision)
+    return {**answer, **{key: value for key, value in extra.items() if for_turngate and value is not None}}
+
+
+def describe_could_not_run(name: str, why: str) -> str:
+    return f"gate {quote_name(name)} could not run: {why}"
 
 
 async def record_start(gate: Gate, context: GateContext) -> None:
@@ -94,46 +116,62 @@ async def record_start(gate: Gate, context: GateContext) -> None:
         context.state.save()
 
 
-async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
+async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> Decision:
     state = context.state
-    before = state.result
+    before = state.result or {}
     activity = measure_activity(context.event) if gate.is_cached else None
     tree, tracked = await tree_state(context) or (None, None) if gate.is_cached else (None, None)
-    if tree is not None and tree == state.tree:
-        reused = _reusable(before, is_idle=activity is not None and activity == state.activity)
-        if reused is not None:
-            state.holds = True
-            return _with_note_on_repetition(reused, before, UNCHANGED_RESULT)
-    if tree is not None and tree in state.passed:  # back at a tree that has passed before
-        note_before = state.passed[tree]
-        return _keep(state, tree, activity, Passed(note_before if isinstance(note_before, str) else None))
     note = STILL if tree != state.tree else UNCHANGED_RESULT
-    result = await _check(gate, context)
-    _keep(state, tree, activity, result)
-    if tracked and isinstance(result, Passed):
-        with contextlib.suppress(ProjectUnreachable):  # it has passed; only the next stop checks it again
-            await _keep_tree_after(context, tracked, result)
-    return _with_note_on_repetition(result, before, note)
+    decision = None
+    if tree is not None and tree == state.tree:
+        decision = _reusable(before, is_idle=activity is not None and activity == state.activity)
+        state.holds = decision is not None
+    if (
+        decision is None and tree is not None and tree in state.passed
+    ):  # back at a tree that has passed before
+        reason = state.passed[tree]
+        decision = _keep(state, tree, activity, Allow(reason if isinstance(reason, str) else None))
+    if decision is None:
+        decision = _keep(state, tree, activity, await _check(gate, context))
+        if tracked and isinstance(decision, Allow):
+            with contextlib.suppress(ProjectUnreachable):  # it has passed; only the next stop checks it again
+                await _keep_tree_after(context, tracked, decision)
+    is_repeated = isinstance(decision, Block | Fault) and _reason(decision) == before.get("reason")
+    decision = _if_strict(gate, decision, strict=strict)
+    if is_repeated and isinstance(decision, Block):
+        # An agent that reads the same again, without being told so, may give up.
+        return replace(decision, reason=f"{decision.reason}\n\n{note}")
+    return decision
 
 
-async def _keep_tree_after(context: GateContext, tracked: str, result: Passed) -> None:
+def _reason(decision: Block | Fault) -> str:
+    return decision.reason if isinstance(decision, Block) else decision.error
+
+
+def _if_strict(gate: Gate, decision: Decision, *, strict: bool) -> Decision:
+    if strict and isinstance(decision, Fault):
+        return Block(describe_could_not_run(gate.name, decision.error))
+    return decision
+
+
+async def _keep_tree_after(context: GateContext, tracked: str, result: Allow) -> None:
     """Let the pass hold for the tree after it, if the command has written only files that git does not track.
 
     Otherwise a report that the command writes would make it run at every stop.
     """
     after = await tree_state(context)
     if after and after[0] != context.state.tree and after[1] == tracked:
-        context.state.passed[after[0]] = result.note
+        context.state.passed[after[0]] = result.reason
         context.state.save()
 
 
-def _keep(state: GateState, tree: str | None, activity: object, result: GateResult) -> GateResult:
+def _keep(state: GateState, tree: str | None, activity: object, result: Decision) -> Decision:
     """Store a result with the tree that it is about."""
     state.tree, state.activity, state.result = tree, activity, _to_json(result)
     if tree is not None:
         state.passed.pop(tree, None)
-        if isinstance(result, Passed):
-            state.passed[tree] = result.note
+        if isinstance(result, Allow):
+            state.passed[tree] = result.reason
             state.passed = dict(list(state.passed.items())[-MAX_PASSED:])
         else:  # its cause may be outside of the project's files, and then the others would fail too
             state.passed = {}
@@ -141,14 +179,14 @@ def _keep(state: GateState, tree: str | None, activity: object, result: GateResu
     return result
 
 
-async def _check(gate: Gate, context: GateContext) -> GateResult:
+async def _check(gate: Gate, context: GateContext) -> Decision:
     try:
         return await gate.check(context)
     except NO_ANSWER as error:
-        return CouldNotRun(str(error))
+        return Fault(str(error))
 
 
-def _reusable(record: dict[str, Any] | None, *, is_idle: bool) -> GateResult | None:
+def _reusable(record: Mapping[str, Any], *, is_idle: bool) -> Decision | None:
     """Return a stored result that still holds. A failure may have a cause outside of the project's files.
 
     So it holds only while it is known that neither the agent nor the user has done anything since: one of them may
@@ -156,31 +194,20 @@ def _reusable(record: dict[str, Any] | None, *, is_idle: bool) -> GateResult | N
     """
     match record:
         case {"outcome": "passed", "note": note}:
-            return Passed(note)
+            return Allow(note)
         case {"outcome": "failed", "reason": str(reason), "continuations": continuations} if is_idle:
-            return Failed(reason, continuations)
+            return Block(reason, continuations=continuations)
         case _:
             return None
 
 
-def _to_json(result: GateResult) -> dict[str, Any] | None:
+def _to_json(result: Decision) -> dict[str, Any] | None:
     match result:
-        case Passed(note):
+        case Allow(note):
             return {"outcome": "passed", "note": note}
-        case Failed(reason, continuations):
-            return {"outcome": "failed", "reason": reason, "continuations": continuations}
-        case CouldNotRun(why):
+        case Block(reason):
+            return {"outcome": "failed", "reason": reason, "continuations": result.continuations}
+        case Fault(why):
             return {"outcome": "could not run", "reason": why}
         case _:
             return None
-
-
-def _with_note_on_repetition(result: GateResult, before: dict[str, Any] | None, note: str) -> GateResult:
-    """Reasons never repeat word for word without saying so: an agent that reads the same again may give up."""
-    match result:
-        case Failed(reason, continuations) if before is not None and before.get("reason") == reason:
-            return Failed(f"{reason}\n\n{note}", continuations)
-        case CouldNotRun(why) if before is not None and before.get("reason") == why:
-            return replace(result, repetition=note)
-        case _:
-            return result

@@ -13,20 +13,9 @@ from turngate.core.events.hook_input import UNNAMED_SESSION
 from turngate.core.hooks.http_policy import url_problem
 from turngate.core.hooks.kinds import CommandHook, GateHook, PromptHook
 from turngate.core.settings import Rule, Settings
-from turngate.core.text import describe_exception, quote_name
+from turngate.core.text import describe_exception
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
-from turngate.gates.answer import strict_reason
-from turngate.gates.gate import (
-    CouldNotRun,
-    Failed,
-    GateContext,
-    GateResult,
-    InternalError,
-    LimitReached,
-    Passed,
-    WaitForUser,
-    needs_record,
-)
+from turngate.gates.gate import GateContext, needs_record
 from turngate.gates.gate_hook import GateCall, read_gate_hook
 from turngate.gates.project_commands import ProjectUnreachable
 from turngate.gates.run_gate import holds_for_tree, make_context, record_start, run_gate
@@ -83,10 +72,10 @@ async def run_gate_hook(
     context.url_problem = lambda url, name: url_problem(
         url, level, settings.allowed_urls, settings.http_hook_urls, name=name
     )
-    result = await run_gate(call.gate, context)
-    if holds_for_tree(context, result):
+    decision = await run_gate(call.gate, context, strict=hook.strict)
+    if holds_for_tree(context, decision):
         world.held.append(rule)
-    return Returned(decision_of(result, call.gate.name, strict=hook.strict))
+    return Returned(decision)
 
 
 def recording_rules(rules: Iterable[Rule], start: str) -> tuple[Rule, ...]:
@@ -101,25 +90,6 @@ def recording_rules(rules: Iterable[Rule], start: str) -> tuple[Rule, ...]:
 def _records(hook: GateHook) -> bool:
     call = read_gate_hook(hook)
     return isinstance(call, GateCall) and needs_record(call.gate, call.options)
-
-
-def decision_of(result: GateResult, name: str, *, strict: bool) -> Decision:
-    """Return what the result of a gate means for the turn."""
-    match result:
-        case Passed(note):
-            return Allow(notice=f"gate {quote_name(name)}: {note}" if note else None)
-        case Failed(reason, continuations):
-            return Block(reason, continuations=continuations)
-        case CouldNotRun() if strict and not isinstance(result, InternalError):
-            return Block(strict_reason(name, result))
-        case CouldNotRun(why):
-            return Fault(why)
-        case LimitReached(reason):
-            return Halt(reason)
-        case WaitForUser(reason):
-            return Halt(reason, waits=True)
-        case _:
-            assert_never(result)
 
 
 def _own_limit(live: HookRunContext) -> float | None:
@@ -161,30 +131,28 @@ def _as_seen_by(rule: Rule, question: PromptHook, settings: Settings) -> PromptH
 
 def judge_for(
     event: StopEvent, settings: Settings, world: World, live: HookRunContext
-) -> Callable[[PromptHook], Awaitable[GateResult]]:
+) -> Callable[[PromptHook], Awaitable[Decision]]:
     """Return a function that asks a judge about this stop."""
 
-    async def ask(hook: PromptHook) -> GateResult:
+    async def ask(hook: PromptHook) -> Decision:
         # lazy: it reads transcripts, which few gates need
         from turngate.runners.prompt import run_prompt  # noqa: PLC0415
 
         report = await run_prompt(hook, event, settings, world, live)
-        return _result_of(interpret(report, Rule(event.name, hook), settings.dialect).decision)
+        return _without_notes(interpret(report, Rule(event.name, hook), settings.dialect).decision)
 
     return ask
 
 
-def _result_of(decision: Decision) -> GateResult:
+def _without_notes(decision: Decision) -> Decision:
     match decision:
         case Allow(reason):
-            return Passed(reason)
-        case Block(reason):
-            return Failed(reason)
-        case Advise(advice):
-            return Failed(advice)
+            return Allow(reason)
+        case Block(text) | Advise(text):
+            return Block(text)
         case Halt(reason):
-            return LimitReached(reason or "the judge ended the turn")
+            return Halt(reason or "the judge ended the turn")
         case Fault(error):
-            return CouldNotRun(error)
+            return Fault(error)
         case _:
             assert_never(decision)

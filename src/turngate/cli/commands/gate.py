@@ -16,22 +16,19 @@ from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.events.hook_input import read_stop
 from turngate.core.hooks.kinds import MAX_TIMEOUT_S, PromptHook
 from turngate.core.text import quote_name
+from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.errors import UsageError
-from turngate.gates.answer import answer_json, describe_could_not_run
 from turngate.gates.arguments import COMMON, GateArguments, parse_gate_words
-from turngate.gates.gate import (
-    CouldNotRun,
-    Failed,
-    Gate,
-    GateOption,
-    GateResult,
-    InternalError,
-    LimitReached,
-    Passed,
-    WaitForUser,
-)
+from turngate.gates.gate import Gate, GateOption
 from turngate.gates.library import GATES
-from turngate.gates.run_gate import holds_for_tree, make_context, record_start, run_gate
+from turngate.gates.run_gate import (
+    answer_json,
+    describe_could_not_run,
+    holds_for_tree,
+    make_context,
+    record_start,
+    run_gate,
+)
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import HostAnswer
 from turngate.hosts.input_fields import recognise
@@ -65,10 +62,10 @@ def check_gate(words: list[str], fields: dict[str, Any] | None, stamp: str | Non
     if isinstance(ended, signal.Signals):
         print(f"turngate gate: ended by {ended.name} before an answer", file=sys.stderr)
         return 128 + ended
-    result, is_kept = ended
+    decision, is_kept = ended
     if fields is None:
-        return _answer_in_words(arguments.gate.name, result)
-    code, text = _answer(arguments, result, fields)
+        return _answer_in_words(arguments.gate.name, decision)
+    code, text = _answer(arguments, decision, fields)
     if stamp and state and is_kept:
         write_stamp(stamp, state, project, text)
     elif stamp:
@@ -90,11 +87,11 @@ def _project(given: str | None, fields: dict[str, Any] | None) -> str:
 
 async def _run(
     arguments: GateArguments, fields: dict[str, Any] | None, project: str
-) -> tuple[GateResult, bool]:
+) -> tuple[Decision, bool]:
     """Return the result, and whether it is a pass that holds while git reports the same files."""
     name = _event_name(fields)
     if name not in (*STOP_EVENTS, *STARTS):
-        return CouldNotRun(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), False
+        return Fault(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), False
     event = _read_stop(name, fields or {}, project)
     has_session = bool(fields and fields.get("session_id"))
     context = make_context(
@@ -112,9 +109,9 @@ async def _run(
         context.ask_judge = _judge_for(event, project)
     if name in STARTS:
         await record_start(arguments.gate, context)
-        return Passed(), False
-    result = await run_gate(arguments.gate, context)
-    return result, holds_for_tree(context, result)
+        return Allow(), False
+    decision = await run_gate(arguments.gate, context, strict=arguments.strict and fields is not None)
+    return decision, holds_for_tree(context, decision)
 
 
 def _time_limit(fields: dict[str, Any]) -> float:
@@ -131,7 +128,7 @@ def _time_limit(fields: dict[str, Any]) -> float:
     return (seconds if 0 < seconds < MAX_TIMEOUT_S else DEFAULT_TIMEOUT_S) * OWN_SHARE
 
 
-def _judge_for(event: StopEvent, project: str) -> Callable[[PromptHook], Awaitable[GateResult]]:
+def _judge_for(event: StopEvent, project: str) -> Callable[[PromptHook], Awaitable[Decision]]:
     """Return a function that asks a model, by default the judge of the settings."""
     # lazy: only one gate asks a model
     from turngate.runners.gate import judge_for  # noqa: PLC0415
@@ -158,14 +155,13 @@ def _read_stop(name: str, fields: dict[str, Any], project: str) -> StopEvent:
         raise UsageError(f"the hook's input on stdin: {error}") from None
 
 
-def _answer(arguments: GateArguments, result: GateResult, fields: dict[str, Any]) -> tuple[int, str]:
+def _answer(arguments: GateArguments, decision: Decision, fields: dict[str, Any]) -> tuple[int, str]:
     """Return the exit code and what is printed to stdout for an agent program."""
     name = arguments.gate.name
-    if isinstance(result, InternalError):
-        print(f"turngate gate: {describe_could_not_run(name, result.why)}", file=sys.stderr)
+    if isinstance(decision, Fault) and not decision.may_block:
+        print(f"turngate gate: {describe_could_not_run(name, decision.error)}", file=sys.stderr)
         return EXIT_NOT_PASSED, ""
-    strict = arguments.strict and _event_name(fields) in STOP_EVENTS
-    answer = answer_json(name, result, strict=strict, for_turngate=IN_HOOK in os.environ)
+    answer = answer_json(name, decision, for_turngate=IN_HOOK in os.environ)
     if not arguments.exit_code or "continue" in answer:  # no exit code ends a turn
         host = None if IN_HOOK in os.environ else recognise(fields)
         return EXIT_PASSED, json.dumps(answer) if host in (None, "claude") else _answer_host(host, answer)
@@ -174,7 +170,7 @@ def _answer(arguments: GateArguments, result: GateResult, fields: dict[str, Any]
         print(text, file=sys.stderr)
     if "decision" in answer:
         return EXIT_BLOCK, ""
-    return EXIT_NOT_PASSED if isinstance(result, CouldNotRun) else EXIT_PASSED, ""
+    return EXIT_NOT_PASSED if isinstance(decision, Fault) else EXIT_PASSED, ""
 
 
 def _answer_host(host: str, answer: dict[str, Any]) -> str:
@@ -186,25 +182,26 @@ def _answer_host(host: str, answer: dict[str, Any]) -> str:
     return HOSTS[host].write_answer(HostAnswer(decision=decision, reason=reason, notices=notices)).stdout
 
 
-def _answer_in_words(name: str, result: GateResult) -> int:
+def _answer_in_words(name: str, decision: Decision) -> int:
     """Answer a person, or a script that reads the exit code."""
     label = f"gate {quote_name(name)}"
-    match result:
-        case Passed(note):
+    match decision:
+        case Allow() | Advise():
+            note = (decision.notice or "").removeprefix(f"{label}: ")
             print(f"{label}: passed" + (f" ({note})" if note else ""))
             return EXIT_PASSED
-        case Failed(reason):
+        case Block(reason):
             print(f"{label}: failed\n{reason}")
-        case InternalError(why):
-            print(f"turngate gate: {describe_could_not_run(name, why)}", file=sys.stderr)
-        case CouldNotRun(why):
-            print(describe_could_not_run(name, why))
-        case LimitReached(reason):
-            print(f"{label}: the limit is reached: {reason}")
-        case WaitForUser(reason):
+        case Fault(error, may_block=False):
+            print(f"turngate gate: {describe_could_not_run(name, error)}", file=sys.stderr)
+        case Fault(error):
+            print(describe_could_not_run(name, error))
+        case Halt(reason, waits=True):
             print(f"{label}: waits for you: {reason}")
+        case Halt(reason):
+            print(f"{label}: the limit is reached: {reason}")
         case _:
-            assert_never(result)
+            assert_never(decision)
     return EXIT_NOT_PASSED
 
 

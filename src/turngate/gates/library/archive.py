@@ -8,7 +8,8 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.answers.reports import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
-from turngate.gates.gate import Gate, GateContext, GateOption, GateResult, Passed
+from turngate.core.verdict.decisions import Allow, Decision
+from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.state.files import open_regular_file
 
 MAX_TRANSCRIPT_BYTES = 512 * 1024 * 1024
@@ -29,23 +30,23 @@ done
 """
 
 
-async def archive(context: GateContext) -> GateResult:
+async def archive(context: GateContext) -> Decision:
     path = context.event.stopping_transcript
     try:
         content, version = await run_in_thread(_read, path)
     except OSError as error:
-        return Passed(f"the transcript was not archived: {error.strerror}")
+        return Allow(f"the transcript was not archived: {error.strerror}")
     if context.state.data.get("archived") == version:
-        return Passed()
+        return Allow()
     hook = CommandHook(
         command="/bin/sh", args=("-c", SCRIPT, "turngate", context.options["to"], _name(context))
     )
     report = await context.commands.run(hook, stdin=content)
     if isinstance(report, Exited) and report.code == 0:
         context.state.data["archived"] = version
-        return Passed()
+        return Allow()
     cause = one_line(report.stderr, MAX_ERROR_CHARS) if isinstance(report, Exited) else "its time is up"
-    return Passed(f"the transcript was not archived: {cause}")
+    return Allow(f"the transcript was not archived: {cause}")
 
 
 def _read(path: str) -> tuple[bytes, list[object]]:

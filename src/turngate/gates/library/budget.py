@@ -1,39 +1,32 @@
 """The gate `budget`: ends the turn when tokens, minutes or turns are used up. It never blocks."""
 
 from turngate.aio.threads import run_in_thread
+from turngate.core.verdict.decisions import Allow, Decision, Fault, Halt
 from turngate.gates.conversation import find_prompt, read_start_time, read_usage
-from turngate.gates.gate import (
-    CouldNotRun,
-    Gate,
-    GateContext,
-    GateOption,
-    GateResult,
-    LimitReached,
-    Passed,
-)
+from turngate.gates.gate import Gate, GateContext, GateOption
 
 
-async def check_budget(context: GateContext) -> GateResult:
+async def check_budget(context: GateContext) -> Decision:
     tokens, minutes, turns = (context.options[name] for name in ("tokens", "minutes", "turns"))
     if tokens is None and minutes is None and turns is None:
-        return CouldNotRun("it has no limit: give --tokens, --minutes or --turns")
+        return Fault("it has no limit: give --tokens, --minutes or --turns")
     event, per_prompt = context.event, context.options["per-prompt"]
     prompt = await run_in_thread(find_prompt, event) if per_prompt else None
     whose = "of this prompt" if per_prompt else "of this session"
     if tokens is not None or turns is not None:
         used = await run_in_thread(read_usage, event, prompt.offset if prompt else 0)
         if tokens is not None and used.tokens >= tokens:
-            return LimitReached(f"the budget {whose} is used up: {used.tokens:,} of {tokens:,} tokens")
+            return Halt(f"the budget {whose} is used up: {used.tokens:,} of {tokens:,} tokens")
         if turns is not None and used.replies >= turns:
-            return LimitReached(f"the budget {whose} is used up: {used.replies:,} of {turns:,} turns")
+            return Halt(f"the budget {whose} is used up: {used.replies:,} of {turns:,} turns")
     if minutes is not None:
         start = prompt.time if prompt else await run_in_thread(read_start_time, event)
         if start is None:
-            return CouldNotRun("the transcript does not say when it began")
+            return Fault("the transcript does not say when it began")
         if context.now - start >= minutes * 60:
             passed = "1 minute has passed" if minutes == 1 else f"{minutes:,} minutes have passed"
-            return LimitReached(f"the budget {whose} is used up: {passed}")
-    return Passed()
+            return Halt(f"the budget {whose} is used up: {passed}")
+    return Allow()
 
 
 BUDGET = Gate(

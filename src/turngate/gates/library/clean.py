@@ -5,16 +5,8 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.core.answers.reports import Exited
-from turngate.gates.gate import (
-    CouldNotRun,
-    Failed,
-    Gate,
-    GateContext,
-    GateOption,
-    GateResult,
-    Passed,
-    list_findings,
-)
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import STATUS
 from turngate.gates.project_commands import NOT_FOUND
@@ -43,11 +35,11 @@ class Status:
     unpushed: int | None  # commits; None: the branch has no upstream
 
 
-async def check_clean(context: GateContext) -> GateResult:
+async def check_clean(context: GateContext) -> Decision:
     start = context.state.start or {}
     status = await _read_status(context, str(start.get("head", "")))
     if status is None:
-        return CouldNotRun(NO_REPOSITORY)
+        return Fault(NO_REPOSITORY)
     problems = [
         f"a {name} is in progress: complete or abort it."
         for name in status.operations
@@ -60,8 +52,8 @@ async def check_clean(context: GateContext) -> GateResult:
     if context.options["pushed"] and status.unpushed:
         problems.append(f"the branch has {status.unpushed} commits that are not pushed: run `git push`.")
     if problems:
-        return Failed("\n".join(problems))
-    return Passed(NO_UPSTREAM if context.options["pushed"] and status.unpushed is None else None)
+        return Block("\n".join(problems))
+    return Allow(NO_UPSTREAM if context.options["pushed"] and status.unpushed is None else None)
 
 
 async def record_clean(context: GateContext) -> Mapping[str, Any]:

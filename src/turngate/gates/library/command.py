@@ -8,7 +8,8 @@ from typing import Any
 from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
-from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.project_files import FilesUnreadable
 from turngate.gates.session_changes import changed_files, record_files
 
@@ -36,23 +37,23 @@ OPTIONS = (
 RECORD_OPTIONS = tuple(option.name for option in OPTIONS)
 
 
-async def check_command(context: GateContext) -> GateResult:
+async def check_command(context: GateContext) -> Decision:
     """Run the command once: any failing exit code blocks, except where the command has checked nothing."""
     if context.command is None:
-        return CouldNotRun("there is no command")
+        return Fault("there is no command")
     return _result(await context.commands.run(context.command))
 
 
-async def hold_until_passed(context: GateContext, command: CommandHook) -> GateResult:
+async def hold_until_passed(context: GateContext, command: CommandHook) -> Decision:
     """Check a command with the options of this module; the reason names the command."""
     if (note := await _nothing_to_check(context)) is not None:
-        return Passed(note)
+        return Allow(note)
     report = await context.commands.run(command)
     result = _result(report)
-    if isinstance(result, Failed) and isinstance(report, Exited) and context.options.get("baseline"):
+    if isinstance(result, Block) and isinstance(report, Exited) and context.options.get("baseline"):
         result = _without_known_failures(result, report, _baseline_of(context, command))
-    if isinstance(result, Failed):
-        return Failed(f"`{show_command(command)}`: {result.reason}")
+    if isinstance(result, Block):
+        return Block(f"`{show_command(command)}`: {result.reason}")
     return result
 
 
@@ -74,29 +75,29 @@ def show_command(command: CommandHook) -> str:
 _RAN_NO_TEST = re.compile(r"^Ran 0 tests in ", re.MULTILINE)  # of unittest
 
 
-def _result(report: Exited | TimedOut) -> GateResult:
+def _result(report: Exited | TimedOut) -> Decision:
     match report:
         case TimedOut(seconds):
-            return CouldNotRun(f"it did not end within {seconds:.3g} s")
+            return Fault(f"it did not end within {seconds:.3g} s")
         case Exited(code=0 | 5) if _RAN_NO_TEST.search(report.stderr):  # 5: since Python 3.12
-            return CouldNotRun("it ran no test: unittest runs only the methods of a unittest.TestCase")
+            return Fault("it ran no test: unittest runs only the methods of a unittest.TestCase")
         case Exited(code=0):
-            return Passed()
+            return Allow()
         case Exited(signal=int(number)):
-            return CouldNotRun(f"it was killed by signal {number}")
+            return Fault(f"it was killed by signal {number}")
         case Exited():
             return _failure(report.code, report.stdout, report.stderr)
 
 
-def _failure(code: int, stdout: str, stderr: str) -> GateResult:
+def _failure(code: int, stdout: str, stderr: str) -> Decision:
     # lazy: for failures only; it compiles large patterns
     from turngate.gates.failure_output import has_failing_lines, missing_program, useful_output  # noqa: PLC0415
 
     if (missing := missing_program(code, stdout, stderr)) is not None:
-        return CouldNotRun(missing)
+        return Fault(missing)
     if code in KILLED and not has_failing_lines(stdout, stderr):
-        return CouldNotRun(f"it was killed by signal {code - 128}")
-    return Failed(f"exit code {code}\n{useful_output(stdout, stderr)}".strip())
+        return Fault(f"it was killed by signal {code - 128}")
+    return Block(f"exit code {code}\n{useful_output(stdout, stderr)}".strip())
 
 
 async def _nothing_to_check(context: GateContext) -> str | None:
@@ -116,9 +117,9 @@ async def _failures(context: GateContext, command: CommandHook) -> list[str] | N
 
     report = await context.commands.run(command)
     match _result(report):
-        case Passed():
+        case Allow():
             return []
-        case Failed():
+        case Block():
             return sorted(failure_names(report.stdout, report.stderr))[:MAX_BASELINE]
         case _:
             return None
@@ -130,26 +131,26 @@ def _baseline_of(context: GateContext, command: CommandHook) -> frozenset[str] |
     return frozenset(map(str, names)) if isinstance(names, list) else None
 
 
-def _without_known_failures(result: Failed, report: Exited, known: frozenset[str] | None) -> GateResult:
+def _without_known_failures(result: Block, report: Exited, known: frozenset[str] | None) -> Decision:
     from turngate.gates.failure_output import WHOLE_OUTPUT, failure_names  # noqa: PLC0415 # lazy: as above
 
     if known is None:
         note = "The failures at the session's start are not recorded, so all of them count."
-        return Failed(f"{result.reason}\n\n{note}")
+        return Block(f"{result.reason}\n\n{note}")
     new = failure_names(report.stdout, report.stderr) - known
     if not new:
-        return Passed("it fails only as it did at the session's start")
+        return Allow("it fails only as it did at the session's start")
     if not known:
         return result
     if any(name.startswith(WHOLE_OUTPUT) for name in new):
-        return Failed(f"{result.reason}\n\n{NOT_COMPARABLE}")
+        return Block(f"{result.reason}\n\n{NOT_COMPARABLE}")
     listed = "\n".join(f"- {name}" for name in sorted(new)[:20])
-    return Failed(f"{result.reason}\n\nNew since the session's start:\n{listed}")
+    return Block(f"{result.reason}\n\nNew since the session's start:\n{listed}")
 
 
-async def _check(context: GateContext) -> GateResult:
+async def _check(context: GateContext) -> Decision:
     if context.command is None:
-        return CouldNotRun("there is no command")
+        return Fault("there is no command")
     return await hold_until_passed(context, context.command)
 
 

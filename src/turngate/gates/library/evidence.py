@@ -7,6 +7,7 @@ from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.shell.parse import WrittenCommand
 from turngate.core.text import one_line
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.agent_commands import (
     edited_path,
     run_commands,
@@ -16,7 +17,7 @@ from turngate.gates.agent_commands import (
 from turngate.gates.check_results import succeeded
 from turngate.gates.claims import CLAIMS, Claim, find_claims
 from turngate.gates.conversation import ToolCall, last_answer, read_calls
-from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
+from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.toolchains import CHECKS
 
 MAX_COMMAND_CHARS = 100
@@ -44,19 +45,19 @@ class InvalidPattern(Exception):
     """A pattern of the user cannot be used."""
 
 
-async def check_evidence(context: GateContext) -> GateResult:
+async def check_evidence(context: GateContext) -> Decision:
     try:
         claims, checks = _patterns(context.options["claims"], context.options["pattern"])
     except InvalidPattern as error:
-        return CouldNotRun(str(error))
+        return Fault(str(error))
     found = find_claims(last_answer(context.event), claims)
     if not found:
-        return Passed()
+        return Allow()
     calls = await run_in_thread(read_calls, context.event)
     edit = _last_edit(calls)
     problems = [_problem(claim, _runs(calls, claim.kind, checks), edit) for claim in found]
     reasons = [problem for problem in problems if problem]
-    return Failed("\n\n".join(reasons)) if reasons else Passed()
+    return Block("\n\n".join(reasons)) if reasons else Allow()
 
 
 def _patterns(

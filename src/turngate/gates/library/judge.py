@@ -4,43 +4,44 @@ import asyncio
 import hashlib
 
 from turngate.core.hooks.kinds import PromptHook
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.conversation import last_answer
-from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
+from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.git.output import show_path
 from turngate.gates.project_files import read_file
 from turngate.gates.tree_state import tree_state
 
 
-async def check_judge(context: GateContext) -> GateResult:
+async def check_judge(context: GateContext) -> Decision:
     question = await _read_question(context)
-    if isinstance(question, CouldNotRun):
+    if isinstance(question, Fault):
         return question
     tree, _ = await tree_state(context) or (None, None)
     answer = _digest(last_answer(context.event))
     if tree is not None and (stored := _stored(context, tree, answer)):
         return stored
     if context.ask_judge is None:
-        return CouldNotRun("there is no model to ask")
+        return Fault("there is no model to ask")
     try:
         async with asyncio.timeout(context.commands.timeout):
             result = await context.ask_judge(question)
     except TimeoutError:
-        return CouldNotRun(f"the judge did not answer within {context.commands.timeout:.3g} s")
+        return Fault(f"the judge did not answer within {context.commands.timeout:.3g} s")
     _store(context, tree, answer, result)
     return result
 
 
-async def _read_question(context: GateContext) -> PromptHook | CouldNotRun:
+async def _read_question(context: GateContext) -> PromptHook | Fault:
     text, name = context.options["prompt"], context.options["prompt-file"]
     if text is None and name is not None:
         text = await read_file(context.commands, name)
         if text is None:
-            return CouldNotRun(f"there is no file {show_path(name)} in the project")
+            return Fault(f"there is no file {show_path(name)} in the project")
     if text is None or not text.strip():
-        return CouldNotRun("it has no question: give --prompt or --prompt-file")
+        return Fault("it has no question: give --prompt or --prompt-file")
     seen = context.options["transcript"]
     if seen not in ("none", "last", "digest", "full"):
-        return CouldNotRun(f"--transcript is {seen!r}; expected none, last, digest or full")
+        return Fault(f"--transcript is {seen!r}; expected none, last, digest or full")
     return PromptHook(text, model=context.options["model"], transcript=seen)
 
 
@@ -48,7 +49,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _stored(context: GateContext, tree: str, answer: str) -> GateResult | None:
+def _stored(context: GateContext, tree: str, answer: str) -> Decision | None:
     """Return the last judgement if it still holds.
 
     A yes holds for an unchanged tree. A no holds only while the agent has not said anything else either: it may have
@@ -59,19 +60,19 @@ def _stored(context: GateContext, tree: str, answer: str) -> GateResult | None:
         return None
     match data.get("judgement"):
         case {"passed": True, "note": str() | None as note}:
-            return Passed(note)
+            return Allow(note)
         case {"passed": False, "reason": str(reason)} if data.get("answer") == answer:
-            return Failed(reason)
+            return Block(reason)
         case _:
             return None
 
 
-def _store(context: GateContext, tree: str | None, answer: str, result: GateResult) -> None:
+def _store(context: GateContext, tree: str | None, answer: str, result: Decision) -> None:
     judgement: dict[str, object] | None = None
     match result:
-        case Passed(note):
+        case Allow(note):
             judgement = {"passed": True, "note": note}
-        case Failed(reason):
+        case Block(reason):
             judgement = {"passed": False, "reason": reason}
         case _:
             pass

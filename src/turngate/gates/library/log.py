@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from turngate.core.answers.reports import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line, truncate
-from turngate.gates.gate import Gate, GateContext, GateOption, GateResult, Passed
+from turngate.core.verdict.decisions import Allow, Decision
+from turngate.gates.gate import Gate, GateContext, GateOption
 
 MAX_ANSWER_CHARS = (
     500  # so that a line is appended with one write, and lines of parallel processes do not mix
@@ -23,13 +24,13 @@ mkdir -p "$(dirname "$1")" && {
 """
 
 
-async def log(context: GateContext) -> GateResult:
+async def log(context: GateContext) -> Decision:
     hook = CommandHook(command="/bin/sh", args=("-c", SCRIPT, "turngate", context.options["file"]))
     report = await context.commands.run(hook, stdin=_line(context))
     if isinstance(report, Exited) and report.code == 0:
-        return Passed()
+        return Allow()
     cause = one_line(report.stderr, MAX_ERROR_CHARS) if isinstance(report, Exited) else "its time is up"
-    return Passed(f"the stop was not logged: {cause}")
+    return Allow(f"the stop was not logged: {cause}")
 
 
 def _line(context: GateContext) -> bytes:

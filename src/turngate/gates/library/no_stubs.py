@@ -12,17 +12,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from turngate.core.answers.reports import Exited
 from turngate.core.permissions.globs import matches_globs
 from turngate.core.text import one_line, wildcard_matches
-from turngate.gates.gate import (
-    CouldNotRun,
-    Failed,
-    Finding,
-    Gate,
-    GateContext,
-    GateOption,
-    GateResult,
-    Passed,
-    list_findings,
-)
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.gates.gate import Finding, Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import FilePatch, Line, show_path, unquote_path
 from turngate.gates.project_files import read_file
 from turngate.gates.session_changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
@@ -260,18 +251,18 @@ MAX_NESTED = 5
 ADVICE = "Complete them, or remove them and say in your answer what is missing."
 
 
-async def check_no_stubs(context: GateContext) -> GateResult:
+async def check_no_stubs(context: GateContext) -> Decision:
     patches = await find_patches(context, *PATHSPECS, context_lines=WHOLE_FILE, is_source=True)
     if patches is None:
         patches = await _read_new_files(context)
     findings = [finding for finding in find_stubs(patches.files) if _counts(context, finding)]
     if findings:
         listed = list_findings([str(finding) for finding in findings])
-        return Failed(f"the added lines hold stubs:\n{listed}\n{ADVICE}")
+        return Block(f"the added lines hold stubs:\n{listed}\n{ADVICE}")
     if patches.truncated:
-        return CouldNotRun(TOO_LONG)
+        return Fault(TOO_LONG)
     nested = await _new_repositories(context)
-    return Passed(f"{NESTED}: {', '.join(map(show_path, nested))}" if nested else None)
+    return Allow(f"{NESTED}: {', '.join(map(show_path, nested))}" if nested else None)
 
 
 async def _new_repositories(context: GateContext) -> list[str]:

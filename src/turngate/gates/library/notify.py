@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.text import one_line
-from turngate.gates.gate import Gate, GateContext, GateOption, GateResult, Passed
+from turngate.core.verdict.decisions import Allow, Decision
+from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.http.connection import UNLIMITED, HttpError
 
 LIMIT_S = 5.0  # for each way
@@ -17,10 +18,10 @@ MAX_ERROR_CHARS = 200
 _BELL = b"\a"
 
 
-async def notify(context: GateContext) -> GateResult:
+async def notify(context: GateContext) -> Decision:
     options = context.options
     if context.event.subagent is not None and not options["subagents"]:
-        return Passed()
+        return Allow()
     url = options["webhook"]
     if options["webhook-env"]:
         url = context.environ.get(options["webhook-env"])
@@ -33,13 +34,13 @@ async def notify(context: GateContext) -> GateResult:
         ways.append(_within_limit(_post(context, url), "the webhook"))
     if not ways:
         missing = options["webhook-env"]
-        return Passed(
+        return Allow(
             f"the variable {missing} is not set"
             if missing
             else "it does nothing: give --bell, --webhook or a command after --"
         )
     problems = [problem for problem in await asyncio.gather(*ways) if problem]
-    return Passed("; ".join(problems) or None)
+    return Allow("; ".join(problems) or None)
 
 
 def message_of(context: GateContext) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 
 from turngate.core.answers.reports import Exited
 from turngate.core.permissions.globs import matches_glob, matches_globs
-from turngate.gates.gate import Failed, Gate, GateContext, GateOption, GateResult, Passed, list_findings
+from turngate.core.verdict.decisions import Allow, Block, Decision
+from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import show_path
 from turngate.gates.project_files import FOREIGN_FOLDERS, FilesUnreadable, stdout_of
 from turngate.gates.session_changes import session_start
@@ -27,13 +28,13 @@ find . {FOREIGN_FOLDERS} -prune -o -type f \\( -size -"$2"c -exec printf 'small 
 """
 
 
-async def check_outputs(context: GateContext) -> GateResult:
+async def check_outputs(context: GateContext) -> Decision:
     start = None if context.options["any-age"] else await _find_start(context)
     files = await _list_outputs(context, start or 0)
     problems = list(_find_problems(context.options["globs"], files, context.options["min-bytes"]))
     if problems:
-        return Failed(f"these outputs are missing:\n{list_findings(problems)}\nWrite them before you finish.")
-    return Passed(UNKNOWN_START if start is None and not context.options["any-age"] else None)
+        return Block(f"these outputs are missing:\n{list_findings(problems)}\nWrite them before you finish.")
+    return Allow(UNKNOWN_START if start is None and not context.options["any-age"] else None)
 
 
 async def record_time(context: GateContext) -> Mapping[str, Any]:

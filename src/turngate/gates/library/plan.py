@@ -5,17 +5,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault, Halt
 from turngate.gates.conversation import TranscriptUnreadable, find_prompt, was_edited, was_touched
-from turngate.gates.gate import (
-    CouldNotRun,
-    Failed,
-    Gate,
-    GateContext,
-    GateOption,
-    GateResult,
-    Passed,
-    WaitForUser,
-)
+from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.git.output import show_path
 from turngate.gates.markdown_tasks import Task, count_open, describe_open, read_plan
 from turngate.gates.project_files import FilesUnreadable, expand_globs, read_file
@@ -23,39 +15,38 @@ from turngate.gates.project_files import FilesUnreadable, expand_globs, read_fil
 _PHASE = re.compile(r"(?:phase|stage|milestone)\s+\S", re.IGNORECASE)
 
 
-async def check_plan(context: GateContext) -> GateResult:
+async def check_plan(context: GateContext) -> Decision:
     names = await expand_globs(context.commands, context.options["files"])
     results = [await _check_file(context, name) for name in names]
-    for kind in (CouldNotRun, WaitForUser, Failed):
+    for kind in (Fault, Halt, Block):
         for result in results:
             if isinstance(result, kind):
                 return result
-    return Passed()
+    return Allow()
 
 
-async def _check_file(context: GateContext, name: str) -> GateResult:
+async def _check_file(context: GateContext, name: str) -> Decision:
     if context.options["if-touched"] and not await was_touched(context, name):
-        return Passed()
+        return Allow()
     text = await read_file(context.commands, name)
     if text is None:
-        return CouldNotRun(f"there is no file {show_path(name)} in the project")
+        return Fault(f"there is no file {show_path(name)} in the project")
     tasks = read_plan(text)
     if not tasks:
-        return CouldNotRun(f"{show_path(name)} has no tasks: neither checkboxes nor a status")
+        return Fault(f"{show_path(name)} has no tasks: neither checkboxes nor a status")
     phases = _phases(tasks)
     current = next((phase for phase, own in phases.items() if count_open(own)), None)
     if current is None:
-        return Passed()
+        return Allow()
     if not context.options["pause-between-phases"] or len(phases) == 1:
-        return Failed(_describe(tasks, show_path(name)))
+        return Block(_describe(tasks, show_path(name)))
     done = list(phases)[: list(phases).index(current)]
     if done and await _is_unconfirmed(context, name, done[-1]):
         number = count_open(phases[current])
         verb = "task is" if number == 1 else "tasks are"
-        return WaitForUser(
-            f"{done[-1]} is complete; {number} {verb} open in {current}. Check the result, then say whether to go on."
-        )
-    return Failed(_describe(phases[current], f"{current} in {show_path(name)}"))
+        question = "Check the result, then say whether to go on."
+        return Halt(f"{done[-1]} is complete; {number} {verb} open in {current}. {question}", waits=True)
+    return Block(_describe(phases[current], f"{current} in {show_path(name)}"))
 
 
 def _phases(tasks: Sequence[Task]) -> dict[str, list[Task]]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.check_commands import (
     LISTED_FOLDERS,
     MAX_FILE_BYTES,
@@ -16,7 +17,7 @@ from turngate.gates.check_commands import (
     find_check_commands,
     unreadable_files,
 )
-from turngate.gates.gate import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
+from turngate.gates.gate import Gate, GateContext
 from turngate.gates.library.command import (
     OPTIONS,
     RECORD_OPTIONS,
@@ -68,7 +69,7 @@ async def read_project(commands: ProjectCommands) -> ProjectFiles:
     return ProjectFiles(names, {name: text for name, text in texts.items() if len(text) <= MAX_FILE_BYTES})
 
 
-async def _find_commands(context: GateContext, check: str) -> list[CommandHook] | CouldNotRun:
+async def _find_commands(context: GateContext, check: str) -> list[CommandHook] | Fault:
     """Return the project's commands: the target of make alone, which is for all parts of it, or one for each part."""
     if context.command is not None:
         return [context.command]
@@ -78,30 +79,30 @@ async def _find_commands(context: GateContext, check: str) -> list[CommandHook] 
         broken = "; ".join(f"{name} cannot be read: {why}" for name, why in unreadable_files(files).items())
         why = f"this project has none that is known; looked for {LOOKED_FOR[check]}"
         hint = f"name it: turngate gate {check} -- COMMAND"
-        return CouldNotRun("; ".join(filter(None, (why, broken, hint))))
+        return Fault("; ".join(filter(None, (why, broken, hint))))
     return [CommandHook(command=each.command) for each in found]
 
 
 def _project_check(name: str, summary: str) -> Gate:
-    async def check(context: GateContext) -> GateResult:
+    async def check(context: GateContext) -> Decision:
         commands = await _find_commands(context, name)
-        if isinstance(commands, CouldNotRun):
+        if isinstance(commands, Fault):
             return commands
         problems: list[str] = []
         note = None
         for command in commands:
             result = await hold_until_passed(context, command)
-            if isinstance(result, Failed):
+            if isinstance(result, Block):
                 return result
-            if isinstance(result, CouldNotRun):
-                problems.append(f"`{show_command(command)}`: {result.why}")
-            elif isinstance(result, Passed):
-                note = result.note or note
-        return CouldNotRun("; ".join(problems)) if problems else Passed(note)
+            if isinstance(result, Fault):
+                problems.append(f"`{show_command(command)}`: {result.error}")
+            elif isinstance(result, Allow):
+                note = result.reason or note
+        return Fault("; ".join(problems)) if problems else Allow(note)
 
     async def record(context: GateContext) -> Mapping[str, Any]:
         commands = await _find_commands(context, name) if context.options.get("baseline") else []
-        return await record_command(context, *([] if isinstance(commands, CouldNotRun) else commands))
+        return await record_command(context, *([] if isinstance(commands, Fault) else commands))
 
     return Gate(
         name=name,

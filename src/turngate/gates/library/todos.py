@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.text import one_line
+from turngate.core.verdict.decisions import Allow, Block, Decision
 from turngate.gates.conversation import ToolCall, read_calls_of
-from turngate.gates.gate import Failed, Gate, GateContext, GateResult, Passed
+from turngate.gates.gate import Gate, GateContext
 
 MAX_LISTED = 20
 MAX_TASK_CHARS = 200
@@ -22,17 +23,17 @@ class OpenTask:
     in_progress: bool = False
 
 
-async def check_todos(context: GateContext) -> GateResult:
+async def check_todos(context: GateContext) -> Decision:
     found = await run_in_thread(read_calls_of, context.event, _NAMES)
     calls = [call for call in found if not call.is_error]
     if not calls:
-        return Passed()
+        return Allow()
     if calls[-1].name == "TodoWrite":
         tasks: Sequence[Mapping[str, object]] = _written(calls[-1])
     else:
         tasks = _created(calls)
     still_open = [_open_task(task) for task in tasks if task.get("status") not in CLOSED]
-    return Failed(_describe(still_open, len(tasks))) if still_open else Passed()
+    return Block(_describe(still_open, len(tasks))) if still_open else Allow()
 
 
 def _written(call: ToolCall) -> list[Mapping[str, object]]:

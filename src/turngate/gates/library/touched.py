@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from turngate.core.permissions.globs import matches_globs
-from turngate.gates.gate import Failed, Gate, GateContext, GateOption, GateResult, Passed, list_findings
+from turngate.core.verdict.decisions import Allow, Block, Decision
+from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import Change, show_path
 from turngate.gates.session_changes import changed_paths, find_changes, find_patches, record_files
 
 MAX_NAMES = 5
 
 
-async def check_touched(context: GateContext) -> GateResult:
+async def check_touched(context: GateContext) -> Decision:
     """A file that both lists name is one of those that have to change. A file that was deleted was not kept up to date."""
     sources, documents = context.options["if"], context.options["then"]
     changes = await find_changes(context)
@@ -18,12 +19,12 @@ async def check_touched(context: GateContext) -> GateResult:
         change for change in changes if matches_globs(documents, change.path) and change.kind != "deleted"
     ]
     if await _has_new_content(context, kept):
-        return Passed()
+        return Allow()
     causes = [path for path in changed_paths(changes, sources) if not matches_globs(documents, path)]
     if not causes:
-        return Passed()
+        return Allow()
     wanted = " ".join(map(show_path, documents))
-    return Failed(
+    return Block(
         f"these files have changed, but none that {wanted} names:\n"
         f"{list_findings([show_path(path) for path in causes], MAX_NAMES)}\n"
         f"Update {wanted} to match."

@@ -3,17 +3,9 @@
 import re
 
 from turngate.core.text import one_line
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault, Halt
 from turngate.gates.conversation import find_prompt, last_answer
-from turngate.gates.gate import (
-    CouldNotRun,
-    Failed,
-    Gate,
-    GateContext,
-    GateOption,
-    GateResult,
-    LimitReached,
-    Passed,
-)
+from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.library.command import check_command
 from turngate.gates.markdown_tasks import read_lines
 
@@ -29,15 +21,15 @@ _BEFORE_TAG = re.compile(r"(?:^|[.!?:。！？])[\s*_]*$")
 _AFTER_TAG = re.compile(r"[\s*_]*(?:$|[^\w\s,;?？]|[A-Z])")
 
 
-async def check_until(context: GateContext) -> GateResult:
+async def check_until(context: GateContext) -> Decision:
     promise = one_line(context.options["promise"])
     if not promise:
-        return CouldNotRun("the promise is empty")
+        return Fault("the promise is empty")
     iteration, started = _count_iteration(context)
     is_promised = has_promise(last_answer(context.event), promise)
     if is_promised:
-        proof = Passed() if context.command is None else await check_command(context)
-        if not isinstance(proof, Failed):
+        proof = Allow() if context.command is None else await check_command(context)
+        if not isinstance(proof, Block):
             return proof
         problem = f'You wrote "{promise}", but the command that proves it fails: {proof.reason}'
     else:
@@ -88,18 +80,18 @@ def _count_iteration(context: GateContext) -> tuple[int, float]:
     return iteration + 1, started
 
 
-def _end(context: GateContext, promise: str, iteration: int, started: float) -> LimitReached | None:
+def _end(context: GateContext, promise: str, iteration: int, started: float) -> Halt | None:
     most, minutes = _max_iterations(context), context.options["max-minutes"]
     if iteration >= most:
         times = "iteration" if most == 1 else "iterations"
-        return LimitReached(f'the promise "{promise}" was not kept in {most} {times}')
+        return Halt(f'the promise "{promise}" was not kept in {most} {times}')
     if minutes is not None and context.now - started >= minutes * 60:
         times = "minute" if minutes == 1 else "minutes"
-        return LimitReached(f'the promise "{promise}" was not kept within {minutes:g} {times}')
+        return Halt(f'the promise "{promise}" was not kept within {minutes:g} {times}')
     return None
 
 
-def _continue(context: GateContext, promise: str, iteration: int, problem: str) -> Failed:
+def _continue(context: GateContext, promise: str, iteration: int, problem: str) -> Block:
     most, limit = _max_iterations(context), context.event.limit
     wanted = most - 1  # the first iteration is not a continuation
     advice = (
@@ -113,7 +105,7 @@ def _continue(context: GateContext, promise: str, iteration: int, problem: str) 
         lines.append(
             f"This turn has at most {limit} continuations, fewer than the {wanted} that this gate asks for."
         )
-    return Failed("\n".join(lines), continuations=wanted)
+    return Block("\n".join(lines), continuations=wanted)
 
 
 def _max_iterations(context: GateContext) -> int:

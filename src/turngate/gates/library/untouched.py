@@ -9,18 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from turngate.core.permissions.globs import matches_globs
-from turngate.gates.gate import (
-    MAX_FINDINGS,
-    CouldNotRun,
-    Failed,
-    Finding,
-    Gate,
-    GateContext,
-    GateOption,
-    GateResult,
-    Passed,
-    list_findings,
-)
+from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.gates.gate import MAX_FINDINGS, Finding, Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import Change, FilePatch, Line, show_path
 from turngate.gates.session_changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
 from turngate.gates.source_text import language_of, read_source
@@ -178,10 +168,10 @@ NO_LINES = "the project has no git repository, so the lines of changed files are
 TOO_LONG = "the changes of the protected files are too long to be compared"
 
 
-async def check_untouched(context: GateContext) -> GateResult:
+async def check_untouched(context: GateContext) -> Decision:
     changes = [change for change in await find_changes(context) if _is_named(context, change)]
     if not changes:
-        return Passed()
+        return Allow()
     if context.options["no-weakening"]:
         return await _compare_assertions(context, changes)
     touched = [change for change in changes if change.kind != "added" or context.options["added"]]
@@ -190,13 +180,13 @@ async def check_untouched(context: GateContext) -> GateResult:
     return _fail([_describe(change, lines) for change in touched])
 
 
-async def _compare_assertions(context: GateContext, changes: Sequence[Change]) -> GateResult:
+async def _compare_assertions(context: GateContext, changes: Sequence[Change]) -> Decision:
     """Compare the tests in source files. Other files, and those that were moved away, must be as they were."""
     others = [change for change in changes if _must_stay(context, change)]
     sources = [change for change in changes if language_of(change.path) or language_of(change.old_path or "")]
     patches = await _read_patches(context, sources, context_lines=WHOLE_FILE) if sources else Patches(())
     if patches is None:
-        return CouldNotRun(NO_LINES)
+        return Fault(NO_LINES)
     deleted = {change.path for change in changes if change.kind == "deleted"}
     weakened = list(find_weakened(patches.files))
     gone = sorted({finding.path for finding in weakened} & deleted)
@@ -205,7 +195,7 @@ async def _compare_assertions(context: GateContext, changes: Sequence[Change]) -
         *(f"{show_path(path)} was deleted" for path in gone),
         *(str(finding) for finding in weakened if finding.path not in deleted),
     ]
-    return CouldNotRun(TOO_LONG) if patches.truncated and not findings else _fail(findings)
+    return Fault(TOO_LONG) if patches.truncated and not findings else _fail(findings)
 
 
 def _is_named(context: GateContext, change: Change) -> bool:
@@ -254,10 +244,10 @@ def _describe(change: Change, lines: Mapping[str, int]) -> str:
             return f"{path} was {kind}"
 
 
-def _fail(findings: Sequence[str]) -> GateResult:
+def _fail(findings: Sequence[str]) -> Decision:
     if not findings:
-        return Passed()
-    return Failed(f"protected files have changed:\n{list_findings(findings)}\n{ADVICE}")
+        return Allow()
+    return Block(f"protected files have changed:\n{list_findings(findings)}\n{ADVICE}")
 
 
 UNTOUCHED = Gate(
