@@ -203,7 +203,7 @@ class HooksParser:
             raise _TooManyHooks
         if type(entry) is not dict:
             return self._lose(event, f"is {describe_json(entry)}, expected an object", index=index)
-        self.log.hook = entry["id"] if is_text(entry.get("id")) else None
+        self.log.hook = entry["id"] if "id" in entry and is_text(entry["id"]) else None
         self._parse_hook(entry, matcher, event, index)
         self.log.hook = None
         return None
@@ -275,12 +275,13 @@ class HooksParser:
             self.guard_lost |= event in _TOOL_GUARDS
         if "timeout" in fields and looks_like_milliseconds(fields["timeout"]):
             self._warn_of_milliseconds(fields["timeout"], event, index)
-        return self._check_gate(hook(**fields), event, index) if usable else None
+        if not usable:
+            return None
+        made = hook(**fields)
+        return self._check_gate(made, event, index) if isinstance(made, GateHook) else made
 
-    def _check_gate(self, hook: Hook, event: str, index: str) -> Hook | None:
+    def _check_gate(self, hook: GateHook, event: str, index: str) -> Hook | None:
         """Report what is wrong with the options of a gate; such a gate is left out."""
-        if not isinstance(hook, GateHook):
-            return hook
         # lazy: the gates, which few settings have
         from turngate.gates.gate_hook import GateCall, read_gate_hook  # noqa: PLC0415
 

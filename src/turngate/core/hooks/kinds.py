@@ -40,7 +40,10 @@ class _HookOptions:
     continue_on_block: bool = False  # a judge's block of another event than a stop does not end the turn
 
     def __post_init__(self, timeout_ms: int | None) -> None:
-        """Check the timeout here, because a hook can be used without `Options`."""
+        """Check the timeout here, because a hook can be used without `Options`; read a clean `env` as in JSON."""
+        if getattr(self, "env", None) == CLEAN:
+            object.__setattr__(self, "env", {})
+            object.__setattr__(self, "pass_env", getattr(self, "pass_env", None) or ())
         if self.timeout is not None and not is_seconds(self.timeout):
             raise ValueError(f"a hook's timeout must be {EXPECTED_SECONDS}, not {describe(self.timeout)}")
         if timeout_ms is None:
@@ -85,13 +88,6 @@ class CommandHook(_HookOptions):
     # Set: a clean environment with these variables besides the usual ones; None: the settings' choice.
     pass_env: tuple[str, ...] | None = field(default=None, kw_only=True)
     on_failure: Literal["block"] | None = field(default=None, kw_only=True)
-
-    def __post_init__(self, timeout_ms: int | None) -> None:
-        super().__post_init__(timeout_ms)
-        env: object = self.env
-        if env == CLEAN:  # as in JSON
-            object.__setattr__(self, "env", {})
-            object.__setattr__(self, "pass_env", self.pass_env or ())
 
 
 @frozen
@@ -153,13 +149,6 @@ class GateHook(_HookOptions):
     shell: str | None = field(default=None, kw_only=True)
     env: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     pass_env: tuple[str, ...] | None = field(default=None, kw_only=True)  # as of a command hook
-
-    def __post_init__(self, timeout_ms: int | None) -> None:
-        super().__post_init__(timeout_ms)
-        env: object = self.env
-        if env == CLEAN:  # as in JSON
-            object.__setattr__(self, "env", {})
-            object.__setattr__(self, "pass_env", self.pass_env or ())
 
 
 @frozen
