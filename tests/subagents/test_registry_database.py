@@ -17,7 +17,7 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.errors import RegistryError
 from turngate.subagents.registry import Owner, Registry, database
-from turngate.subagents.registry.rows import SCHEMA_VERSION
+from turngate.subagents.registry.table import SCHEMA_VERSION
 
 
 @contextlib.contextmanager

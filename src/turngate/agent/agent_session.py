@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from turngate.agent.agent_config import AgentConfig
-from turngate.agent.background_blocks import Wakes
-from turngate.agent.background_commands import BackgroundCommand, BackgroundCommands
+from turngate.agent.background import BackgroundCommand, BackgroundCommands, Wakes
 from turngate.agent.conversation import Conversation
 from turngate.agent.env_file import UnusableEnvFile, env_file, load_exports, send_env_file
 from turngate.agent.event_sink import EventSink

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from turngate.agent.background_blocks import describe_lost_block
+from turngate.agent.background import describe_lost_block
 from turngate.agent.env_file import env_file
 from turngate.agent.hook_agent import HookAgentRunner
 from turngate.aio.foreign import run_isolated

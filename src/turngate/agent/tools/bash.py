@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from turngate.agent.background_commands import BackgroundCommand
+from turngate.agent.background import BackgroundCommand
 from turngate.agent.tools.tool import ToolContext
 from turngate.core.answers.reports import Exited
 from turngate.core.constants import IN_TOOL

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.agent.background_commands import BackgroundCommands
+from turngate.agent.background import BackgroundCommands
 from turngate.aio.threads import T
 from turngate.core.conversation.messages import ToolSpec
 from turngate.core.conversation.tools import ToolOutput

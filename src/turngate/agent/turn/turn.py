@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from turngate._frozen import frozen
-from turngate.agent.background_blocks import Wakes
-from turngate.agent.background_commands import BackgroundCommands
+from turngate.agent.background import BackgroundCommands, Wakes
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.session_hooks import SessionHooks

@@ -3,7 +3,7 @@
 from turngate.subagents.registry.database import owners_with_open_runs
 from turngate.subagents.registry.owners import Owner, owner_is_gone, process_of
 from turngate.subagents.registry.registry import Registry, RegistryWorker
-from turngate.subagents.registry.rows import MAX_RESULT_CHARS, new_id, truncate_result
+from turngate.subagents.registry.table import MAX_RESULT_CHARS, new_id, truncate_result
 
 __all__ = [
     "MAX_RESULT_CHARS",

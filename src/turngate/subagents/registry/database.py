@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE
-from turngate.subagents.registry.rows import (
+from turngate.subagents.registry.table import (
     COLUMNS,
     INDEXES,
     OLDEST_COLUMNS,
+    OWNERS_OF_PROJECT,
     SCHEMA_VERSION,
     TABLE,
     column_definition,
 )
-from turngate.subagents.registry.statements import OWNERS_OF_PROJECT
 
 LOCK_TIMEOUT_S = 10.0  # for other processes that open the registry
 LOCK_NOTICE_S = 1.0  # a longer wait for them is reported

@@ -11,7 +11,7 @@ from typing import Literal
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.state.process_stat import ProcessId, is_alive, this_process
-from turngate.subagents.registry.rows import new_id
+from turngate.subagents.registry.table import new_id
 
 OWNERS_FOLDER = "owners"  # folder of the lock files in the state folder
 _OWNER_ID = re.compile(r"[0-9A-Za-z]{1,64}(?:-([0-9]{1,20})-([0-9]{0,40}))?")

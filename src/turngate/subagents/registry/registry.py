@@ -21,10 +21,10 @@ from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import EndedOutcome, SubagentRun
 from turngate.errors import RegistryError, SubagentBusy
 from turngate.state.paths import REGISTRY_FILE
-from turngate.subagents.registry import statements as sql
+from turngate.subagents.registry import table as sql
 from turngate.subagents.registry.database import open_database
 from turngate.subagents.registry.owners import OWNERS_FOLDER, lock_path, owner_status
-from turngate.subagents.registry.rows import (
+from turngate.subagents.registry.table import (
     encode_json,
     new_id,
     row_to_run,

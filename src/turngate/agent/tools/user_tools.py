@@ -1,13 +1,27 @@
-"""The TodoWrite tool: the agent's task list."""
+"""The tools that address the user: AskUser, a question, and TodoWrite, the agent's list of tasks."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.tool import ToolContext
+from turngate.agent.tools.tool import ToolContext, UserQuestion
 from turngate.core.conversation.tools import ToolOutput, tool_spec
 
-_MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+ASK_USER = tool_spec(
+    "AskUser",
+    "Asks the user a question and waits for the answer. Only for what you cannot find out yourself.",
+    {
+        "question": {"type": "string"},
+        "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from."},
+    },
+    required=("question",),
+)
 
+
+async def ask_user(args: Mapping[str, Any], _: ToolContext) -> ToolOutput:
+    raise UserQuestion(args["question"], tuple(args.get("options", ())))
+
+
+_MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 TODO_WRITE = tool_spec(
     "TodoWrite",

@@ -27,7 +27,7 @@ from tests.support.sessions import (
     wait_for_file,
     wait_for_file_sync,
 )
-from turngate.agent.background_commands import KEPT_BYTES, MAX_RUNNING, RecentOutput
+from turngate.agent.background import KEPT_BYTES, MAX_RUNNING, RecentOutput
 from turngate.agent.turn import turn as agent_turn
 from turngate.core.conversation.messages import ToolResults
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
