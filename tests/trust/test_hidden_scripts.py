@@ -51,6 +51,7 @@ SHELL: dict[str, Case] = {
     "by env in another folder": started("env -C . scripts/check.sh"),
     "on a continued line": started("sh scripts/che\\\nck.sh"),
     "behind an escaped blank": started("true \\ # ; sh scripts/check.sh"),
+    "behind a number sign on a continued line": started("echo !\\\n# ; sh scripts/check.sh"),
     "behind a value that is added": started("bash -c 'X+=1 scripts/check.sh'"),
     "by eval": started("eval 'sh scripts/check.sh'"),
     "by trap": started("trap 'sh scripts/check.sh' EXIT; true"),

@@ -1,7 +1,4 @@
-"""Event names, families and levels. Imports nothing: the fast path of `turngate fire` needs it.
-
-The JSON fields of events and their types. Imports nothing: the fast path of `turngate fire` needs it.
-"""
+"""Event names and the JSON fields of events, families and levels. Imports nothing: every stop needs it."""
 
 # Event: the field that a matcher is applied to; None: matchers are ignored.
 EVENTS: dict[str, str | None] = {

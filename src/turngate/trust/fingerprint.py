@@ -1,7 +1,4 @@
-"""The fingerprint of a hook: its definition, the files that it runs, and the variables that its command uses.
-
-Finds the files of a hook whose content is not the recorded one.
-"""
+"""The fingerprint of a hook: its definition, the files that it runs, and the variables that its command uses."""
 
 import dataclasses
 import hashlib

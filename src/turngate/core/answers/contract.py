@@ -1,7 +1,4 @@
-"""The JSON contract: what a hook prints, replies or returns, read once, leniently or strictly by dialect.
-
-The keys of an answer that only Turngate reads, from hooks that know it: `notEnforced`, `waits`, `continuations`.
-"""
+"""The JSON contract: what a hook prints, replies or returns, read once, leniently or strictly by dialect."""
 
 import json
 from collections.abc import Mapping

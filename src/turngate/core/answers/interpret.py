@@ -1,9 +1,4 @@
-"""Report → decision: what a hook's exit code and output mean in a dialect.
-
-Exit code → decision: what the end of a command and its output mean in a dialect.
-
-Answer → decision: what an answer in the JSON contract means in a dialect.
-"""
+"""Report → decision: what the exit code, the output and the answer of a hook mean in a dialect."""
 
 import re
 from dataclasses import replace

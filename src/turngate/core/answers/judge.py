@@ -1,7 +1,4 @@
-"""The judge of a prompt or agent hook: what the model is asked, and what its answer means.
-
-Find what contradicts the approval of a judge: it may quote an approval, or mean a block.
-"""
+"""The judge of a prompt or agent hook: what the model is asked, what its answer means, and what contradicts its approval."""
 
 import hashlib
 import json
@@ -9,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from turngate.core.answers.contract import Answer, InvalidAnswer, read_object
@@ -59,15 +57,11 @@ def contradiction(text: str, objects: Iterable[FoundObject]) -> str | None:
 
 def contradicting_part(value: Mapping[str, Any], *, is_verdict: bool = True) -> str | None:
     """Return which part of an object that approves restricts; in an object that is quoted, only a decision does."""
-    budget = iter(range(_MAX_PARTS))
-    for key, part in (pair for name, member in value.items() for pair in parts_of(name, member, budget)):
+    for key, part in (pair for name, member in value.items() for pair in parts_of(name, member, count())):
         if _is_restriction(key.replace("_", "").lower(), part, is_verdict=is_verdict):
             name = describe_json(key)[1:-1]
             return f"its answer contradicts itself: it approves, but `{name}` is {describe_json(part)}"
     return None
-
-
-_MAX_PARTS = 200_000  # as many as characters
 
 
 def _is_restriction(key: str, part: object, *, is_verdict: bool) -> bool:

@@ -1,6 +1,4 @@
-"""Check an object for a decision that is not where, or not how, the JSON contract has it: a lost block is not consent.
-
-Search a text that is not an answer for a decision, so that a lost block is not taken for consent.
+"""Finds a decision that is not where, or not how, the JSON contract has it: a lost block is not consent.
 
 Ordinary output must never be mistaken for a decision: logs in JSON, test reports, the tests of a hook.
 """

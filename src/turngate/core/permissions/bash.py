@@ -1,8 +1,6 @@
-"""Reads the command of a shell into the forms in which a permission rule may name what it runs.
+"""Reads a shell command into the forms in which a permission rule may name what it runs.
 
-Finds where a shell takes text for a command or an arithmetic expression: what runs then is not in the command's words.
-
-An arithmetic expression can run commands too: `a[$(…)]`. Measured with Bash 5.
+Where a shell takes text for a command or an arithmetic expression (`a[$(…)]`), what runs is not known. Measured with Bash 5.
 """
 
 import re
@@ -10,14 +8,17 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from turngate.core.shell.invocation import RUNNERS, SHELLS, WRAPPERS
-from turngate.core.shell.parse import UNKNOWN, Part, SimpleCommand, Word, is_keyword, read_commands
+from turngate.core.shell.parse import (
+    UNKNOWN,
+    Part,
+    SimpleCommand,
+    Word,
+    is_keyword,
+    read_commands,
+    read_pieces,
+)
 from turngate.core.text import wildcard_matches
 
-_SCANNED = re.compile(
-    r"""(?P<joined>\\\n)|(?P<single>'[^']*')|(?P<double>"(?:[^"\\]|\\.)*")|(?P<escape>\\.)
-    |(?P<comment>\#[^\n]*)|(?P<separator>[\s;&|<>()])|(?P<plain>[^'"\\\#\s;&|<>()]+|.)""",
-    re.VERBOSE | re.DOTALL,
-)
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
@@ -28,18 +29,17 @@ def join_lines(text: str) -> tuple[str, str]:
     """
     joined: list[str] = []
     expanded: list[str] = []
-    position, in_word = 0, False
-    while match := _SCANNED.match(text, position):
-        kind, piece, position = match.lastgroup, match[0], match.end()
-        if kind == "comment" and in_word:
-            kind, piece, position = "plain", "#", match.start() + 1
-        if kind == "double":
-            piece = _ESCAPED.sub(lambda found: "" if found[0] == "\\\n" else found[0], piece)
-        if kind not in ("joined", "comment"):
-            in_word = kind != "separator"
-            joined.append(piece)
-            expanded.append("''" if kind in ("single", "escape") else _ESCAPED.sub("", piece))
+    for kind, piece, _ in read_pieces(text):
+        if kind == "blank" and piece[0] == "#":
+            continue
+        is_joined = kind in ("double", "bare")
+        joined.append(_ESCAPED.sub(_without_continuation, piece) if is_joined else piece)
+        expanded.append("''" if kind in ("single", "escape") else _ESCAPED.sub("", piece))
     return "".join(joined), "".join(expanded)
+
+
+def _without_continuation(escaped: re.Match[str]) -> str:
+    return "" if escaped[0] == "\\\n" else escaped[0]
 
 
 # `${…}` that is replaced by a value or by the text in it, as opposed to `${x@P}`, `${!x}`, `${x:y}` and `${x[y]}`.

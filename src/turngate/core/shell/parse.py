@@ -37,7 +37,8 @@ _LENIENT = rf"""{_COMMON}
     |.
 """
 _PARTS = frozenset(["single", "double", "escape", "substitution", "quoted_substitution", "bare"])  # of a word
-_COMMENT = re.compile(r"(?<![^\s;&|()<>])#[^\n]*")
+_COMMENT = re.compile(r"#[^\n]*")
+_BEFORE_COMMENT = frozenset(" \t\r\n\f\v;&|()<>")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[.*\])?\+?=", re.ASCII | re.DOTALL)
 _KEYWORD = re.compile(r"if|then|else|elif|fi|for|while|until|do|done|case|esac|select|function|coproc|\[\[")
 # Read strictly only with groups: operators and redirections, and words in front of a command.
@@ -145,7 +146,7 @@ def split_list(text: str) -> Iterator[WrittenCommand]:
     """Split a text at its operators, outside of quotes; the text of a here-document is left out."""
     text = _HERE_DOCUMENT.sub(r"\1", text.replace("\\\n", " "))
     start = 0
-    for kind, piece, position in _read_pieces(text, _LENIENT):
+    for kind, piece, position in read_pieces(text):
         if kind == "operator" and piece in _LIST_OPERATORS:
             if written := text[start:position].strip():
                 yield WrittenCommand(written, piece.replace("\n", ";"))
@@ -212,7 +213,7 @@ def _split(found: Iterator[_Token], with_groups: bool) -> Iterator[tuple[list[_T
 def _read_tokens(text: str, syntax: str) -> Iterator[_Token]:
     parts: list[Part] = []
     start = 0
-    for kind, piece, position in _read_pieces(text, syntax):
+    for kind, piece, position in read_pieces(text, syntax):
         if kind in _PARTS:
             start = start if parts else position
             parts.append(_part(kind, piece))
@@ -224,18 +225,18 @@ def _read_tokens(text: str, syntax: str) -> Iterator[_Token]:
             yield _Token(kind, piece, position)
 
 
-def _read_pieces(text: str, syntax: str) -> Iterator[tuple[str, str, int]]:
+def read_pieces(text: str, syntax: str = _LENIENT) -> Iterator[tuple[str, str, int]]:
     """Yield the kind, the text and the position of each piece. The end of the text is an empty operator."""
-    position, in_word, pattern = 0, False, _compile(syntax)
+    position, in_word, last, pattern = 0, False, "\n", _compile(syntax)
     while position < len(text):
-        is_comment = text[position] == "#" and not in_word and _COMMENT.match(text, position)
-        match = is_comment or pattern.match(text, position)
+        is_comment = text[position] == "#" and not in_word and last in _BEFORE_COMMENT
+        match = (_COMMENT if is_comment else pattern).match(text, position)
         if match is None:
             yield "unreadable", "", position
             return
         kind = match.lastgroup or "blank"  # a comment, or what nothing else matches
         if kind != "continuation":
-            in_word = kind in _PARTS
+            in_word, last = kind in _PARTS, match[0][-1]
             yield kind, match[0], position
         position = match.end()
     yield "operator", "", position

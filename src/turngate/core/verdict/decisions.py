@@ -1,7 +1,4 @@
-"""What one hook decided. Each decision may carry a notice for the user and warnings for the hook's author.
-
-Limits on the texts of a decision: which are too long for a model, and what replaces them.
-"""
+"""What one hook decided, with a notice for the user, warnings for the hook's author, and texts that fit a model."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
