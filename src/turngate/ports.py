@@ -218,8 +218,8 @@ class World:
     on_background_end: Callable[[Event, HookRun], None] | None = None
     logs: bool = True  # log gates that are not enforced; False: the caller shows them
     time_limit: float | None = None  # seconds for all hooks of one event, whatever the settings say
-    # The gates that have passed and pass again while the files of the project stay the same.
-    held: list[Rule] = field(default_factory=list)
+    # The gates that have passed, and the state of the project's files for which they pass again.
+    passed_trees: list[tuple[Rule, str]] = field(default_factory=list)
     remote: RemoteMachine | None = None  # where the project is; None: on this machine
 
     def __post_init__(self) -> None:

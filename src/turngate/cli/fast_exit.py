@@ -8,19 +8,17 @@ approvals, and with which answer.
 import os
 import sys
 import time
-from contextlib import suppress
 
 from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin
 from turngate.core.constants import STOP_EVENTS
 from turngate.filesystem.real_path import real_path
-from turngate.gates.local_tree_state import local_tree_state
 from turngate.gates.stored_state import digest, write_file
 from turngate.hosts.input_fields import normalise
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import approvals_path, state_folder
 
 GATE_PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
-VERSION = "3"
+VERSION = "4"
 # A file that was changed this shortly before could be changed again without a new time.
 CLOCK_TICK_NS = 2_000_000_000
 
@@ -61,31 +59,36 @@ def read_stamp(path: str) -> str | None:
     """Return the answer if files, settings and approvals are as they were when everything passed."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            version, state, project, answer = file.read().split("\n", 3)
+            version, settings, tree, project, answer = file.read().split("\n", 4)
     except (OSError, ValueError):
         return None
-    return answer if version == VERSION and state == measure(project) else None
+    if version != VERSION or settings != settings_state(project):
+        return None
+    from turngate.gates.local_tree_state import local_tree_state  # noqa: PLC0415 # lazy: only where there is a stamp
+
+    found = local_tree_state(project, state_folder())
+    return answer if found and found[0] == tree else None
 
 
-def write_stamp(path: str, state: str, project: str, answer: str = "") -> None:
-    """Remember that everything has passed; `state` is what `measure` returned before it was asked."""
-    write_file(path, f"{VERSION}\n{state}\n{project}\n{answer}")
-
-
-def remove_stamp(path: str) -> None:
-    with suppress(OSError):  # most often there is none
+def write_stamp(path: str, settings: str | None, tree: str | None, project: str, answer: str = "") -> None:
+    """Remember that everything has passed for this tree; `settings`: their state before. Without them, forget it."""
+    if settings and tree:
+        write_file(path, f"{VERSION}\n{settings}\n{tree}\n{project}\n{answer}")
+        return
+    try:
         os.unlink(path)
+    except OSError:  # most often there is none
+        return
 
 
-def measure(project: str) -> str | None:
-    """Return what is the same only if files, settings and approvals are; None if it cannot be found out."""
+def settings_state(project: str) -> str | None:
+    """Return what is the same only if settings and approvals are; None if they were changed just now."""
     trust = os.path.join(state_folder(), "trust")
     try:
         stats = [_stat(path) for path in (*_configuration(project, "host"), trust, f"{trust}/projects")]
     except (OSError, ValueError):
         return None
-    tree = local_tree_state(project, state_folder())
-    return digest(f"{tree} {stats}") if tree else None
+    return digest(f"{stats}")
 
 
 def _stat(path: str) -> list[int] | None:

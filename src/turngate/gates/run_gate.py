@@ -77,9 +77,9 @@ async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) ->
     return decision
 
 
-def holds_for_tree(context: GateContext, result: Decision) -> bool:
-    """Return whether the result is a pass that holds while the project's files stay the same."""
-    return context.state.holds and isinstance(result, Allow)
+def passed_tree(context: GateContext, decision: Decision) -> str | None:
+    """Return the state of the tree for which the gate passes again, or None if that depends on more."""
+    return context.state.tree if context.state.holds and isinstance(decision, Allow) else None
 
 
 def answer_json(name: str, decision: Decision, *, for_turngate: bool = False) -> dict[str, Any]:

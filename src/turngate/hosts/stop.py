@@ -97,14 +97,15 @@ async def answer_host_event(
     return await ask_at_stop(host, event, settings, world, count)
 
 
-def passes_again(stop: HostStop, settings: Settings, world: World) -> bool:
-    """Return whether nothing but gates was asked, and each of them passes again while the files are the same."""
+def tree_that_passed(stop: HostStop, settings: Settings, world: World) -> str | None:
+    """Return the state of the files for which the stop passes again; None if more than gates was asked."""
     verdict = stop.verdict
     if not isinstance(verdict, Stop) or verdict.halted or stop.answer.notices or settings.plugin_dirs:
-        return False
-    return bool(verdict.runs) and all(
-        isinstance(run.decision, Allow) and run.rule in world.held for run in verdict.runs
-    )
+        return None
+    rules = [rule for rule, _ in world.passed_trees]
+    trees = {tree for _, tree in world.passed_trees}
+    is_certain = all(isinstance(run.decision, Allow) and run.rule in rules for run in verdict.runs)
+    return trees.pop() if is_certain and len(trees) == 1 else None
 
 
 async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: World, path: str) -> HostStop:

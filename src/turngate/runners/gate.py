@@ -18,7 +18,7 @@ from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Faul
 from turngate.gates.gate import GateContext, needs_record
 from turngate.gates.gate_hook import GateCall, read_gate_hook
 from turngate.gates.project_commands import ProjectUnreachable
-from turngate.gates.run_gate import holds_for_tree, make_context, record_start, run_gate
+from turngate.gates.run_gate import make_context, passed_tree, record_start, run_gate
 from turngate.ports import HookRunContext, World
 from turngate.runners.command import environ_and_level, prepare_command, with_copies, with_own_bytecode
 from turngate.state.paths import state_folder
@@ -73,8 +73,8 @@ async def run_gate_hook(
         url, level, settings.allowed_urls, settings.http_hook_urls, name=name
     )
     decision = await run_gate(call.gate, context, strict=hook.strict)
-    if holds_for_tree(context, decision):
-        world.held.append(rule)
+    if tree := passed_tree(context, decision):
+        world.passed_trees.append((rule, tree))
     return Returned(decision)
 
 

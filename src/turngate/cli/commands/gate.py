@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, assert_never
 
 from turngate.cli.console.signals import run_until_signal
-from turngate.cli.fast_exit import GATE_PROJECT_VARIABLES, measure, remove_stamp, write_stamp
+from turngate.cli.fast_exit import GATE_PROJECT_VARIABLES, settings_state, write_stamp
 from turngate.cli.hook_input import EXIT_NOT_PASSED
 from turngate.cli.project import project_folder
 from turngate.core.constants import GATES_BASE, HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
@@ -24,8 +24,8 @@ from turngate.gates.library import GATES
 from turngate.gates.run_gate import (
     answer_json,
     describe_could_not_run,
-    holds_for_tree,
     make_context,
+    passed_tree,
     record_start,
     run_gate,
 )
@@ -56,20 +56,17 @@ def check_gate(words: list[str], fields: dict[str, Any] | None, stamp: str | Non
     """Run a gate and print its answer. `fields`: the hook's input. `stamp`: the file of its answer. Raises UsageError."""
     arguments = parse_gate_words(words)
     project = _project(arguments.project, fields)
-    # Before the gate runs: what changes meanwhile was not checked.
-    state = measure(project) if stamp and arguments.gate.is_cached else None
+    settings = settings_state(project) if stamp else None
     ended = run_until_signal(_run(arguments, fields, project))
     if isinstance(ended, signal.Signals):
         print(f"turngate gate: ended by {ended.name} before an answer", file=sys.stderr)
         return 128 + ended
-    decision, is_kept = ended
+    decision, tree = ended
     if fields is None:
         return _answer_in_words(arguments.gate.name, decision)
     code, text = _answer(arguments, decision, fields)
-    if stamp and state and is_kept:
-        write_stamp(stamp, state, project, text)
-    elif stamp:
-        remove_stamp(stamp)
+    if stamp:
+        write_stamp(stamp, settings, tree, project, text)
     print(text, end="\n" if text else "")
     return code
 
@@ -87,11 +84,11 @@ def _project(given: str | None, fields: dict[str, Any] | None) -> str:
 
 async def _run(
     arguments: GateArguments, fields: dict[str, Any] | None, project: str
-) -> tuple[Decision, bool]:
-    """Return the result, and whether it is a pass that holds while git reports the same files."""
+) -> tuple[Decision, str | None]:
+    """Return the decision, and the state of the tree for which it is a pass that holds."""
     name = _event_name(fields)
     if name not in (*STOP_EVENTS, *STARTS):
-        return Fault(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), False
+        return Fault(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), None
     event = _read_stop(name, fields or {}, project)
     has_session = bool(fields and fields.get("session_id"))
     context = make_context(
@@ -109,9 +106,9 @@ async def _run(
         context.ask_judge = _judge_for(event, project)
     if name in STARTS:
         await record_start(arguments.gate, context)
-        return Allow(), False
+        return Allow(), None
     decision = await run_gate(arguments.gate, context, strict=arguments.strict and fields is not None)
-    return decision, holds_for_tree(context, decision)
+    return decision, passed_tree(context, decision)
 
 
 def _time_limit(fields: dict[str, Any]) -> float:

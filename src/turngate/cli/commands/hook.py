@@ -4,14 +4,7 @@ import os
 import signal
 import sys
 
-from turngate.cli.fast_exit import (
-    measure,
-    nothing_is_configured,
-    read_stamp,
-    remove_stamp,
-    stamp_path,
-    write_stamp,
-)
+from turngate.cli.fast_exit import nothing_is_configured, read_stamp, settings_state, stamp_path, write_stamp
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin
 from turngate.cli.project import find_project, project_folder
 from turngate.core.constants import FAMILIES, IN_HOOK, STOP_EVENTS, STOP_OF_START
@@ -118,17 +111,15 @@ def _answer_event(
 
     from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
     from turngate.hosts.all_hosts import PORTABLE, find_host  # noqa: PLC0415
-    from turngate.hosts.stop import HostStop, answer_host_event, passes_again  # noqa: PLC0415
+    from turngate.hosts.stop import HostStop, answer_host_event, tree_that_passed  # noqa: PLC0415
     from turngate.ports import World  # noqa: PLC0415
     from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
     from turngate.trust.load import load_settings  # noqa: PLC0415
 
     name, limit = options.host or recognise(fields), _time_limit(options.timeout)
     host = find_host(name) if name else PORTABLE
+    state = settings_state(project) if stamp else None  # before they are read
     settings = load_settings(project, dialect="host")
-    state = (
-        measure(project) if stamp else None
-    )  # before the gates run: what changes meanwhile was not checked
 
     async def ask() -> tuple[HostStop | None, World]:
         async with open_world(project, settings) as world:
@@ -142,10 +133,8 @@ def _answer_event(
     stop, world = ended
     if stop is None:
         return 0
-    if stamp and state and passes_again(stop, settings, world):
-        write_stamp(stamp, state, project)
-    elif stamp:
-        remove_stamp(stamp)
+    if stamp:
+        write_stamp(stamp, state, tree_that_passed(stop, settings, world), project)
     trouble = [*trouble_of(world), *([UNKNOWN_HOST] if host is PORTABLE else [])]
     output = host.write_answer(replace(stop.answer, notices=(*stop.answer.notices, *trouble)))
     for text, stream in ((output.stderr, sys.stderr), (output.stdout, sys.stdout)):
