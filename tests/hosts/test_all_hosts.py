@@ -6,6 +6,7 @@ from tests.hosts.recordings import FOLDER
 from turngate.core.constants import AGENT_MARKERS, IN_HOOK, IN_TOOL
 from turngate.hosts.all_hosts import HOSTS, PORTABLE
 from turngate.hosts.host import INSTALLED_TIMEOUT_S, HostAnswer, HostOutput
+from turngate.transcript.formats import CALLS
 
 CAPPED = "Turn ended after 3 continuations (the limit). Still blocked by: tests."
 FAILED = '! hook "tests" failed and was NOT enforced: exit code 1'
@@ -145,7 +146,7 @@ def test_the_entry_of_a_host_has_the_command_and_a_timeout_in_its_unit(name: str
 
 @pytest.mark.parametrize("name", [name for name in HOSTS if (FOLDER / name / "transcript.jsonl").exists()])
 def test_a_tool_call_is_found_in_a_recorded_transcript(name: str) -> None:
-    text = (FOLDER / name / "transcript.jsonl").read_text()
-    lines = [line for line in text.splitlines() if any(mark in line for mark in HOSTS[name].tool_call_marks)]
+    text = (FOLDER / name / "transcript.jsonl").read_bytes()
+    lines = [line for line in text.splitlines() if any(mark in line for mark in CALLS[name])]
     assert 0 < len(lines) < len(text.splitlines())
-    assert any("work.txt" in line for line in lines)
+    assert any(b"work.txt" in line for line in lines)

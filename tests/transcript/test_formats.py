@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.transcripts import talk
-from turngate.hosts.all_hosts import HOSTS
-from turngate.transcript.formats import MAX_LINE_BYTES, recognise_format, tool_call_position
+from turngate.transcript.formats import CALLS, MAX_LINE_BYTES, recognise_format, tool_call_position
 
 RECORDED = Path(__file__).parents[1] / "data" / "transcripts"
 RECORDED_BY_HOSTS = Path(__file__).parents[1] / "hosts" / "recorded"
@@ -59,30 +58,27 @@ def test_a_transcript_of_claude_code_is_recognised_by_its_messages(
 def test_any_other_format_is_not_known(text: str, tmp_path: Path) -> None:
     (tmp_path / "t").write_text(text)
     assert format_of(tmp_path / "t") is None
-    assert tool_call_position(str(tmp_path / "t"), ('"type":"tool_use"',)) is None
+    assert tool_call_position(str(tmp_path / "t")) is None
 
 
 @pytest.mark.parametrize("name", ["codex", "qwen", "gemini", "copilot"])
 def test_the_last_tool_call_of_a_host_is_found(name: str) -> None:
     path = RECORDED / f"{name}.jsonl"
-    marks = HOSTS[name].tool_call_marks
     lines = path.read_bytes().splitlines(keepends=True)
-    last = max(number for number, line in enumerate(lines) if any(mark.encode() in line for mark in marks))
-    assert tool_call_position(str(path), marks) == sum(map(len, lines[:last])) > 0
+    last = max(number for number, line in enumerate(lines) if any(mark in line for mark in CALLS[name]))
+    assert tool_call_position(str(path)) == sum(map(len, lines[:last])) > 0
 
 
 def test_no_tool_call_and_no_knowledge_are_different(tmp_path: Path) -> None:
     path = talk().says('"type":"tool_use"').write(tmp_path / "t.jsonl")
-    marks = HOSTS["claude"].tool_call_marks
-    assert tool_call_position(path, marks) == -1
-    assert tool_call_position(path, ()) is None
-    assert tool_call_position(str(tmp_path / "none"), marks) is None
-    assert tool_call_position("", marks) is None
-    assert tool_call_position(talk().runs("ls").write(tmp_path / "t.jsonl"), marks) not in (None, -1)
+    assert tool_call_position(path) == -1
+    assert tool_call_position(str(tmp_path / "none")) is None
+    assert tool_call_position("") is None
+    assert tool_call_position(talk().runs("ls").write(tmp_path / "t.jsonl")) not in (None, -1)
 
 
 def test_a_line_that_is_too_long_to_be_read_may_be_a_tool_call(tmp_path: Path) -> None:
     builder = talk().runs("ls")
     offset = sum(len(line) + 1 for line in builder.lines)
     path = builder.raw(b'{"text":"' + b"x" * (2 * MAX_LINE_BYTES) + b'"}').says("done").write(tmp_path / "t")
-    assert tool_call_position(path, HOSTS["claude"].tool_call_marks) == offset
+    assert tool_call_position(path) == offset

@@ -28,7 +28,7 @@ from turngate.transcript.digest.scan import (
     parse_spans,
 )
 from turngate.transcript.digest.summary import blocks, result_text
-from turngate.transcript.formats import CLAUDE, lines_backwards, recognise_format
+from turngate.transcript.formats import CLAUDE, lines_backwards, recognise_format, tool_call_position
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.reader import parse_record
 
@@ -266,11 +266,11 @@ def _count_awaited_tasks(context: GateContext) -> int:
 
 def measure_activity(event: StopEvent) -> str | None:
     """Return a value that changes with every tool call and every prompt of the user; None: it is not known."""
-    with suppress(TranscriptUnreadable), _open(event) as (file, form):
-        call = next((offset for offset, _ in lines_backwards(file.fileno(), form.calls)), -1)
-        prompt = find_prompt(event)
-        return f"{call} {prompt.offset if prompt else -1}"
-    return None
+    call = tool_call_position(event.stopping_transcript)
+    if call is None:
+        return None
+    prompt = find_prompt(event)
+    return f"{call} {prompt.offset if prompt else -1}"
 
 
 # Records

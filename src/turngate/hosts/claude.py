@@ -31,7 +31,6 @@ CLAUDE_CODE = Host(
     switches={"disableAllHooks": True},
     has_plain_json=True,
     checks_types=True,
-    tool_call_marks=('"type":"tool_use"', '"type":"server_tool_use"', '"type":"mcp_tool_use"'),
     not_shown="when a subagent stops, and with `claude -p` unless its output format is `stream-json`",
     limitations=(
         "Its own limit counts blocks in a row: a tool call between two of them starts it anew.",

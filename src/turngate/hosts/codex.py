@@ -21,15 +21,6 @@ CODEX = Host(
     switches={"features.hooks": False, "features.codex_hooks": False},
     only_keys=("description", "hooks"),
     has_plain_json=True,
-    tool_call_marks=(
-        '"type":"function_call"',
-        '"type":"custom_tool_call"',
-        '"type":"local_shell_call"',
-        '"type":"mcp_tool_call"',
-        '"type":"web_search_call"',
-        '"type":"tool_search_call"',
-        '"type":"image_generation_call"',
-    ),
     not_shown="with `codex exec`, which prints only that a hook ran",
     limitations=(
         "It skips a hook that is new or changed, without a message, until you trust it in `/hooks`.",

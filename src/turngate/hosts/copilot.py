@@ -62,7 +62,6 @@ COPILOT = Host(
         file="~/.copilot/config.json", lists=("trustedFolders", "trusted_folders"), is_asked=None
     ),
     subagents_in_transcript=True,
-    tool_call_marks=('"type":"tool.execution_start"',),
     not_shown="with `--output-format json`, and at a stop that is blocked: an older version would lose the block",
     limitations=(
         "It has no answer that ends a turn: it ignores `continue: false`.",

@@ -39,7 +39,6 @@ GEMINI = Host(
     folder_trust=FolderTrust(
         file="~/.gemini/trustedFolders.json", variable="GEMINI_CLI_TRUST_WORKSPACE", needed_for_user=True
     ),
-    tool_call_marks=('"toolCalls"', '"functionCall"'),
     limitations=(
         "It has no event for the stop of a subagent, so subagents are not checked.",
         "It gives a hook all answers of the turn as one text, so the last message is not told apart from earlier ones.",

@@ -98,7 +98,6 @@ class Host:
     has_plain_json: bool = False  # it rejects comments and trailing commas
     checks_types: bool = False  # a key of another type than in Claude Code is rejected with its file
     folder_trust: FolderTrust | None = None
-    tool_call_marks: tuple[str, ...] = ()  # a line of its transcript with one of these is a tool call
     subagents_in_transcript: bool = False  # the transcript of the main agent has their tool calls too
     limitations: tuple[str, ...] = ()  # what else it cannot do or does otherwise, one sentence each
     # What remains to be done after `turngate install`.

@@ -37,7 +37,6 @@ QWEN = Host(
     folder_trust=FolderTrust(
         file="~/.qwen/trustedFolders.json", file_variable="QWEN_CODE_TRUSTED_FOLDERS_PATH", is_asked=False
     ),
-    tool_call_marks=('"functionCall"',),
     not_shown="with `--output-format json` or `stream-json`",
     limitations=(
         "It has no answer that ends a turn: `continue: false` makes its agent continue.",

@@ -112,7 +112,7 @@ async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: W
     """Ask the hooks of one stop. `path`: the file of the count for this agent."""
     prompt = _prompt(event)
     is_active = event.stop_hook_active
-    calls = tool_call_position(_own_transcript(host, event), host.tool_call_marks)
+    calls = tool_call_position(_own_transcript(host, event))
     stored = None if _is_first(host, event, prompt) else read_count(path, prompt, is_active=is_active)
     if stored and stored.get("has_ended"):
         # Another hook of the host has continued the turn that the limit has ended for ours.

@@ -46,23 +46,21 @@ def _format_of_messages(file: int) -> str | None:
     return None
 
 
-def tool_call_position(path: str, marks: tuple[str, ...]) -> int | None:
-    """Return the offset of the last line with one of the marks; -1: there is none; None: it cannot be known.
+def tool_call_position(path: str) -> int | None:
+    """Return the offset of the last line with a tool call; -1: there is none; None: it cannot be known.
 
-    A mark is a part of a line of JSON without blanks. A line that is too long to be read may be a tool call.
+    A line that is too long to be read may be a tool call.
     """
-    if not path or not marks:
-        return None
     try:
         file = open_regular_file(path, os.O_RDONLY)
     except (OSError, ValueError):
         return None
     try:
-        if recognise_format(file) is None:
+        form = recognise_format(file)
+        if form is None:
             return None
-        needles = both_styles(mark.encode() for mark in marks)
         for offset, data in pieces_backwards(file, 0, os.fstat(file).st_size, MAX_LINE_BYTES):
-            first = next((first for first, _ in lines_with(needles, data)), None if data else 0)
+            first = next((first for first, _ in lines_with(CALLS[form], data)), None if data else 0)
             if first is not None:
                 return offset + first
         return -1
@@ -84,6 +82,19 @@ def lines_backwards(
 def both_styles(needles: Iterable[bytes]) -> tuple[bytes, ...]:
     """Return each key and its value in both styles of JSON. Inside a text the quotes would be escaped."""
     return tuple(style for needle in needles for style in (needle, needle.replace(b":", b": ")))
+
+
+# What a line with a tool call has, in each format.
+CALLS = {
+    CLAUDE: both_styles([b'"type":"tool_use"', b'"type":"server_tool_use"', b'"type":"mcp_tool_use"']),
+    CODEX: both_styles(
+        b'"type":"%s_call"' % kind
+        for kind in b"function custom_tool local_shell mcp_tool web_search tool_search image_generation".split()
+    ),
+    QWEN: (b'"functionCall"',),
+    GEMINI: (b'"toolCalls"', b'"functionCall"'),
+    COPILOT: both_styles([b'"type":"tool.execution_start"']),
+}
 
 
 def _parse(line: bytes) -> dict[str, object]:

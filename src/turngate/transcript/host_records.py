@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.transcript.formats import CLAUDE, CODEX, COPILOT, GEMINI, QWEN, both_styles
+from turngate.transcript.formats import CALLS, CLAUDE, CODEX, COPILOT, GEMINI, QWEN, both_styles
 
 Record = Mapping[str, Any]
 
@@ -324,7 +324,7 @@ def _as_it_is(record: Record) -> Sequence[Record]:
 
 FORMATS: Mapping[str, TranscriptFormat] = {
     CLAUDE: TranscriptFormat(
-        calls=both_styles([b'"type":"tool_use"']),
+        calls=CALLS[CLAUDE],
         results=(b'"tool_result"',),
         prompts=both_styles([b'"role":"user"']),
         replies=both_styles([b'"role":"assistant"']),
@@ -332,9 +332,7 @@ FORMATS: Mapping[str, TranscriptFormat] = {
         convert=_as_it_is,
     ),
     CODEX: TranscriptFormat(
-        calls=both_styles(
-            [b'"type":"function_call"', b'"type":"custom_tool_call"', b'"type":"local_shell_call"']
-        ),
+        calls=CALLS[CODEX],
         results=both_styles([b'"type":"function_call_output"', b'"type":"custom_tool_call_output"']),
         prompts=both_styles([b'"type":"user_message"', b'"role":"user"']),
         replies=both_styles([b'"role":"assistant"']),
@@ -342,7 +340,7 @@ FORMATS: Mapping[str, TranscriptFormat] = {
         convert=_from_codex,
     ),
     QWEN: TranscriptFormat(
-        calls=(b'"functionCall"',),
+        calls=CALLS[QWEN],
         results=(b'"functionResponse"',),
         prompts=both_styles([b'"role":"user"']),
         replies=both_styles([b'"role":"model"']),
@@ -350,7 +348,7 @@ FORMATS: Mapping[str, TranscriptFormat] = {
         convert=_from_qwen,
     ),
     GEMINI: TranscriptFormat(
-        calls=(b'"toolCalls"',),
+        calls=CALLS[GEMINI],
         results=(),
         prompts=both_styles([b'"type":"user"']),
         replies=both_styles([b'"type":"gemini"']),
@@ -358,7 +356,7 @@ FORMATS: Mapping[str, TranscriptFormat] = {
         convert=_from_gemini,
     ),
     COPILOT: TranscriptFormat(
-        calls=both_styles([b'"type":"tool.execution_start"']),
+        calls=CALLS[COPILOT],
         results=both_styles([b'"type":"tool.execution_complete"']),
         prompts=both_styles([b'"type":"user.message"']),
         replies=both_styles([b'"type":"assistant.message"']),
