@@ -24,7 +24,7 @@ from tests.support.servers.ssh import READS_BASHRC, SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
 from tests.tiers import mark_slow
 from tests.trace import marked
-from turngate.core.constants import AGENT_MARKERS
+from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.settings import paths
 
 # Only the test runner writes bytecode: tests that fill the disk would leave truncated files.

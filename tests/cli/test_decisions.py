@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.review import approve_shown, check_person, find_hooks, pending_hooks, review_hooks
-from turngate.core.constants import AGENT_MARKERS
 from turngate.errors import UsageError
+from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.trust.review import Review
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.hosts.recordings import FOLDER
-from turngate.core.constants import AGENT_MARKERS, IN_HOOK, IN_TOOL
 from turngate.hosts.all_hosts import HOSTS, PORTABLE
 from turngate.hosts.host import INSTALLED_TIMEOUT_S, HostAnswer, HostOutput
 from turngate.transcript.formats import CALLS
@@ -119,11 +118,6 @@ def test_the_answer_to_a_host_is_exact(name: str, case: str, text: str) -> None:
 
 def test_the_name_of_a_host_is_its_key() -> None:
     assert {key: host.name for key, host in HOSTS.items()} == {key: key for key in HOSTS}
-
-
-def test_the_variables_of_agents_are_those_of_all_hosts() -> None:
-    of_hosts = {host.agent_variable for host in HOSTS.values() if host.agent_variable}
-    assert of_hosts == {*AGENT_MARKERS} - {IN_HOOK, IN_TOOL}
 
 
 def test_cursor_and_droid_were_not_run() -> None:

@@ -68,19 +68,6 @@ GATES_BASE = "TURNGATE_GATES_BASE"
 ENV_FILE_VARIABLES = ("CLAUDE_ENV_FILE", "TURNGATE_ENV_FILE")  # name the file of SessionStart hooks
 # Set in the environment of every command of the tool Bash.
 IN_TOOL = "TURNGATE_IN_TOOL"
-# Variables of processes that a hook or an agent has started: a person does not type there. Claude Code, Codex, Gemini CLI,
-# Qwen Code and Copilot CLI were run; Cursor documents its own; droid has none that is known. A terminal inside an editor
-# has none of them.
-AGENT_MARKERS = (
-    IN_HOOK,
-    IN_TOOL,
-    "CLAUDECODE",
-    "CODEX_THREAD_ID",
-    "GEMINI_CLI",
-    "QWEN_CODE",
-    "COPILOT_CLI",
-    "CURSOR_AGENT",
-)
 
 # Claude Code: a wrong type of one of its settings makes it ignore the whole file, hooks included (measured). A dict is
 # an object whose keys have these types, where they are present; a list is a list of such items.

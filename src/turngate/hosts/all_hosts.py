@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from turngate.core.constants import IN_HOOK, IN_TOOL
 from turngate.errors import UsageError
 from turngate.hosts.claude import CLAUDE_CODE
 from turngate.hosts.codex import CODEX
@@ -15,6 +16,9 @@ from turngate.hosts.qwen import QWEN
 HOSTS: Mapping[str, Host] = {
     host.name: host for host in (CLAUDE_CODE, CODEX, GEMINI, QWEN, COPILOT, CURSOR, DROID)
 }
+# Variables of processes that a hook or an agent has started: a person does not type there. A terminal inside an editor
+# has none of them.
+AGENT_MARKERS = (IN_HOOK, IN_TOOL, *(host.agent_variable for host in HOSTS.values() if host.agent_variable))
 
 
 def find_host(name: str) -> Host:

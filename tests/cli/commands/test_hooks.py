@@ -12,7 +12,7 @@ import pytest
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.terminal import Terminal
-from turngate.core.constants import AGENT_MARKERS
+from turngate.hosts.all_hosts import AGENT_MARKERS
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 SECONDS = re.compile(r"\d+\.\d\d s")

@@ -17,8 +17,8 @@ from tests.support import cli
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import TURNGATE, start_turngate
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal
-from turngate.core.constants import AGENT_MARKERS, IN_HOOK, IN_TOOL
-from turngate.hosts.all_hosts import HOSTS
+from turngate.core.constants import IN_HOOK, IN_TOOL
+from turngate.hosts.all_hosts import AGENT_MARKERS, HOSTS
 from turngate.hosts.install.hook_command import entries_for, this_program
 
 PROGRAM = this_program("", sys.executable)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from turngate.cli.review.entries import PENDING, shown_key
-from turngate.core.constants import AGENT_MARKERS
 from turngate.core.dialect import DIALECTS
 from turngate.core.settings import Rule
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
+from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.settings.agent_types import agent_type_rules, load_agent_types
 from turngate.settings.load import project_path
 from turngate.trust.review import Review, ReviewedHook, review_project

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
-from turngate.core.constants import AGENT_MARKERS
+from turngate.core.constants import IN_HOOK, IN_TOOL
 from turngate.errors import UsageError
 from turngate.filesystem.files import Files, MachineUnreachable
 from turngate.ports import ConnectionLost, NotStarted, RemoteMachine, World
@@ -79,7 +79,7 @@ async def open_ssh_workspace(
     try:
         login = await shell.environment()
         home = _home_folder(host, login)
-        environ = {**login, **{name: os.environ[name] for name in AGENT_MARKERS if name in os.environ}}
+        environ = {**login, **{name: os.environ[name] for name in (IN_HOOK, IN_TOOL) if name in os.environ}}
         machine = SshLocation(host, path, user, port).machine
         files = SshFiles(shell, asyncio.get_running_loop(), home=home, environ=environ, machine=machine)
         project = await run_in_thread(_find_folder, files, host, path)

@@ -18,7 +18,6 @@ from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note
 from turngate.cli.review import approve_shown, review_hooks
 from turngate.cli.review.entries import PENDING, shown_key, what_to_do
-from turngate.core.constants import AGENT_MARKERS
 from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
 from turngate.core.settings import Rule
@@ -26,6 +25,7 @@ from turngate.errors import UsageError
 from turngate.filesystem.content import is_list_of_names
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.gates.check_commands import find_check_commands, unreadable_files
+from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.settings.load import load_layers, project_path
 from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.parse import parse_layer

@@ -11,9 +11,9 @@ from turngate.cli.arguments import (
     add_ssh_option,
 )
 from turngate.cli.console.questions import read_prompt_from_stdin
-from turngate.core.constants import AGENT_MARKERS
 from turngate.core.conversation.checkpoints import parse_answer
 from turngate.errors import UsageError
+from turngate.hosts.all_hosts import AGENT_MARKERS
 
 PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]
 OUTPUT_FORMATS = ["text", "json", "stream-json"]
