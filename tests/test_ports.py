@@ -25,9 +25,9 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.core.verdict.hook_run import outcome
 from turngate.engine import ask_hooks
-from turngate.filesystem.content import content_id
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, RemoteMachine, Shell, World
+from turngate.project.content import content_id
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 

@@ -61,9 +61,9 @@ _MODULES = {
     "StopHooksResult": "stop_hooks",
     "ask_hooks": "engine",
     "run_stop_hooks": "stop_hooks",
-    "UnsafePath": "filesystem.safe_path",
-    "is_sensitive": "filesystem.safe_path",
-    "safe_path": "filesystem.safe_path",
+    "UnsafePath": "project.paths",
+    "is_sensitive": "project.paths",
+    "safe_path": "project.paths",
 }
 
 __all__ = tuple(_MODULES)

@@ -37,9 +37,6 @@ from turngate.core.verdict.verdict import Continue as Continue
 from turngate.core.verdict.verdict import Stop as Stop
 from turngate.engine import ask_hooks as ask_hooks
 from turngate.errors import UsageError as UsageError
-from turngate.filesystem.safe_path import UnsafePath as UnsafePath
-from turngate.filesystem.safe_path import is_sensitive as is_sensitive
-from turngate.filesystem.safe_path import safe_path as safe_path
 from turngate.gate_callbacks import GateCallback as GateCallback
 from turngate.gate_callbacks import gate_callback as gate_callback
 from turngate.models.scripted import ScriptedModel as ScriptedModel
@@ -51,6 +48,9 @@ from turngate.plugins.handlers import Plugin as Plugin
 from turngate.plugins.handlers import Plugins as Plugins
 from turngate.ports import Workspace as Workspace
 from turngate.ports import World as World
+from turngate.project.paths import UnsafePath as UnsafePath
+from turngate.project.paths import is_sensitive as is_sensitive
+from turngate.project.paths import safe_path as safe_path
 from turngate.shells.local import LocalShell as LocalShell
 from turngate.state.journal import Journal as Journal
 from turngate.stop_hooks import StopHooksResult as StopHooksResult

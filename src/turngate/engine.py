@@ -30,10 +30,10 @@ from turngate.core.verdict.verdict import (
     stops_sequence,
     unenforced_warnings,
 )
-from turngate.filesystem.files import MachineUnreachable
-from turngate.filesystem.real_path import locate
-from turngate.filesystem.snapshot import snapshot
 from turngate.ports import HookRunContext, World
+from turngate.project.files import MachineUnreachable
+from turngate.project.paths import locate
+from turngate.project.snapshot import snapshot
 from turngate.runners import run_hook
 
 LOG = logging.getLogger("turngate")

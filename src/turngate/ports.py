@@ -22,7 +22,7 @@ from turngate.core.redaction import Redactor, make_redactor, secret_values
 from turngate.core.settings import Rule
 from turngate.core.text import omission_note, quote_name
 from turngate.core.verdict.hook_run import HookRun
-from turngate.filesystem.files import LOCAL, Files, current_files
+from turngate.project.files import LOCAL, Files, current_files
 
 
 class CallbackScope:

@@ -25,11 +25,11 @@ from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
 from turngate.core.verdict.decisions import Block
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
-from turngate.filesystem.content import MAX_HASHED_BYTES, content_id, has_id
-from turngate.filesystem.files import LOCAL, MachineUnreachable
-from turngate.filesystem.real_path import locate, real_local_path, real_path
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import RemoteMachine, World, call_with_files
+from turngate.project.content import MAX_HASHED_BYTES, content_id, has_id
+from turngate.project.files import LOCAL, MachineUnreachable
+from turngate.project.paths import locate, real_local_path, real_path
 from turngate.settings.agent_types import BUILT_IN, load_agent_types
 from turngate.settings.slash_commands import load_commands
 from turngate.shells.local import LocalShell

@@ -6,9 +6,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TypeVar
 
-from turngate.filesystem.files import Files, FileVersion, LocalFiles, MachineUnreachable
-from turngate.filesystem.resolved_files import open_file
-from turngate.filesystem.snapshot import Snapshot
+from turngate.project.files import Files, FileVersion, LocalFiles, MachineUnreachable
+from turngate.project.resolved_files import open_file
+from turngate.project.snapshot import Snapshot
 
 MACHINE = "ssh://me@build"
 T = TypeVar("T")

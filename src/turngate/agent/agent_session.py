@@ -34,12 +34,12 @@ from turngate.core.events.session_events import (
 from turngate.core.settings import Settings
 from turngate.core.verdict.loop_guard import EndTurn, LoopGuard, new_guard
 from turngate.errors import UsageError
-from turngate.filesystem import files
-from turngate.filesystem.files import MachineUnreachable
-from turngate.filesystem.real_path import is_inside, resolve
-from turngate.filesystem.snapshot import snapshot
 from turngate.plugins.handlers import Plugins
 from turngate.ports import PreparedModel
+from turngate.project import files
+from turngate.project.files import MachineUnreachable
+from turngate.project.paths import is_inside, resolve
+from turngate.project.snapshot import snapshot
 from turngate.settings.agent_types import AgentType
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.results import Announcements

@@ -12,8 +12,8 @@ from string import Template
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.constants import ENV_FILE_VARIABLES
-from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import ConnectionLost, World
+from turngate.project.files import MachineUnreachable
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, open_regular_file, write_all
 from turngate.state.paths import session_folder

@@ -35,8 +35,8 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.json_output import evaluation_json, hook_json
 from turngate.core.verdict.loop_guard import EndTurn, new_guard
 from turngate.errors import ModelError, UsageError
-from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import HookRunContext, Model, World
+from turngate.project.files import MachineUnreachable
 from turngate.runners.command import with_copies
 from turngate.state.paths import session_folder
 

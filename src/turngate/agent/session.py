@@ -27,10 +27,10 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.hook_run import HookOutput, HookRun, outputs
 from turngate.core.verdict.verdict import unenforced, warnings_with_hints
 from turngate.errors import UsageError
-from turngate.filesystem.files import current_files
 from turngate.models.resolve import open_model
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import Model, Shell, World, describe_killed, ssh_option
+from turngate.project.files import current_files
 from turngate.settings.agent_types import AgentType, agent_type_rules, first_notices, load_agent_types
 from turngate.settings.load import project_path, report_unreachable
 from turngate.settings.slash_commands import SlashCommands, expand, load_commands, parse_call

@@ -31,7 +31,7 @@ from turngate.core.verdict.tool_effects import (
     updated_output,
 )
 from turngate.core.verdict.verdict import Continue, Stop, Verdict
-from turngate.filesystem.files import MachineUnreachable
+from turngate.project.files import MachineUnreachable
 
 NOT_ANSWERED = "not run: the user interrupted the question for permission"
 USER_ASKED = "The user was asked; the answer comes with the next message."

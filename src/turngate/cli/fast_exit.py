@@ -11,9 +11,9 @@ import time
 
 from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin
 from turngate.core.constants import STOP_EVENTS
-from turngate.filesystem.real_path import real_path
 from turngate.gates.stored_state import digest, write_file
 from turngate.hosts.input_fields import normalise
+from turngate.project.paths import real_path
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import approvals_path, state_folder
 

@@ -5,7 +5,7 @@ import sys
 
 from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 from turngate.errors import UsageError
-from turngate.filesystem.real_path import real_path
+from turngate.project.paths import real_path
 
 
 def project_folder(given: str | None, dialect: str = "turngate") -> str:

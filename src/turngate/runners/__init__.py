@@ -16,9 +16,9 @@ from turngate.core.hooks.kinds import (
     PromptHook,
 )
 from turngate.core.settings import Rule, Settings
-from turngate.filesystem.files import MachineUnreachable
-from turngate.filesystem.snapshot import snapshot
 from turngate.ports import CallbackScope, HookRunContext, World, in_callback
+from turngate.project.files import MachineUnreachable
+from turngate.project.snapshot import snapshot
 from turngate.runners.command import run_command, sanitize_env, with_own_bytecode
 from turngate.trust.fingerprint import describe_change
 

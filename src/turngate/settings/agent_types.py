@@ -13,8 +13,8 @@ from turngate.core.conversation.tools import READ_ONLY, TOOL_ALIASES, TOOL_NAMES
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import truncate
-from turngate.filesystem import files
-from turngate.filesystem.real_path import real_path
+from turngate.project import files
+from turngate.project.paths import real_path
 from turngate.settings.front_matter import (
     NotUnderstood,
     as_names,

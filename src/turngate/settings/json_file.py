@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS, reject_constant
 from turngate.core.text import COMMENT, describe_syntax_error
-from turngate.filesystem import files
+from turngate.project import files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_FILE_BYTES = 4 * 1024 * 1024

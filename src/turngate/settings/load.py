@@ -14,8 +14,8 @@ from turngate.core.dialect import ALL_DIALECTS, DIALECTS, Dialect
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Layer, Problem, Rule, Settings, merge
 from turngate.errors import UsageError
-from turngate.filesystem import files
-from turngate.filesystem.snapshot import this_machine
+from turngate.project import files
+from turngate.project.snapshot import this_machine
 from turngate.settings import key_table as keys
 from turngate.settings.json_file import UnreadableFile, parse_json, read_json
 from turngate.settings.parse import parse_layer

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 
 from turngate.core.constants import DIALECT_NAMES, FAMILIES, MANAGED, SCRIPT_FAMILIES, SCRIPTS
-from turngate.filesystem import files
-from turngate.filesystem.real_path import real_path
+from turngate.project import files
+from turngate.project.paths import real_path
 
 # Where an administrator configures Claude Code. No environment variable changes it: a project could set that too.
 MANAGED_FOLDERS = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")

@@ -15,8 +15,8 @@ from turngate.core.conversation.checkpoints import CheckpointError, Stage, Workf
 from turngate.core.settings import Problem
 from turngate.core.text import one_line, quote_name, truncate
 from turngate.errors import UsageError
-from turngate.filesystem import files
-from turngate.filesystem.real_path import is_inside, real_path
+from turngate.project import files
+from turngate.project.paths import is_inside, real_path
 from turngate.settings.agent_types import count_readable, describe_unread, read_text
 from turngate.settings.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 from turngate.settings.json_file import UnreadableFile, read_json

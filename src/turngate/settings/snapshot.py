@@ -4,8 +4,8 @@ import os
 from contextlib import AbstractContextManager
 
 from turngate.core.constants import FAMILIES
-from turngate.filesystem import files
-from turngate.filesystem.snapshot import snapshot
+from turngate.project import files
+from turngate.project.snapshot import snapshot
 from turngate.settings.paths import MANAGED_FOLDERS
 
 # ~/.claude also holds the transcripts of all projects.

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turngate.errors import UsageError
-from turngate.filesystem import files
-from turngate.filesystem.content import MAX_HASHED_BYTES
-from turngate.filesystem.real_path import is_inside, real_local_path, real_path
+from turngate.project import files
+from turngate.project.content import MAX_HASHED_BYTES
+from turngate.project.paths import is_inside, real_local_path, real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, read_local_bytes
 from turngate.state.files import make_private_dir, write_and_rename
 from turngate.state.paths import approvals_path, user_approvals_path

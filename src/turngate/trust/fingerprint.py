@@ -13,9 +13,9 @@ from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, HttpHook, command_of
 from turngate.core.hooks.plugin_variables import expand_plugin_variables
 from turngate.core.settings import Rule
-from turngate.filesystem.content import content_id, file_id, has_id, names_id
-from turngate.filesystem.files import exists, listdir, machine
-from turngate.filesystem.real_path import is_inside, real_path
+from turngate.project.content import content_id, file_id, has_id, names_id
+from turngate.project.files import exists, listdir, machine
+from turngate.project.paths import is_inside, real_path
 from turngate.trust.script_files import ScriptFiles
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=repr)

@@ -13,9 +13,9 @@ from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import GUARDED, Layer, Problem, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
-from turngate.filesystem import files
-from turngate.filesystem.content import is_list_of_names
-from turngate.filesystem.real_path import is_inside, real_path
+from turngate.project import files
+from turngate.project.content import is_list_of_names
+from turngate.project.paths import is_inside, real_path
 from turngate.settings.load import Layers, load_layers, report_unreachable
 from turngate.settings.snapshot import settings_snapshot
 from turngate.state.paths import state_folder

@@ -12,9 +12,9 @@ from turngate.core.hooks.plugin_variables import PLUGIN_ROOT
 from turngate.core.shell.expand import Variables
 from turngate.core.shell.invocation import RUNNERS, SHELL_BUILTINS, language_of, read_invocation
 from turngate.core.shell.parse import UNKNOWN, Part, Word, split_commands, take_substitutions
-from turngate.filesystem import files
-from turngate.filesystem.content import SYSTEM_FOLDERS, is_system_file
-from turngate.filesystem.real_path import is_inside
+from turngate.project import files
+from turngate.project.content import SYSTEM_FOLDERS, is_system_file
+from turngate.project.paths import is_inside
 from turngate.settings.script_file import Script, read_script
 
 MAX_FILES = 500  # of one hook

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from turngate.core.permissions.rule import read_rule, rule_matches
-from turngate.filesystem.real_path import locate
+from turngate.project.paths import locate
 
 
 @pytest.fixture

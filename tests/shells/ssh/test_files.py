@@ -25,9 +25,9 @@ from tests.support.timeouts import (
     wait_for_slow_machine,
 )
 from turngate.aio.threads import event_loop_in_thread
-from turngate.filesystem.files import Files, MachineUnreachable
-from turngate.filesystem.resolved_files import PathChanged
 from turngate.ports import HookRunContext, call_with_files
+from turngate.project.files import Files, MachineUnreachable
+from turngate.project.resolved_files import PathChanged
 from turngate.settings.snapshot import settings_places
 from turngate.shells.ssh import files as ssh_files
 from turngate.shells.ssh.files import FileChanged, SshFiles

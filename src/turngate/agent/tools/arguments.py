@@ -8,8 +8,8 @@ from typing import Any
 from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.core.conversation.tools import ToolFailed
 from turngate.core.text import describe_json, truncate
-from turngate.filesystem.files import MachineUnreachable, expand_home
-from turngate.filesystem.real_path import is_inside, resolve
+from turngate.project.files import MachineUnreachable, expand_home
+from turngate.project.paths import is_inside, resolve
 
 MAX_PATH_BYTES = 4096  # Linux takes no longer ones
 

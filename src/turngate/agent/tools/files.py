@@ -15,8 +15,8 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.core.text import truncate
-from turngate.filesystem.files import FileState, FileVersion, MachineUnreachable
-from turngate.filesystem.resolved_files import PathChanged
+from turngate.project.files import FileState, FileVersion, MachineUnreachable
+from turngate.project.resolved_files import PathChanged
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000

@@ -12,7 +12,7 @@ from typing import Any
 
 from turngate.agent.tools import search_process
 from turngate.core.conversation.tools import ToolFailed
-from turngate.filesystem.files import Files, FoundFile, MachineUnreachable
+from turngate.project.files import Files, FoundFile, MachineUnreachable
 
 MAX_FILES = 20_000
 MAX_BYTES = 64 * 1024 * 1024

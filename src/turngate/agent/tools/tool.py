@@ -10,9 +10,9 @@ from turngate.agent.background import BackgroundCommands
 from turngate.aio.threads import T
 from turngate.core.conversation.messages import ToolSpec
 from turngate.core.conversation.tools import ToolOutput
-from turngate.filesystem.files import LOCAL, Files, FileVersion, expand_home
-from turngate.filesystem.real_path import real_path
 from turngate.ports import World
+from turngate.project.files import LOCAL, Files, FileVersion, expand_home
+from turngate.project.paths import real_path
 
 
 @dataclass

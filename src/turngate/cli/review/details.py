@@ -25,8 +25,8 @@ from turngate.cli.review.entries import (
 from turngate.core.settings import Settings
 from turngate.core.text import one_line, truncate
 from turngate.errors import UsageError
-from turngate.filesystem.content import MAX_HASHED_BYTES, content_id, has_id
-from turngate.filesystem.real_path import is_inside
+from turngate.project.content import MAX_HASHED_BYTES, content_id, has_id
+from turngate.project.paths import is_inside
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.trust.review import ReviewedHook
 

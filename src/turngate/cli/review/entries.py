@@ -17,9 +17,9 @@ from turngate.core.hooks.kinds import hook_text
 from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
-from turngate.filesystem import files
-from turngate.filesystem.snapshot import this_machine
 from turngate.hosts.install.json_text import Node, NotJson, read_json_text
+from turngate.project import files
+from turngate.project.snapshot import this_machine
 from turngate.settings.json_file import MAX_FILE_BYTES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.trust.approvals import Approval

@@ -35,8 +35,8 @@ from turngate._frozen import frozen
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.settings import Rule, Settings
 from turngate.doctor.proof.gate_text import read_text
-from turngate.filesystem.content import content_id, has_id, names_id
-from turngate.filesystem.real_path import is_inside, real_path, resolve
+from turngate.project.content import content_id, has_id, names_id
+from turngate.project.paths import is_inside, real_path, resolve
 from turngate.trust.fingerprint import NO_SETTINGS, Surroundings, fingerprint
 
 MAX_FILES = 50_000  # folders and links included; without dependency folders and git's own

@@ -32,8 +32,8 @@ from turngate.doctor.proof.ready_made_gates import (
 )
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
-from turngate.filesystem.real_path import is_inside, real_path
 from turngate.ports import World
+from turngate.project.paths import is_inside, real_path
 from turngate.shells.local import LocalShell
 
 MAX_REASON_CHARS = 200

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.filesystem.real_path import is_inside
 from turngate.hosts.host import Host, HostAnswer, Level
+from turngate.project.paths import is_inside
 
 NOT_CHECKED = "Turngate is not installed here or cannot run, so this stop was not checked"
 # Turngate is not published: a name for pip could fetch another package.

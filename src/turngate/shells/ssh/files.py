@@ -22,7 +22,7 @@ import asyncssh
 from asyncssh.sftp import SFTPAttrs, SFTPClient, SFTPClientFile
 
 from turngate.aio.threads import T
-from turngate.filesystem.files import (
+from turngate.project.files import (
     Files,
     FileState,
     FileVersion,
@@ -30,8 +30,8 @@ from turngate.filesystem.files import (
     MachineUnreachable,
     check_regular,
 )
-from turngate.filesystem.resolved_files import PathChanged
-from turngate.filesystem.snapshot import Answers, Snapshot
+from turngate.project.resolved_files import PathChanged
+from turngate.project.snapshot import Answers, Snapshot
 from turngate.shells.ssh.shell import SshShell
 
 PAUSE_S = 5.0  # after the machine did not answer, in which nothing is asked

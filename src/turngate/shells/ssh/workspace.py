@@ -10,8 +10,8 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.constants import IN_HOOK, IN_TOOL
 from turngate.errors import UsageError
-from turngate.filesystem.files import Files, MachineUnreachable
 from turngate.ports import ConnectionLost, NotStarted, RemoteMachine, World
+from turngate.project.files import Files, MachineUnreachable
 
 _LOCATION = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^\]]+\]|[^@/:\[\]]+):(?P<path>.+)", re.DOTALL)
 _URL = re.compile(

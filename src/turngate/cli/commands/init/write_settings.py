@@ -22,10 +22,10 @@ from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
 from turngate.core.settings import Rule
 from turngate.errors import UsageError
-from turngate.filesystem.content import is_list_of_names
-from turngate.filesystem.real_path import is_inside, real_path
 from turngate.gates.check_commands import find_check_commands, unreadable_files
 from turngate.hosts.all_hosts import AGENT_MARKERS
+from turngate.project.content import is_list_of_names
+from turngate.project.paths import is_inside, real_path
 from turngate.settings.load import load_layers, project_path
 from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.parse import parse_layer

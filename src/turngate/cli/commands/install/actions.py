@@ -27,7 +27,6 @@ from turngate.doctor.hosts.files import (
     why_ignored,
 )
 from turngate.errors import UsageError
-from turngate.filesystem.real_path import real_path
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host, Level
 from turngate.hosts.install.hook_command import (
@@ -55,6 +54,7 @@ from turngate.hosts.install.settings_file import (
     write_record,
 )
 from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
+from turngate.project.paths import real_path
 from turngate.state.paths import state_folder
 from turngate.trust.review import Review
 

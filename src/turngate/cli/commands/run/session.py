@@ -18,10 +18,10 @@ from turngate.core.conversation.tools import TOOL_ALIASES, TOOL_NAMES
 from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.settings import Settings
 from turngate.errors import UsageError
-from turngate.filesystem import files
 from turngate.models import resolve
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model, World, call_with_files
+from turngate.project import files
 from turngate.settings.load import load_extra, report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path, state_folder

@@ -31,8 +31,8 @@ from turngate.core.hooks.selection import switched_off_by
 from turngate.core.text import quote_name
 from turngate.core.verdict.hints import with_location
 from turngate.errors import UsageError
-from turngate.filesystem.files import MachineUnreachable
 from turngate.ports import World, call_with_files, on_machine
+from turngate.project.files import MachineUnreachable
 from turngate.state.paths import state_folder
 from turngate.trust.review import Review, ReviewedHook
 

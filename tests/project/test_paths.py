@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from turngate.filesystem.files import MAX_LINKS
-from turngate.filesystem.real_path import is_inside, real_path, resolve
+from turngate.project.files import MAX_LINKS
+from turngate.project.paths import is_inside, real_path, resolve
 
 
 @pytest.fixture

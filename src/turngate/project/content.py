@@ -5,9 +5,9 @@ import os
 import stat
 from itertools import islice
 
-from turngate.filesystem import files
-from turngate.filesystem.files import Files, current_files
-from turngate.filesystem.real_path import is_inside, real_path
+from turngate.project import files
+from turngate.project.files import Files, current_files
+from turngate.project.paths import is_inside, real_path
 
 MAX_HASHED_BYTES = 1024 * 1024  # a larger file is a program, and is first compared by its size and its times
 MAX_LARGE_BYTES = 64 * 1024 * 1024  # of which the content is compared if the times differ

@@ -1,9 +1,19 @@
-"""Paths whose names come from data, such as a session id, the answer of a model or the input of a hook."""
+"""Paths without links, and paths whose names come from data, such as a session id or the answer of a model."""
 
 import os
-from fnmatch import fnmatchcase
 
-from turngate.filesystem.real_path import is_inside, resolve
+from turngate.project.files import LOCAL, current_files, is_inside
+
+__all__ = [
+    "UnsafePath",
+    "is_inside",
+    "is_sensitive",
+    "locate",
+    "real_local_path",
+    "real_path",
+    "resolve",
+    "safe_path",
+]
 
 _SENSITIVE_FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store"})
 _SENSITIVE_FILES = (
@@ -15,6 +25,22 @@ _SENSITIVE_FILES = (
     *(".docker/config.json", "gcloud/application_default_credentials.json"),
 )
 _HARMLESS_FILES = ("*.pub", "*.example", "*.sample", "*.template", "*.dist")
+
+
+def resolve(path: str) -> str:
+    return current_files.get().resolve(path)
+
+
+def real_path(path: str) -> str:
+    return current_files.get().realpath(path)
+
+
+def real_local_path(path: str) -> str:
+    return LOCAL.realpath(path)
+
+
+def locate(path: str) -> str:
+    return current_files.get().locate(path)
 
 
 class UnsafePath(ValueError):
@@ -45,6 +71,8 @@ def is_sensitive(path: str | os.PathLike[str]) -> bool:
     Such are `.env`, private keys, files of credentials, and everything in `.git`. Pass the result of `safe_path`: a link
     with a harmless name can lead to such a file.
     """
+    from fnmatch import fnmatchcase  # noqa: PLC0415  # lazy: the fast exit needs no patterns
+
     names = [name for name in os.fspath(path).lower().split("/") if name not in ("", ".")]
     if not _SENSITIVE_FOLDERS.isdisjoint(names):
         return True

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from io import BufferedReader
 from typing import Any
 
-from turngate.filesystem.files import LOCAL, Files, FileVersion, current_files
+from turngate.project.files import LOCAL, Files, FileVersion, current_files
 
 # An answer is what a method returned or raised, by the name of the method and the path.
 Answers = dict[tuple[str, str], Any]

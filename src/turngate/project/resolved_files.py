@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
 
-from turngate.filesystem.files import FileState, FileVersion, check_regular
+from turngate.project.files import FileState, FileVersion, check_regular
 
 # With O_PATH, a folder that may not be listed can be passed through.
 _FOLDER = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)

@@ -1,1 +1,0 @@
-"""Paths and files that other processes may replace by links at any time."""

@@ -1,0 +1,1 @@
+"""The files of a project, on this machine or another one."""
