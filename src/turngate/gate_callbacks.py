@@ -20,7 +20,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.text import camel_case, quote_name
 from turngate.core.verdict.decisions import Block, Decision, Fault
 from turngate.errors import TurngateError, UsageError
-from turngate.gates.gate_hook import GateCall, read_gate_hook
+from turngate.gates.arguments import GateCall, read_gate_hook
 from turngate.gates.run_gate import answer_json, describe_could_not_run
 from turngate.ports import HookRunContext, Shell, World
 from turngate.runners.gate import run_gate_hook

@@ -12,9 +12,8 @@ from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hooks.kinds import hook_text, label
 from turngate.core.settings import Layer
 from turngate.core.verdict.json_output import hook_json, recorded_gate
-from turngate.gates.arguments import parse_gate_words
+from turngate.gates.arguments import GateCall, json_name, option_rows, parse_gate_words, read_gate_hook
 from turngate.gates.gate import Gate
-from turngate.gates.gate_hook import GateCall, json_name, option_rows, read_gate_hook
 from turngate.gates.library import GATES
 from turngate.settings.parse import parse_layer
 

@@ -39,7 +39,7 @@ RESULTS: dict[str, Decision] = {
 def add(monkeypatch: pytest.MonkeyPatch) -> Callable[[Gate], None]:
     """Return a function that makes a gate known by its name while the test runs."""
     gates: dict[str, Gate] = {}
-    monkeypatch.setattr("turngate.gates.gate_hook.GATES", gates)
+    monkeypatch.setattr("turngate.gates.arguments.GATES", gates)
     return lambda gate: gates.update({gate.name: gate})
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 VERSION = 1
 KEPT_S = 30 * 24 * 3600  # the state of a session that had no stop since
@@ -84,7 +85,8 @@ def write_file(path: str, text: str) -> bool:
             file.write(text)
         os.replace(temporary, path)
     except OSError:
-        _remove(temporary)
+        with suppress(OSError):
+            os.unlink(temporary)
         return False
     return True
 
@@ -107,14 +109,7 @@ def remove_old_states(folder: str) -> None:
                 if time.time() - entry.stat(follow_symlinks=False).st_mtime < KEPT_S:
                     continue
                 for name in os.listdir(entry.path):
-                    _remove(os.path.join(entry.path, name))
+                    os.unlink(os.path.join(entry.path, name))
                 os.rmdir(entry.path)
             except OSError:  # another process removes it too
                 continue
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return

@@ -200,7 +200,7 @@ class _OptionsParser:
 
     def check_gate(self, hook: GateHook, event: str, index: str) -> None:
         # lazy: the gates, which few options have
-        from turngate.gates.gate_hook import GateCall, read_gate_hook  # noqa: PLC0415
+        from turngate.gates.arguments import GateCall, read_gate_hook  # noqa: PLC0415
 
         read = read_gate_hook(hook)
         for field, message, hint in () if isinstance(read, GateCall) else read:

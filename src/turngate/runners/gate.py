@@ -15,8 +15,8 @@ from turngate.core.hooks.kinds import CommandHook, GateHook, PromptHook
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.gates.arguments import GateCall, read_gate_hook
 from turngate.gates.gate import GateContext, needs_record
-from turngate.gates.gate_hook import GateCall, read_gate_hook
 from turngate.gates.project_commands import ProjectUnreachable
 from turngate.gates.run_gate import make_context, passed_tree, record_start, run_gate
 from turngate.ports import HookRunContext, World

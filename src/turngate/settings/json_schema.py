@@ -9,8 +9,8 @@ from typing import Any, get_args
 from turngate.core.answers.contract import Behavior
 from turngate.core.constants import EVENTS, FIELDS, STOP_EVENTS
 from turngate.core.hooks.kinds import COMMAND_GATE, SETTINGS_KINDS, GateHook, Hook
+from turngate.gates.arguments import MAX_NUMBER, json_name, option_rows
 from turngate.gates.gate import Gate, GateOption, OptionKind
-from turngate.gates.gate_hook import MAX_NUMBER, json_name, option_rows
 from turngate.gates.library import GATES
 from turngate.settings import key_table as keys
 

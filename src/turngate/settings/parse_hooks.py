@@ -283,7 +283,7 @@ class HooksParser:
     def _check_gate(self, hook: GateHook, event: str, index: str) -> Hook | None:
         """Report what is wrong with the options of a gate; such a gate is left out."""
         # lazy: the gates, which few settings have
-        from turngate.gates.gate_hook import GateCall, read_gate_hook  # noqa: PLC0415
+        from turngate.gates.arguments import GateCall, read_gate_hook  # noqa: PLC0415
 
         read = read_gate_hook(hook)
         if isinstance(read, GateCall):

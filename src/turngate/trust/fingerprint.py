@@ -109,7 +109,7 @@ def asks_judge(hook: Hook) -> bool:
 
 def definition_files(hook: GateHook) -> tuple[str, ...]:
     """Return the files that say what a gate checks."""
-    from turngate.gates.gate_hook import GateCall, option_rows, read_gate_hook  # noqa: PLC0415  # lazy, as above
+    from turngate.gates.arguments import GateCall, option_rows, read_gate_hook  # noqa: PLC0415  # lazy, as above
 
     call = read_gate_hook(hook)
     if not isinstance(call, GateCall):
