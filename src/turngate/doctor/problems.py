@@ -9,7 +9,7 @@ from turngate.check.lint import lint
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels
-from turngate.plugins.entry_points import installed_plugins
+from turngate.plugins.handlers import installed_plugins
 from turngate.settings.json_file import MAX_FILE_BYTES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, settings_files
 from turngate.settings.problem_log import rule_problem

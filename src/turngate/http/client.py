@@ -21,7 +21,6 @@ from turngate.http.connection import (
 
 READ_BYTES = 64 * 1024
 MAX_HEAD_BYTES = 100 * 1024
-MAX_INTERIM_RESPONSES = 100  # 100 Continue, 103 Early Hints
 
 
 class Connection:
@@ -206,10 +205,8 @@ class HttpClient:
             path = f"{self.server.scheme}://{self.server.name}{path}"
             fields |= {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
         await connection.send(h11.Request(method="POST", target=path, headers=list(fields.items())), body)
-        for _ in range(MAX_INTERIM_RESPONSES):
-            event = await connection.next_event()
-            if isinstance(event, h11.Response):
-                return event
-            if not isinstance(event, h11.InformationalResponse):
-                raise HttpError(f"{self.server.name} closed the connection without an answer")
-        raise HttpError(f"{self.server.name} sent {MAX_INTERIM_RESPONSES} interim responses and no answer")
+        while isinstance(event := await connection.next_event(), h11.InformationalResponse):
+            pass  # 100 Continue, 103 Early Hints
+        if not isinstance(event, h11.Response):
+            raise HttpError(f"{self.server.name} closed the connection without an answer")
+        return event

@@ -1,11 +1,4 @@
-"""One connection to a server: opened directly or through a proxy, encrypted for https.
-
-Which proxy a request goes through: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`.
-
-What goes wrong with a request. A message contains neither a header nor a body.
-
-How long a client waits for a server.
-"""
+"""One connection to a server: opened directly or through a proxy, encrypted for https."""
 
 import asyncio
 import base64
@@ -20,6 +13,13 @@ from urllib.parse import quote, unquote, urlsplit
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.hooks.http_policy import is_loopback
+
+CONNECT_S = 30.0
+FIRST_BYTE_S = 600.0
+SILENCE_S = 300.0
+NEXT_ADDRESS_S = 0.25  # when the next address of a host is tried as well (RFC 8305)
+MAX_PROXY_REPLY_BYTES = 16 * 1024
+_HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+(%\w+)?", re.ASCII)
 
 
 class HttpError(Exception):
@@ -38,65 +38,6 @@ class Proxy(NamedTuple):
     host: str
     port: int
     authorization: str  # value of the header, or ""
-
-
-def proxy_for(scheme: str, host: str, port: int, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy for a server, or None for a direct connection. Raises HttpSetupError if its URL is not usable."""
-    if is_loopback(host.rstrip(".").lower()) or _is_excluded(host, port, _variable("no_proxy", environ)):
-        return None
-    for name in (f"{scheme}_proxy", "all_proxy"):
-        if value := _variable(name, environ):
-            return _parse(name.upper(), value)
-    return None
-
-
-def _variable(name: str, environ: Mapping[str, str]) -> str:
-    return (environ.get(name) or environ.get(name.upper()) or "").strip()
-
-
-def _is_excluded(host: str, port: int, patterns: str) -> bool:
-    """Return whether NO_PROXY names the host: `*`, a domain with its subdomains, either with a port, or a network."""
-    host = host.rstrip(".").lower()
-    return any(
-        _covers(pattern.strip().lower(), host, port) for pattern in patterns.split(",") if pattern.strip()
-    )
-
-
-def _covers(pattern: str, host: str, port: int) -> bool:
-    if pattern == "*":
-        return True
-    try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(pattern, strict=False)
-    except ValueError:  # one of them is a name
-        pass
-    name, colon, number = pattern.rpartition(":")
-    if colon and number.isdigit():
-        if int(number) != port:
-            return False
-        pattern = name
-    domain = pattern.removeprefix("*").strip("[]").strip(".")
-    return bool(domain) and (host == domain or host.endswith(f".{domain}"))
-
-
-def _parse(name: str, value: str) -> Proxy:
-    """The value may contain a password, so no message contains the value."""
-    try:
-        parts = urlsplit(value if "://" in value else f"http://{value}")
-        port = parts.port or 80
-    except ValueError:
-        raise HttpSetupError(f"{name} is not a valid URL; expected http://HOST:PORT") from None
-    if parts.scheme != "http" or not parts.hostname:
-        raise HttpSetupError(f"{name} is not supported; expected http://HOST:PORT")
-    authorization = ""
-    if parts.username is not None:
-        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        authorization = "Basic " + base64.b64encode(login.encode()).decode()
-    return Proxy(parts.hostname, port, authorization)
-
-
-NEXT_ADDRESS_S = 0.25  # when the next address of a host is tried as well (RFC 8305)
-MAX_PROXY_REPLY_BYTES = 16 * 1024
-_HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+(%\w+)?", re.ASCII)
 
 
 class Server(NamedTuple):
@@ -258,6 +199,17 @@ async def _request_tunnel(
         )
 
 
+class Timeouts(NamedTuple):
+    """Seconds; None: no limit."""
+
+    connect: float | None = CONNECT_S
+    first_byte: float | None = FIRST_BYTE_S  # until the server begins to answer
+    silence: float | None = SILENCE_S  # between two pieces of an answer
+
+
+UNLIMITED = Timeouts(None, None, None)
+
+
 def connection_error(error: OSError, name: str) -> HttpError:
     """Return why there is no connection to this host. The library's own text may contain what was sent."""
     match error:
@@ -283,17 +235,55 @@ def describe_os_error(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else "no connection"
 
 
-CONNECT_S = 30.0
-FIRST_BYTE_S = 600.0
-SILENCE_S = 300.0
+def proxy_for(scheme: str, host: str, port: int, environ: Mapping[str, str]) -> Proxy | None:
+    """Return the proxy for a server, or None for a direct connection. Raises HttpSetupError if its URL is not usable."""
+    if is_loopback(host.rstrip(".").lower()) or _is_excluded(host, port, _variable("no_proxy", environ)):
+        return None
+    for name in (f"{scheme}_proxy", "all_proxy"):
+        if value := _variable(name, environ):
+            return _parse(name.upper(), value)
+    return None
 
 
-class Timeouts(NamedTuple):
-    """Seconds; None: no limit."""
-
-    connect: float | None = CONNECT_S
-    first_byte: float | None = FIRST_BYTE_S  # until the server begins to answer
-    silence: float | None = SILENCE_S  # between two pieces of an answer
+def _variable(name: str, environ: Mapping[str, str]) -> str:
+    return (environ.get(name) or environ.get(name.upper()) or "").strip()
 
 
-UNLIMITED = Timeouts(None, None, None)
+def _is_excluded(host: str, port: int, patterns: str) -> bool:
+    """Return whether NO_PROXY names the host: `*`, a domain with its subdomains, either with a port, or a network."""
+    host = host.rstrip(".").lower()
+    return any(
+        _covers(pattern.strip().lower(), host, port) for pattern in patterns.split(",") if pattern.strip()
+    )
+
+
+def _covers(pattern: str, host: str, port: int) -> bool:
+    if pattern == "*":
+        return True
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(pattern, strict=False)
+    except ValueError:  # one of them is a name
+        pass
+    name, colon, number = pattern.rpartition(":")
+    if colon and number.isdigit():
+        if int(number) != port:
+            return False
+        pattern = name
+    domain = pattern.removeprefix("*").strip("[]").strip(".")
+    return bool(domain) and (host == domain or host.endswith(f".{domain}"))
+
+
+def _parse(name: str, value: str) -> Proxy:
+    """The value may contain a password, so no message contains the value."""
+    try:
+        parts = urlsplit(value if "://" in value else f"http://{value}")
+        port = parts.port or 80
+    except ValueError:
+        raise HttpSetupError(f"{name} is not a valid URL; expected http://HOST:PORT") from None
+    if parts.scheme != "http" or not parts.hostname:
+        raise HttpSetupError(f"{name} is not supported; expected http://HOST:PORT")
+    authorization = ""
+    if parts.username is not None:
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        authorization = "Basic " + base64.b64encode(login.encode()).decode()
+    return Proxy(parts.hostname, port, authorization)

@@ -1,7 +1,4 @@
-"""LiveModel: ask a provider's model over HTTP, one streamed request at a time.
-
-Translate what a provider answers instead of a reply into ModelError.
-"""
+"""LiveModel: ask a provider's model over HTTP, one streamed request at a time."""
 
 import asyncio
 import json

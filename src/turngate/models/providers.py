@@ -1,7 +1,4 @@
-"""The providers of live models: address, key and wire format of each.
-
-Text from a provider for a message: one short line without keys.
-"""
+"""The providers of live models: address, key and wire format of each."""
 
 import os
 import re

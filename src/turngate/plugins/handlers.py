@@ -8,7 +8,7 @@ import copy
 import difflib
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
@@ -33,6 +33,7 @@ HANDLER_NAMES = tuple(name for name in get_args(PluginHook) if name not in ALIAS
 
 CONTEXT_HOOKS = ("subagent_stopping", "subagent_ended")  # their handlers take the context too
 HANDLER_TIMEOUT_S = 30.0
+ENTRY_POINT_GROUP = "turngate.plugins"
 
 
 # A handler takes the payload; one of `subagent_stopping` or `subagent_ended` also the context.
@@ -240,3 +241,38 @@ def _name_hint(name: str) -> str:
     return (
         f"did you mean {by_letters[close[0]]!r}?" if close else f"expected one of {', '.join(HANDLER_NAMES)}"
     )
+
+
+# Plugins of other packages
+
+
+def installed_plugins() -> tuple[str, ...]:
+    """Return the names of the plugins that packages provide, without loading them."""
+    return tuple(sorted(_entry_points()))
+
+
+def load_plugins(names: Sequence[str]) -> Plugins:
+    """Load the named plugins; a package that is only installed runs no code. Raises UsageError."""
+    plugins = Plugins()
+    installed = _entry_points() if names else {}
+    for name in names:
+        if name not in installed:
+            available = ", ".join(sorted(installed)) or "none"
+            raise UsageError(
+                f"the settings enable the plugin {name!r}, which is not installed; installed: {available}"
+            )
+        try:
+            plugin = installed[name].load()
+            plugins.add(plugin() if isinstance(plugin, type) else plugin)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise UsageError(
+                f"the plugin {name!r} cannot be loaded ({reason}); disable it in the settings"
+            ) from error
+    return plugins
+
+
+def _entry_points() -> dict[str, Any]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - lazy: slow to load, and most projects have no plugins
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}

@@ -1,7 +1,4 @@
-"""Prompt hooks: a judge, usually a small model, answers whether the agent may stop.
-
-Agent hooks: a small agent with read-only tools judges whether the agent may stop.
-"""
+"""Prompt and agent hooks: a judge, a model or a small agent with read-only tools, answers whether the agent may stop."""
 
 import asyncio
 import math

@@ -1,7 +1,4 @@
-"""The JSON Schemas of settings files, of a hook's input and of a hook's output.
-
-The JSON Schema of gate hooks: the names of the gates, and for each the options and whether it takes a command.
-"""
+"""The JSON Schemas of settings files, of a hook's input and of a hook's output."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, get_args

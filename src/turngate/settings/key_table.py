@@ -1,7 +1,4 @@
-"""Every key of a settings file, one row each: validation, JSON Schema and merging are derived from these tables.
-
-A new key of the `turngate` section is a row in `TURNGATE_KEYS` and a field in `Settings`.
-"""
+"""Every key of a settings file, one row each: validation, JSON Schema and merging are derived from these tables."""
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping

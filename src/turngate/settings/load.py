@@ -1,7 +1,4 @@
-"""Reads the settings of a project: the files of the dialect's families, and the script hooks next to them.
-
-Script hooks: an executable `.mux/stop` is a Stop hook without a settings entry.
-"""
+"""Reads the settings of a project: the files of the dialect's families, and the script hooks next to them."""
 
 import os
 from collections.abc import Iterator, Sequence

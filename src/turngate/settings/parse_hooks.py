@@ -1,7 +1,4 @@
-"""Reads the `hooks` object of one settings file into rules; an invalid part is left out and reported.
-
-Reads the JSON form of one hook, for settings files and for `Options`. The callers phrase the problems.
-"""
+"""Reads the `hooks` object of one settings file into rules; an invalid part is left out and reported."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

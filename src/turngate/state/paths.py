@@ -1,7 +1,4 @@
-"""Where sessions and the registry are stored: the state folder and the paths below it.
-
-Where the state folder is. Imports little: the fast path of `turngate fire` needs it.
-"""
+"""Where sessions and the registry are stored: the state folder and the paths below it. Imports little: each start needs it."""
 
 import hashlib
 import os

@@ -33,127 +33,7 @@ from turngate.trust.fingerprint import (
     used_variables,
 )
 
-
-def owner_of(rule: Rule) -> Literal["project", "user"] | None:
-    """Return who has to approve a hook; None for hooks in Python, of `--settings` and of an administrator.
-
-    A `turngate hook` line never runs here, so it needs no approval.
-    """
-    if rule.source == "python" or runs_turngate_hook(rule.hook):
-        return None
-    return owner_of_level(rule.level or rule.source)
-
-
-def owner_of_level(level: str) -> Literal["project", "user"] | None:
-    if level == "user":
-        return "user"
-    return None if level in (COMMAND_LINE, MANAGED) else "project"
-
-
-def level_settings(owner: str, layers: Iterable[Layer]) -> LevelSettings:
-    """Return what the files of an owner say about all hooks; the user's options may change without a review."""
-    own = [layer for layer in layers if owner_of_level(layer.level) == owner]
-    env = {name: value for layer in own for name, value in layer.env.items()}
-    options: dict[str, Any] = {}
-    for layer in own if owner == "project" else ():
-        for name in GUARDED & layer.scalars.keys():
-            value = layer.scalars[name]
-            options[name] = {**options.get(name, {}), **value} if isinstance(value, Mapping) else value
-    return LevelSettings(env, options)
-
-
-def place_of(rule: Rule) -> str:
-    """Return where a hook is configured: the same place with another definition is the same hook, changed."""
-    return f"{rule.file}:{rule.event}:{rule.agent_type or ''}:{rule.hook.id or rule.index}"
-
-
-def unique_keys(rules: Iterable[Rule]) -> list[str]:
-    """Give a hook its id as key, or its event and its number there; the second of the same id gets a number too."""
-    numbers: dict[str, int] = {}
-    used: dict[str, int] = {}
-    keys = []
-    for rule in rules:
-        numbers[rule.event] = numbers.get(rule.event, 0) + 1
-        key = rule.hook.id or f"{rule.event}:{numbers[rule.event]}"
-        used[key] = used.get(key, 0) + 1
-        keys.append(key if used[key] == 1 else f"{key}:{used[key]}")
-    return keys
-
-
-def without_first_sight(rule: Rule) -> Rule:
-    """Return a rule of an administrator of another machine as one that has to be approved, if it acts on this machine."""
-    is_managed = owner_of(rule) is None and MANAGED in (rule.level, rule.source)
-    return replace(rule, level="user") if is_managed and acts_here(rule.hook) else rule
-
-
-def acts_here(hook: Hook) -> bool:
-    """Return whether a hook acts on this machine wherever the project is: it sends requests, or asks a model."""
-    if isinstance(hook, GateHook):
-        return hook.gate == "notify" or asks_judge(hook)
-    return isinstance(hook, HttpHook) or hook.asks_model
-
-
-def gone_rule(approval: Approval, place: str, why: str = GONE) -> Rule:
-    """Return the rule as it was approved. It does not run: `why` says so."""
-    content = json.loads(approval.fingerprint.content)
-    file = place.partition(f":{content.get('event')}:")[0]
-    return Rule(
-        content.get("event", ""),
-        _hook(content, approval.key),
-        content.get("matcher"),
-        source="project",
-        file=file,
-        family=_family(file),
-        agent_type=content.get("agent"),
-        pending=why,
-    )
-
-
-def is_read_by(place: str, dialect: str) -> bool:
-    """Return whether the file of a hook is one that sessions of the dialect read."""
-    others = {*FAMILIES["turngate"]} - {*FAMILIES[dialect]}
-    return not place.startswith(tuple(f"{folder}.{family}/" for family in others for folder in ("", "~/")))
-
-
-def describe_change_of_definition(approved: str, now: str) -> str:
-    """Return what was changed, as the beginning of a sentence."""
-    one, other = json.loads(approved), json.loads(now)
-    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-    match names:
-        case ["settings_env"]:
-            return "the `env` of the settings was changed"
-        case ["settings"]:
-            options: list[Mapping[str, Any]] = [each.get("settings", {}) for each in (one, other)]
-            changed = [
-                key for key in {**options[0], **options[1]} if options[0].get(key) != options[1].get(key)
-            ]
-            return f"`{changed[0]}` of the settings was changed"
-        case _:
-            return "its definition was changed"
-
-
-def _hook(content: Mapping[str, Any], key: str) -> Hook:
-    kind: Any = KINDS.get(content.get("type", ""), CommandHook)
-    known = {each.name for each in fields(kind)}
-    options = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in content.items()
-        if name in known
-    }
-    options["mode"] = content.get("mode") or content.get("settings", {}).get("mode") or "gate"
-    try:
-        hook: Hook = kind(**options)
-    except (TypeError, ValueError):  # of another version
-        return CommandHook(key)
-    return hook
-
-
-def _family(file: str) -> str:
-    return next((family for family in FAMILIES["turngate"] if file.startswith(f".{family}/")), "claude")
-
-
 Status = Literal["approved", "new", "changed", "rejected", "exempt"]
-
 TRUST_VARIABLE = "TURNGATE_TRUST"
 NEW = "it is not approved"
 
@@ -522,3 +402,121 @@ def review_project(
 def with_unique_keys(hooks: Sequence[ReviewedHook]) -> tuple[ReviewedHook, ...]:
     keys = unique_keys([hook.rule for hook in hooks])
     return tuple(hook._replace(key=key) for hook, key in zip(hooks, keys, strict=True))
+
+
+def without_first_sight(rule: Rule) -> Rule:
+    """Return a rule of an administrator of another machine as one that has to be approved, if it acts on this machine."""
+    is_managed = owner_of(rule) is None and MANAGED in (rule.level, rule.source)
+    return replace(rule, level="user") if is_managed and acts_here(rule.hook) else rule
+
+
+def acts_here(hook: Hook) -> bool:
+    """Return whether a hook acts on this machine wherever the project is: it sends requests, or asks a model."""
+    if isinstance(hook, GateHook):
+        return hook.gate == "notify" or asks_judge(hook)
+    return isinstance(hook, HttpHook) or hook.asks_model
+
+
+def gone_rule(approval: Approval, place: str, why: str = GONE) -> Rule:
+    """Return the rule as it was approved. It does not run: `why` says so."""
+    content = json.loads(approval.fingerprint.content)
+    file = place.partition(f":{content.get('event')}:")[0]
+    return Rule(
+        content.get("event", ""),
+        _hook(content, approval.key),
+        content.get("matcher"),
+        source="project",
+        file=file,
+        family=_family(file),
+        agent_type=content.get("agent"),
+        pending=why,
+    )
+
+
+def _hook(content: Mapping[str, Any], key: str) -> Hook:
+    kind: Any = KINDS.get(content.get("type", ""), CommandHook)
+    known = {each.name for each in fields(kind)}
+    options = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in content.items()
+        if name in known
+    }
+    options["mode"] = content.get("mode") or content.get("settings", {}).get("mode") or "gate"
+    try:
+        hook: Hook = kind(**options)
+    except (TypeError, ValueError):  # of another version
+        return CommandHook(key)
+    return hook
+
+
+def _family(file: str) -> str:
+    return next((family for family in FAMILIES["turngate"] if file.startswith(f".{family}/")), "claude")
+
+
+def is_read_by(place: str, dialect: str) -> bool:
+    """Return whether the file of a hook is one that sessions of the dialect read."""
+    others = {*FAMILIES["turngate"]} - {*FAMILIES[dialect]}
+    return not place.startswith(tuple(f"{folder}.{family}/" for family in others for folder in ("", "~/")))
+
+
+def describe_change_of_definition(approved: str, now: str) -> str:
+    """Return what was changed, as the beginning of a sentence."""
+    one, other = json.loads(approved), json.loads(now)
+    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    match names:
+        case ["settings_env"]:
+            return "the `env` of the settings was changed"
+        case ["settings"]:
+            options: list[Mapping[str, Any]] = [each.get("settings", {}) for each in (one, other)]
+            changed = [
+                key for key in {**options[0], **options[1]} if options[0].get(key) != options[1].get(key)
+            ]
+            return f"`{changed[0]}` of the settings was changed"
+        case _:
+            return "its definition was changed"
+
+
+def owner_of(rule: Rule) -> Literal["project", "user"] | None:
+    """Return who has to approve a hook; None for hooks in Python, of `--settings` and of an administrator.
+
+    A `turngate hook` line never runs here, so it needs no approval.
+    """
+    if rule.source == "python" or runs_turngate_hook(rule.hook):
+        return None
+    return owner_of_level(rule.level or rule.source)
+
+
+def owner_of_level(level: str) -> Literal["project", "user"] | None:
+    if level == "user":
+        return "user"
+    return None if level in (COMMAND_LINE, MANAGED) else "project"
+
+
+def level_settings(owner: str, layers: Iterable[Layer]) -> LevelSettings:
+    """Return what the files of an owner say about all hooks; the user's options may change without a review."""
+    own = [layer for layer in layers if owner_of_level(layer.level) == owner]
+    env = {name: value for layer in own for name, value in layer.env.items()}
+    options: dict[str, Any] = {}
+    for layer in own if owner == "project" else ():
+        for name in GUARDED & layer.scalars.keys():
+            value = layer.scalars[name]
+            options[name] = {**options.get(name, {}), **value} if isinstance(value, Mapping) else value
+    return LevelSettings(env, options)
+
+
+def place_of(rule: Rule) -> str:
+    """Return where a hook is configured: the same place with another definition is the same hook, changed."""
+    return f"{rule.file}:{rule.event}:{rule.agent_type or ''}:{rule.hook.id or rule.index}"
+
+
+def unique_keys(rules: Iterable[Rule]) -> list[str]:
+    """Give a hook its id as key, or its event and its number there; the second of the same id gets a number too."""
+    numbers: dict[str, int] = {}
+    used: dict[str, int] = {}
+    keys = []
+    for rule in rules:
+        numbers[rule.event] = numbers.get(rule.event, 0) + 1
+        key = rule.hook.id or f"{rule.event}:{numbers[rule.event]}"
+        used[key] = used.get(key, 0) + 1
+        keys.append(key if used[key] == 1 else f"{key}:{used[key]}")
+    return keys

@@ -1,7 +1,4 @@
-"""What a judge sees of a transcript: the last answer, a bounded digest, or as much of it as fits.
-
-The records of a transcript for a digest, whichever program wrote it.
-"""
+"""What a judge sees of a transcript: the last answer, a bounded digest, or as much of it as fits."""
 
 import json
 import os

@@ -19,7 +19,7 @@ from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.settings import Settings
 from turngate.errors import UsageError
 from turngate.models import resolve
-from turngate.plugins.entry_points import load_plugins
+from turngate.plugins.handlers import load_plugins
 from turngate.ports import Model, World, call_with_files
 from turngate.project import files
 from turngate.settings.load import load_extra, report_unreachable

@@ -27,7 +27,7 @@ from turngate.core.events.session_events import (
 from turngate.core.settings import Settings
 from turngate.core.text import printable
 from turngate.errors import UsageError
-from turngate.plugins.entry_points import load_plugins
+from turngate.plugins.handlers import load_plugins
 from turngate.ports import Model
 from turngate.subagents.gates import recorded_gates
 from turngate.subagents.limits import SubagentOptions
