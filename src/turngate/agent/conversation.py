@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from turngate.aio.threads import run_in_thread
+from turngate.aio.threads import SerialThread, run_in_thread
 from turngate.core.conversation.checkpoints import Workflow
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import (
@@ -54,6 +54,7 @@ class Conversation:
         self._machine = machine
         self.on_result_delivered: Callable[[str], None] = lambda _: None
         self._transcript: Transcript | None = None
+        self._sync_thread = SerialThread()
         self._delivered: set[str] = set()
         self._kept_missed: list[MissedGates] = []  # of this turn
         self.tool_results: list[ToolResult] = []  # of the reply whose tools are running
@@ -221,6 +222,9 @@ class Conversation:
         if self._transcript is not None:
             self._transcript.sync()
 
+    async def sync_in_thread(self) -> None:
+        await self._sync_thread.call(self.sync)
+
     def take_notice(self) -> str | None:
         """Return what the user should know about the file since the last call."""
         if self._transcript is None or not self._transcript.restored:
@@ -234,3 +238,4 @@ class Conversation:
         if self._transcript is not None:
             self._transcript.close()
             self._transcript = None
+            self._sync_thread.close()

@@ -57,7 +57,10 @@ class SerialThread:
         return await result
 
     def close(self) -> None:
-        self._calls.put(None)
+        """End the thread after the calls that wait; a later call starts another one."""
+        if self._started:
+            self._started = False
+            self._calls.put(None)
 
     def _run(self) -> None:
         while call := self._calls.get():

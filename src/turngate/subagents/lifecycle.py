@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from turngate._frozen import frozen
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
-from turngate.aio.threads import T, run_in_thread
+from turngate.aio.threads import T
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Reply, Usage, UserMessage
 from turngate.core.conversation.subagent_run import (
@@ -302,10 +302,10 @@ class RunLifecycle:
         session.inbox.clear()
         self._context.trace("cleared", run)
         await self._deliver_prompt(session, run)
-        await run_in_thread(session.conversation.sync)
+        await session.conversation.sync_in_thread()
         self._context.trace("synced", run)
         session.conversation.append_once(_inbox_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))
-        await run_in_thread(session.conversation.sync)
+        await session.conversation.sync_in_thread()
         self._context.trace("sent", run)
 
     @property

@@ -13,7 +13,6 @@ from turngate.agent.model_loop import run_model_loop
 from turngate.agent.session_hooks import SessionHooks
 from turngate.agent.turn.checkpoints import append_prompt, end_at_checkpoint
 from turngate.agent.turn.state import CheckpointRefused, ToolDeferred, TurnHalted, new_prompt_id
-from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.events.events import StopEvent, StopFailure, UserPromptSubmit
@@ -205,7 +204,7 @@ class Turn:
             if entry.origin == "subagent":
                 conversation.waiting += [entry.waiting] if entry.waiting else []
                 turn.receive_report()
-                await run_in_thread(conversation.sync)
+                await conversation.sync_in_thread()
                 await self.announcements.acknowledge(entry.key)
             return True
         return await self._accept_prompt(entry)
@@ -288,7 +287,7 @@ class Turn:
     async def _ask_to_stop(self) -> EndTurn | None:
         """The agent would stop: ask the stop hooks. Return None if the turn continues."""
         turn = self.context.turn
-        await run_in_thread(self.context.conversation.sync)  # the hooks read the transcript
+        await self.context.conversation.sync_in_thread()  # the hooks read the transcript
         if notice := self.context.conversation.take_notice():
             self.context.notice(notice)
         verdict = await self.hooks.fire(self._stop_event())
