@@ -12,8 +12,7 @@ from turngate.http.event_stream import EventDecoder
 from turngate.models.live import status_error, stream_error
 from turngate.models.wire.anthropic import AnthropicMessages
 from turngate.models.wire.base import StreamError, Unreadable, WireFormat
-from turngate.models.wire.openai_chat import ChatCompletions
-from turngate.models.wire.openai_responses import Responses
+from turngate.models.wire.openai import ChatCompletions, Responses
 
 WIRES: dict[str, WireFormat] = {
     "anthropic": AnthropicMessages(),
