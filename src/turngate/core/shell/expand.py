@@ -10,13 +10,8 @@ MAX_EXPANDED_CHARS = 10_000  # of a word; what a longer one means is not known
 MAX_VALUES = 20  # of one variable
 MAX_VALUE_CHARS = 4096  # no path is longer; values that contain each other would grow without end
 
-_VARIABLE = re.compile(
-    r"\$(?:(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^${}]*))?\})", re.ASCII
-)
-_BRACED = re.compile(r"\$\{[^}]*\}")
-_GLOB = re.compile(r"[*?\[{]")
-_BLANK = re.compile(r"\s")
-_ESCAPED = re.compile(r"\\(?:([\"\\$`])|\n)")
+_VARIABLE = r"(?a)\$(?:(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^${}]*))?\})"
+_ESCAPED = r"\\(?:([\"\\$`])|\n)"
 
 
 class Expansion(NamedTuple):
@@ -48,8 +43,10 @@ def _expand_part(part: Part, variables: Mapping[str, str | None], home: str | No
             return Expansion(text)
         case "double":
             expansion = _expand_variables(text, variables)
-            return expansion and expansion._replace(text=_ESCAPED.sub(r"\1", expansion.text))
-        case "bare" if not _GLOB.search(_BRACED.sub("", text)) and not _BLANK.search(text):
+            return expansion and expansion._replace(text=re.sub(_ESCAPED, r"\1", expansion.text))
+        case "bare" if not re.search(r"[*?\[{]", re.sub(r"\$\{[^}]*\}", "", text)) and not re.search(
+            r"\s", text
+        ):
             if home is not None and text.startswith("~"):
                 if text[1:2] not in ("", "/"):
                     return None  # another user's home
@@ -61,11 +58,12 @@ def _expand_part(part: Part, variables: Mapping[str, str | None], home: str | No
 
 def _expand_variables(text: str, variables: Mapping[str, str | None]) -> Expansion | None:
     """Expand `$NAME`, `${NAME}` and `${NAME:-default}`; None for any other use of `$`."""
+    variable = re.compile(_VARIABLE)
     pieces: list[str] = []
     unset: list[str] = []
     position = length = 0
     while (dollar := text.find("$", position)) >= 0:
-        match = _VARIABLE.match(text, dollar)
+        match = variable.match(text, dollar)
         if match is None or text[dollar - 1 : dollar] == "\\":
             return None
         name, default = match["name"] or match["braced"], match["default"]
@@ -87,8 +85,8 @@ _ANY_VARIABLE = re.compile(
 )
 _QUOTES = re.compile(r"[\"'\\]")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=(.*)", re.DOTALL)
-_BEFORE_COMMAND = re.compile(
-    r"if|then|else|elif|do|while|until|for|case|fi|done|esac|export|readonly|declare|local|typeset"
+_BEFORE_COMMAND = frozenset(
+    "if then else elif do while until for case fi done esac export readonly declare local typeset".split()
 )
 
 
@@ -117,7 +115,7 @@ class Variables:
         while words:
             if match := _ASSIGNMENT.fullmatch(words[0]):
                 self._assign(match[1], match[2])
-            elif not _BEFORE_COMMAND.fullmatch(words[0]):
+            elif words[0] not in _BEFORE_COMMAND:
                 break
             words = words[1:]
         return words

@@ -41,33 +41,28 @@ class Invocation(NamedTuple):
 
 class _Interpreter(NamedTuple):
     language: str
-    without_script: re.Pattern[str]  # an option after which there is no script
+    without_script: str  # a pattern of an option after which there is no script
     with_value: frozenset[str] = frozenset()  # options that take the next word
 
 
 _SHELL = _Interpreter(
     "shell",
-    re.compile(r"-[a-rt-z]*s[a-z]*|--version"),
+    r"-[a-rt-z]*s[a-z]*|--version",
     frozenset({"-o", "+o", "-O", "--rcfile", "--init-file"}),
 )
-_PYTHON = _Interpreter(
-    "python", re.compile(r"-[A-Za-z]*[mc]|-|-V|--version|-h|--help"), frozenset({"-W", "-X"})
-)
+_PYTHON = _Interpreter("python", r"-[A-Za-z]*[mc]|-|-V|--version|-h|--help", frozenset({"-W", "-X"}))
 _NODE = _Interpreter(
     "node",
-    re.compile(r"-e|--eval|-p|--print|-pe|-|-v|--version|--test|-i"),
+    r"-e|--eval|-p|--print|-pe|-|-v|--version|--test|-i",
     frozenset({"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions"}),
 )
-_OTHER = _Interpreter(
-    "other", re.compile(r"-(?:(?![er])\w)*[er].*|-|-v|--version"), frozenset({"-I", "-M", "-d"})
-)
+_OTHER = _Interpreter("other", r"-(?:(?![er])\w)*[er].*|-|-v|--version", frozenset({"-I", "-M", "-d"}))
 _INTERPRETERS = {
     **dict.fromkeys(SHELLS, _SHELL),
     **dict.fromkeys(("node", "nodejs", "tsx", "ts-node"), _NODE),
     **dict.fromkeys(("ruby", "perl", "php", "Rscript", "lua"), _OTHER),
 }
 _PYTHON_NAME = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?")
-_NODE_FILE = re.compile(r".+\.[cm]?[jt]sx?")
 # Programs that run a script of Node or TypeScript, and the words that may stand in front of it.
 _SCRIPT_RUNNERS = {
     "npx": frozenset(("tsx", "ts-node")),
@@ -141,7 +136,7 @@ def _read_interpreter(texts: Texts, program: int, interpreter: _Interpreter) -> 
         if is_shell and re.fullmatch(r"-[abd-z]*c[a-z]*", option):
             position = _skip_shell_options(texts, position + 1)
             return Invocation(program, shell_command=texts[position] if position < len(texts) else None)
-        if interpreter.without_script.fullmatch(option):
+        if re.fullmatch(interpreter.without_script, option):
             return Invocation(program)
         position += 2 if option in interpreter.with_value else 1
     if position >= len(texts) or texts[position] is None:
@@ -161,7 +156,7 @@ def _read_script_runner(texts: Texts, program: int, before: frozenset[str]) -> I
         word = texts[position]
         if word is None:
             break
-        if _NODE_FILE.fullmatch(word):
+        if re.fullmatch(r".+\.[cm]?[jt]sx?", word):
             return Invocation(program, script=position, language="node")
         if not word.startswith("-") and word not in before:
             break

@@ -40,7 +40,9 @@ _PARTS = frozenset(["single", "double", "escape", "substitution", "quoted_substi
 _COMMENT = re.compile(r"#[^\n]*")
 _BEFORE_COMMENT = frozenset(" \t\r\n\f\v;&|()<>")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[.*\])?\+?=", re.ASCII | re.DOTALL)
-_KEYWORD = re.compile(r"if|then|else|elif|fi|for|while|until|do|done|case|esac|select|function|coproc|\[\[")
+_KEYWORDS = frozenset(
+    "if then else elif fi for while until do done case esac select function coproc [[".split()
+)
 # Read strictly only with groups: operators and redirections, and words in front of a command.
 _GROUPING = frozenset(["(", ")", ";;", "|&", "&>", "&>>"])
 _LEADING = frozenset(["!", "{", "}"])
@@ -98,7 +100,7 @@ class CommandList(NamedTuple):
 
 
 def is_keyword(text: str) -> bool:
-    return _KEYWORD.fullmatch(text) is not None
+    return text in _KEYWORDS
 
 
 def read_commands(text: str, *, with_groups: bool = False) -> CommandList:
@@ -144,7 +146,7 @@ class WrittenCommand(NamedTuple):
 
 def split_list(text: str) -> Iterator[WrittenCommand]:
     """Split a text at its operators, outside of quotes; the text of a here-document is left out."""
-    text = _HERE_DOCUMENT.sub(r"\1", text.replace("\\\n", " "))
+    text = re.sub(_HERE_DOCUMENT, r"\1", text.replace("\\\n", " "), flags=re.DOTALL)
     start = 0
     for kind, piece, position in read_pieces(text):
         if kind == "operator" and piece in _LIST_OPERATORS:
@@ -153,7 +155,7 @@ def split_list(text: str) -> Iterator[WrittenCommand]:
             start = position + len(piece)
 
 
-_HERE_DOCUMENT = re.compile(r"(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n.*?(?:\n[ \t]*\3(?=\n|$)|$)", re.DOTALL)
+_HERE_DOCUMENT = r"(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n.*?(?:\n[ \t]*\3(?=\n|$)|$)"
 
 
 # Substitutions

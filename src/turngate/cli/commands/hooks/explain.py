@@ -167,13 +167,13 @@ def _keys_without_effect(value: Mapping[str, Any], run: HookRun, dialect: Dialec
     specific = value.get("hookSpecificOutput")
     inner = [key for key in specific if key != "hookEventName"] if isinstance(specific, dict) else []
     keys = [(key,) for key in value if not inner or key != "hookSpecificOutput"]
+    result = _result(run, dialect)
     for path in islice([*keys, *(("hookSpecificOutput", key) for key in inner)], MAX_KEYS):
         *outer, key = path
         holder = value[outer[0]] if outer else value
         rest = {name: each for name, each in holder.items() if name != key}
-        if _result(_answered(run, {**value, outer[0]: rest} if outer else rest, dialect), dialect) == _result(
-            run, dialect
-        ):
+        answered = _answered(run, {**value, outer[0]: rest} if outer else rest, dialect)
+        if _result(answered, dialect) == result:
             shown = truncate(json.dumps(holder[key], ensure_ascii=False), MAX_VALUE_CHARS)
             yield _ignored(".".join(path), shown, "without it, the result is the same")
 
@@ -227,17 +227,11 @@ def _explain_stderr(run: HookRun, report: Exited) -> Iterator[FieldNote]:
 
 
 def _judge_meaning(run: HookRun) -> str:
-    match run.decision:
-        case Allow():
-            return "the judge approves"
-        case Block() | Halt():
-            return "the judge blocks"
-        case Advise():
-            return "the judge advises"
-        case Fault(error):
-            return f"not understood: {error}"
-        case _:
-            assert_never(run.decision)
+    if isinstance(run.decision, Fault):
+        return f"not understood: {run.decision.error}"
+    if isinstance(run.decision, Advise):
+        return "the judge advises"
+    return "the judge approves" if isinstance(run.decision, Allow) else "the judge blocks"
 
 
 NOT_ENFORCED = "NOT enforced"
