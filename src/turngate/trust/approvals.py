@@ -169,11 +169,14 @@ class Approvals:
 
     def _header(self) -> dict[str, Any]:
         """Return what binds the file to this folder and this user: a copy of the file, or of the folder, has another."""
+        header = {"version": VERSION, "folder": self.folder, "user": os.geteuid()}
+        if self._machine:  # SFTP does not tell inodes
+            return header
         try:
-            inode = files.stat(self._path_of_folder).st_ino
+            inode = os.stat(self._path_of_folder).st_ino
         except OSError:
             inode = 0
-        return {"version": VERSION, "folder": self.folder, "inode": inode, "user": os.geteuid()}
+        return {**header, "inode": inode}
 
     def _load(self) -> dict[str, Any]:
         self.problem = None
