@@ -66,7 +66,8 @@ def _content_id_there(there: Files, path: str) -> str | None:
         return _id_of_unreadable(path)
     if len(data) > MAX_LARGE_BYTES:
         return _id_of_unreadable(path)
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+    digest = hashlib.sha256(data).hexdigest()
+    return f"sha256:{digest}" if len(data) <= MAX_HASHED_BYTES else f"stat:{len(data)}:-:-:-:{digest}"
 
 
 def names_id(pattern: str) -> str:
