@@ -251,12 +251,6 @@ def any_folder(glob: str) -> str:
     return glob if "/" in glob else f"**/{glob}"
 
 
-def last_names(glob: str, limit: int) -> list[str]:
-    """Return the patterns that the names of matching files match, one for each choice; [] if there are more of them."""
-    choices = list(islice(_expand_braces(glob), limit + 1)) if glob.count("{") <= limit else []
-    return [("", *_split(choice))[-1] for choice in choices] if len(choices) <= limit else []
-
-
 def is_binary(file: BufferedReader) -> bool:
     return b"\0" in file.peek(8192)[:8192]
 
