@@ -8,7 +8,7 @@ from turngate.check.gates import gate_hint, is_gate, lint_gate, suggests_gate, w
 from turngate.check.scope import Scope
 from turngate.check.scripts import FAILS, FAILS_OR_BLOCKS, lint_script, quote_path
 from turngate.check.similar_names import missing_program_hint, similar_file
-from turngate.check.steps import program_name, read_with_branch, split_branch
+from turngate.check.steps import find_branch, program_name, read_with_branch
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
 from turngate.core.shell.exit_codes import block_attempt
@@ -81,9 +81,9 @@ def lint_commands(
                 gated=without_exit(text) if not in_script and _blocks(commands, number) else None,
             )
             yield from check.run(command)
-    for part in split_branch(text)[1:2] if not commands.is_complete else ():
-        for command in read_commands(part).commands:
-            yield from substitutions.run(command, scope)
+    branch = None if commands.is_complete else find_branch(text)
+    for command in read_commands(branch.check).commands if branch and branch.is_last else ():
+        yield from substitutions.run(command, scope)
 
 
 class _SubstitutionCheck:

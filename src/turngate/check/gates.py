@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from turngate.check.scope import Scope
-from turngate.check.steps import Step, never_ends, read_steps, show_quoted, show_words, split_branch
+from turngate.check.steps import Step, find_branch, never_ends, read_steps, show_quoted, show_words
 from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell.exit_codes import PRINTED_BLOCK, block_attempt
@@ -348,7 +348,8 @@ def _judge_branch(
     printed = [step for step in steps if step.prints and step.outputs[0] == "stdout" and step.operator != "|"]
     if printed and steps[-1].prints and not printed[0].prints_block and PRINTED_BLOCK.search(text):
         return _text_before_json(printed[0])
-    parts = [read_commands(part) for part in split_branch(text)]
+    branch = find_branch(text)
+    parts = [read_commands(part) for part in branch[:3]] if branch and branch.is_last else []
     if not parts or not all(part.is_complete for part in parts):
         return None
     before, check, body = (read_steps(part, scope) for part in parts)

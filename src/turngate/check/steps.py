@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from turngate.check.scope import Scope
@@ -98,83 +99,73 @@ def never_ends(texts: Texts) -> bool:
     return check_tool(texts) is not None and any(word in ("--watch", "--watchAll") for word in rest)
 
 
-MAX_BRANCH_POSITION = 20_000  # a branch beyond it is not looked for
+# Conditions
 
-Parts = tuple[str, str, str]  # the commands before the check, the check, and what it decides about
+MAX_BRANCH_POSITION = 20_000  # a branch beyond it is not looked for
 
 _IF_KEYWORD = re.compile(r"(?:^|[;\n])[^\S\n]*(if|then|fi)\b")
 _NEGATION = re.compile(r"\s*!\s")
-_GROUP_START = re.compile(r"(?:\|\||&&)\s*\{\s")
+_GROUP_START = re.compile(r"(\|\||&&)\s*\{\s")
+_GROUP_END = re.compile(r"[;\n][^\S\n]*\}")
 
 
-def split_branch(text: str) -> Parts | tuple[()]:
-    """Return the parts of a command that consists of one condition; nothing for any other."""
-    return _split_if(text) or _split_group(text) or ()
+class Branch(NamedTuple):
+    """A check, and what it decides about."""
+
+    before: str  # the commands in front of the check
+    check: str
+    body: str
+    on_failure: bool  # the body runs if the check fails
+    is_last: bool  # nothing follows, or `exit 0`
 
 
-def _split_if(text: str) -> Parts | None:
-    """`BEFORE; if CHECK; then BODY; fi`. What follows is nothing, or `exit 0`."""
-    keywords = list(_IF_KEYWORD.finditer(text))
+def find_branch(text: str) -> Branch | None:
+    """Return the first condition of a text."""
+    found = filter(None, (_find_if(text), _find_group(text)))
+    return min(found, key=lambda branch: len(branch.before), default=None)
+
+
+def _find_if(text: str) -> Branch | None:
+    """`BEFORE; if CHECK; then BODY; fi`."""
+    keywords = list(islice(_IF_KEYWORD.finditer(text, 0, MAX_BRANCH_POSITION), 3))
     if [match[1] for match in keywords] != ["if", "then", "fi"]:
         return None
     start, then, end = keywords
-    check = text[start.end() : then.start()]
+    check, body = text[start.end() : then.start()], text[then.end() : end.start()]
     negation = _NEGATION.match(check)
-    parts = (
-        text[: start.start()],
-        check[negation.end() :] if negation else check,
-        text[then.end() : end.start()],
-    )
-    return parts if _ends_there(text[end.end() :]) else None
+    check = check[negation.end() :] if negation else check
+    return Branch(text[: start.start()], check, body, negation is not None, _ends(text[end.end() :]))
 
 
-def _split_group(text: str) -> Parts | None:
+def _find_group(text: str) -> Branch | None:
     """`BEFORE; CHECK || { BODY; }`, also with `&&`."""
-    start, end = _GROUP_START.search(text), text.rfind("}")
-    if start is None or end < start.end() or not _ends_there(text[end + 1 :]):
+    start = _GROUP_START.search(text, 0, MAX_BRANCH_POSITION)
+    end = _GROUP_END.search(text, start.end(), MAX_BRANCH_POSITION) if start else None
+    if start is None or end is None:
         return None
-    body, before = text[start.end() : end], text[: start.start()]
-    if not body.rstrip(" \t").endswith((";", "\n")):
-        return None
+    before = text[: start.start()]
     check = max(before.rfind(";"), before.rfind("\n")) + 1
-    return before[:check], before[check:], body
+    body = text[start.end() : end.start() + 1]
+    return Branch(before[:check], before[check:], body, start[1] == "||", _ends(text[end.end() :]))
 
 
-def _ends_there(rest: str) -> bool:
+def _ends(rest: str) -> bool:
     return rest.replace(";", " ").split() in ([], ["exit", "0"])
-
-
-# What runs when a check fails: `CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, without a group in BODY.
-_BRANCHES = (
-    re.compile(r"\|\|\s*\{\s(?P<body>[^{}]{0,1000}?)[;\n][^\S\n]*\}"),
-    re.compile(
-        r"(?:^|[;\n])[^\S\n]*if\s+!\s(?P<check>[^\n;{}]{0,500})[;\n]\s*then\s(?P<body>[^{}]{0,1000}?)[;\n][^\S\n]*fi\b"
-    ),
-)
 
 
 def read_with_branch(text: str) -> CommandList:
     """Return the commands up to the first that is not simple; if that is a branch, its check and its exit."""
     commands = read_commands(text)
-    if commands.is_complete:
+    branch = None if commands.is_complete else find_branch(text)
+    if branch is None or not branch.on_failure:
         return commands
-    for pattern in _BRANCHES:
-        branch = pattern.search(text, 0, MAX_BRANCH_POSITION)
-        before = read_commands(text[: branch.start()]) if branch else None
-        if branch and before and before.is_complete and len(before.commands) == len(commands.commands):
-            return _add_branch(commands, branch.groupdict())
-    return commands
-
-
-def _add_branch(commands: CommandList, branch: Mapping[str, str]) -> CommandList:
-    check, body = (read_commands(branch.get(name, "")) for name in ("check", "body"))
-    last = body.commands[-1] if body.is_complete and body.commands else None
-    checks = (*commands.commands, *check.commands)
-    if last is None or not checks or not check.is_complete or program_name(last) != "exit":
+    before, check, body = map(read_commands, branch[:3])
+    checks = (*before.commands, *check.commands)
+    is_read = before.is_complete and check.is_complete and body.is_complete
+    if not is_read or not checks or not body.commands or program_name(body.commands[-1]) != "exit":
         return commands
     # The body gives the reason, so it does not matter where the output of the check goes.
-    failing = checks[-1]._replace(redirects=())
-    added = (*checks[:-1], failing, last._replace(operator="||"))
+    added = (*checks[:-1], checks[-1]._replace(redirects=()), body.commands[-1]._replace(operator="||"))
     return CommandList(added, "", is_complete=False)
 
 
