@@ -1,7 +1,7 @@
 """The JSON contract: what a hook prints, replies or returns, read once, leniently or strictly by dialect."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -145,23 +145,32 @@ def _read_number(digits: str) -> int | float:
         return float(digits)
 
 
-_REPEATABLE = ("decision", "permissionDecision", "behavior", "continue", "hookSpecificOutput")
+_DECISIVE = ("decision", "permissionDecision", "behavior", "continue", "hookSpecificOutput")
 
 
 def _repeated_key(body: str) -> str | None:
     """Return a decisive key that an object has twice with different values: a block may be the one that is lost."""
-    if all(body.count(f'"{key}"') < 2 for key in _REPEATABLE):
+    if all(body.count(f'"{key}"') < 2 for key in _DECISIVE):
         return None
     repeated: list[str] = []
+    noting_decoder(repeated, _DECISIVE).decode(body)
+    return next(iter(repeated), None)
+
+
+def noting_decoder(repeated: list[str], decisive: Iterable[str], *, strict: bool = True) -> json.JSONDecoder:
+    """Return a decoder that notes decisive keys, in any case, that an object has twice with different values.
+
+    Unless it is strict, it accepts line breaks in a string.
+    """
+    names = {key.lower() for key in decisive}
 
     def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)
         if len(value) < len(pairs):
-            repeated.extend(key for key, each in pairs if key in _REPEATABLE and each != value[key])
+            repeated.extend(key for key, each in pairs if key.lower() in names and each != value[key])
         return value
 
-    json.loads(body, object_pairs_hook=note, parse_int=float)
-    return next(iter(repeated), None)
+    return json.JSONDecoder(parse_int=float, strict=strict, object_pairs_hook=note)
 
 
 def _read_invalid_json(

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import count
 from typing import Any, Literal, NamedTuple
 
-from turngate.core.answers.contract import Answer, InvalidAnswer, read_object
+from turngate.core.answers.contract import Answer, InvalidAnswer, noting_decoder, read_object
 from turngate.core.answers.misplaced import ALLOWS, DENIALS, FLAGS, parts_of
 from turngate.core.answers.reports import HookFailed
 from turngate.core.constants import STOP_EVENTS
@@ -26,15 +26,7 @@ class FoundObject(NamedTuple):
     is_verdict: bool
 
 
-_DECISIVE = frozenset({"ok", "decision", "permissiondecision", "behavior", "continue", "hookspecificoutput"})
-
-
-def repeated_key(pairs: Sequence[tuple[str, Any]]) -> str | None:
-    """Return a decisive key that an object has twice with different values."""
-    value = dict(pairs)
-    if len(value) == len(pairs):
-        return None
-    return next((key for key, each in pairs if key.lower() in _DECISIVE and each != value[key]), None)
+_DECISIVE = ("ok", "decision", "permissionDecision", "behavior", "continue", "hookSpecificOutput")
 
 
 def describe_repeated(key: str) -> str:
@@ -333,7 +325,7 @@ def _objects(text: str, repeated: list[str]) -> Iterator[FoundObject]:
 
     Decisive keys that an object has twice with different values are added to `repeated`.
     """
-    decoder = _decoder(repeated)
+    decoder = noting_decoder(repeated, _DECISIVE, strict=False)
     place, budget = text.find("{"), 2 * MAX_JUDGEMENT_CHARS  # characters that may be parsed without a result
     while place >= 0 and budget > 0:
         try:
@@ -350,17 +342,6 @@ def _objects(text: str, repeated: list[str]) -> Iterator[FoundObject]:
         place = text.find("{", end)
 
 
-def _decoder(repeated: list[str], *, strict: bool = False) -> json.JSONDecoder:
-    """Return a decoder that notes repeated keys; unless it is strict, it accepts line breaks in a string."""
-
-    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if key := repeated_key(pairs):
-            repeated.append(key)
-        return dict(pairs)
-
-    return json.JSONDecoder(parse_int=float, strict=strict, object_pairs_hook=note)
-
-
 MAX_JUDGEMENT_CHARS = 200_000
 FAILED_PARSE_CHARS = 1_000  # the cost of a brace that does not begin an object, in characters
 DEEP_NESTING_CHARS = 5_000  # about what is parsed of an object that is nested too deeply
@@ -375,7 +356,7 @@ def _read_strictly(text: str, event: str, heading: str) -> Answer | InvalidAnswe
     fenced = _FENCE.fullmatch(body)
     repeated: list[str] = []
     try:
-        value = _decoder(repeated, strict=True).decode(fenced[1] if fenced else body)
+        value = noting_decoder(repeated, _DECISIVE).decode(fenced[1] if fenced else body)
     except (ValueError, RecursionError):
         return InvalidAnswer(f"JSON validation failed: {_describe(text)}")
     if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
