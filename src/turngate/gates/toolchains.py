@@ -76,8 +76,16 @@ def _tools(names: str, checks: Mapping[str, str], ends_with_1: str | None = None
 
 TOOLS: tuple[Tool, ...] = (
     # Python: the usual choice of each check first
-    Tool("pytest", _TESTS, ALWAYS, prints_to_stdout=True, plants=_PYTHON_TEST, python=_PYTEST),
-    Tool("py.test", _TESTS, ALWAYS, plants=_PYTHON_TEST),
+    Tool(
+        "pytest",
+        _TESTS,
+        ALWAYS,
+        prints_to_stdout=True,
+        plants=_PYTHON_TEST,
+        use=r"(?<![\w.-])py\.?test(?![\w/=-]|\.\w)",
+        python=_PYTEST,
+    ),
+    *_tools("py.test", _TESTS, ALWAYS),
     Tool("unittest", _TESTS, ALWAYS, plants=_PYTHON_TEST, use=r"-m\s+unittest\b"),
     Tool("manage.py", {"tests": "test"}, plants={"test": "python test"}),
     Tool("ruff", _LINT, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE, python=_RUFF),

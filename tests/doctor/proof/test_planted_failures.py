@@ -24,6 +24,7 @@ def write(project: Path, files: dict[str, str]) -> None:
 PLACES: dict[str, tuple[dict[str, str], str, str]] = {
     "nothing is there": ({}, "pytest", "test_turngate_planted.py"),
     "a folder of tests": ({"tests/a.py": ""}, "pytest -x", "tests/test_turngate_planted.py"),
+    "its old name": ({"tests/a.py": ""}, "py.test -q", "tests/test_turngate_planted.py"),
     "a folder that is named": (
         {"tests/a.py": "", "unit/b.py": ""},
         "pytest -q unit",
