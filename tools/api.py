@@ -224,6 +224,22 @@ def public_names() -> list[str]:
     ]
 
 
+def lost_names(before: list[str], now: list[str]) -> list[str]:
+    """Return the names, and the parameters of names, that users were promised and that are gone."""
+    parameters = {line.partition("(")[0]: _parameter_names(line) for line in now}
+    return [
+        f"{name}({each})" if name in parameters else name
+        for name, promised in ((line.partition("(")[0], _parameter_names(line)) for line in before)
+        for each in sorted(promised - parameters.get(name, set())) or ([] if name in parameters else [""])
+    ]
+
+
+def _parameter_names(line: str) -> set[str]:
+    return set(re.findall(r"[(,] ?\*{0,2}([a-z_]\w*)(?=[=,)])", line))
+
+
 if __name__ == "__main__":
+    if lost := lost_names(NAMES.read_text("utf-8").splitlines(), public_names()):
+        sys.exit(f"users would lose {', '.join(lost)}; if that is meant, remove it from {NAMES} by hand")
     PAGE.write_text(render(), "utf-8")
     NAMES.write_text("\n".join(public_names()) + "\n", "utf-8")

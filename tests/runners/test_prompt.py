@@ -1061,17 +1061,22 @@ def test_a_hook_that_fires_its_own_event_ends_and_gets_the_reason(project: Path)
     body = f"#!/bin/sh\ncat > /dev/null\n{sys.executable} -m turngate fire Stop --trust >&2\nexit 2\n"
     script(project / ".turngate" / "stop", body)
     done = run_turngate("fire", "Stop", "--trust", "--json", cwd=project)
-    assert json.loads(done.stdout)["prompt"] == f"{TELL}Stop: allowed\n  {BELOW}"
+    prompt = json.loads(done.stdout)["prompt"]
+    assert (prompt.partition("  skipped")[0], prompt.rpartition("): ")[2]) == (
+        f"{TELL}Stop: allowed\n",
+        BELOW,
+    )
 
 
 def test_fire_from_a_hook_says_so_in_json_as_well(project: Path) -> None:
     script(project / ".turngate" / "stop", "#!/bin/sh\nexit 2\n")
     done = run_turngate("fire", "Stop", "--trust", "--json", cwd=project, TURNGATE_IN_HOOK="1")
     said = json.loads(done.stdout)
-    assert (done.returncode, said["verdict"], said["runs"], said["warnings"]) == (
+    runs = [(run["outcome"], run["reason"]) for run in said["runs"]]
+    assert (done.returncode, said["verdict"], runs, said["warnings"]) == (
         0,
         "stop",
-        [],
+        [("skipped", BELOW)],
         [BELOW],
     )
 
