@@ -28,6 +28,7 @@ from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, RemoteMachine, Shell, World
 from turngate.project.content import content_id
+from turngate.project.files import LOCAL
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 
@@ -268,7 +269,7 @@ def test_the_answer_of_a_hook_counts_although_its_machine_is_lost_afterward(
     world = elsewhere(project)
     assert isinstance(world.files, PrefixedFiles)
     world.shell = LostAfterward(world.files)
-    content = content_id(str(path))
+    content = content_id(LOCAL, str(path))
     rules = Settings(rules=(Rule("Stop", CommandHook(str(path)), files={str(path): content}),))
     (run,) = asyncio.run(ask_hooks(stop_event(), rules, world)).runs
     assert run.decision == decision

@@ -31,9 +31,7 @@ from turngate.core.verdict.verdict import (
     unenforced_warnings,
 )
 from turngate.ports import HookRunContext, World
-from turngate.project.files import MachineUnreachable
-from turngate.project.paths import locate
-from turngate.project.snapshot import snapshot
+from turngate.project.files import Files, MachineUnreachable
 from turngate.runners import run_hook
 
 LOG = logging.getLogger("turngate")
@@ -61,13 +59,12 @@ async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
     return verdict
 
 
-def _plan(event: Event, settings: Settings) -> Plan:
+def _plan(event: Event, settings: Settings, files: Files) -> Plan:
     """Return which rules run; paths that conditions name are looked up."""
     try:
-        with snapshot(tuple):
-            return _plan_with(locate, event, settings)
+        return _plan_with(files.snapshot().locate, event, settings)
     except MachineUnreachable:
-        return _plan_with(None, event, _without_unknown_conditions(settings, event))
+        return _plan_with(None, event, _without_unknown_conditions(settings, event, files))
 
 
 def _plan_with(locate: Locate | None, event: Event, settings: Settings) -> Plan:
@@ -85,7 +82,7 @@ def _plan_with(locate: Locate | None, event: Event, settings: Settings) -> Plan:
     return Plan((*planned.ask, *plan(recording, event, locate).ask), planned.skip)
 
 
-def _without_unknown_conditions(settings: Settings, event: Event) -> Settings:
+def _without_unknown_conditions(settings: Settings, event: Event, files: Files) -> Settings:
     """Leave out the conditions about paths of a machine that does not answer.
 
     So their hooks run, and the lost connection is reported: a gate is not skipped without a word.
@@ -93,7 +90,7 @@ def _without_unknown_conditions(settings: Settings, event: Event) -> Settings:
     rules = []
     for rule in settings.rules:
         try:
-            plan(replace(settings, rules=(rule,)), event, locate)
+            plan(replace(settings, rules=(rule,)), event, files.locate)
             rules.append(rule)
         except MachineUnreachable:
             rules.append(replace(rule, hook=replace(rule.hook, condition=None)))

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, Self, runtime_checkable
 
 from turngate._frozen import frozen
@@ -22,7 +22,7 @@ from turngate.core.redaction import Redactor, make_redactor, secret_values
 from turngate.core.settings import Rule
 from turngate.core.text import omission_note, quote_name
 from turngate.core.verdict.hook_run import HookRun
-from turngate.project.files import LOCAL, Files, current_files
+from turngate.project.files import LOCAL, Files
 
 
 class CallbackScope:
@@ -262,9 +262,9 @@ class World:
         await finish_despite_cancel(self.disconnect())
 
     @property
-    def files(self) -> Files | None:
-        """The files of the machine where the project is; None for this one."""
-        return self.remote.files if self.remote else None
+    def files(self) -> Files:
+        """The files of the machine where the project is."""
+        return self.remote.files if self.remote else LOCAL
 
     @property
     def copies(self) -> FileCopies | None:
@@ -273,7 +273,7 @@ class World:
     @property
     def machine(self) -> str:
         """The machine where the project is, such as `ssh://me@build`; "" for this one."""
-        return self.files.machine if self.files else ""
+        return self.files.machine
 
     @property
     def location(self) -> str:
@@ -281,10 +281,12 @@ class World:
         return self.machine + self.project
 
     async def with_files(self, function: Callable[..., T], *args: object) -> T:
+        """Call a function that reads files of the project with the parameter `files`: see `call`."""
+        return await self.call(partial(function, *args, files=self.files))
+
+    async def call(self, function: Callable[..., T], *args: object) -> T:
         """Call a function that reads files of the project: at once, or in a thread if they are on another machine."""
-        if self.files is None:
-            return function(*args)
-        return await run_in_thread(call_with_files, self.files, function, *args)
+        return await run_in_thread(function, *args) if self.remote else function(*args)
 
     @property
     def own_environ(self) -> Mapping[str, str]:
@@ -331,15 +333,6 @@ class World:
             self.killed = [task.get_name() for task in late]
             await finish_despite_cancel(asyncio.gather(*late, return_exceptions=True))
         return len(late)
-
-
-def call_with_files(files: Files | None, function: Callable[..., T], *args: object) -> T:
-    """Call a function that reads the files of another machine; None: those of this machine. Raises MachineUnreachable."""
-    token = current_files.set(files or LOCAL)
-    try:
-        return function(*args)
-    finally:
-        current_files.reset(token)
 
 
 def on_machine(world: World) -> str:

@@ -35,7 +35,7 @@ def output(place: ToolContext, name: str, **given: Any) -> ToolOutput:
     async def scenario() -> ToolOutput:
         tool = TOOLS[name]
         try:
-            return await tool.run(await place.with_files(check_arguments, tool, given, place), place)
+            return await tool.run(await place.call(check_arguments, tool, given, place), place)
         except ToolFailed as failed:
             return ToolOutput(str(failed), is_error=True)
 

@@ -50,7 +50,7 @@ def use(place: ToolContext, name: str, **given: Any) -> str:
 async def using(place: ToolContext, name: str, **given: Any) -> str:
     tool = TOOLS[name]
     try:
-        args = await place.with_files(check_arguments, tool, given, place)
+        args = await place.call(check_arguments, tool, given, place)
         return (await tool.run(args, place)).text
     except ToolFailed as failed:
         return f"FAILED: {failed}"

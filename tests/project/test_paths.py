@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from turngate.project.files import MAX_LINKS
-from turngate.project.paths import is_inside, real_path, resolve
+from turngate.project.files import LOCAL, MAX_LINKS
+from turngate.project.paths import is_inside, real_path
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_path_is_resolved_as_the_standard_library_resolves_it(
 ) -> None:
     full = f"{folder}/{path}"
     monkeypatch.chdir(folder)
-    assert (resolve(full), resolve(path)) == (os.path.realpath(full), os.path.realpath(path))
+    assert (LOCAL.resolve(full), LOCAL.resolve(path)) == (os.path.realpath(full), os.path.realpath(path))
 
 
 @pytest.mark.parametrize("links", [MAX_LINKS, MAX_LINKS + 1, 1500])
@@ -66,9 +66,9 @@ def test_as_many_links_are_followed_as_the_system_follows(links: int, tmp_path: 
     (tmp_path / str(links)).write_text("x")
     path = str(tmp_path / "0")
     if links <= MAX_LINKS:
-        assert (os.stat(path).st_size, resolve(path)) == (1, str(tmp_path / str(links)))
+        assert (os.stat(path).st_size, LOCAL.resolve(path)) == (1, str(tmp_path / str(links)))
     else:
-        assert (_errno(os.stat, path), _errno(resolve, path)) == (errno.ELOOP, errno.ELOOP)
+        assert (_errno(os.stat, path), _errno(LOCAL.resolve, path)) == (errno.ELOOP, errno.ELOOP)
         assert real_path(path) == path
 
 
@@ -89,7 +89,7 @@ def test_a_path_that_no_file_can_have_is_an_os_error(path: str, code: int, tmp_p
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "links-that-grow").symlink_to("links-that-grow/" * 200)
     full = f"{tmp_path}/{path}"
-    assert (_errno(resolve, full), real_path(full)) == (code, full)
+    assert (_errno(LOCAL.resolve, full), real_path(full)) == (code, full)
 
 
 def _errno(function: Callable[[str], object], path: str) -> int | None:
@@ -104,7 +104,7 @@ def test_a_relative_path_in_a_folder_that_is_gone_is_an_os_error(
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert (_errno(resolve, "a"), real_path("a")) == (errno.ENOENT, "a")
+    assert (_errno(LOCAL.resolve, "a"), real_path("a")) == (errno.ENOENT, "a")
 
 
 @pytest.mark.parametrize(

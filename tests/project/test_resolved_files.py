@@ -15,6 +15,7 @@ import pytest
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.agent_session import read_guides
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_process
+from turngate.project.files import LOCAL
 from turngate.project.resolved_files import PathChanged, open_folder, open_parent, open_regular
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and renameat2")
@@ -291,5 +292,5 @@ def test_while_a_folder_is_swapped_for_a_link_no_guide_outside_is_read(project: 
     folder.mkdir()
     (project / "AGENTS.md").symlink_to("link/a")
     with swapping(folder, outside):
-        guides = {read_guides(str(project)) for _ in range(2000)}
+        guides = {read_guides(str(project), LOCAL) for _ in range(2000)}
     assert guides == {("", "")}

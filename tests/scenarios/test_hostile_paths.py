@@ -15,6 +15,7 @@ from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments
 from turngate.cli.main import main
 from turngate.core.text import truncate
 from turngate.errors import UsageError
+from turngate.project.files import LOCAL
 from turngate.trust.load import load_settings
 
 DEEP = "a/" * 1990
@@ -249,4 +250,4 @@ def test_a_guide_that_is_a_link_in_the_project_is_read(name: str, project: Path)
     (project / "docs").mkdir()
     (project / "docs" / "guide.md").write_text("be kind")
     (project / name).symlink_to("docs/guide.md")
-    assert "".join(read_guides(str(project))) == f"The project's {name}:\nbe kind"
+    assert "".join(read_guides(str(project), LOCAL)) == f"The project's {name}:\nbe kind"

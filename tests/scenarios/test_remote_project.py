@@ -26,10 +26,10 @@ from turngate.core.verdict.decisions import Block
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
-from turngate.ports import RemoteMachine, World, call_with_files
+from turngate.ports import RemoteMachine, World
 from turngate.project.content import MAX_HASHED_BYTES, content_id, has_id
 from turngate.project.files import LOCAL, MachineUnreachable
-from turngate.project.paths import locate, real_local_path, real_path
+from turngate.project.paths import real_path
 from turngate.settings.agent_types import BUILT_IN, load_agent_types
 from turngate.settings.slash_commands import load_commands
 from turngate.shells.local import LocalShell
@@ -52,7 +52,7 @@ class Machine:
         self.home.mkdir(parents=True, exist_ok=True)
 
     def call(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
-        return call_with_files(self.files, partial(function, *args, **options))
+        return function(*args, **options, files=self.files)
 
     def load(self, **options: Any) -> Settings:
         loaded = self.call(load_settings, self.project_path, **options)
@@ -66,7 +66,7 @@ class Machine:
 
     def approve_all(self) -> None:
         review = self.review()
-        self.call(review.approve, review.hooks)
+        review.approve(review.hooks)
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_what_was_approved_can_be_shown_again(there: Machine) -> None:
     path.write_text("other")
     [hook] = there.review().hooks
     assert hook.approval is not None
-    assert there.call(hook.approval.text_of, f"{there.project_path}/.mux/stop") == OK
+    assert hook.approval.text_of(f"{there.project_path}/.mux/stop") == OK
 
 
 def test_approvals_of_the_same_path_on_another_machine_do_not_count(there: Machine, project: Path) -> None:
@@ -368,10 +368,11 @@ def test_files_of_a_machine_without_a_name_are_not_approved(there: Machine) -> N
         there.call(Approvals, there.project_path, "/state")
 
 
-def test_hooks_are_approved_only_with_the_files_of_their_machine(there: Machine) -> None:
-    write_settings(there.project, "turngate", stop_hooks("check"))
+def test_a_hook_that_was_changed_there_after_the_review_is_not_approved(there: Machine) -> None:
+    path = script(there.project / ".mux" / "stop", OK)
     review = there.review()
-    with pytest.raises(ValueError, match="hooks of ssh://me@build are approved with its files"):
+    path.write_text("#!/bin/sh\nexit 2\n")
+    with pytest.raises(UsageError, match=r"has changed while .* was reviewed; nothing was approved"):
         review.approve(review.hooks)
 
 
@@ -647,7 +648,8 @@ def test_paths_are_resolved_where_the_files_are(there: Machine, project: Path) -
     (there.project / "link").symlink_to("/etc")
     there.files.on_this_machine("/etc").mkdir()
     path = f"{there.project_path}/link"
-    found = there.call(lambda: (real_path(path), locate(path), locate("~/"), real_local_path(path)))
+    files = there.files
+    found = (files.realpath(path), files.locate(path), files.locate("~/"), real_path(path))
     assert found == ("/etc", "/etc/", f"{there.files.home}/", path)
 
 
@@ -660,7 +662,7 @@ class OddLink(PrefixedFiles):
 
 def test_a_link_to_a_null_character_is_a_path_that_cannot_be_resolved(tmp_path: Path) -> None:
     files = OddLink(tmp_path, "/home/me")
-    assert call_with_files(files, real_path, "/a/b") == "/a/b"
+    assert files.realpath("/a/b") == "/a/b"
 
 
 def test_patterns_and_folders_are_read_as_on_this_machine(there: Machine) -> None:
@@ -683,12 +685,10 @@ def test_patterns_and_folders_are_read_as_on_this_machine(there: Machine) -> Non
         "b/*/",
     )
     for pattern in patterns:
-        found = there.call(lambda pattern=pattern: list(there.files.match(f"{there.project_path}/{pattern}")))
+        found = list(there.files.match(f"{there.project_path}/{pattern}"))
         expected = LOCAL.match(f"{there.project}/{pattern}")
         assert sorted(f"{there.files.root}{path}" for path in found) == sorted(expected), pattern
-    walked = there.call(
-        lambda: [(path, set(one), set(two)) for path, one, two in there.files.walk(there.project_path)]
-    )
+    walked = [(path, set(one), set(two)) for path, one, two in there.files.walk(there.project_path)]
     expected_walk = [(path, set(one), set(two)) for path, one, two in os.walk(there.project)]
     assert sorted((f"{there.files.root}{path}", one, two) for path, one, two in walked) == sorted(
         expected_walk
@@ -699,13 +699,13 @@ def test_a_large_file_there_is_known_by_its_content(there: Machine) -> None:
     file = there.project / "program"
     path = f"{there.project_path}/program"
     file.write_bytes(b"x" * (MAX_HASHED_BYTES + 1))
-    recorded = there.call(content_id, path)
+    recorded = content_id(there.files, path) or ""
     times = file.stat()
-    same = there.call(has_id, path, recorded)
+    same = has_id(there.files, path, recorded)
     file.write_bytes(b"y" * (MAX_HASHED_BYTES + 1))
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert recorded.startswith(f"stat:{MAX_HASHED_BYTES + 1}:-:-:-:")  # not by times, which a program can set
-    assert (same, there.call(has_id, path, recorded), there.call(content_id, there.project_path)) == (
+    assert (same, has_id(there.files, path, recorded), content_id(there.files, there.project_path)) == (
         True,
         False,
         None,

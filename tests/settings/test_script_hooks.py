@@ -10,6 +10,7 @@ from turngate.core.dialect import CLAUDE, DIALECTS, MUX
 from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.hooks.selection import Plan, plan
 from turngate.core.settings import Layer, Problem, Rule, Settings
+from turngate.project.files import LOCAL
 from turngate.settings.load import script_layers
 from turngate.trust.load import load_settings
 
@@ -48,7 +49,7 @@ def test_each_script_is_asked_at_its_own_stop(project: Path) -> None:
 def test_the_layer_of_a_script_is_the_projects(project: Path) -> None:
     path = script(project / ".mux" / "stop", OK)
     layer = Layer(file=".mux/stop", level="project", family="mux", rules=(script_rule(path),))
-    assert script_layers(str(project), "mux") == [layer]
+    assert script_layers(str(project), "mux", LOCAL) == [layer]
 
 
 @pytest.mark.parametrize("name", ["stop.sh", "Stop", "subagent-stop", "pre_tool_use"])

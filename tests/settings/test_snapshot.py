@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support.prefixed_files import PrefixedFiles
-from turngate.ports import call_with_files
 from turngate.settings.snapshot import settings_places
 
 
@@ -13,7 +12,7 @@ from turngate.settings.snapshot import settings_places
 def test_only_folders_of_settings_are_read_with_all_that_is_below(project: str, home: str) -> None:
     """At most the names in the folder of a project are read, also if that is `/` or the home folder is."""
     files = PrefixedFiles("/no-such-folder", home, {"PATH": "/.:/usr/bin/.:bin:/usr/bin"})
-    paths = call_with_files(files, settings_places, project)
+    paths = settings_places(files, project)
     whole = [path for path in paths if path.endswith("/**")]
     top, own = project.rstrip("/"), home.rstrip("/")
     assert sorted(whole) == sorted(

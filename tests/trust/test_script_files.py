@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.trust.support import write
+from turngate.project.files import LOCAL
 from turngate.trust.script_files import ScriptFiles
 
 FILES = {
@@ -25,7 +26,7 @@ FILES = {
 
 def files_of(project: Path, command: str, *, existing: bool = True) -> list[str]:
     write(project, FILES)
-    found = ScriptFiles(str(project), {"CLAUDE_PROJECT_DIR": str(project)}, [str(project / "bin")])
+    found = ScriptFiles(LOCAL, str(project), {"CLAUDE_PROJECT_DIR": str(project)}, [str(project / "bin")])
     found.add_command(command)
     paths = [Path(path) for path in found.paths]
     return sorted(str(path.relative_to(project)) for path in paths if path.exists() or not existing)
@@ -79,7 +80,7 @@ def test_scripts_that_include_each_other_end(project: Path) -> None:
 
 def test_a_script_with_many_files_is_read_up_to_a_limit(project: Path) -> None:
     write(project, {"hooks/all.sh": "".join(f". hooks/{number}.sh\n" for number in range(100_000))})
-    found = ScriptFiles(str(project), {}, [])
+    found = ScriptFiles(LOCAL, str(project), {}, [])
     found.add_command("sh hooks/all.sh")
     assert len(found.paths) == 1  # the script is larger than what is read
 

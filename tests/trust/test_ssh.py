@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Settings
 from turngate.core.verdict.verdict import Continue, Verdict
 from turngate.engine import ask_hooks
-from turngate.ports import RemoteMachine, World, call_with_files
+from turngate.ports import RemoteMachine, World
 from turngate.shells.ssh.files import SshFiles
 from turngate.shells.ssh.shell import SshShell
 from turngate.trust.load import load_settings
@@ -35,12 +34,12 @@ def files(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshFil
 
 
 def load(files: SshFiles, project: Path) -> Settings:
-    return call_with_files(files, partial(load_settings, str(project)))
+    return load_settings(str(project), files=files)
 
 
 def approve_all(files: SshFiles, project: Path) -> None:
-    review = call_with_files(files, partial(review_project, str(project)))
-    call_with_files(files, review.approve, review.hooks)
+    review = review_project(str(project), files=files)
+    review.approve(review.hooks)
 
 
 def pending(settings: Settings) -> dict[str, str | None]:

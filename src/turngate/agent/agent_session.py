@@ -36,10 +36,7 @@ from turngate.core.verdict.loop_guard import EndTurn, LoopGuard, new_guard
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 from turngate.ports import PreparedModel
-from turngate.project import files
-from turngate.project.files import MachineUnreachable
-from turngate.project.paths import is_inside, resolve
-from turngate.project.snapshot import snapshot
+from turngate.project.files import Files, MachineUnreachable, is_inside
 from turngate.settings.agent_types import AgentType
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.results import Announcements
@@ -61,30 +58,26 @@ def system_prompt(project: str, context: Sequence[str], role: str = "") -> str:
     return "\n\n".join(part for part in (INSTRUCTIONS.format(project=project), role, *context) if part)
 
 
-def read_guides(project: str) -> tuple[str, ...]:
+def read_guides(project: str, files: Files) -> tuple[str, ...]:
     """Return the guides of a project for the prompt. Raises MachineUnreachable."""
-    with snapshot(lambda: [os.path.join(project, name) for name in GUIDES]):
-        return tuple(_guide(project, name) for name in GUIDES)
+    files = files.snapshot([os.path.join(project, name) for name in GUIDES])
+    return tuple(_guide(project, name, files) for name in GUIDES)
 
 
-def _guide(project: str, name: str) -> str:
+def _guide(project: str, name: str, files: Files) -> str:
     """Return a regular file of the project: a link could lead to a secret, and a pipe would block."""
     path = os.path.join(project, name)
     try:
         if not files.lexists(path):
             return ""
-        path = resolve(path)
-        if not is_inside(path, resolve(project)):
+        path = files.resolve(path)
+        if not is_inside(path, files.resolve(project)):
             return ""
-        text = _read(path).decode("utf-8", "replace")[:MAX_GUIDE_CHARS].strip()
+        with files.open(path)[0] as file:
+            text = file.read(4 * MAX_GUIDE_CHARS).decode("utf-8", "replace")[:MAX_GUIDE_CHARS].strip()
     except OSError:
         return ""
     return f"The project's {name}:\n{text}" if text else ""
-
-
-def _read(path: str) -> bytes:
-    with files.current_files.get().open(path)[0] as file:
-        return file.read(4 * MAX_GUIDE_CHARS)
 
 
 class AgentSession:
@@ -443,7 +436,7 @@ class AgentSession:
 
     async def _system_prompt(self) -> str:
         try:
-            self._guides = await self.tool_context.with_files(read_guides, self.project)
+            self._guides = await self.tool_context.call(read_guides, self.project, self.tool_context.files)
             self._lacks_guides = False
         except MachineUnreachable as error:
             if not self._lacks_guides:

@@ -13,7 +13,7 @@ from string import Template
 from turngate.aio.threads import run_in_thread
 from turngate.core.constants import ENV_FILE_VARIABLES
 from turngate.ports import ConnectionLost, World
-from turngate.project.files import MachineUnreachable
+from turngate.project.files import LOCAL, Files, MachineUnreachable
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, open_regular_file, write_all
 from turngate.state.paths import session_folder
@@ -100,10 +100,10 @@ def _parse_exports(text: str, path: str, environ: Mapping[str, str]) -> dict[str
     return exports
 
 
-def _read(path: str) -> str:
+def _read(path: str, files: Files = LOCAL) -> str:
     try:
         # No process can be started with a NUL character in its environment. A shell leaves it out too.
-        return read_bytes(path, MAX_BYTES).decode("utf-8", "replace").replace("\0", "")
+        return read_bytes(path, MAX_BYTES, files).decode("utf-8", "replace").replace("\0", "")
     except FileNotFoundError:
         return ""
     except FileTooLarge:

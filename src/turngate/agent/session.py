@@ -1,5 +1,6 @@
 """The session that users see: one agent that works on a project under its hooks."""
 
+import asyncio
 import contextlib
 import os
 import uuid
@@ -30,7 +31,7 @@ from turngate.errors import UsageError
 from turngate.models.resolve import open_model
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import Model, Shell, World, describe_killed, ssh_option
-from turngate.project.files import current_files
+from turngate.project.files import Files
 from turngate.settings.agent_types import AgentType, agent_type_rules, first_notices, load_agent_types
 from turngate.settings.load import project_path, report_unreachable
 from turngate.settings.slash_commands import SlashCommands, expand, load_commands, parse_call
@@ -78,8 +79,9 @@ class Session:
         session_id, state = session_id or str(uuid.uuid4()), state or state_folder()
         workspace = _workspace(project, shell)
         project = workspace.project
-        settings = settings or load_settings(project, dialect=dialect, trust=trust)
-        settings, agent_types, notices = _with_agent_types(settings, project, trust=trust)
+        files = workspace.files
+        settings = settings or load_settings(project, dialect=dialect, trust=trust, files=files)
+        settings, agent_types, notices = _with_agent_types(settings, project, files, trust=trust)
         if isinstance(model, str):
             model = open_model(model, settings.environ_of_models(os.environ))
         events, plugins = (
@@ -120,16 +122,16 @@ class Session:
         plugins.bind(PluginContext(session_id, project, state, settings))
         resources.late_context.on_rewake_end = self._on_rewake_end
         self._commands: SlashCommands | None = None
-        if workspace.files is not None:
-            self._commands = load_commands(project, settings.plugin_dirs)
+        if workspace.machine:
+            self._commands = load_commands(project, settings.plugin_dirs, files=files)
 
     @classmethod
     async def in_workspace(
         cls, workspace: World, model: Model | str, settings: Settings | None = None, **options: Any
     ) -> Self:
         """Return a session whose project is in a workspace, also on another machine; `options` are those of `Session`."""
-        create = report_unreachable()(partial(cls, workspace, model, settings, **options))
-        return await workspace.with_files(create)
+        create = report_unreachable(workspace.files)(partial(cls, workspace, model, settings, **options))
+        return await workspace.call(create)
 
     # What it is
 
@@ -390,13 +392,13 @@ class Session:
 
 
 def _with_agent_types(
-    settings: Settings, project: str, *, trust: bool
+    settings: Settings, project: str, files: Files, *, trust: bool
 ) -> tuple[Settings, dict[str, AgentType], list[str]]:
     """Read the agent types. Return the settings with their hooks, reviewed, the types, and notices about their files."""
-    agent_types, problems = load_agent_types(project, settings.plugin_dirs)
+    agent_types, problems = load_agent_types(project, settings.plugin_dirs, files=files)
     rules, not_loaded, not_run = agent_type_rules(agent_types.values(), settings.dialect)
     if rules or not_loaded:
-        reviewed = review_agent_hooks(rules, project, settings.dialect.name, trust=trust)
+        reviewed = review_agent_hooks(rules, project, settings.dialect.name, trust=trust, files=files)
         settings = settings.with_rules(*reviewed, problems=not_loaded)
     return settings, agent_types, [*first_notices(problems), *first_notices(not_run)]
 
@@ -407,11 +409,19 @@ def _workspace(project: str | World, shell: Shell | None) -> World:
         return World(shell or LocalShell(), project_path(project))
     if shell is not None:
         raise UsageError("a session in a workspace uses the shell of the workspace; leave `shell` out")
-    if project.files is not None and current_files.get() is not project.files:
+    if project.machine and _is_on_event_loop():
         raise UsageError(
             f"{project.location} is on another machine; use `await Session.in_workspace(workspace, model)`"
         )
     return project
+
+
+def _is_on_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _check_settings(settings: object) -> None:

@@ -182,7 +182,7 @@ async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple
 
 async def _checked(context: LoopContext, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
     await context.tool_context.prepare()  # if its machine did not answer at the start of the session
-    return await context.tool_context.with_files(check_arguments, tool, args, context.tool_context)
+    return await context.tool_context.call(check_arguments, tool, args, context.tool_context)
 
 
 def _defer(context: LoopContext, use: ToolUse, reason: str) -> None:

@@ -7,7 +7,6 @@ import errno
 import os
 import stat as modes
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from io import BufferedReader
 
 MAX_LINKS = 40  # as many as Linux follows
@@ -108,6 +107,11 @@ class Files:
         raise NotImplementedError
 
     # Made of those above
+
+    @property
+    def live(self) -> "Files":
+        """The same files as they are now; a snapshot has what they were."""
+        return self
 
     def expand_home(self, path: str) -> str:
         """Return a path whose `~/` is the home folder; `~name` is known on this machine only."""
@@ -310,59 +314,3 @@ LOCAL = LocalFiles()
 def is_inside(path: str, folder: str) -> bool:
     """Return whether a resolved path is a resolved folder or below it."""
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")
-
-
-# Whose files are read now
-current_files: ContextVar[Files] = ContextVar("current_files", default=LOCAL)
-
-
-def machine() -> str:
-    return current_files.get().machine
-
-
-def home_folder() -> str:
-    return current_files.get().home
-
-
-def expand_home(path: str) -> str:
-    return current_files.get().expand_home(path)
-
-
-def environ() -> Mapping[str, str]:
-    return current_files.get().environ
-
-
-def stat(path: str) -> os.stat_result:
-    return current_files.get().stat(path)
-
-
-def lstat(path: str) -> os.stat_result:
-    return current_files.get().lstat(path)
-
-
-def listdir(path: str) -> list[str]:
-    return current_files.get().listdir(path)
-
-
-def is_executable(path: str) -> bool:
-    return current_files.get().is_executable(path)
-
-
-def exists(path: str) -> bool:
-    return current_files.get().exists(path)
-
-
-def lexists(path: str) -> bool:
-    return current_files.get().lexists(path)
-
-
-def isfile(path: str) -> bool:
-    return current_files.get().isfile(path)
-
-
-def isdir(path: str) -> bool:
-    return current_files.get().isdir(path)
-
-
-def islink(path: str) -> bool:
-    return current_files.get().islink(path)

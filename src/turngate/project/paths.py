@@ -2,18 +2,9 @@
 
 import os
 
-from turngate.project.files import LOCAL, current_files, is_inside
+from turngate.project.files import LOCAL, is_inside
 
-__all__ = [
-    "UnsafePath",
-    "is_inside",
-    "is_sensitive",
-    "locate",
-    "real_local_path",
-    "real_path",
-    "resolve",
-    "safe_path",
-]
+__all__ = ["UnsafePath", "is_inside", "is_sensitive", "real_path", "safe_path"]
 
 _SENSITIVE_FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store"})
 _SENSITIVE_FILES = (
@@ -27,20 +18,9 @@ _SENSITIVE_FILES = (
 _HARMLESS_FILES = ("*.pub", "*.example", "*.sample", "*.template", "*.dist")
 
 
-def resolve(path: str) -> str:
-    return current_files.get().resolve(path)
-
-
 def real_path(path: str) -> str:
-    return current_files.get().realpath(path)
-
-
-def real_local_path(path: str) -> str:
+    """Return the absolute path without links, of this machine. A path that cannot be resolved stays as it is."""
     return LOCAL.realpath(path)
-
-
-def locate(path: str) -> str:
-    return current_files.get().locate(path)
 
 
 class UnsafePath(ValueError):
@@ -56,8 +36,8 @@ def safe_path(root: str | os.PathLike[str], name: str) -> str:
     if not name or name.startswith(("/", "~")) or "\0" in name or ".." in name.split("/"):
         raise UnsafePath(f"{name!r} is not a relative path below {os.fspath(root)}")
     try:
-        folder = resolve(os.fspath(root))
-        path = resolve(os.path.join(folder, name))
+        folder = LOCAL.resolve(os.fspath(root))
+        path = LOCAL.resolve(os.path.join(folder, name))
     except OSError as error:
         raise UnsafePath(f"{name!r} cannot be used as a path: {error.strerror}") from None
     if path == folder or not is_inside(path, folder):

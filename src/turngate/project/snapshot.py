@@ -3,12 +3,11 @@
 import errno
 import os
 import stat as modes
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable
 from io import BufferedReader
 from typing import Any
 
-from turngate.project.files import LOCAL, Files, FileVersion, current_files
+from turngate.project.files import Files, FileVersion
 
 # An answer is what a method returned or raised, by the name of the method and the path.
 Answers = dict[tuple[str, str], Any]
@@ -20,6 +19,10 @@ class Snapshot(Files):
     def __init__(self, files: Files, answers: Answers) -> None:
         self._files, self._answers = files, answers
         self.machine, self.home, self.environ = files.machine, files.home, files.environ
+
+    @property
+    def live(self) -> Files:
+        return self._files
 
     def stat(self, path: str) -> os.stat_result:
         info: os.stat_result = self._ask("stat", path)
@@ -96,25 +99,3 @@ def _mode_of(files: Files, path: str) -> int:
 def _may_name(name: str, names: list[str]) -> bool:
     """The file system may ignore the case, and compose characters."""
     return not name.isascii() or name in (".", "..") or name.lower() in (each.lower() for each in names)
-
-
-@contextmanager
-def snapshot(paths: Callable[[], Collection[str]]) -> Iterator[None]:
-    """Ask about each file only once within the block, and read those that `paths` returns at once at its beginning."""
-    files = current_files.get()
-    with _reading(files.snapshot(paths() if files.machine else ())):
-        yield
-
-
-def this_machine() -> AbstractContextManager[None]:
-    """Read files of this machine within the block, also while a project on another one is read."""
-    return _reading(LOCAL)
-
-
-@contextmanager
-def _reading(files: Files) -> Iterator[None]:
-    token = current_files.set(files)
-    try:
-        yield
-    finally:
-        current_files.reset(token)

@@ -17,10 +17,9 @@ from turngate.core.hooks.kinds import (
 )
 from turngate.core.settings import Rule, Settings
 from turngate.ports import CallbackScope, HookRunContext, World, in_callback
-from turngate.project.files import MachineUnreachable
-from turngate.project.snapshot import snapshot
+from turngate.project.files import Files, MachineUnreachable
 from turngate.runners.command import run_command, sanitize_env, with_own_bytecode
-from turngate.trust.fingerprint import describe_change
+from turngate.trust.fingerprint import ChangedFiles, describe_change
 
 __all__ = ["run_hook", "sanitize_env"]
 
@@ -75,7 +74,7 @@ async def run_callback(callback: Callable[[Any], Any], event: Any) -> Any:
 async def _run_command(
     rule: Rule, hook: CommandHook, event: Event, settings: Settings, world: World, live: HookRunContext
 ) -> Report:
-    home = world.files.home if world.files else None
+    home = world.files.home if world.machine else None
     hook = with_own_bytecode(hook, rule.files, {**world.environ, **settings.env}, home)
     return await run_command(hook, event, settings, world, live, pass_env=settings.passed_variables(rule))
 
@@ -108,6 +107,5 @@ async def _describe_change(rule: Rule, world: World) -> str | None:
     return await world.with_files(_compare, rule, world.project) if rule.files else None
 
 
-def _compare(rule: Rule, project: str) -> str | None:
-    with snapshot(lambda: rule.files):
-        return describe_change(rule.files, project)
+def _compare(rule: Rule, project: str, files: Files) -> str | None:
+    return describe_change(rule.files, project, ChangedFiles(files.snapshot(rule.files)))

@@ -164,7 +164,7 @@ async def _make_data_folder(hook: CommandHook, world: World, live: HookRunContex
     folder = hook.env.get(PLUGIN_DATA)
     if folder:
         try:
-            if world.files is None:
+            if not world.machine:
                 await run_in_thread(make_private_dir, folder)
             else:
                 await _make_dir_there(folder, world)

@@ -40,7 +40,7 @@ async def run_gate_hook(
         return HookFailed("; ".join(map(str, call)))
     command = call.command or CommandHook("", env=hook.env)
     command = with_own_bytecode(
-        command, rule.files, {**world.environ, **settings.env}, world.files.home if world.files else None
+        command, rule.files, {**world.environ, **settings.env}, world.files.home if world.machine else None
     )
     try:
         seen = await with_copies(event, world) if call.command else event

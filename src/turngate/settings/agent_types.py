@@ -13,7 +13,7 @@ from turngate.core.conversation.tools import READ_ONLY, TOOL_ALIASES, TOOL_NAMES
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import truncate
-from turngate.project import files
+from turngate.project.files import LOCAL, Files
 from turngate.project.paths import real_path
 from turngate.settings.front_matter import (
     NotUnderstood,
@@ -92,22 +92,21 @@ BUILT_IN = (
 
 
 def load_agent_types(
-    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None
+    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None, files: Files = LOCAL
 ) -> tuple[dict[str, AgentType], list[str]]:
     """Return the agent types by name, and the problems of their files. Files closer to the project win."""
     agent_types = {agent_type.name: agent_type for agent_type in BUILT_IN}
     problems: list[str] = []
-    home = home if home is not None else files.home_folder()
-    with settings_snapshot(project):
-        places, unread = agent_files(project, plugin_dirs, home)
-        if unread:
-            problems.append(f"{unread[0]} {describe_unread(len(unread))}")
-        for level, family, path in places:
-            agent_type, problem = read_agent_file(path)
-            if problem:
-                problems.append(problem)
-            if agent_type:
-                agent_types[agent_type.name] = replace(agent_type, level=level, family=family)
+    files = settings_snapshot(files, project)
+    places, unread = agent_files(project, plugin_dirs, home if home is not None else files.home, files)
+    if unread:
+        problems.append(f"{unread[0]} {describe_unread(len(unread))}")
+    for level, family, path in places:
+        agent_type, problem = read_agent_file(path, files)
+        if problem:
+            problems.append(problem)
+        if agent_type:
+            agent_types[agent_type.name] = replace(agent_type, level=level, family=family)
     return agent_types, problems
 
 
@@ -128,17 +127,19 @@ def first_notices(notices: Sequence[str]) -> list[str]:
 Place = tuple[str, str, str]  # level, family and path of a file
 
 
-def agent_files(project: str, plugin_dirs: Sequence[str], home: str) -> tuple[list[Place], list[str]]:
+def agent_files(
+    project: str, plugin_dirs: Sequence[str], home: str, files: Files = LOCAL
+) -> tuple[list[Place], list[str]]:
     """Return the files that are read, weakest first, and the paths of the others."""
-    places = list(_agent_files(project, plugin_dirs, home))
+    places = list(_agent_files(project, plugin_dirs, home, files))
     paths = [path for *_, path in places]
-    count = count_readable(paths)
+    count = count_readable(paths, files)
     return places[:count], paths[count:]
 
 
-def count_readable(paths: Iterable[str]) -> int:
+def count_readable(paths: Iterable[str], files: Files = LOCAL) -> int:
     """Return how many of these files may be read, from the first one on."""
-    sizes = accumulate(map(_size, islice(paths, MAX_FILES)))
+    sizes = accumulate(_size(path, files) for path in islice(paths, MAX_FILES))
     return sum(1 for _ in takewhile(lambda total: total <= MAX_TOTAL_BYTES, sizes))
 
 
@@ -148,7 +149,7 @@ def describe_unread(count: int) -> str:
     return f"is not read{others}: at most {MAX_FILES} files with {MAX_TOTAL_BYTES // 1024**2} MiB are"
 
 
-def _size(path: str) -> int:
+def _size(path: str, files: Files) -> int:
     """Return how much of a file is read: nothing of one that is too large."""
     try:
         size = files.stat(path).st_size
@@ -157,33 +158,33 @@ def _size(path: str) -> int:
     return size if size <= MAX_FILE_BYTES else 0
 
 
-def _agent_files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[Place]:
+def _agent_files(project: str, plugin_dirs: Sequence[str], home: str, files: Files) -> Iterator[Place]:
     for folder in plugin_dirs:
-        for path in _files_of(os.path.join(project, files.expand_home(folder), "agents")):
+        for path in _files_of(os.path.join(project, files.expand_home(folder), "agents"), files):
             yield "plugin", "claude", path
     for level, root in (("user", home), ("project", project)):
         for family in ("claude", "turngate"):
-            for path in _files_of(os.path.join(root, f".{family}", "agents")):
+            for path in _files_of(os.path.join(root, f".{family}", "agents"), files):
                 yield level, family, path
 
 
-def _files_of(folder: str) -> Iterator[str]:
+def _files_of(folder: str, files: Files) -> Iterator[str]:
     for pattern in (("*", "AGENT.md"), ("*.md",)):
-        yield from sorted(files.current_files.get().match(os.path.join(glob.escape(folder), *pattern)))
+        yield from sorted(files.match(os.path.join(glob.escape(folder), *pattern)))
 
 
-def read_agent_file(path: str) -> tuple[AgentType | None, str | None]:
+def read_agent_file(path: str, files: Files = LOCAL) -> tuple[AgentType | None, str | None]:
     """Return the agent type of a file, and what is wrong with the file."""
-    text, problem = read_text(path)
+    text, problem = read_text(path, files)
     if text is None:
         return None, f"{problem}; this agent type is not loaded"
     return _parse(path, text)
 
 
-def read_text(path: str) -> tuple[str | None, str | None]:
+def read_text(path: str, files: Files = LOCAL) -> tuple[str | None, str | None]:
     """Return the content of a file, or why it cannot be read."""
     try:
-        text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8", "replace")
+        text = read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8", "replace")
     except (NotARegularFile, FileNotFoundError):
         return None, f"{path} is not a regular file"
     except OSError as error:

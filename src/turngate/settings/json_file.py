@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS, reject_constant
 from turngate.core.text import COMMENT, describe_syntax_error
-from turngate.project import files
+from turngate.project.files import LOCAL, Files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -28,9 +28,9 @@ class UnreadableFile(Exception):
         self.hint = hint
 
 
-def read_json(path: str) -> JsonFile:
+def read_json(path: str, files: Files = LOCAL) -> JsonFile:
     """Return the value of a file, an object without keys if it is empty. Raises UnreadableFile or FileNotFoundError."""
-    return parse_json(_read(path))
+    return parse_json(_read(path, files))
 
 
 def parse_json(text: str) -> JsonFile:
@@ -47,9 +47,9 @@ def parse_json(text: str) -> JsonFile:
         raise UnreadableFile(f"not JSON: {error}") from None
 
 
-def _read(path: str) -> str:
+def _read(path: str, files: Files) -> str:
     try:
-        return read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
+        return read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8-sig")
     except NotARegularFile as error:
         raise UnreadableFile(str(error), error.hint) from None
     except FileTooLarge:

@@ -11,8 +11,7 @@ from turngate.core.dialect import ALL_DIALECTS, DIALECTS, Dialect
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Layer, Problem, Rule, Settings, merge
 from turngate.errors import UsageError
-from turngate.project import files
-from turngate.project.snapshot import this_machine
+from turngate.project.files import LOCAL, Files, MachineUnreachable
 from turngate.settings import key_table as keys
 from turngate.settings.json_file import UnreadableFile, parse_json, read_json
 from turngate.settings.parse import parse_layer
@@ -21,15 +20,15 @@ from turngate.settings.plugin_folders import excess_problems, find_plugin_folder
 from turngate.settings.problem_log import add_duplicate_keys
 
 
-def script_layers(project: str, dialect: str) -> list[Layer]:
+def script_layers(project: str, dialect: str, files: Files) -> list[Layer]:
     return [
-        _layer(event, script)
+        _layer(event, script, files)
         for event, script in script_files(project, dialect)
         if files.lexists(script.path)
     ]
 
 
-def _layer(event: str, script: SettingsFile) -> Layer:
+def _layer(event: str, script: SettingsFile, files: Files) -> Layer:
     name = script.display_name
     layer = Layer(file=name, level=script.level, family=script.family)
     if not files.isfile(script.path):
@@ -47,7 +46,7 @@ def _with_problem(layer: Layer, event: str, message: str, hint: str) -> Layer:
     return replace(layer, problems=(problem,))
 
 
-def project_path(project: str) -> str:
+def project_path(project: str, files: Files = LOCAL) -> str:
     """Return the absolute path of a project's folder. Raises UsageError if it is not a folder."""
     if files.isdir(project):
         return os.path.abspath(project)
@@ -56,13 +55,13 @@ def project_path(project: str) -> str:
 
 
 @contextmanager
-def report_unreachable() -> Iterator[None]:
-    """Raise UsageError if the machine whose files are read in the block does not answer."""
+def report_unreachable(files: Files) -> Iterator[None]:
+    """Raise UsageError if the machine of these files does not answer."""
     try:
         yield
-    except files.MachineUnreachable as error:
+    except MachineUnreachable as error:
         raise UsageError(
-            f"the files of {files.machine()} cannot be read: {error}; check the connection, and try again"
+            f"the files of {files.machine} cannot be read: {error}; check the connection, and try again"
         ) from None
 
 
@@ -74,6 +73,7 @@ class Layers:
     home: str
     dialect: Dialect
     layers: tuple[Layer, ...]
+    files: Files
     own: tuple[Layer, ...] | None = None  # of this machine, if the project is on another one
     plugin_dirs: tuple[str, ...] = ()
 
@@ -99,6 +99,7 @@ def load_layers(
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
     recorded_plugins: Sequence[str] = (),
+    files: Files = LOCAL,
 ) -> Layers:
     """Read the settings of a project whose folder may not exist: then only those of the user are found.
 
@@ -106,23 +107,23 @@ def load_layers(
     """
     if dialect not in ALL_DIALECTS:
         raise UsageError(f"unknown dialect {dialect!r}, expected one of {', '.join(DIALECTS)}")
-    project, home = os.path.abspath(project), home or files.home_folder()
-    layers = _load_files(project, dialect, home)
+    project, home = os.path.abspath(project), home or files.home
+    layers = _load_files(project, dialect, home, files)
     if extra is not None:
         layers.append(load_extra(extra, ALL_DIALECTS[dialect]))
-    plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins)
-    layers += [*script_layers(project, dialect), *plugin_layers(plugins, ALL_DIALECTS[dialect])]
-    own = None
-    if files.machine():
-        with this_machine():
-            own = tuple(_load_files(None, dialect))
+    plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins, files=files)
+    layers += [
+        *script_layers(project, dialect, files),
+        *plugin_layers(plugins, ALL_DIALECTS[dialect], files),
+    ]
+    own = tuple(_load_files(None, dialect, None, LOCAL)) if files.machine else None
     roots = tuple(plugin.root for plugin in plugins)
-    return Layers(project, home, ALL_DIALECTS[dialect], tuple(layers), own, roots)
+    return Layers(project, home, ALL_DIALECTS[dialect], tuple(layers), files, own, roots)
 
 
-def _load_files(project: str | None, dialect: str, home: str | None = None) -> list[Layer]:
-    found = settings_files(project, dialect, home)
-    return [layer for file in found if (layer := _load_file(file, ALL_DIALECTS[dialect]))]
+def _load_files(project: str | None, dialect: str, home: str | None, files: Files) -> list[Layer]:
+    found = settings_files(project, dialect, home, files=files)
+    return [layer for file in found if (layer := _load_file(file, ALL_DIALECTS[dialect], files))]
 
 
 def load_extra(extra: str, dialect: Dialect) -> Layer:
@@ -132,8 +133,7 @@ def load_extra(extra: str, dialect: Dialect) -> Layer:
     """
     name = "--settings" if extra.lstrip().startswith("{") else extra
     try:
-        with this_machine():
-            value, duplicates = parse_json(extra) if name == "--settings" else read_json(extra)
+        value, duplicates = parse_json(extra) if name == "--settings" else read_json(extra)
     except FileNotFoundError:
         raise UsageError(
             f"--settings {extra}: there is no such file; give a file, or JSON in braces"
@@ -153,10 +153,10 @@ def has_unloaded_hooks(settings: Settings, *events: str) -> bool:
     return any(event is None or event in events for event in meant)
 
 
-def _load_file(file: SettingsFile, dialect: Dialect) -> Layer | None:
+def _load_file(file: SettingsFile, dialect: Dialect, files: Files) -> Layer | None:
     """Return the layer of a file, or None if the file does not exist."""
     try:
-        value, duplicates = read_json(file.path)
+        value, duplicates = read_json(file.path, files)
     except FileNotFoundError:
         return None
     except UnreadableFile as error:

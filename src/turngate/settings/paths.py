@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable
 
 from turngate.core.constants import DIALECT_NAMES, FAMILIES, MANAGED, SCRIPT_FAMILIES, SCRIPTS
-from turngate.project import files
-from turngate.project.paths import real_path
+from turngate.project.files import LOCAL, Files
 
 # Where an administrator configures Claude Code. No environment variable changes it: a project could set that too.
 MANAGED_FOLDERS = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
@@ -22,13 +21,15 @@ class SettingsFile:
         self.path, self.display_name, self.level, self.family = path, display_name, level, family
 
 
-def settings_files(project: str | None, dialect: str, home: str | None = None) -> list[SettingsFile]:
+def settings_files(
+    project: str | None, dialect: str, home: str | None = None, *, files: Files = LOCAL
+) -> list[SettingsFile]:
     """Return every file that may hold settings, weakest first. A file that is reached twice counts as the first.
 
     Managed settings stay managed settings, also where a project links to them. None: only the files of no project.
     """
-    home = home or files.home_folder()
-    managed = _managed_files() if "claude" in FAMILIES[dialect] else {}
+    home = home or files.home
+    managed = _managed_files(files) if "claude" in FAMILIES[dialect] else {}
     found: dict[str, SettingsFile] = {}
     for level, folder, name in (
         ("user", home, "settings.json"),
@@ -40,15 +41,15 @@ def settings_files(project: str | None, dialect: str, home: str | None = None) -
         for family in FAMILIES[dialect]:
             path = os.path.join(folder, f".{family}", name)
             display_name = f"{'~/' if level == 'user' else ''}.{family}/{name}"
-            target = real_path(path)
+            target = files.realpath(path)
             if target not in managed:
                 found.setdefault(target, SettingsFile(path, display_name, level, family))
     return [*found.values(), *managed.values()]
 
 
-def _managed_files() -> dict[str, SettingsFile]:
+def _managed_files(files: Files) -> dict[str, SettingsFile]:
     """Return `managed-settings.json` and the files of `managed-settings.d` by their real paths, weakest first."""
-    tops = MANAGED_FOLDERS if files.machine() else (MANAGED_FOLDER,)  # of either system
+    tops = MANAGED_FOLDERS if files.machine else (MANAGED_FOLDER,)  # of either system
     top = next(filter(files.isdir, tops), None)
     if top is None:
         return {}
@@ -61,14 +62,14 @@ def _managed_files() -> dict[str, SettingsFile]:
         os.path.join(top, "managed-settings.json"),
         *(os.path.join(folder, name) for name in names),
     ]
-    return {real_path(path): SettingsFile(path, path, MANAGED, "claude") for path in paths}
+    return {files.realpath(path): SettingsFile(path, path, MANAGED, "claude") for path in paths}
 
 
 def unread_files(project: str, dialect: str) -> str | None:
     """Return a sentence about the settings of a project that only other dialects read, or None if there are none."""
     for family in sorted({*FAMILIES["turngate"]} - {*FAMILIES[dialect]}, reverse=True):
         for name in ("settings.json", "settings.local.json"):
-            if files.isfile(os.path.join(project, f".{family}", name)):
+            if os.path.isfile(os.path.join(project, f".{family}", name)):
                 readers = [reader for reader in DIALECT_NAMES if family in FAMILIES[reader]]
                 verb = "dialect reads" if len(readers) == 1 else "dialects read"
                 return f"there is .{family}/{name}, which the {' and '.join(readers)} {verb}"
@@ -100,16 +101,15 @@ class FileTooLarge(Exception):
     """Raised for a file that is larger than the limit."""
 
 
-def read_bytes(path: str, max_bytes: int) -> bytes:
+def read_bytes(path: str, max_bytes: int, files: Files = LOCAL) -> bytes:
     """Return the content of a regular file of a project, on the machine where the project is.
 
     Raises OSError, NotARegularFile or FileTooLarge.
     """
-    there = files.current_files.get()
-    if not there.machine:
+    if not files.machine:
         return read_local_bytes(path, max_bytes)
-    _check(_stat(path, there.stat), max_bytes)
-    data = there.read(path, max_bytes + 1)
+    _check(_stat(path, files.stat), max_bytes)
+    data = files.read(path, max_bytes + 1)
     if len(data) > max_bytes:
         raise FileTooLarge
     return data

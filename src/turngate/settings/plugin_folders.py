@@ -11,8 +11,7 @@ from turngate.core.hooks.kinds import CommandHook, GateHook
 from turngate.core.hooks.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
 from turngate.core.settings import Layer, Problem, Rule, Severity
 from turngate.core.text import describe_json, truncate
-from turngate.project import files
-from turngate.project.paths import is_inside, real_path
+from turngate.project.files import Files, is_inside
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.parse import parse_layer
 from turngate.settings.problem_log import add_duplicate_keys
@@ -38,7 +37,13 @@ class PluginFolder(NamedTuple):
 
 
 def find_plugin_folders(
-    layers: Iterable[Layer], given: Sequence[str], project: str, home: str, recorded: Sequence[str] = ()
+    layers: Iterable[Layer],
+    given: Sequence[str],
+    project: str,
+    home: str,
+    recorded: Sequence[str] = (),
+    *,
+    files: Files,
 ) -> list[PluginFolder]:
     """Return the folders that settings files name, then those that are given, each once.
 
@@ -56,7 +61,7 @@ def find_plugin_folders(
         path = os.path.join(home, name[2:]) if name.startswith("~/") else os.path.join(base, name)
         root = os.path.normpath(path)
         folder = PluginFolder(root, display_name(root, project, home), name, level, file)
-        folders.setdefault(real_path(root), folder)
+        folders.setdefault(files.realpath(root), folder)
     return list(folders.values())
 
 
@@ -83,14 +88,14 @@ def _describe_path(path: str) -> str:
     return truncate(path.encode("utf-8", "backslashreplace").decode("utf-8"), MAX_PATH_CHARS)
 
 
-def plugin_layers(folders: Iterable[PluginFolder], dialect: Dialect) -> list[Layer]:
+def plugin_layers(folders: Iterable[PluginFolder], dialect: Dialect, files: Files) -> list[Layer]:
     """Return one layer for each file of the plugins that has hooks or problems."""
-    return [layer for folder in folders for layer in _PluginLoader(folder, dialect).load()]
+    return [layer for folder in folders for layer in _PluginLoader(folder, dialect, files).load()]
 
 
 class _PluginLoader:
-    def __init__(self, folder: PluginFolder, dialect: Dialect) -> None:
-        self.folder, self.dialect = folder, dialect
+    def __init__(self, folder: PluginFolder, dialect: Dialect, files: Files) -> None:
+        self.folder, self.dialect, self._files = folder, dialect, files
         self.family = "claude" if "claude" in dialect.families else dialect.families[-1]
 
     def load(self) -> Iterator[Layer]:
@@ -111,8 +116,8 @@ class _PluginLoader:
 
     def _folder_problem(self) -> Problem | None:
         root, _, written, _, named_in = self.folder
-        if not files.isdir(root):
-            wrong = "is not a folder" if files.lexists(root) else "does not exist"
+        if not self._files.isdir(root):
+            wrong = "is not a folder" if self._files.lexists(root) else "does not exist"
             message = f"{wrong}, expected the folder of a plugin"
             if named_in is None:
                 return Problem(file=_describe_path(written), message=message)
@@ -142,14 +147,14 @@ class _PluginLoader:
 
     def _names(self) -> list[str]:
         try:
-            return sorted(files.listdir(self.folder.root))
+            return sorted(self._files.listdir(self.folder.root))
         except OSError:  # it may not be listed
             return []
 
     def _read_manifest(self) -> tuple[dict[str, Any], list[Problem]]:
         """Return the manifest, which is optional, and what is wrong with it."""
         try:
-            value = read_json(os.path.join(self.folder.root, MANIFEST)).value
+            value = read_json(os.path.join(self.folder.root, MANIFEST), self._files).value
         except FileNotFoundError:
             return {}, []
         except UnreadableFile as error:
@@ -165,14 +170,14 @@ class _PluginLoader:
         if not isinstance(item, str):
             message = f"is {describe_json(item)}, expected an object, a path in the plugin, or a list of them"
             return self._layer(self._problem(MANIFEST, message, field="hooks"))
-        root = real_path(self.folder.root)
-        path = real_path(os.path.join(root, item))
+        root = self._files.realpath(self.folder.root)
+        path = self._files.realpath(os.path.join(root, item))
         if self._is_outside(item):
             return self._lost_file(item, "leads outside of the plugin")
-        if not files.lexists(path):
+        if not self._files.lexists(path):
             return self._lost_file(item, "does not exist")
         name = os.path.relpath(path, root)
-        is_loaded = path == real_path(os.path.join(root, HOOKS_FILE))
+        is_loaded = path == self._files.realpath(os.path.join(root, HOOKS_FILE))
         return None if is_loaded else self._load_file(name, manifest)
 
     def _load_hooks_file(self, manifest: dict[str, Any]) -> Layer:
@@ -183,8 +188,8 @@ class _PluginLoader:
 
     def _is_outside(self, name: str) -> bool:
         """Return whether a file is outside of the plugin, as far as it can be resolved."""
-        root = real_path(self.folder.root)
-        path = os.path.normpath(real_path(os.path.join(root, name)))
+        root = self._files.realpath(self.folder.root)
+        path = os.path.normpath(self._files.realpath(os.path.join(root, name)))
         return path == root or not is_inside(path, root)
 
     def _lost_file(self, path: str, why: str) -> Layer:
@@ -193,7 +198,7 @@ class _PluginLoader:
 
     def _load_file(self, name: str, manifest: dict[str, Any]) -> Layer:
         try:
-            value, duplicates = read_json(os.path.join(self.folder.root, name))
+            value, duplicates = read_json(os.path.join(self.folder.root, name), self._files)
         except FileNotFoundError:  # removed just now
             return self._lost_file(name, "does not exist")
         except UnreadableFile as error:
@@ -216,13 +221,13 @@ class _PluginLoader:
         root = self.folder.root
         plugin_name = manifest.get("name")
         title = plugin_name if isinstance(plugin_name, str) else os.path.basename(root)
-        data = plugin_data_folder(state_folder(files.environ(), files.home_folder()), title, root)
+        data = plugin_data_folder(state_folder(self._files.environ, self._files.home), title, root)
         is_given = self.folder.named_in is None and self.folder.level == "user"
         level = COMMAND_LINE if is_given else self.folder.level
         return replace(layer, rules=tuple(_bind(rule, root, data, level) for rule in layer.rules))
 
     def _exists(self, name: str) -> bool:
-        return files.lexists(os.path.join(self.folder.root, name))
+        return self._files.lexists(os.path.join(self.folder.root, name))
 
     def _display_name(self, name: str) -> str:
         folder = self.folder.display_name

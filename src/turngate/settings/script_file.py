@@ -7,6 +7,7 @@ import shlex
 from typing import NamedTuple
 
 from turngate.core.shell.invocation import language_of
+from turngate.project.files import LOCAL, Files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_SCRIPT_BYTES = 128 * 1024  # a larger script is not read
@@ -50,10 +51,10 @@ class Script(NamedTuple):
         return language_of(name) or _RUNNERS.get(name)
 
 
-def read_script(path: str) -> Script | None:
+def read_script(path: str, files: Files = LOCAL) -> Script | None:
     """Return a script, or None for a binary, a large or an unreadable file."""
     try:
-        data = read_bytes(path, MAX_SCRIPT_BYTES)
+        data = read_bytes(path, MAX_SCRIPT_BYTES, files)
     except (OSError, NotARegularFile, FileTooLarge):
         return None
     if b"\0" in data:

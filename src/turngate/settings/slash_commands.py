@@ -15,8 +15,7 @@ from turngate.core.conversation.checkpoints import CheckpointError, Stage, Workf
 from turngate.core.settings import Problem
 from turngate.core.text import one_line, quote_name, truncate
 from turngate.errors import UsageError
-from turngate.project import files
-from turngate.project.paths import is_inside, real_path
+from turngate.project.files import LOCAL, Files, is_inside
 from turngate.settings.agent_types import count_readable, describe_unread, read_text
 from turngate.settings.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 from turngate.settings.json_file import UnreadableFile, read_json
@@ -122,22 +121,21 @@ def _positional(arguments: str) -> dict[str, str]:
 # Files
 
 
-def load_commands(project: str, plugin_dirs: Sequence[str] = (), home: str | None = None) -> SlashCommands:
+def load_commands(
+    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None, files: Files = LOCAL
+) -> SlashCommands:
     """Read all commands. A file that cannot be used is named in `problems`, and when its command is run."""
-    with settings_snapshot(project):
-        return _load_commands(project, plugin_dirs, home if home is not None else files.home_folder())
-
-
-def _load_commands(project: str, plugin_dirs: Sequence[str], home: str) -> SlashCommands:
-    places = [place for folder in _folders(project, plugin_dirs, home) for place in _files(folder)]
-    count = count_readable(path for *_, path in places)
+    files, home = settings_snapshot(files, project), home if home is not None else files.home
+    folders = _folders(project, plugin_dirs, home, files)
+    places = [place for folder in folders for place in _files(folder, files)]
+    count = count_readable((path for *_, path in places), files)
     problems = []
     if unread := places[count:]:
         file = display_name(unread[0][-1], project, home)
         problems.append(Problem(file=file, message=describe_unread(len(unread)), severity="note"))
     by_name: dict[str, SlashCommand] = {}
     for folder, subfolder, path in places[:count]:
-        command = _read_command(folder, subfolder, path, display_name(path, project, home))
+        command = _read_command(folder, subfolder, path, display_name(path, project, home), files)
         if command.problem is not None:
             problems.append(Problem(file=command.file, message=command.problem, severity="warning"))
         if _NAME.fullmatch(command.name) and command.name not in BUILT_IN:
@@ -153,20 +151,20 @@ class _Folder:
     plugin: str = ""
 
 
-def _folders(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[_Folder]:
+def _folders(project: str, plugin_dirs: Sequence[str], home: str, files: Files) -> Iterator[_Folder]:
     """Yield the folders with commands, the weakest first."""
     for folder in plugin_dirs:
         root = os.path.join(project, files.expand_home(folder))
-        yield _Folder(os.path.join(root, "commands"), "plugin", root, _plugin_name(root))
+        yield _Folder(os.path.join(root, "commands"), "plugin", root, _plugin_name(root, files))
     for level, root in (("user", home), ("project", project)):
         for family in ("claude", "turngate"):
             inside = "/" if level == "user" else project
             yield _Folder(os.path.join(root, f".{family}", "commands"), level, inside)
 
 
-def _plugin_name(root: str) -> str:
+def _plugin_name(root: str, files: Files) -> str:
     try:
-        manifest = read_json(os.path.join(root, MANIFEST)).value
+        manifest = read_json(os.path.join(root, MANIFEST), files).value
     except (UnreadableFile, OSError):
         manifest = None
     name = manifest.get("name") if isinstance(manifest, dict) else None
@@ -175,8 +173,8 @@ def _plugin_name(root: str) -> str:
     )
 
 
-def _files(folder: _Folder) -> Iterator[tuple[_Folder, str, str]]:
-    for path, folders, names in files.current_files.get().walk(folder.path):
+def _files(folder: _Folder, files: Files) -> Iterator[tuple[_Folder, str, str]]:
+    for path, folders, names in files.walk(folder.path):
         below = [] if path == folder.path else os.path.relpath(path, folder.path).split(os.sep)
         folders[:] = sorted(folders) if len(below) < MAX_FOLDER_DEPTH else []
         for name in sorted(names):
@@ -184,14 +182,14 @@ def _files(folder: _Folder) -> Iterator[tuple[_Folder, str, str]]:
                 yield folder, ":".join(below), os.path.join(path, name)
 
 
-def _read_command(folder: _Folder, subfolder: str, path: str, shown: str) -> SlashCommand:
+def _read_command(folder: _Folder, subfolder: str, path: str, shown: str, files: Files) -> SlashCommand:
     name = os.path.basename(path).removesuffix(".md")
     command = SlashCommand(name, "", shown, folder.level, folder=subfolder or folder.plugin)
     if problem := _name_problem(name):
         return replace(command, problem=problem)
-    if not is_inside(real_path(path), real_path(folder.inside)):
+    if not is_inside(files.realpath(path), files.realpath(folder.inside)):
         return replace(command, problem="it is a link that leads out of the project or plugin")
-    text, problem = read_text(path)
+    text, problem = read_text(path, files)
     if text is None:
         return replace(command, problem=(problem or "").removeprefix(f"{path} "))
     return _parse(command, text.replace("\r\n", "\n"))

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turngate.errors import UsageError
-from turngate.project import files
 from turngate.project.content import MAX_HASHED_BYTES
-from turngate.project.paths import is_inside, real_local_path, real_path
+from turngate.project.files import LOCAL, Files
+from turngate.project.paths import is_inside, real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, read_local_bytes
 from turngate.state.files import make_private_dir, write_and_rename
 from turngate.state.paths import approvals_path, user_approvals_path
@@ -45,11 +45,12 @@ class Approvals:
     The folder may be on another machine. The file of the approvals, and the texts that were approved, are on this one.
     """
 
-    def __init__(self, folder: str, state: str, *, of_user: bool = False) -> None:
-        self._machine = machine = files.machine()
-        if not machine and files.current_files.get() is not files.LOCAL:
+    def __init__(self, folder: str, state: str, *, of_user: bool = False, files: Files = LOCAL) -> None:
+        self._files, self._machine = files, files.machine
+        machine = files.machine
+        if not machine and files.live is not LOCAL:
             raise ValueError("the files of another machine are approved under its name, and it has none")
-        self._path_of_folder = real_path(folder)
+        self._path_of_folder = files.realpath(folder)
         self.folder = machine + self._path_of_folder
         self._trust = os.path.join(state, "trust")
         self.path = user_approvals_path(state, machine) if of_user else approvals_path(state, self.folder)
@@ -99,12 +100,10 @@ class Approvals:
         `env` replaces what was approved of the settings' `env`. `present` are the definitions that there are now: an
         approval of another one at the same place is replaced.
         """
-        if files.machine() != self._machine:
-            raise ValueError(f"hooks of {self._machine or 'this machine'} are approved with its files")
         hooks = tuple(hooks)
         texts: dict[str, bytes] = {}
         for _, key, found in hooks:
-            texts |= _texts_of(key, found)
+            texts |= _texts_of(key, found, self._files.live)
         with self._changing() as data:
             for digest, content in texts.items():
                 self._keep(digest, content)
@@ -246,16 +245,16 @@ def env_digest(env: Mapping[str, str]) -> str:
     return text_digest(json.dumps(env, sort_keys=True))
 
 
-def _texts_of(key: str, found: Fingerprint) -> dict[str, bytes]:
+def _texts_of(key: str, found: Fingerprint, files: Files) -> dict[str, bytes]:
     """Return the contents of a hook's files by their digests. Raises UsageError if one is not as it was reviewed."""
     texts = {}
     for path, recorded in found.files.items():
-        if ChangedFiles().first({path: recorded}):
+        if ChangedFiles(files).first({path: recorded}):
             raise UsageError(
                 f"{path} has changed while {key} was reviewed; nothing was approved, review it again"
             )
         if recorded and recorded.startswith("sha256:"):
-            content = read_bytes(path, MAX_HASHED_BYTES)
+            content = read_bytes(path, MAX_HASHED_BYTES, files)
             texts[recorded.removeprefix("sha256:")] = content
     return texts
 
@@ -270,8 +269,8 @@ def _read_text(folder: str, digest: str) -> str | None:
 
 def _is_in_repository(path: str, folder: str) -> bool:
     """A repository could contain the file; the home folder, where the state folder is by default, is not one."""
-    has_home = is_inside(real_local_path(os.path.expanduser("~")), folder)
-    return is_inside(real_local_path(path), folder) and not has_home
+    has_home = is_inside(real_path(os.path.expanduser("~")), folder)
+    return is_inside(real_path(path), folder) and not has_home
 
 
 def _why_not_private(path: str) -> str | None:

@@ -14,8 +14,7 @@ from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, HttpHo
 from turngate.core.hooks.plugin_variables import expand_plugin_variables
 from turngate.core.settings import Rule
 from turngate.project.content import content_id, file_id, has_id, names_id
-from turngate.project.files import exists, listdir, machine
-from turngate.project.paths import is_inside, real_path
+from turngate.project.files import Files, is_inside
 from turngate.trust.script_files import ScriptFiles
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=repr)
@@ -46,9 +45,16 @@ class Fingerprint(NamedTuple):
 class Surroundings:
     """What the fingerprints of one review have in common: folders and variables."""
 
-    def __init__(self, project: str, home: str, environ: Mapping[str, str], *, of_user: bool = False) -> None:
+    def __init__(
+        self, files: Files, project: str, home: str, environ: Mapping[str, str], *, of_user: bool = False
+    ) -> None:
         """`of_user`: for hooks of the user, who chooses which programs of the project are in `$PATH`."""
-        self.project, self.home, self.environ = real_path(project), home, dict(environ)
+        self.files, self.project, self.home, self.environ = (
+            files,
+            files.realpath(project),
+            home,
+            dict(environ),
+        )
         self._of_user = of_user
         self._path_folders: dict[str, list[str]] = {}
 
@@ -66,7 +72,7 @@ class Surroundings:
                 if path and not self._of_user
                 else []
             )
-            inside = [each for each in entries if is_inside(real_path(each), self.project)]
+            inside = [each for each in entries if is_inside(self.files.realpath(each), self.project)]
             self._path_folders[path] = inside
         return self._path_folders[path]
 
@@ -171,17 +177,19 @@ def fingerprint(rule: Rule, level: LevelSettings, around: Surroundings) -> Finge
     if command is None:
         named = definition_files(rule.hook) if isinstance(rule.hook, GateHook) else ()
         paths = [os.path.join(around.project, name) for name in named]
-        return Fingerprint(content, {path: file_id(path, around.project) for path in paths})
+        return Fingerprint(content, {path: file_id(around.files, path, around.project) for path in paths})
     hook = expand_plugin_variables(command)
     variables = around.variables_of(hook, env)
-    found = ScriptFiles(around.project, variables, around.path_folders(variables.get("PATH", "")))
+    found = ScriptFiles(
+        around.files, around.project, variables, around.path_folders(variables.get("PATH", ""))
+    )
     if hook.args is None:
         found.add_command(hook.command)
     else:
         found.add_arguments((hook.command, *hook.args))
-    patterns = {pattern: names_id(pattern) for pattern in found.patterns}
-    files = {**{path: file_id(path, around.project) for path in found.paths}, **patterns}
-    return Fingerprint(content, files, used_variables(hook, env, around))
+    patterns = {pattern: names_id(around.files, pattern) for pattern in found.patterns}
+    ids = {**{path: file_id(around.files, path, around.project) for path in found.paths}, **patterns}
+    return Fingerprint(content, ids, used_variables(hook, env, around))
 
 
 def used_variables(hook: CommandHook, env: Mapping[str, str], around: Surroundings) -> dict[str, str | None]:
@@ -206,21 +214,22 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-Files = Mapping[str, str | None]  # path: id of its content; None: there is no such file
+FileIds = Mapping[str, str | None]  # path: id of its content; None: there is no such file
 
 
 class ChangedFiles:
     """Compares the files of many hooks: each file, and the names in each folder, once."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Files) -> None:
+        self.files = files
         self._is_same: dict[tuple[str, str], bool] = {}
         self._names: dict[str, frozenset[str] | None] = {}
 
-    def first(self, files: Files) -> str | None:
+    def first(self, recorded_ids: FileIds) -> str | None:
         """Return the path of the first file that is not as recorded."""
-        for path, recorded in files.items():
+        for path, recorded in recorded_ids.items():
             if recorded is None:
-                if self._may_exist(path) and content_id(path) is not None:
+                if self._may_exist(path) and content_id(self.files, path) is not None:
                     return path
             elif not self._has_id(path, recorded):
                 return path
@@ -228,7 +237,7 @@ class ChangedFiles:
 
     def _has_id(self, path: str, recorded: str) -> bool:
         if (path, recorded) not in self._is_same:
-            self._is_same[path, recorded] = has_id(path, recorded)
+            self._is_same[path, recorded] = has_id(self.files, path, recorded)
         return self._is_same[path, recorded]
 
     def _may_exist(self, path: str) -> bool:
@@ -242,11 +251,11 @@ class ChangedFiles:
 
         A folder of another machine is not listed: that would take longer than it saves.
         """
-        if machine():
+        if self.files.machine:
             return None
         if folder not in self._names:
             try:
-                self._names[folder] = frozenset(name.lower() for name in listdir(folder))
+                self._names[folder] = frozenset(name.lower() for name in os.listdir(folder))
             except (FileNotFoundError, NotADirectoryError):
                 self._names[folder] = frozenset()
             except (OSError, ValueError):
@@ -254,15 +263,15 @@ class ChangedFiles:
         return self._names[folder]
 
 
-def describe_change(files: Files, project: str, changed: ChangedFiles | None = None) -> str | None:
+def describe_change(recorded: FileIds, project: str, changed: ChangedFiles) -> str | None:
     """Return what has changed, as the beginning of a sentence, or None."""
-    path = (changed or ChangedFiles()).first(files)
+    path = changed.first(recorded)
     if path is None:
         return None
-    project = real_path(project)
+    project = changed.files.realpath(project)
     name = os.path.relpath(path, project) if is_inside(path, project) else path
-    if (files[path] or "").startswith("names:"):
+    if (recorded[path] or "").startswith("names:"):
         return f"the list of files {name} was changed"
-    if files[path] is None:
+    if recorded[path] is None:
         return f"{name}, which it would run or include, was added"
-    return f"{name} was {'changed' if exists(path) else 'removed'}"
+    return f"{name} was {'changed' if changed.files.exists(path) else 'removed'}"

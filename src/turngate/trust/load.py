@@ -6,6 +6,7 @@ from dataclasses import replace
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hints import GONE
+from turngate.project.files import LOCAL, Files
 from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
 from turngate.settings.snapshot import settings_snapshot
 from turngate.trust.fingerprint import definition_of
@@ -20,18 +21,25 @@ def load_settings(
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
     trust: bool = False,
+    files: Files = LOCAL,
 ) -> Settings:
     """Return the merged settings of a project. An invalid file does not affect the others; see `problems`.
 
     `plugin_dirs` are folders of Claude Code plugins, in addition to `pluginDirs` of the settings. `extra` is JSON, or
     the path of a file, and is stronger than the files of the project and the user. A hook of the project runs only if
     it is approved; `trust` accepts all hooks as they are now. For a project on another machine, call it
-    with `World.with_files`.
+    with `World.with_files`, which passes its `files`.
     """
-    with report_unreachable(), settings_snapshot(project):
-        project = project_path(project)
+    with report_unreachable(files):
+        files = settings_snapshot(files, project)
         return load_reviewed(
-            project, dialect=dialect, home=home, plugin_dirs=plugin_dirs, extra=extra, trust=trust
+            project_path(project, files),
+            dialect=dialect,
+            home=home,
+            plugin_dirs=plugin_dirs,
+            extra=extra,
+            trust=trust,
+            files=files,
         )
 
 
@@ -44,12 +52,13 @@ def load_reviewed(
     extra: str | None = None,
     trust: bool = False,
     recorded_plugins: Sequence[str] = (),
+    files: Files = LOCAL,
 ) -> Settings:
     """Return the reviewed settings of a project whose folder may not exist.
 
     `recorded_plugins` are the folders of plugins of a session that has ended.
     """
-    with report_unreachable(), settings_snapshot(project):
+    with report_unreachable(files):
         layers = load_layers(
             project,
             dialect=dialect,
@@ -57,6 +66,7 @@ def load_reviewed(
             plugin_dirs=plugin_dirs,
             extra=extra,
             recorded_plugins=recorded_plugins,
+            files=settings_snapshot(files, project),
         )
         return review(layers, trust=trust)
 
@@ -68,14 +78,15 @@ def review(layers: Layers, *, trust: bool = False) -> Settings:
 
 
 def review_agent_hooks(
-    rules: Iterable[Rule], project: str, dialect: str, *, trust: bool = False
+    rules: Iterable[Rule], project: str, dialect: str, *, trust: bool = False, files: Files = LOCAL
 ) -> tuple[Rule, ...]:
     """Return the hooks of agent files, reviewed under the `env` of the project's settings."""
     rules = tuple(rules)
     if not rules:
         return ()
-    with report_unreachable(), settings_snapshot(project):
-        reviewer = Reviewer(load_layers(project, dialect=dialect), accept=trust, reports_gone=True)
+    with report_unreachable(files):
+        layers = load_layers(project, dialect=dialect, files=settings_snapshot(files, project))
+        reviewer = Reviewer(layers, accept=trust, reports_gone=True)
         reviewer.review_settings()
         return reviewer.review_rules(rules)
 

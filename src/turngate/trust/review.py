@@ -13,9 +13,9 @@ from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import GUARDED, Layer, Problem, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
-from turngate.project import files
 from turngate.project.content import is_list_of_names
-from turngate.project.paths import is_inside, real_path
+from turngate.project.files import LOCAL, Files
+from turngate.project.paths import is_inside
 from turngate.settings.load import Layers, load_layers, report_unreachable
 from turngate.settings.snapshot import settings_snapshot
 from turngate.state.paths import state_folder
@@ -68,16 +68,17 @@ class Reviewer:
         `environ` is that of this machine, wherever the project is.
         """
         self.project, self.home, self.dialect = layers.project, layers.home, layers.dialect.name
+        self.files = layers.files
         self._complete, self._reports_gone = complete, reports_gone
         self.accept = accept or environ.get(TRUST_VARIABLE) == "1"
         self._state = state or state_folder(environ)
         self._is_remote = layers.own is not None
-        inherited = files.environ() if self._is_remote else environ  # by hooks
+        inherited = self.files.environ if self._is_remote else environ  # by hooks
         self._around = {
-            owner: Surroundings(self.project, self.home, inherited, of_user=owner == "user")
+            owner: Surroundings(self.files, self.project, self.home, inherited, of_user=owner == "user")
             for owner in ("project", "user")
         }
-        self._changed = ChangedFiles()
+        self._changed = ChangedFiles(self.files)
         self._files: dict[str, Approvals] = {}
         if self._is_remote:
             first = (
@@ -169,7 +170,7 @@ class Reviewer:
             return self._reviewed(hook.rule, "approved", None, found, hook.approval)
         approval = self.approvals("project").find(digest)
         if approval is None:
-            name = os.path.relpath(used[0], real_path(self.project))
+            name = os.path.relpath(used[0], self.files.realpath(self.project))
             return self._reviewed(
                 hook.rule, "new", f"it runs {name} of the project, which is not approved", found
             )
@@ -181,8 +182,8 @@ class Reviewer:
 
     def divided(self, found: Fingerprint) -> tuple[Fingerprint, Fingerprint]:
         """Return what a fingerprint has outside of the project, and what inside."""
-        project = real_path(self.project)
-        if is_inside(real_path(self.home), project):  # what is in the home folder is the user's
+        project = self.files.realpath(self.project)
+        if is_inside(self.files.realpath(self.home), project):  # what is in the home folder is the user's
             return found, found._replace(files={})
         inside = {path: recorded for path, recorded in found.files.items() if is_inside(path, project)}
         outside = {path: recorded for path, recorded in found.files.items() if path not in inside}
@@ -194,7 +195,7 @@ class Reviewer:
     def approvals(self, owner: str) -> Approvals:
         if owner not in self._files:
             folder = self.project if owner == "project" else self.home
-            self._files[owner] = Approvals(folder, self._state, of_user=owner == "user")
+            self._files[owner] = Approvals(folder, self._state, of_user=owner == "user", files=self.files)
         return self._files[owner]
 
     def env_of(self, owner: str) -> Mapping[str, str]:
@@ -386,11 +387,19 @@ def review_project(
     home: str | None = None,
     state: str | None = None,
     agent_hooks: Iterable[Rule] = (),
+    files: Files = LOCAL,
 ) -> Review:
     """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
     environ = {name: value for name, value in os.environ.items() if name != TRUST_VARIABLE}
-    with report_unreachable(), settings_snapshot(project):
-        layers = load_layers(project, dialect=dialect, home=home, plugin_dirs=plugin_dirs, extra=extra)
+    with report_unreachable(files):
+        layers = load_layers(
+            project,
+            dialect=dialect,
+            home=home,
+            plugin_dirs=plugin_dirs,
+            extra=extra,
+            files=settings_snapshot(files, project),
+        )
         reviewer = Reviewer(layers, state=state, environ=environ, complete=True)
         settings = reviewer.review_settings().with_rules(
             *reviewer.review_rules(agent_hooks), problems=reviewer.problems

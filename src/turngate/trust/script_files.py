@@ -12,9 +12,8 @@ from turngate.core.hooks.plugin_variables import PLUGIN_ROOT
 from turngate.core.shell.expand import Variables
 from turngate.core.shell.invocation import RUNNERS, SHELL_BUILTINS, language_of, read_invocation
 from turngate.core.shell.parse import UNKNOWN, Part, Word, split_commands, take_substitutions
-from turngate.project import files
 from turngate.project.content import SYSTEM_FOLDERS, is_system_file
-from turngate.project.paths import is_inside
+from turngate.project.files import Files, is_inside
 from turngate.settings.script_file import Script, read_script
 
 MAX_FILES = 500  # of one hook
@@ -50,7 +49,10 @@ class Place(NamedTuple):
 class ScriptFiles:
     """Collects the paths of the files. A path without a file counts too: a file there would be run or included."""
 
-    def __init__(self, project: str, variables: Mapping[str, str], path_folders: Sequence[str]) -> None:
+    def __init__(
+        self, files: Files, project: str, variables: Mapping[str, str], path_folders: Sequence[str]
+    ) -> None:
+        self._files = files
         self.project, self.path_folders = project, path_folders
         self._variables = Variables(variables)
         self._roots = tuple(filter(None, (project, variables.get(PLUGIN_ROOT))))
@@ -76,7 +78,9 @@ class ScriptFiles:
             if path in seen:
                 continue
             seen.add(path)
-            script = None if is_system_file(path, self.project) else read_script(path)
+            script = (
+                None if is_system_file(self._files, path, self.project) else read_script(path, self._files)
+            )
             if script is not None:
                 unknown = "shell" if script.shebang is None else "other"
                 self._read_script(script, language or script.language or unknown)
@@ -99,9 +103,9 @@ class ScriptFiles:
     def _add_imports(self, text: str, folder: str) -> None:
         """Add the modules that a script of hooks imports from beside it or, with `python -m`, from the project."""
         self.patterns |= dict.fromkeys(os.path.join(folder, name) for name in ("*.so", "*.pyc"))
-        for path in _python_imports(text, folder):
+        for path in _python_imports(text, folder, self._files):
             self._add(path, "python")
-        for path in _python_imports(text, self.project):
+        for path in _python_imports(text, self.project, self._files):
             if self._is_of_hooks(os.path.dirname(path)):
                 self._add(path, "python")
 
@@ -194,7 +198,7 @@ class ScriptFiles:
         folders = (*self._folders, *place.folders)
         if word.startswith("/") and not unknown:
             self._add(word, language)
-            rest = "" if files.lexists(word) else rest
+            rest = "" if self._files.lexists(word) else rest
         if rest := rest.lstrip("/") if unknown or word.startswith("/") else rest:
             if _GLOB.search(rest):
                 self._add_patterns(rest, place)
@@ -205,7 +209,7 @@ class ScriptFiles:
         """Add the first path that exists, and those before it: a file there would be taken."""
         for path in paths:
             self._add(path, language)
-            if files.isfile(path):
+            if self._files.isfile(path):
                 break
 
     def _add(self, path: str, language: str | None) -> None:
@@ -238,10 +242,12 @@ class ScriptFiles:
         is_of_hooks = self._names_hooks(word)
         for folder in place.folders if is_of_hooks or anywhere else ():
             path = os.path.join(folder, word)
-            if _GLOB.search(word) or files.isdir(path):
+            if _GLOB.search(word) or self._files.isdir(path):
                 if is_of_hooks:
                     self._add_pattern(path if _GLOB.search(word) else os.path.join(path, "*"))
-            elif files.isfile(path) and (word.endswith(_SCRIPT_SUFFIXES) or files.is_executable(path)):
+            elif self._files.isfile(path) and (
+                word.endswith(_SCRIPT_SUFFIXES) or self._files.is_executable(path)
+            ):
                 self._add(path, None)
 
     def _names_hooks(self, word: str) -> bool:
@@ -261,12 +267,12 @@ class ScriptFiles:
     def _add_pattern(self, pattern: str) -> None:
         """Add the files that a pattern matches, and the pattern itself: it may match another file later."""
         self.patterns[os.path.normpath(pattern)] = None
-        for path in islice(files.current_files.get().match(pattern), MAX_FILES):
-            if files.isfile(path):
+        for path in islice(self._files.match(pattern), MAX_FILES):
+            if self._files.isfile(path):
                 self._add(path, None)
 
 
-def _python_imports(text: str, folder: str) -> Iterator[str]:
+def _python_imports(text: str, folder: str, files: Files) -> Iterator[str]:
     """Yield where Python looks first for the modules that a script imports: in the folder of the script."""
     try:
         tree = ast.parse(text)

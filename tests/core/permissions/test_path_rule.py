@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from turngate.core.permissions.rule import read_rule, rule_matches
-from turngate.project.paths import locate
+from turngate.project.files import LOCAL
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def matched(text: str, tool: str, project: Path, **tool_input: Any) -> bool:
     rule = read_rule(text)
     assert rule is not None
-    return rule_matches(rule, tool, tool_input, str(project), locate)
+    return rule_matches(rule, tool, tool_input, str(project), LOCAL.locate)
 
 
 @pytest.mark.parametrize("tool", ["Edit", "Write", "MultiEdit"])

@@ -4,6 +4,7 @@ from tests.support.builders import rule, settings
 from turngate.core.hooks.kinds import CommandHook
 from turngate.doctor.proof.project_copy import ProjectCopy, Relocation
 from turngate.project.content import content_id, names_id
+from turngate.project.files import LOCAL
 
 
 def relocation(project: Path, copy: Path) -> Relocation:
@@ -54,14 +55,14 @@ BIG = b"x" * (1024 * 1024 + 1)
 def test_a_large_file_and_a_list_of_names_are_compared_with_the_copy(tmp_path: Path) -> None:
     project, copy = make_both(tmp_path, BIG)
     files = {
-        str(project / "big"): content_id(str(project / "big")),
-        str(project / "b*"): names_id(str(project / "b*")),
+        str(project / "big"): content_id(LOCAL, str(project / "big")),
+        str(project / "b*"): names_id(LOCAL, str(project / "b*")),
         str(project / "gone"): None,
         "/bin/sh": "path:/bin/sh",
     }
     assert relocation(project, copy).rule(rule("x", files=files)).files == {
-        str(copy / "big"): content_id(str(copy / "big")),
-        str(copy / "b*"): names_id(str(copy / "b*")),
+        str(copy / "big"): content_id(LOCAL, str(copy / "big")),
+        str(copy / "b*"): names_id(LOCAL, str(copy / "b*")),
         str(copy / "gone"): None,
         "/bin/sh": "path:/bin/sh",
     }
@@ -69,7 +70,7 @@ def test_a_large_file_and_a_list_of_names_are_compared_with_the_copy(tmp_path: P
 
 def test_a_file_that_changed_before_it_was_copied_keeps_its_id(tmp_path: Path) -> None:
     project, copy = make_both(tmp_path, BIG)
-    approved = content_id(str(project / "big"))
+    approved = content_id(LOCAL, str(project / "big"))
     (project / "big").write_bytes(BIG + b"y")
     files = {str(project / "big"): approved}
     assert relocation(project, copy).rule(rule("x", files=files)).files == {str(copy / "big"): approved}

@@ -25,7 +25,7 @@ from tests.support.timeouts import (
     wait_for_slow_machine,
 )
 from turngate.aio.threads import event_loop_in_thread
-from turngate.ports import HookRunContext, call_with_files
+from turngate.ports import HookRunContext
 from turngate.project.files import Files, MachineUnreachable
 from turngate.project.resolved_files import PathChanged
 from turngate.settings.snapshot import settings_places
@@ -402,7 +402,7 @@ def test_a_snapshot_finds_the_same_with_one_question(
 
 
 def settings_snapshot_of(files: SshFiles, project: Path) -> Files:
-    return files.snapshot(call_with_files(files, settings_places, str(project)))
+    return files.snapshot(settings_places(files, str(project)))
 
 
 def test_a_missing_place_costs_no_further_question(

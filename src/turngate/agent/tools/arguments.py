@@ -8,8 +8,7 @@ from typing import Any
 from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.core.conversation.tools import ToolFailed
 from turngate.core.text import describe_json, truncate
-from turngate.project.files import MachineUnreachable, expand_home
-from turngate.project.paths import is_inside, resolve
+from turngate.project.files import MachineUnreachable, is_inside
 
 MAX_PATH_BYTES = 4096  # Linux takes no longer ones
 
@@ -17,7 +16,7 @@ MAX_PATH_BYTES = 4096  # Linux takes no longer ones
 def check_arguments(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     """Return the arguments as hooks and the tool get them. Raises ToolFailed with a sentence for the model.
 
-    Paths are those of the current machine: see `ToolContext.with_files`.
+    It reads files of the project: see `ToolContext.call`.
     """
     checked: dict[str, Any] = _check("input", args, tool.spec.schema)
     for name in tool.paths:
@@ -30,7 +29,7 @@ def check_arguments(tool: Tool, args: Mapping[str, Any], context: ToolContext) -
 def resolve_path(path: str, context: ToolContext) -> str:
     """Return the path with all links resolved. Raises ToolFailed if it is outside of the allowed folders."""
     try:
-        resolved = _resolve(path)
+        resolved = _resolve(path, context)
     except OSError as error:
         raise ToolFailed(f"{truncate(path, MAX_PATH_BYTES)} cannot be used: {error.strerror}") from None
     except MachineUnreachable as error:
@@ -40,16 +39,16 @@ def resolve_path(path: str, context: ToolContext) -> str:
     raise ToolFailed(f"{path} is not allowed: it is outside of the project {context.project}")
 
 
-def _resolve(path: str) -> str:
+def _resolve(path: str, context: ToolContext) -> str:
     if len(os.fsencode(path)) > MAX_PATH_BYTES:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
-    return resolve(path)
+    return context.files.resolve(path)
 
 
 def _absolute(path: str, context: ToolContext) -> str:
     if "\0" in path:
         raise ToolFailed(f"{truncate(path, MAX_PATH_BYTES)!r} is not a path: it has a NUL character")
-    absolute = os.path.normpath(os.path.join(context.project, expand_home(path)))
+    absolute = os.path.normpath(os.path.join(context.project, context.files.expand_home(path)))
     return "/" + absolute.lstrip("/")  # normpath keeps a second slash
 
 

@@ -60,7 +60,7 @@ EDIT = tool_spec(
 
 
 async def read(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    path, first = await context.with_files(resolve_path, args["file_path"], context), args.get("offset", 1)
+    path, first = await context.call(resolve_path, args["file_path"], context), args.get("offset", 1)
     with _os_errors_as_failures(path):
         work = _in_thread(_read, path, context, first, args.get("limit", MAX_LINES))
         text, content, version = await work
@@ -72,7 +72,7 @@ async def read(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
 
 
 async def write(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    path = await context.with_files(resolve_path, args["file_path"], context)
+    path = await context.call(resolve_path, args["file_path"], context)
     with _os_errors_as_failures(path):
         work = _in_thread(_write, path, context, args["content"].encode())
         created, version = await finish_despite_cancel(work)
@@ -87,7 +87,7 @@ def _write_response(args: Mapping[str, Any], *, created: bool) -> dict[str, Any]
 
 
 async def edit(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    path = await context.with_files(resolve_path, args["file_path"], context)
+    path = await context.call(resolve_path, args["file_path"], context)
     old, new, replace_all = args["old_string"], args["new_string"], args.get("replace_all", False)
     with _os_errors_as_failures(path):
         work = _in_thread(_edit, path, context, old, new, replace_all)

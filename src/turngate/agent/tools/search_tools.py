@@ -83,7 +83,7 @@ def _files(found: str) -> dict[str, Any]:
 
 async def _search(args: Mapping[str, Any], context: ToolContext) -> str:
     query = {"path": context.project, **args}
-    query["resolved"] = await context.with_files(resolve_path, query["path"], context)
+    query["resolved"] = await context.call(resolve_path, query["path"], context)
     env = sanitize_env(dict(context.environ if context.is_local else os.environ))
     try:
         async with asyncio.timeout(TIMEOUT_S):

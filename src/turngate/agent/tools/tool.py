@@ -11,8 +11,7 @@ from turngate.aio.threads import T
 from turngate.core.conversation.messages import ToolSpec
 from turngate.core.conversation.tools import ToolOutput
 from turngate.ports import World
-from turngate.project.files import LOCAL, Files, FileVersion, expand_home
-from turngate.project.paths import real_path
+from turngate.project.files import LOCAL, Files, FileVersion
 
 
 @dataclass
@@ -36,27 +35,27 @@ class ToolContext:
 
     @property
     def files(self) -> Files:
-        return (self.world and self.world.files) or LOCAL
+        return LOCAL if self.world is None else self.world.files
 
     @property
     def is_local(self) -> bool:
-        return self.world is None or self.world.files is None
+        return not self.files.machine
 
     async def prepare(self) -> None:
         """Resolve the folders of a project on another machine, before the first command of the agent."""
         if not self.is_local and not self.allowed_folders:
-            await self.with_files(self._resolve_folders)
+            await self.call(self._resolve_folders)
 
-    async def with_files(self, function: Callable[..., T], *args: object) -> T:
-        """Call a function that reads files of the project, on the machine where they are."""
-        return function(*args) if self.world is None else await self.world.with_files(function, *args)
+    async def call(self, function: Callable[..., T], *args: object) -> T:
+        """Call a function that reads files of the project: see `World.call`."""
+        return function(*args) if self.world is None else await self.world.call(function, *args)
 
     def _resolve_folders(self) -> None:
         folders = [
-            os.path.normpath(os.path.join(self.project, expand_home(folder)))
+            os.path.normpath(os.path.join(self.project, self.files.expand_home(folder)))
             for folder in ("", *self.extra_paths)
         ]
-        self.allowed_folders = tuple(map(real_path, folders))
+        self.allowed_folders = tuple(map(self.files.realpath, folders))
 
 
 @frozen

@@ -26,6 +26,7 @@ from turngate.core.settings import Settings
 from turngate.core.text import one_line, truncate
 from turngate.errors import UsageError
 from turngate.project.content import MAX_HASHED_BYTES, content_id, has_id
+from turngate.project.files import LOCAL, Files
 from turngate.project.paths import is_inside
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.trust.review import ReviewedHook
@@ -48,7 +49,7 @@ class _Version:
     text: str | None
 
 
-def format_changes(hook: ReviewedHook, project: str) -> Iterator[DiffLine]:
+def format_changes(hook: ReviewedHook, project: str, files: Files = LOCAL) -> Iterator[DiffLine]:
     """Format a hook as a person has to see it before it is approved: whole if it is new, otherwise what has changed.
 
     Raises UsageError if a file is not as it was reviewed.
@@ -62,7 +63,7 @@ def format_changes(hook: ReviewedHook, project: str) -> Iterator[DiffLine]:
         approved_at=hook.approval.time if hook.approval else None,
     )
     for path in dict.fromkeys((*(before.files if before else ()), *hook.fingerprint.files)):
-        approved, current = _approved(hook, path), _current(hook, path)
+        approved, current = _approved(hook, path), _current(hook, path, files)
         is_implied = (hook.fingerprint.files.get(path) or "").startswith(IMPLIED)
         if approved or not is_implied:
             yield from _diff(relative_path(path, project), approved, current, approved_at=None)
@@ -94,19 +95,19 @@ def _approved(hook: ReviewedHook, path: str) -> _Version | None:
     return _Version(_describe(recorded), None if text is None or "\0" in text else text)
 
 
-def _current(hook: ReviewedHook, path: str) -> _Version | None:
+def _current(hook: ReviewedHook, path: str, files: Files) -> _Version | None:
     """Return the file as it is now, if that is how it was reviewed."""
     recorded = hook.fingerprint.files.get(path)
     if recorded is None:
-        if content_id(path) is not None:
+        if content_id(files, path) is not None:
             raise _changed_meanwhile(hook, path)
         return None
     if not recorded.startswith(SHA256):
-        if not has_id(path, recorded):
+        if not has_id(files, path, recorded):
             raise _changed_meanwhile(hook, path)
         return _Version(_describe(recorded), None)
     try:
-        data = read_bytes(path, MAX_HASHED_BYTES)
+        data = read_bytes(path, MAX_HASHED_BYTES, files)
     except (OSError, NotARegularFile, FileTooLarge):
         raise _changed_meanwhile(hook, path) from None
     if f"{SHA256}{hashlib.sha256(data).hexdigest()}" != recorded:

@@ -18,8 +18,7 @@ from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
 from turngate.hosts.install.json_text import Node, NotJson, read_json_text
-from turngate.project import files
-from turngate.project.snapshot import this_machine
+from turngate.project.files import LOCAL, Files
 from turngate.settings.json_file import MAX_FILE_BYTES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.trust.approvals import Approval
@@ -59,16 +58,15 @@ class HookEntry:
         return file if self.line is None else f"{file}:{self.line}"
 
 
-def read_entries(review: Review, project: str, state: str) -> list[HookEntry]:
-    """Return all hooks with their lines and last runs; it is called with the files of the project's machine."""
-    lines, given, histories = HookLines(), HookLines(), Histories(files.machine() + project, state)
+def read_entries(review: Review, project: str, state: str, files: Files = LOCAL) -> list[HookEntry]:
+    """Return all hooks with their lines and last runs."""
+    lines, given, histories = HookLines(files), HookLines(LOCAL), Histories(files.machine + project, state)
 
     def line_of(rule: Rule) -> int | None:
         """The file of `--settings` is on this machine."""
         if rule.source != COMMAND_LINE:
             return lines.line_of(rule, os.path.join(project, files.expand_home(rule.file or "")))
-        with this_machine():
-            return given.line_of(rule, os.path.abspath(rule.file or ""))
+        return given.line_of(rule, os.path.abspath(rule.file or ""))
 
     return [HookEntry(hook, line_of(hook.rule), histories.of(hook.rule)) for hook in review.hooks]
 
@@ -80,7 +78,8 @@ _Place = tuple[str | int, ...]  # keys and positions: ("Stop", 0, "hooks", 1)
 class HookLines:
     """Finds the lines of hooks in their files, and reads each file once."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Files = LOCAL) -> None:
+        self._machine_files = files
         self._files: dict[str, tuple[str, dict[_Place, int]]] = {}
 
     def line_of(self, rule: Rule, path: str) -> int | None:
@@ -89,7 +88,7 @@ class HookLines:
         if index is None:
             return None
         if path not in self._files:
-            text = _read(path)
+            text = _read(path, self._machine_files)
             self._files[path] = text, _positions(text) if path.endswith(".json") else {}
         text, positions = self._files[path]
         if path.endswith(".json"):
@@ -99,9 +98,9 @@ class HookLines:
         return None if start in (None, -1) else text.count("\n", 0, start) + 1
 
 
-def _read(path: str) -> str:
+def _read(path: str, files: Files) -> str:
     try:
-        return read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig", "replace")
+        return read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8-sig", "replace")
     except (OSError, NotARegularFile, FileTooLarge):
         return ""
 

@@ -36,7 +36,8 @@ from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.settings import Rule, Settings
 from turngate.doctor.proof.gate_text import read_text
 from turngate.project.content import content_id, has_id, names_id
-from turngate.project.paths import is_inside, real_path, resolve
+from turngate.project.files import LOCAL
+from turngate.project.paths import is_inside, real_path
 from turngate.trust.fingerprint import NO_SETTINGS, Surroundings, fingerprint
 
 MAX_FILES = 50_000  # folders and links included; without dependency folders and git's own
@@ -105,7 +106,7 @@ def copy_project(
     another OSError.
     """
     remove_stale_copies()
-    project = resolve(project)
+    project = LOCAL.resolve(project)
     repository = _repository_above(project)
     private = tempfile.mkdtemp(prefix=PREFIX)
     lock = _lock(private)
@@ -127,7 +128,7 @@ def copy_project(
 def _repository_above(project: str) -> str | None:
     """Return the folder of the git repository that the project is a folder of; not the home folder."""
     folder = project
-    while folder != "/" and folder != resolve(os.path.expanduser("~")):
+    while folder != "/" and folder != LOCAL.resolve(os.path.expanduser("~")):
         if os.path.lexists(os.path.join(folder, ".git")):
             return folder if folder != project else None
         folder = os.path.dirname(folder)
@@ -137,7 +138,9 @@ def _repository_above(project: str) -> str | None:
 def _copy_first(roots: Iterable[str], private: str, max_files: int, max_bytes: int) -> "_Copier":
     """Copy the first of these folders that is not too large."""
     *larger, smallest = (
-        _Copier(root, os.path.join(resolve(private), os.path.basename(root) or "root"), max_files, max_bytes)
+        _Copier(
+            root, os.path.join(LOCAL.resolve(private), os.path.basename(root) or "root"), max_files, max_bytes
+        )
         for root in roots
     )
     for copier in larger:
@@ -273,13 +276,13 @@ class _Copier:
     def _copy_link(self, relative: str) -> None:
         source = self._source(relative)
         try:
-            real = resolve(source)
+            real = LOCAL.resolve(source)
         except OSError as error:
             self.left_out[relative] = _reason(error)
             return
         if is_inside(real, self.root):
             self._count(relative)
-            inside = os.path.relpath(real, resolve(os.path.dirname(source)))
+            inside = os.path.relpath(real, LOCAL.resolve(os.path.dirname(source)))
             os.symlink(inside, os.path.join(self.target, relative))
         elif os.path.isfile(real):
             self._copy_file(real, relative)
@@ -478,7 +481,7 @@ class Relocation:
 
     def scripts(self, rule: Rule) -> list[str]:
         """Return the scripts that a hook runs, in the copy. There is no record of those that need no approval."""
-        surroundings = Surroundings(self.project, os.path.expanduser("~"), os.environ)
+        surroundings = Surroundings(LOCAL, self.project, os.path.expanduser("~"), os.environ)
         files = rule.files or fingerprint(rule, NO_SETTINGS, surroundings).files
         return [self.text(path) for path, content in files.items() if (content or "").startswith("sha256:")]
 
@@ -511,6 +514,6 @@ class Relocation:
         """Return the id of the file in the copy, where times and names are others, if the original has not changed."""
         moved = self.text(path)
         is_bound = (recorded or "").startswith(("stat:", "names:"))
-        if recorded is None or moved == path or not is_bound or not has_id(path, recorded):
+        if recorded is None or moved == path or not is_bound or not has_id(LOCAL, path, recorded):
             return recorded
-        return names_id(moved) if recorded.startswith("names:") else content_id(moved)
+        return names_id(LOCAL, moved) if recorded.startswith("names:") else content_id(LOCAL, moved)

@@ -38,7 +38,7 @@ from turngate.cli.review.entries import (
 from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.verdict.hints import with_location
 from turngate.errors import UsageError
-from turngate.ports import World, call_with_files, on_machine
+from turngate.ports import World, on_machine
 from turngate.settings.load import load_extra, report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
@@ -61,8 +61,8 @@ def run_action(options: argparse.Namespace) -> int:
         load_extra(
             options.settings, ALL_DIALECTS[options.dialect]
         )  # its mistakes are found without a connection
-    with _connected(options.ssh) as world:
-        return call_with_files(world.files, report_unreachable()(_run), options, world)
+    with _connected(options.ssh) as world, report_unreachable(world.files):
+        return _run(options, world)
 
 
 def _run(options: argparse.Namespace, world: World) -> int:
@@ -92,13 +92,14 @@ def _review(options: argparse.Namespace, world: World) -> Review:
             dialect=options.dialect,
             plugin_dirs=plugins,
             extra=options.settings,
+            files=world.files,
         )
 
 
 def _read_entries(review: Review, world: World) -> list[HookEntry]:
     what = f"settings{on_machine(world)}" if world.machine else "journals"
     with show_if_slow(f"reading the {what}"):
-        return read_entries(review, world.project, state_folder())
+        return read_entries(review, world.project, state_folder(), world.files)
 
 
 def _print_lines(lines: Iterable[Line], world: World) -> None:
@@ -147,7 +148,7 @@ def _print_changes(hooks: Iterable[ReviewedHook], world: World) -> None:
                 f"{shown_key(hook.key)}: unchanged since it was approved on {format_time(hook.approval.time)}"
             )
         else:
-            _print_lines(format_changes(hook, world.project), world)
+            _print_lines(format_changes(hook, world.project, world.files), world)
 
 
 # Approve and reject

@@ -20,8 +20,8 @@ from turngate.core.settings import Settings
 from turngate.errors import UsageError
 from turngate.models import resolve
 from turngate.plugins.handlers import load_plugins
-from turngate.ports import Model, World, call_with_files
-from turngate.project import files
+from turngate.ports import Model, World
+from turngate.project.files import LOCAL, Files
 from turngate.settings.load import load_extra, report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path, state_folder
@@ -55,7 +55,7 @@ def _open_here(options: argparse.Namespace, project: str) -> OpenSession:
     _check_tools(options.allow)
     world = World(LocalShell(), project)
     plugins = plugin_folders(options.plugin_dir)
-    folders = _find_folders(options.add_dir, os.getcwd())
+    folders = _find_folders(options.add_dir, os.getcwd(), LOCAL)
     new_session = _session_factory(options, world, _load_settings(options, world, plugins), folders)
 
     @asynccontextmanager
@@ -79,11 +79,12 @@ def _open_over_ssh(options: argparse.Namespace) -> OpenSession:
             workspace = await World.ssh(place.host, place.path, user=place.user, port=place.port)
         async with workspace as world:
             with show_if_slow(reading):
-                settings = await world.with_files(_load_settings, options, world, options.plugin_dir)
-                folders = await world.with_files(_find_folders, options.add_dir, world.project)
+                settings = await world.call(_load_settings, options, world, options.plugin_dir)
+                folders = await world.call(_find_folders, options.add_dir, world.project, world.files)
             new_session = _session_factory(options, world, settings, folders)
             with show_if_slow(reading):
-                session = await world.with_files(report_unreachable()(partial(new_session, **handlers)))
+                create = report_unreachable(world.files)(partial(new_session, **handlers))
+                session = await world.call(create)
             yield OpenedSession(session, partial(_review, options, world, options.plugin_dir), world)
 
     return open_session
@@ -96,6 +97,7 @@ def _load_settings(options: argparse.Namespace, world: World, plugins: list[str]
         plugin_dirs=plugins,
         extra=options.settings,
         trust=options.trust,
+        files=world.files,
     )
 
 
@@ -103,7 +105,7 @@ def _review(options: argparse.Namespace, world: World, plugins: list[str]) -> Re
     from turngate.cli.review import review_hooks  # noqa: PLC0415 # lazy: not for -p
 
     given = {"dialect": options.dialect, "plugin_dirs": plugins, "extra": options.settings}
-    return call_with_files(world.files, partial(review_hooks, world.project, **given))
+    return review_hooks(world.project, **given, files=world.files)
 
 
 def _session_factory(
@@ -147,14 +149,14 @@ def _check_tools(names: list[str]) -> None:
             raise UsageError(f"--allow {name}: there is no such tool; the tools are {', '.join(tools)}")
 
 
-@report_unreachable()
-def _find_folders(given: list[str], base: str) -> list[str]:
+def _find_folders(given: list[str], base: str, files: Files) -> list[str]:
     """Return the absolute paths of the folders of `--add-dir`, on the machine of the project."""
     folders = [os.path.normpath(os.path.join(base, files.expand_home(folder))) for folder in given]
-    for name, folder in zip(given, folders, strict=True):
-        if not files.isdir(folder):
-            where = f" on {files.machine()}" if files.machine() else ""
-            raise UsageError(f"--add-dir {name}: there is no such folder{where}; give one that exists")
+    with report_unreachable(files):
+        for name, folder in zip(given, folders, strict=True):
+            if not files.isdir(folder):
+                where = f" on {files.machine}" if files.machine else ""
+                raise UsageError(f"--add-dir {name}: there is no such folder{where}; give one that exists")
     return folders
 
 

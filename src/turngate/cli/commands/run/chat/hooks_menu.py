@@ -31,8 +31,8 @@ from turngate.core.hooks.selection import switched_off_by
 from turngate.core.text import quote_name
 from turngate.core.verdict.hints import with_location
 from turngate.errors import UsageError
-from turngate.ports import World, call_with_files, on_machine
-from turngate.project.files import MachineUnreachable
+from turngate.ports import World, on_machine
+from turngate.project.files import Files, MachineUnreachable
 from turngate.state.paths import state_folder
 from turngate.trust.review import Review, ReviewedHook
 
@@ -123,7 +123,7 @@ class HooksMenu:
         settings = self._session.settings
         if not self._session.hooks_enabled:
             self._ui.print("no hooks run: this conversation was started with --no-hooks", "alert")
-        found = lint(settings, self._project) if self._world.files is None else ()
+        found = lint(settings, self._project) if not self._world.machine else ()
         for problem in (*settings.problems, *found):
             hint = f" → {problem.hint}" if problem.hint else ""
             self._ui.print(f"! {problem}{hint}", "alert" if problem.severity == "error" else "notice")
@@ -179,9 +179,7 @@ class HooksMenu:
             self._ui.set_activity(None)
 
     async def _read_entries(self, review: Review) -> list[HookEntry]:
-        return await run_in_thread(
-            call_with_files, self._world.files, read_entries, review, self._project, self._state
-        )
+        return await run_in_thread(read_entries, review, self._project, self._state, self._world.files)
 
     def _print_notes(self) -> None:
         """Print what no row of the menu shows."""
@@ -243,7 +241,7 @@ class HooksMenu:
             await self._show(self._entries[self._selected])
             self._ui.print(f"y again approves hook {name} as it is shown above", "notice")
             return
-        await run_in_thread(call_with_files, self._world.files, approve_shown, [hook], self._review_again)
+        await run_in_thread(approve_shown, [hook], self._review_again)
         await self._changed()
         self._ui.print(f"hook {name} is approved and runs from its next event on", "good")
 
@@ -251,7 +249,7 @@ class HooksMenu:
         check_person(os.environ)
         check_can_reject([hook])
         if self._review:
-            await run_in_thread(call_with_files, self._world.files, self._review.reject, [hook])
+            await run_in_thread(self._review.reject, [hook])
         await self._changed()
         self._ui.print(f"hook {quote_name(shown_key(hook.key))} is rejected and does not run", "notice")
 
@@ -265,5 +263,5 @@ class HooksMenu:
             self._ui.print(with_location(text, self._world.location) if self._world.machine else text, style)
 
 
-def _changes(hook: ReviewedHook, project: str) -> list[Line]:
-    return list(format_changes(hook, project))
+def _changes(hook: ReviewedHook, project: str, files: Files) -> list[Line]:
+    return list(format_changes(hook, project, files))
