@@ -1,6 +1,7 @@
 """The program: `turngate` and `python -m turngate`."""
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ def main() -> int:
     # ignored signal as of `nohup`, stay.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _exit)
+    gc.set_threshold(50_000)  # while modules load, the garbage collector would find nothing again and again
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     from turngate.cli.main import EXIT_INTERRUPTED  # noqa: PLC0415 # lazy: loading it takes most of the start
     from turngate.cli.main import main as run  # noqa: PLC0415 # lazy: as above

@@ -18,7 +18,6 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.verdict import Continue, Stop, Verdict, warnings
 from turngate.engine import IN_HOOK_REASON, ask_hooks
-from turngate.models.resolve import JudgeModels
 from turngate.ports import Shell, World, describe_killed
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
@@ -46,9 +45,13 @@ async def open_world(
     `shell`: by default that of this machine. `state`: the folder of the journal, by default the state folder.
     """
     journal = Journal(state or state_folder(), project)
-    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
-    world = World(shell or LocalShell(), project, journal, judge=judges)
-    if any(isinstance(rule.hook, AgentHook) for rule in settings.rules):
+    world, judges = World(shell or LocalShell(), project, journal), None
+    if any(rule.hook.asks_model for rule in settings.rules):
+        from turngate.models.resolve import JudgeModels  # noqa: PLC0415 # lazy: most hooks ask no model
+
+        judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
+        world.judge = judges
+    if judges and any(isinstance(rule.hook, AgentHook) for rule in settings.rules):
         # lazy: most projects have no agent hook, and the agent is slow to import
         from turngate.agent.hook_agent import HookAgentRunner  # noqa: PLC0415
 
@@ -61,7 +64,8 @@ async def open_world(
         try:
             await world.close(grace)
         finally:
-            await finish_despite_cancel(judges.close())
+            if judges:
+                await finish_despite_cancel(judges.close())
             await finish_despite_cancel(run_in_thread(journal.close))
             world.store_fault = journal.fault
 

@@ -1,13 +1,10 @@
 import argparse
 import inspect
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -113,17 +110,6 @@ def test_a_schema_is_printed_by_name(name: str, capsys: pytest.CaptureFixture[st
 
 def test_without_a_name_all_schemas_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert (main(["schema"]), list(json.loads(capsys.readouterr().out))) == (0, list(SCHEMAS))
-
-
-def test_a_stop_without_hooks_loads_neither_the_engine_nor_asyncio(project: Path) -> None:
-    code = (
-        "import sys; from turngate.cli.main import main; main(['fire', 'Stop']);"
-        "print(sorted(m for m in sys.modules if m in ('asyncio', 'dataclasses', 'turngate.engine', 'typing')))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def help_words() -> list[list[str]]:

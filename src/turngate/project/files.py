@@ -1,6 +1,6 @@
 """The files of one machine: this one (`LocalFiles`), or another one behind the same methods.
 
-Imports little: the fast path of `turngate fire` needs it.
+Imports little: every stop needs it.
 """
 
 import errno

@@ -1,6 +1,5 @@
 """Every key of a settings file, one row each: validation, JSON Schema and merging are derived from these tables."""
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -278,6 +277,8 @@ def is_comment(name: str) -> bool:
 
 def closest_name(word: str, names: Iterable[str], similarity: float = 0.8) -> str | None:
     """Return the closest known name, or None."""
+    import difflib  # noqa: PLC0415 # lazy: only for a mistake
+
     by_letters = {name.lower(): name for name in names}
     matches = difflib.get_close_matches(word[:40].lower().replace("_", ""), by_letters, 1, similarity)
     return by_letters[matches[0]] if matches else None

@@ -1,4 +1,4 @@
-"""Paths of settings files and script hooks. Imports little: the fast path of `turngate fire` needs it."""
+"""Paths of settings files and script hooks. Imports little: every stop needs it."""
 
 import errno
 import os

@@ -478,10 +478,6 @@ def run_in_process(fields: dict[str, Any]) -> tuple[str, list[str]]:
     return done.stdout, loaded
 
 
-def test_a_stop_without_hooks_loads_neither_the_engine_nor_asyncio(project: Path) -> None:
-    assert run_in_process(stop(project)) == ("", [])
-
-
 def test_gates_that_hold_are_answered_without_the_engine_until_a_file_changes(
     held: Path, project: Path
 ) -> None:

@@ -12,7 +12,6 @@ from turngate.core.answers.contract import (
     read_answer,
     read_object,
 )
-from turngate.core.answers.judge import parse_judgement
 from turngate.core.answers.misplaced import ANSWER_KEYS
 from turngate.core.answers.reports import (
     Detached,
@@ -371,6 +370,8 @@ def _interpret_reply(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
 
 
 def _interpret_judgement(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
+    from turngate.core.answers.judge import parse_judgement  # noqa: PLC0415 # lazy: few hooks ask a model
+
     # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
     heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
     decision = decide(

@@ -14,7 +14,6 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import product
 from typing import Any
-from urllib.parse import urlsplit
 
 from turngate._frozen import frozen
 from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE, resolve_tool, tool_names
@@ -103,6 +102,8 @@ def _agent_type_matches(pattern: str, tool_input: Mapping[str, Any]) -> bool:
 
 
 def _host_matches(pattern: str, url: str) -> bool:
+    from urllib.parse import urlsplit  # noqa: PLC0415 # lazy: few rules are about an address
+
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
