@@ -3,6 +3,8 @@
 import argparse
 import json
 import os
+import shutil
+import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
@@ -11,7 +13,6 @@ from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_USAGE, Parse
 from turngate.cli.console.format import flat
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
-from turngate.cli.git_ignore import unignored_local_settings
 from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.core.constants import FAMILIES
@@ -24,7 +25,11 @@ from turngate.settings.paths import script_files, settings_files, unread_files
 from turngate.settings.problem_log import rule_problem
 
 _MAX_POSITIONS = 3  # of one finding
+
+
 _ORDER = {"error": 0, "warning": 1, "note": 2}
+
+
 _STYLES = {"error": "alert", "warning": "notice", "note": "dim"}
 
 
@@ -143,3 +148,39 @@ def _group(problems: Iterable[Problem]) -> Iterator[tuple[Problem, str]]:
         positions = ", ".join(problem.position for problem in same[:_MAX_POSITIONS] if problem.position)
         more = len(same) - _MAX_POSITIONS
         yield same[0], positions + (f" and {more} more" if more > 0 else "")
+
+
+GIT_TIMEOUT_S = 10.0
+
+
+NOT_IGNORED = 1  # exit code of `git check-ignore`; 128 outside of a repository
+
+
+def unignored_local_settings(project: str, dialect: str) -> Iterator[Problem]:
+    """Report each `settings.local.json` of a git repository that is tracked or not ignored."""
+    files = [file for file in settings_files(project, dialect) if file.level == "local"]
+    git = shutil.which("git")
+    for file in files:
+        if git and os.path.lexists(file.path) and check_ignore(git, project, file.path) == NOT_IGNORED:
+            yield Problem(
+                file=file.display_name,
+                message="is for this machine only, but git does not ignore it",
+                hint=f"echo {file.display_name} >> .gitignore",
+                severity="note",
+            )
+
+
+def check_ignore(git: str, project: str, path: str) -> int | None:
+    """Return the exit code of `git check-ignore`; None if git cannot answer."""
+    try:
+        done = subprocess.run(  # noqa: S603 - git, with a path of ours
+            # A repository may configure a program that git starts when it reads its index.
+            [git, "-C", project, "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--", path],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=GIT_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.returncode

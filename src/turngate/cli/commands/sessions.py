@@ -6,14 +6,13 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from turngate.agent.session_store import SessionSummary, list_sessions, prune_sessions
 from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, LISTED_PROJECT_HINT, Parser
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import project_folder, recorded_project
-from turngate.cli.session_ids import find_session, transcript_of_subagent
 from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.text import one_line, printable, truncate
 from turngate.errors import UsageError
@@ -22,10 +21,20 @@ from turngate.state.paths import state_folder
 from turngate.transcript.reader import message_of, read_records
 
 _Row = tuple[str, str, str, str]
+
+
 _HEADINGS: _Row = ("CHANGED", "ID", "PROJECT", "FIRST MESSAGE")
+
+
 MIN_ID_CHARS = 8
+
+
 MIN_CELL_CHARS = 8  # of a project or a message, in a very narrow terminal
+
+
 MAX_PROJECT_CHARS = 200  # of a path in the table
+
+
 MAX_TOOL_CHARS = 200  # of the input and of the result of a tool
 
 
@@ -186,3 +195,45 @@ def _print_message(message: Message | None) -> None:
                 print(f"  {state}: {one_line(result.content, MAX_TOOL_CHARS)}")
         case None:  # a record that is not part of the conversation
             pass
+
+
+MAX_LISTED_IDS = 10
+
+
+def find_session(given: str, ids: Iterable[str]) -> str | None:
+    """Return the session with this id, or the only one whose id starts so. None: there is none.
+
+    Raises UsageError, which lists them, if there are several.
+    """
+    matches = sorted({each for each in ids if each.startswith(given)})
+    if given in matches:
+        return given
+    if len(matches) > 1:
+        lines = "".join(f"\n  {each}" for each in matches[:MAX_LISTED_IDS])
+        more = f"\n  and {len(matches) - MAX_LISTED_IDS} more" if len(matches) > MAX_LISTED_IDS else ""
+        raise UsageError(f"{given} matches {len(matches)} sessions; there are{lines}{more}")
+    return matches[0] if matches else None
+
+
+def session_of_subagent(given: str) -> str:
+    """Return the session of the one subagent whose id starts so. Raises UsageError if there is none."""
+    return _find_subagent(given)[0]
+
+
+def transcript_of_subagent(given: str) -> str:
+    """Return the transcript of the one subagent whose id starts so. Raises UsageError if there is none."""
+    return _find_subagent(given)[1]
+
+
+def _find_subagent(given: str) -> tuple[str, str]:
+    # lazy: loads the registry, which is needed only if no session has this id
+    from turngate.cli.commands.runs.summary import open_registry, summarize  # noqa: PLC0415
+
+    with open_registry() as registry:
+        summaries = [each for each in summarize(registry) if each.matches(given)] if registry else []
+    if len(summaries) == 1:
+        return summaries[0].last.parent, summaries[0].last.transcript
+    if summaries:
+        lines = "".join(f"\n  {each.id}  {each.title}" for each in summaries[:MAX_LISTED_IDS])
+        raise UsageError(f"{given} matches {len(summaries)} subagents; there are{lines}")
+    raise UsageError(f"there is no session {given}; `turngate sessions` lists them")

@@ -1,4 +1,4 @@
-"""The texts of a conversation: tools, hooks, questions and the end of a turn."""
+"""Texts of a conversation for a terminal: tools, hooks, questions and the end of a turn."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""A question to the person at the terminal.
-
-Read a prompt from standard input.
-"""
+"""What a person is asked at the terminal, and a prompt from stdin."""
 
 import contextlib
 import sys

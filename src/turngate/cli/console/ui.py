@@ -4,6 +4,8 @@ from typing import Literal, Protocol
 
 from turngate._frozen import frozen
 
+SLOW_S = 1.0  # what usually takes less is shown after this time
+
 TextStyle = Literal["plain", "dim", "notice", "alert", "user", "good", "bad"]
 
 

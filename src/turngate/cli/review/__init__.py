@@ -1,9 +1,4 @@
-"""The review of all hooks that a session in a project would have, those of agent files included.
-
-What people see of hooks under review: lists, definitions, changes, earlier runs.
-
-Approve or reject hooks: only a person does, and only exactly what was shown.
-"""
+"""Review the hooks of a project with a person: find them, and approve or reject exactly what was shown."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches

@@ -1,7 +1,4 @@
-"""Everything about one hook: its status, its definition, its scripts, its last approval and its last runs.
-
-What has changed in a hook since it was approved: its definition and its scripts, as a unified diff.
-"""
+"""Everything about one hook under review: definition, scripts, approval, last runs, and what has changed as a diff."""
 
 import difflib
 import hashlib

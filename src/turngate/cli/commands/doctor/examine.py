@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Iterable
 
+from turngate.cli.commands.check import unignored_local_settings
 from turngate.cli.commands.doctor.format import (
     host_json,
     host_summary,
@@ -23,7 +24,6 @@ from turngate.cli.commands.doctor.format import (
 from turngate.cli.console.format import format_waiting
 from turngate.cli.console.progress import ProgressLine, show_if_slow
 from turngate.cli.console.signals import restore_handlers, run_until_signal
-from turngate.cli.git_ignore import unignored_local_settings
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.review.entries import what_to_do

@@ -1,7 +1,4 @@
-"""Which hooks of a project can be run without an agent.
-
-The commit that `turngate gates run --base REV` compares with.
-"""
+"""Which hooks of a project can be run without an agent, and the commit that `--base` compares with."""
 
 import os
 import re

@@ -8,12 +8,13 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from turngate.cli.commands.init.proposal import Proposal, ProposedGate, propose, settings_text
+from turngate._frozen import frozen
+from turngate.cli.commands.check import NOT_IGNORED, check_ignore
 from turngate.cli.console.format import flat
 from turngate.cli.console.questions import can_ask, confirm
-from turngate.cli.git_ignore import NOT_IGNORED, check_ignore
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note
 from turngate.cli.review import approve_shown, review_hooks
@@ -22,7 +23,7 @@ from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
 from turngate.core.settings import Rule
 from turngate.errors import UsageError
-from turngate.gates.check_commands import find_check_commands, unreadable_files
+from turngate.gates.check_commands import CheckCommand, chosen_commands, find_check_commands, unreadable_files
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.project.content import is_list_of_names
 from turngate.project.paths import is_inside, real_path
@@ -31,6 +32,103 @@ from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.parse import parse_layer
 from turngate.state.files import write_all
 from turngate.trust.review import Review, ReviewedHook
+
+TEST_TIMEOUT_S = 600
+
+
+_USUAL = ("tests", "lint", "types")  # a build is proposed only where there is nothing else
+
+
+@frozen
+class ProposedGate:
+    """One gate as it would stand in the settings."""
+
+    entry: dict[str, Any]
+    commands: tuple[str, ...]  # what it runs in this project
+    found_in: str
+
+    @property
+    def id(self) -> str:
+        return str(self.entry["id"])
+
+    @property
+    def json(self) -> str:
+        return json.dumps(self.entry)
+
+
+@frozen
+class MissingTool:
+    """A check that the project names and whose program is not there."""
+
+    check: str
+    command: str
+    found_in: str
+    program: str
+
+
+@frozen
+class Proposal:
+    gates: tuple[ProposedGate, ...]
+    missing: tuple[MissingTool, ...] = ()
+
+
+def propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
+    """Choose gates for the checks of a project whose programs are there."""
+    usual = _propose([each for each in commands if each.check in _USUAL], has_program)
+    if usual.gates:
+        return usual
+    others = _propose([each for each in commands if each.check not in _USUAL], has_program)
+    return Proposal(others.gates, (*usual.missing, *others.missing))
+
+
+def _propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
+    gates: list[ProposedGate] = []
+    missing: list[MissingTool] = []
+    for check in dict.fromkeys(each.check for each in commands):
+        found = [each for each in commands if each.check == check]
+        chosen = chosen_commands(found, check)
+        there = [each for each in found if has_program(each.program)]
+        if all(each in there for each in chosen):
+            gates.append(_check_gate(check, chosen))
+        else:
+            gates += [_command_gate(each, is_first=each is there[0]) for each in there]
+            gone = (each for each in found if each not in there)
+            missing += [MissingTool(check, each.command, each.found_in, each.program) for each in gone]
+    return Proposal(tuple(gates), tuple(missing))
+
+
+def _check_gate(check: str, chosen: Sequence[CheckCommand]) -> ProposedGate:
+    """A gate such as `tests` finds its commands again at every run, so it follows the project."""
+    entry = {"type": "gate", "id": check, "gate": check, **_limit(check)}
+    found_in = ", ".join(dict.fromkeys(each.found_in for each in chosen))
+    return ProposedGate(entry, tuple(each.command for each in chosen), found_in)
+
+
+def _command_gate(found: CheckCommand, *, is_first: bool) -> ProposedGate:
+    name = found.check if is_first else f"{found.check}-{found.kind}"
+    entry = {"type": "gate", "id": name, "command": found.command, **_limit(found.check)}
+    return ProposedGate(entry, (found.command,), found.found_in)
+
+
+def _limit(check: str) -> dict[str, Any]:
+    return {"timeout": TEST_TIMEOUT_S} if check in ("tests", "build") else {}
+
+
+def settings_text(gates: Iterable[ProposedGate]) -> str:
+    """Return the text of a settings file that holds these gates, one line each."""
+    lines = ",\n".join(f"          {gate.json}" for gate in gates)
+    return f"""{{
+  "hooks": {{
+    "Stop": [
+      {{
+        "hooks": [
+{lines}
+        ]
+      }}
+    ]
+  }}
+}}
+"""
 
 
 def approve_written(project: str, text: str) -> Iterator[str]:

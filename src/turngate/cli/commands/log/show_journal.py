@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 
 from turngate.agent.session_store import list_sessions
 from turngate.cli.commands.log.format import JsonLines, TextLines
+from turngate.cli.commands.sessions import find_session, session_of_subagent
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import stdout_error
 from turngate.cli.project import project_folder, recorded_project
-from turngate.cli.session_ids import find_session, session_of_subagent
 from turngate.errors import UsageError
 from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
 from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE

@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
         from turngate.cli.commands.run.one_turn import run_print  # noqa: PLC0415 # lazy: as above
 
         return run_print(open_session, prompt, options.output_format)
-    from turngate.cli.commands.run.conversation import run_interactive  # noqa: PLC0415 # lazy: not for -p
+    from turngate.cli.commands.run.chat import run_interactive  # noqa: PLC0415 # lazy: not for -p
 
     return run_interactive(open_session, prompt, options.output_format)
 

@@ -1,7 +1,4 @@
-"""A subagent as `turngate runs` presents it: its chain of runs, the last of which holds its state.
-
-Open this user's registry for a command.
-"""
+"""The subagents in the registry as `turngate runs` presents them: chains of runs, the last of which holds the state."""
 
 import contextlib
 import itertools

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from turngate.agent.session import Session
 from turngate.aio.threads import run_in_thread
 from turngate.check.lint import lint
-from turngate.cli.commands.run.chat.activity import SLOW_S
-from turngate.cli.console.ui import Activity, Menu, MenuKey, TerminalUI
+from turngate.cli.console.ui import SLOW_S, Activity, Menu, MenuKey, TerminalUI
 from turngate.cli.review import approve_shown, check_can_reject, check_person, is_same
 from turngate.cli.review.details import format_changes, format_details
 from turngate.cli.review.entries import (

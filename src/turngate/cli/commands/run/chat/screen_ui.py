@@ -1,7 +1,4 @@
-"""A conversation on a screen: the output scrolls, with a status line and an editor below it.
-
-A menu on a screen: its rows, and the keys that drive it.
-"""
+"""A conversation on a screen: the output scrolls, with a status line, an editor and menus below it."""
 
 import asyncio
 import contextlib
