@@ -64,31 +64,31 @@ def _ignores(repository: str, folder: str, deadline: float) -> bool:
 def _find_state(top: str, cache: str, deadline: float) -> tuple[str, str]:
     now_ns = time.time_ns()
     listing = _Listing(top, deadline)
-    listing.add(top)
-    paths, stats = sorted(listing.stats), listing.stats
-    key = _hash([*listing.rules, "", *paths, "", *map(stats.__getitem__, paths)])
+    listing.add("")
+    names, stats = sorted(listing.stats), listing.stats
+    key = _hash([*listing.rules, "", *names, "", *map(stats.__getitem__, names)])
     stored = _read_lines(cache)
     if (before := next(stored, {})).get("key") == key:
         return before["all"], before["tracked"]
     known = next(stored, {})
-    kept: dict[str, str] = {}  # content by path and stat, of files that were not changed just now
+    kept: dict[str, str] = {}  # content by name and stat, of files that were not changed just now
     lines: list[str] = [*listing.rules, ""]
     tracked: list[str] = [*lines]
     states: dict[str, str] = {}
     try:
-        for path in paths:
-            tag, mode, *_, modified_ns, changed_ns = stats[path].split()
-            file = f"{path} {stats[path]}"
-            content = known.get(file) or _read_content(path, int(mode), deadline)
+        for name in names:
+            tag, mode, *_, modified_ns, changed_ns = stats[name].split()
+            file = f"{name} {stats[name]}"
+            content = known.get(file) or _read_content(f"{top}/{name}", int(mode), deadline)
             if now_ns - max(int(modified_ns), int(changed_ns)) > RACY_NS:
                 kept[file] = content
-            lines.append(f"{path[len(top) :]} {content}")
+            lines.append(f"{name} {content}")
             if tag != UNTRACKED:
                 tracked.append(lines[-1])
         states = {"all": _hash(lines), "tracked": _hash(tracked)}
         return states["all"], states["tracked"]
     finally:  # also if the time is up: the next look goes on from here
-        if states and len(kept) == len(paths):
+        if states and len(kept) == len(names):
             states["key"] = key
         write_file(cache, f"{json.dumps(states)}\n{json.dumps(kept)}\n")
 
@@ -97,35 +97,41 @@ class _Listing:
     """The files that count, in a folder and in the repositories inside of it."""
 
     def __init__(self, top: str, deadline: float) -> None:
-        self.stats: dict[str, str] = {}  # by path; a text that changes with the file, after a tag of git
+        self.stats: dict[str, str] = {}  # by name; a text that changes with the file, after a tag of git
         self.rules: list[str] = []  # what is ignored, besides what files of the project say
         self._top = top
         self._deadline = deadline
 
-    def add(self, folder: str) -> None:
-        """Raises _Unknown."""
+    def add(self, below: str) -> None:
+        """Add the files of a folder: "", or its name with a slash. Raises _Unknown."""
+        folder = f"{self._top}/{below}".rstrip("/")
         is_repository = os.path.lexists(f"{folder}/.git")
         listed = _run_git(folder, self._deadline, *LIST_FILES) if is_repository else None
         if listed is not None:
-            self.rules += [folder[len(self._top) :], *_ignore_rules(folder, self._deadline)]
+            self.rules += [below, *_ignore_rules(folder, self._deadline)]
         # If git cannot read it, all files count.
-        for name in listed.split("\0")[:-1] if listed is not None else _walk(folder):
-            path = f"{folder}/{name[2:]}"
-            try:
-                found = os.lstat(path)
-            except (FileNotFoundError, NotADirectoryError):  # it is deleted
-                continue
-            mode = found.st_mode
-            if mode & 0o170000 == stat.S_IFREG or self._is_link(path, mode):
-                self.stats[path] = (
-                    f"{name[0]} {mode} {found.st_size} {found.st_ino} {found.st_mtime_ns} {found.st_ctime_ns}"
-                )
+        names = _walk(folder) if listed is None else listed.split("\0")[:-1]
+        fd = os.open(folder, os.O_RDONLY)  # so that the system does not look up the whole path of each file
+        try:
+            for name in names:
+                try:
+                    found = os.stat(name[2:], dir_fd=fd, follow_symlinks=False)
+                except (FileNotFoundError, NotADirectoryError):  # it is deleted
+                    continue
+                mode = found.st_mode
+                if mode & 0o170000 == stat.S_IFREG or self._is_link(below + name[2:], mode):
+                    self.stats[below + name[2:]] = (
+                        f"{name[0]} {mode} {found.st_size} {found.st_ino} {found.st_mtime_ns} {found.st_ctime_ns}"
+                    )
+        finally:
+            os.close(fd)
 
-    def _is_link(self, path: str, mode: int) -> bool:
+    def _is_link(self, name: str, mode: int) -> bool:
         """Return False for a folder; a repository is added. Raises _Unknown for what has no content that can be known."""
+        path = f"{self._top}/{name}"
         if stat.S_ISDIR(mode):
             if os.path.lexists(f"{path}/.git"):
-                self.add(path.rstrip("/"))
+                self.add(f"{name.rstrip('/')}/")
             return False
         target = os.path.realpath(path)
         leads_out = not f"{target}/".startswith(f"{self._top}/") or "/.git/" in f"{target[len(self._top) :]}/"
