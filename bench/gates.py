@@ -68,7 +68,7 @@ def tree_state() -> Row:
             subprocess.run(["git", "status"], cwd=project, stdout=subprocess.DEVNULL, check=True)
 
         a, b = interleaved(find, floor, rounds=11)
-    return Row(f"state of {FILES:,} files, second time / git status", a, b, max_ratio=2.5)
+    return Row(f"state of {FILES:,} files, second time / git status", a, b, max_ratio=2)
 
 
 def make_repository(folder: str, files: int) -> str:
