@@ -16,14 +16,17 @@ from tests.trace import marked
 # Processes that are killed, terminals, whole workflows, large input, and libraries that take long to load.
 SLOW = (
     "tests/agent/test_remote_*",
+    "tests/cli/commands/hooks/test_ssh_connection.py*",
     "tests/cli/commands/run/*",
     "tests/cli/commands/test_run_usage.py*",
+    "tests/cli/commands/test_runs.py*",
     "tests/cli/console/test_progress.py*",
+    "tests/cli/test_hostile_project.py*",
     "tests/gates/test_hidden_changes.py*",
     "tests/scenarios/test_feature_workflow.py*",
     "tests/scenarios/test_hostile_*",
     "tests/scenarios/test_remote_*",
-    "tests/scenarios/test_resume_after_kill.py*",
+    "tests/scenarios/test_resume*",
     "tests/scenarios/test_scarce_resources.py*",
     "tests/scenarios/test_ssh_faults.py*",
     "tests/scenarios/test_subagent_crash.py*",
@@ -46,10 +49,15 @@ SLOW = (
 OWN_SERVERS = {"own_server", "full_disk", "other_machine"}  # started or filled by one test
 # Many cases of one mechanism. One in five stays, always the same one.
 SAMPLED = (
+    "tests/adapters/*",
+    "tests/cli/commands/test_install.py*",
+    "tests/cli/console/test_streams.py*",
     "tests/conformance/*",
     "tests/doctor/proof/*",
     "tests/hosts/test_install_round_trip.py*",
     "tests/scenarios/test_adoption.py*",
+    "tests/scenarios/test_interrupts.py*",
+    "tests/scenarios/test_one_budget.py*",
     "tests/test_example_scripts.py*",
     "*_on_another_machine*",
 )
