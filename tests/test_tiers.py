@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.tiers import mark_slow
+from tests.support.paths import ROOT
+from tests.tiers import SAMPLED, SLOW, mark_slow
 
 
 class Item:
@@ -58,3 +59,9 @@ def test_a_requirement_that_only_slow_tests_show_keeps_the_first_of_them() -> No
         Item("tests/core/test_text.py::test_a", "C-3"),
     ]
     assert slow_of(*items) == [True, False, True, False]
+
+
+@pytest.mark.parametrize("pattern", [each for each in (*SLOW, *SAMPLED) if each.startswith("tests/")])
+def test_every_pattern_names_tests_that_exist(pattern: str) -> None:
+    file = pattern.partition("::")[0].removesuffix("*")
+    assert list(ROOT.glob(f"{file}*"))

@@ -219,7 +219,7 @@ class World:
     logs: bool = True  # log gates that are not enforced; False: the caller shows them
     time_limit: float | None = None  # seconds for all hooks of one event, whatever the settings say
     # The gates that have passed, and the state of the project's files for which they pass again.
-    passed_trees: list[tuple[Rule, str]] = field(default_factory=list)
+    held: list[tuple[Rule, str]] = field(default_factory=list)
     remote: RemoteMachine | None = None  # where the project is; None: on this machine
 
     def __post_init__(self) -> None:

@@ -102,8 +102,8 @@ def tree_that_passed(stop: HostStop, settings: Settings, world: World) -> str | 
     verdict = stop.verdict
     if not isinstance(verdict, Stop) or verdict.halted or stop.answer.notices or settings.plugin_dirs:
         return None
-    rules = [rule for rule, _ in world.passed_trees]
-    trees = {tree for _, tree in world.passed_trees}
+    rules = [rule for rule, _ in world.held]
+    trees = {tree for _, tree in world.held}
     is_certain = all(isinstance(run.decision, Allow) and run.rule in rules for run in verdict.runs)
     return trees.pop() if is_certain and len(trees) == 1 else None
 

@@ -74,7 +74,7 @@ async def run_gate_hook(
     )
     decision = await run_gate(call.gate, context, strict=hook.strict)
     if tree := passed_tree(context, decision):
-        world.passed_trees.append((rule, tree))
+        world.held.append((rule, tree))
     return Returned(decision)
 
 
