@@ -144,7 +144,7 @@ def test_a_command_that_takes_more_than_a_second_says_what_it_does(
         ),
         (
             "run --model scripted:script.json",
-            "turngate.agent.tools.tool.real_path",
+            "turngate.agent.tools.tool.resolve_folders",
             f"opening the session on {HOST} · ",
             "/help shows the commands and keys",
         ),

@@ -31,7 +31,7 @@ class ToolContext:
 
     def __post_init__(self) -> None:
         if self.is_local:
-            self._resolve_folders()
+            self.allowed_folders = resolve_folders(self)
 
     @property
     def files(self) -> Files:
@@ -44,18 +44,19 @@ class ToolContext:
     async def prepare(self) -> None:
         """Resolve the folders of a project on another machine, before the first command of the agent."""
         if not self.is_local and not self.allowed_folders:
-            await self.call(self._resolve_folders)
+            self.allowed_folders = await self.call(resolve_folders, self)
 
     async def call(self, function: Callable[..., T], *args: object) -> T:
         """Call a function that reads files of the project: see `World.call`."""
         return function(*args) if self.world is None else await self.world.call(function, *args)
 
-    def _resolve_folders(self) -> None:
-        folders = [
-            os.path.normpath(os.path.join(self.project, self.files.expand_home(folder)))
-            for folder in ("", *self.extra_paths)
-        ]
-        self.allowed_folders = tuple(map(self.files.realpath, folders))
+
+def resolve_folders(context: ToolContext) -> tuple[str, ...]:
+    """Return the project and the extra paths without links."""
+    names = [context.files.expand_home(folder) for folder in ("", *context.extra_paths)]
+    return tuple(
+        context.files.realpath(os.path.normpath(os.path.join(context.project, name))) for name in names
+    )
 
 
 @frozen
