@@ -7,14 +7,7 @@ from typing import Literal
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
 from turngate.agent.turn.state import TurnHalted
-from turngate.core.conversation.messages import (
-    Message,
-    ModelRequest,
-    Reply,
-    ToolResults,
-    Usage,
-    UserMessage,
-)
+from turngate.core.conversation.messages import Message, ModelRequest, Reply, ToolResults, Usage, UserMessage
 from turngate.core.events.events import PreCompact
 from turngate.core.events.session_events import Compacted
 from turngate.core.text import keep_ends

@@ -18,12 +18,7 @@ from turngate.agent.model_loop import run_model_loop
 from turngate.agent.tools import TOOLS, Tool, ToolContext, ToolOutput
 from turngate.agent.turn.state import TurnState
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.judge import (
-    expand_arguments,
-    judgement_problem,
-    parse_judgement,
-    retry_prompt,
-)
+from turngate.core.answers.judge import expand_arguments, judgement_problem, parse_judgement, retry_prompt
 from turngate.core.answers.reports import HookFailed, JudgeReplied, Report
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import Evaluation, Reply, UserMessage

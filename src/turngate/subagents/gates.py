@@ -51,7 +51,8 @@ class Gates:
 
 def gates_of(host: SubagentHost, agent_type: str) -> Gates:
     """Return the gates that a session asks for subagents of this type."""
-    found = dict(_handler_gates(host))
+    handlers = host.plugins.handler_names("subagent_stopping")
+    found = {_fingerprint(["subagent_stopping", name]): f"{name} (plugin)" for name in handlers}
     if host.hooks_run:
         found |= dict(_hook_gates(host.settings, agent_type))
     return Gates(
@@ -128,13 +129,9 @@ def describe_gates(gates: Gates) -> str:
 
 def compared_settings(settings: Settings) -> dict[str, str]:
     """Return a fingerprint of each setting that decides how gates are asked, if it is not the default."""
-    default = Settings()
-    values = {each.name: getattr(settings, each.name) for each in fields(Settings)}
-    return {
-        name: _fingerprint([value])
-        for name, value in values.items()
-        if name not in NOT_ABOUT_GATES and value != getattr(default, name)
-    }
+    names = [each.name for each in fields(Settings) if each.name not in NOT_ABOUT_GATES]
+    values, default = vars(settings), vars(Settings())
+    return {name: _fingerprint([values[name]]) for name in names if values[name] != default[name]}
 
 
 def _hook_gates(settings: Settings, agent_type: str) -> Iterator[tuple[str, str]]:
@@ -167,19 +164,12 @@ def _may_replace(later: Rule, rule: Rule, settings: Settings) -> bool:
 def _content(rule: Rule, settings: Settings) -> list[Any]:
     """Return what decides how a hook behaves. Of a callback only its name is known, not what it does."""
     hook = rule.hook
-    values = {
-        each.name: getattr(hook, each.name) for each in fields(hook) if each.name not in _NOT_IN_FINGERPRINT
-    }
+    values = {name: value for name, value in vars(hook).items() if name not in _NOT_IN_FINGERPRINT}
     if isinstance(hook, CallbackHook):
         values["callback"] = qualified_name(hook.callback)
     content = [rule.event, rule.matcher, rule.agent_type, hook.kind, values, settings.timeout_of(rule)]
     own = {name: value for name, value in settings.guarded_for(rule).items() if name not in NOT_ABOUT_GATES}
     return [*content, own] if own else content
-
-
-def _handler_gates(host: SubagentHost) -> Iterator[tuple[str, str]]:
-    for name in host.plugins.handler_names("subagent_stopping"):
-        yield _fingerprint(["subagent_stopping", name]), f"{name} (plugin)"
 
 
 def _fingerprint(content: list[Any]) -> str:

@@ -15,27 +15,14 @@ from turngate.aio.cancellation import current_task_cancelled, finish_despite_can
 from turngate.aio.threads import T
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Reply, Usage, UserMessage
-from turngate.core.conversation.subagent_run import (
-    LIVING_STATES,
-    SubagentRun,
-    changed_guard,
-    with_unenforced,
-)
-from turngate.core.events.session_events import SubagentRedirected, TurnResult
+from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, changed_guard, with_unenforced
+from turngate.core.events.session_events import SubagentRedirected, SubagentStarted, TurnResult
 from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.tool_effects import added_context
 from turngate.errors import RegistryError, UsageError
+from turngate.subagents import notifications
 from turngate.subagents.host import SubagentHost, SubagentSession
 from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
-from turngate.subagents.notifications import (
-    announcement,
-    deliver_announcement,
-    finished_event,
-    notify_ended,
-    notify_start,
-    notify_stop,
-    started_event,
-)
 from turngate.subagents.registry import Owner, Registry, RegistryWorker
 from turngate.subagents.stop_check import StopCheckResult, check_stop, has_stop_checks, hooks_of_redirect
 
@@ -206,13 +193,9 @@ class RunLifecycle:
         while True:
             await context.slots.wait(self.current)
             self._has_slot = True
-            run = await self._transition(
-                "started",
-                self._registry.start,
-                self.current,
-                context.owner.id,
-                max_running=context.limits.on_machine,
-            )
+            maximum = context.limits.on_machine
+            start = partial(self._registry.start, self.current, context.owner.id, max_running=maximum)
+            run = await self._transition("started", start)
             if run.state != "waiting":
                 return run
             context.slots.leave(self.current)
@@ -286,8 +269,8 @@ class RunLifecycle:
         """Add the prompt to the conversation; fire SubagentStart before the first prompt of a chain."""
         conversation = session.conversation
         if run.id == run.chain and not conversation.has_delivered(run.id):
-            self._host.emit(started_event(run), run)
-            verdict = await notify_start(self._host, run)
+            self._host.emit(SubagentStarted(run.agent_id, run.agent_type, run.label), run)
+            verdict = await notifications.notify_start(self._host, run)
             self._unenforced += verdict.unenforced
             if context := added_context(verdict.runs, plain=False):
                 conversation.append(UserMessage(context, "context"))
@@ -355,7 +338,7 @@ class RunLifecycle:
             run.id,
             result=run.result,
             reason=check.reason,
-            announcement=announcement(run),
+            announcement=notifications.announcement(run),
             max_steers=check.max_steers,
             guard=changed_guard(run, check.unenforced, check.blocked_by),
         )
@@ -375,12 +358,8 @@ class RunLifecycle:
             guard={**(check.guard or {}), **kept, "before": previous},
         )
         if steering.state == "steering" and steering.next_by_hook:
-            self._host.emit(
-                SubagentRedirected(
-                    run.agent_id, run.name, check.why, steering.steer_count, steering.max_steers
-                ),
-                run,
-            )
+            counts = steering.steer_count, steering.max_steers
+            self._host.emit(SubagentRedirected(run.agent_id, run.name, check.why, *counts), run)
         return steering
 
     async def _restart(self) -> SubagentRun:
@@ -396,34 +375,25 @@ class RunLifecycle:
                 self._undelivered = StopCheckResult(
                     max_steers=run.max_steers, reason="capped", blocked_by=hooks_of_redirect(run)
                 )
-            return await self._transition(
-                "redirect_cancelled",
-                self._registry.cancel_redirect,
-                run.id,
-                counted=run.next_by_hook,
-                error=failure,
-            )
+            cancel = partial(self._registry.cancel_redirect, run.id, counted=run.next_by_hook, error=failure)
+            return await self._transition("redirect_cancelled", cancel)
 
     # The end of the chain
 
     async def _deliver_result(self) -> SubagentRun:
         """Notify plugins, then give the result to the parent: to its waiting tool call, or as a message."""
-        await notify_stop(self._host, self.current)
+        await notifications.notify_stop(self._host, self.current)
         self._context.trace("stop_notified", self.current)
         # Of the session that started it, not of this one. If False, the result stays in the registry.
         taken = not self.current.launch.get("announce", self._host.settings.announce_children)
         if self.waiters:
-            taken = await self._wait_for_delivery()
+            if not self.result.done():
+                self.result.set_result(self.current)
+            await self.delivered.wait()
+            taken = self.waiters > 0  # whether the tool call stored it; not if its turn is interrupted
         elif not taken and (error := await self._announce()):
             return await self._give_up(error)
         return await self._record_announced(taken=taken)
-
-    async def _wait_for_delivery(self) -> bool:
-        """Return whether the tool call stored the result; it does not if its turn is interrupted."""
-        if not self.result.done():
-            self.result.set_result(self.current)
-        await self.delivered.wait()
-        return self.waiters > 0
 
     async def _announce(self) -> str | None:
         """Call the custom announcer, if there is one. Return its last error."""
@@ -431,7 +401,8 @@ class RunLifecycle:
         if context.announcer is None:
             return None
         count_attempt = partial(context.call, self._registry.count_attempt, self.current.id)
-        return await deliver_announcement(context.announcer, self.current, context.limits, count_attempt)
+        deliver = notifications.deliver_announcement
+        return await deliver(context.announcer, self.current, context.limits, count_attempt)
 
     async def _record_announced(self, *, taken: bool) -> SubagentRun:
         parent = self.current.parent_agent
@@ -457,7 +428,7 @@ class RunLifecycle:
         """End a run that cannot continue; the announcement tells its parent that it is lost, and why."""
         run = self.current
         self._host.warn(run, f"subagent {run.name} is given up: {why}")
-        text = announcement(replace(run, outcome="error", result=""), lost=why)
+        text = notifications.announcement(replace(run, outcome="error", result=""), lost=why)
         return await self._transition(
             "lost", self._registry.finish_lost, run.id, self._context.owner.id, error=why, announcement=text
         )
@@ -466,7 +437,7 @@ class RunLifecycle:
         run = self.current
         if run.state == "killed":
             if run.started is not None:
-                await notify_stop(self._host, run)
+                await notifications.notify_stop(self._host, run)
             if not self.result.done():
                 self.result.set_result(run)
         if self._context.listeners.may_have_subagents(run.agent_id):
@@ -475,10 +446,10 @@ class RunLifecycle:
         return await self._transition("done", self._registry.mark_done, run.id)
 
     async def _notify_ended(self, run: SubagentRun) -> None:
-        await notify_ended(self._host, run)
+        await notifications.notify_ended(self._host, run)
         self._context.trace("end_notified", run)
         unenforced = (*run.unenforced, *self._take_unenforced())  # the latter if it was killed
-        self._host.emit(replace(finished_event(run), unenforced=unenforced), run)
+        self._host.emit(replace(notifications.finished_event(run), unenforced=unenforced), run)
 
     # State
 
@@ -489,7 +460,7 @@ class RunLifecycle:
         if self._has_slot and not needs_slot:
             self._context.slots.leave(run)
         elif needs_slot and not self._has_slot:
-            self._context.slots.enter(run)
+            self._context.slots.enter(run.parent, run.depth)
         self._has_slot = needs_slot
 
     async def _record_usage(self) -> None:

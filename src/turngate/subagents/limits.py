@@ -56,11 +56,12 @@ class ConcurrencySlots:
         self._busy: dict[str, Counter[int]] = {}  # by session: how many runs hold a slot at each depth
         self._waiting: dict[str, dict[int, deque[asyncio.Future[None]]]] = {}  # by session and depth
 
-    def has_room(self, run: SubagentRun) -> bool:
-        return self._has_room(run.parent, run.depth)
+    def has_room(self, session: str, depth: int) -> bool:
+        busy: Mapping[int, int] = self._busy.get(session, {})
+        return sum(count for level, count in busy.items() if level >= depth) < self.at_once
 
-    def enter(self, run: SubagentRun) -> None:
-        self._enter(run.parent, run.depth)
+    def enter(self, session: str, depth: int) -> None:
+        self._busy.setdefault(session, Counter())[depth] += 1
 
     async def wait(self, run: SubagentRun) -> None:
         """Wait for a slot and take it."""
@@ -82,21 +83,14 @@ class ConcurrencySlots:
         if not busy.total():
             del self._busy[run.parent]
 
-    def _has_room(self, session: str, depth: int) -> bool:
-        busy: Mapping[int, int] = self._busy.get(session, {})
-        return sum(count for level, count in busy.items() if level >= depth) < self.at_once
-
-    def _enter(self, session: str, depth: int) -> None:
-        self._busy.setdefault(session, Counter())[depth] += 1
-
     def _grant(self, session: str) -> None:
         """Give free slots to waiting runs, the deepest first, because shallower runs wait for those."""
         queues = self._waiting.get(session, {})
         for depth in sorted(queues, reverse=True):
-            while queues[depth] and self._has_room(session, depth):
+            while queues[depth] and self.has_room(session, depth):
                 granted = queues[depth].popleft()
                 if not granted.done():
-                    self._enter(session, depth)
+                    self.enter(session, depth)
                     granted.set_result(None)
             if not queues[depth]:
                 del queues[depth]

@@ -12,7 +12,7 @@ from turngate.core.conversation.tools import WaitingAgent
 from turngate.core.events.events import SubagentStart
 from turngate.core.events.hook_input import effort_level
 from turngate.core.events.plugin_events import SubagentStopPayload, ended_event, stopping_context
-from turngate.core.events.session_events import SubagentFinished, SubagentStarted
+from turngate.core.events.session_events import SubagentFinished
 from turngate.core.text import truncate
 from turngate.core.verdict.verdict import Verdict
 from turngate.subagents.host import SubagentHost
@@ -30,10 +30,6 @@ def waiting_agent(run: SubagentRun) -> WaitingAgent:
     answer = truncate(run.result.strip(), MAX_SHOWN_CHARS)
     shown = f":\n{answer}" if answer else ""
     return WaitingAgent(run.agent_id, f"subagent {run.name} waits at a checkpoint{shown}")
-
-
-def started_event(run: SubagentRun) -> SubagentStarted:
-    return SubagentStarted(run.agent_id, run.agent_type, run.label)
 
 
 def finished_event(run: SubagentRun) -> SubagentFinished:
@@ -83,15 +79,15 @@ async def notify_stop(host: SubagentHost, run: SubagentRun) -> None:
         outcome=run.outcome or "error",
     )
     await host.plugins.notify("subagent_stop", payload)
-    _report_plugin_errors(host, run)
+    report_plugin_errors(host, run)
 
 
 async def notify_ended(host: SubagentHost, run: SubagentRun) -> None:
     await host.plugins.notify("subagent_ended", ended_event(run), stopping_context(run))
-    _report_plugin_errors(host, run)
+    report_plugin_errors(host, run)
 
 
-def _report_plugin_errors(host: SubagentHost, run: SubagentRun) -> None:
+def report_plugin_errors(host: SubagentHost, run: SubagentRun) -> None:
     for error in host.plugins.take_errors():
         host.warn(run, error)
 

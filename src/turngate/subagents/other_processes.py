@@ -26,11 +26,9 @@ class RunsElsewhere:
     def has_others_than(self, runs: Sequence[SubagentRun]) -> bool:
         return not self._runs.keys() <= {run.chain for run in runs}
 
-    def of(self, parent: str, parent_agent: str) -> list[SubagentRun]:
-        """Return those that one agent has started."""
-        return [
-            run for run in self._runs.values() if (run.parent, run.parent_agent) == (parent, parent_agent)
-        ]
+    def of(self, *parent: str) -> list[SubagentRun]:
+        """Return those that one agent has started: a session, and a subagent of it or ""."""
+        return [run for run in self._runs.values() if (run.parent, run.parent_agent) == parent]
 
     def read(
         self, registry: Registry, owner: str, is_own: Callable[[SubagentRun], bool]
@@ -56,10 +54,7 @@ class RunsElsewhere:
         self._reported.update(run.chain for run in runs)
         pids = {str(process.pid) for run in runs if (process := processes[run.chain])} - {str(os.getpid())}
         where = f"process {', '.join(sorted(pids))}" if pids else "another session"
-        count = (
-            "1 subagent of this session is"
-            if len(runs) == 1
-            else f"{len(runs)} subagents of this session are"
-        )
-        results = "its result arrives" if len(runs) == 1 else "their results arrive"
+        one = len(runs) == 1
+        count = "1 subagent of this session is" if one else f"{len(runs)} subagents of this session are"
+        results = "its result arrives" if one else "their results arrive"
         self._notice(f"{count} continued by {where}: {names_of(runs)}; {results} here")

@@ -11,15 +11,10 @@ from turngate.core.events import events
 from turngate.core.events.hook_input import effort_level
 from turngate.core.events.plugin_events import stopping_context, stopping_event
 from turngate.core.verdict.hook_run import HookOutput
-from turngate.core.verdict.loop_guard import (
-    ContinueTurn,
-    EndTurn,
-    LoopGuard,
-    describe_last_reason,
-    new_guard,
-)
+from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason, new_guard
 from turngate.core.verdict.verdict import Continue, Verdict, blocking_hooks, halting_hooks
 from turngate.subagents.host import SubagentHost
+from turngate.subagents.notifications import report_plugin_errors
 from turngate.transcript.reader import read_last_texts
 
 
@@ -93,8 +88,7 @@ async def _ask_plugins(
         _warn_plugins_skipped(host, run, guard)
         return allowed
     result = await host.plugins.ask_stopping(stopping_event(run, answer), stopping_context(run))
-    for error in host.plugins.take_errors():
-        host.warn(run, error)
+    report_plugin_errors(host, run)
     if result.extend_max_steers is not None:
         guard = guard.extended(result.extend_max_steers)
     if result.allow or result.prompt is None or _redirect_is_too_late(host, run, result.prompt):
@@ -127,28 +121,22 @@ def _restore_guard(host: SubagentHost, run: SubagentRun) -> LoopGuard:
 
 def _redirect_is_too_late(host: SubagentHost, run: SubagentRun, prompt: str) -> bool:
     """X-30: with `noReviseAfterSideEffects` a subagent that has changed something is not redirected."""
-    if not host.settings.no_revise_after_side_effects:
-        return False
-    if not {*run.tools, *run.earlier_tools} & set(host.changing_tools()):
+    changed = {*run.tools, *run.earlier_tools}.intersection(host.changing_tools())
+    if not changed or not host.settings.no_revise_after_side_effects:
         return False
     host.warn(run, f"subagent {run.name} has already changed something, so it is not redirected: {prompt}")
     return True
 
 
-def _permission_mode(host: SubagentHost, run: SubagentRun) -> str:
-    """Return "default", as in document 000; Claude Code sends the mode of the subagent."""
-    in_claude = host.settings.dialect.subagent_identity == "claude"
-    return host.permission_mode(run) if in_claude else "default"
-
-
 def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -> events.StopEvent:
-    seconds = run.seconds
+    # Document 000 has "default"; Claude Code sends the mode of the subagent.
+    in_claude = host.settings.dialect.subagent_identity == "claude"
     outcome: events.SubagentOutcome = run.outcome if run.outcome in ("error", "timeout") else "ok"
     return events.StopEvent(
         session_id=run.parent,
         transcript_path=host.parent_transcript_path(run),
         cwd=host.project,
-        permission_mode=_permission_mode(host, run),
+        permission_mode=host.permission_mode(run) if in_claude else "default",
         stop_hook_active=run.by_hook,
         last_assistant_message=answer or None,
         continuation_count=run.steer_count,
@@ -159,6 +147,6 @@ def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -
         prompt_id=str(run.launch.get("prompt_id") or ""),
         effort=effort_level(host.settings, host.world.own_environ),
         usage={"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens},
-        duration_ms=None if seconds is None else int(seconds * 1000),
+        duration_ms=None if run.seconds is None else int(run.seconds * 1000),
         tool_calls=run.tool_calls,
     )

@@ -73,7 +73,7 @@ class Supervisor:
         """Take over runs of processes that died. Return True if results wait for the main agent."""
         if not self.host.world.in_hook:
             self._owner_watcher = asyncio.create_task(self._watch_for_dead_owners())
-        if not self._has_registry():
+        if not os.path.exists(os.path.join(self.state, REGISTRY_FILE)):  # noqa: ASYNC240 - fast
             return False
         try:
             context = await self.connect()
@@ -225,7 +225,7 @@ class Supervisor:
 
     async def _register(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
         async with context.worker.lock:
-            may_run = context.slots.has_room(run)
+            may_run = context.slots.has_room(run.parent, run.depth)
             run = await context.worker.call(
                 partial(context.registry.register, run, may_run=may_run, max_running=self.limits.on_machine)
             )
@@ -261,11 +261,8 @@ class Supervisor:
             if lifecycle.parent_key == (parent, parent_agent):
                 lifecycle.release_waiters()
         if not parent_agent:
-            finished = [
-                chain
-                for chain, lifecycle in self._lifecycles.items()
-                if lifecycle.result.done() or lifecycle.is_killed  # little is left to do for them
-            ]
+            # Little is left to do for these.
+            finished = [c for c, each in self._lifecycles.items() if each.result.done() or each.is_killed]
             await self._wait_for(finished, KILL_WAIT_S if interrupted else None)
 
     def running_in_background(self, parent: str, parent_agent: str = "") -> list[SubagentRun]:
@@ -275,22 +272,17 @@ class Supervisor:
         another process runs are among them.
         """
         here = [
-            lifecycle.current
-            for lifecycle in self._lifecycles.values()
-            if lifecycle.parent_key == (parent, parent_agent)
-            and not lifecycle.waiters
-            and not lifecycle.result.done()
+            each.current
+            for each in self._lifecycles.values()
+            if each.parent_key == (parent, parent_agent) and not (each.waiters or each.result.done())
         ]
         elsewhere = self.elsewhere.of(parent, parent_agent) if self._context else []
         return list({run.chain: run for run in (*elsewhere, *here)}.values())
 
     def _will_take_turn(self, agent_id: str) -> bool:
         """Return whether this subagent takes another turn in this process."""
-        return any(
-            lifecycle.current.agent_id == agent_id
-            and lifecycle.current.state in ("waiting", "running", "steering")
-            for lifecycle in self._lifecycles.values()
-        )
+        runs = (lifecycle.current for lifecycle in self._lifecycles.values())
+        return any(r.agent_id == agent_id and r.state in ("waiting", "running", "steering") for r in runs)
 
     # Kill and steer
 
@@ -377,14 +369,11 @@ class Supervisor:
         adopted = await self.recover()
         if adopted:
             count = "1 subagent" if len(adopted) == 1 else f"{len(adopted)} subagents"
-            modes = sorted({self.host.permission_mode(run) for run in adopted if self._is_restricted(run)})
-            mode = f" (permission mode: {', '.join(modes)})" if modes else ""
+            modes = [(self.host.permission_mode(run), run.launch.get("permission_mode")) for run in adopted]
+            stricter = sorted({mode for mode, earlier in modes if earlier not in (None, mode)})
+            mode = f" (permission mode: {', '.join(stricter)})" if stricter else ""
             self.host.notice(f"continuing {count} of a process that died: {names_of(adopted)}{mode}")
         return adopted
-
-    def _is_restricted(self, run: SubagentRun) -> bool:
-        mode = self.host.permission_mode(run)
-        return bool(run.launch.get("permission_mode", mode) != mode)
 
     async def _resume_own(self, context: LifecycleContext) -> None:
         """Restart the lifecycles of this process's runs that ended early, such as by a full disk or an interrupt."""
@@ -469,12 +458,7 @@ class Supervisor:
                 times.append(os.stat(os.path.join(self.state, REGISTRY_FILE + suffix)).st_mtime)
         return max(times, default=None)
 
-    def _has_registry(self) -> bool:
-        return os.path.exists(os.path.join(self.state, REGISTRY_FILE))
-
     def _owners(self) -> list[str]:
-        if not self._has_registry():
-            return []
         return owners_with_open_runs(self.state, self.host.world.location, self.left)
 
     # Lifecycles

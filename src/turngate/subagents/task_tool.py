@@ -119,15 +119,12 @@ class TaskTool:
             answer = f"\n\nIts last answer was:\n{ended.result}" if ended.result else ""
             text = f"The subagent failed ({ended.outcome}): {ended.error}{answer}"
             return ToolOutput(text, key=run.chain, is_error=True)
-        halted = ended.reason == "halted"
-        blank = (
-            "(a hook halted the subagent before it gave an answer)"
-            if halted
-            else "(the subagent gave no answer)"
-        )
+        text = ended.result or "(the subagent gave no answer)"
+        if ended.reason == "halted":
+            text = ended.result or "(a hook halted the subagent before it gave an answer)"
         content = [{"type": "text", "text": ended.result}]
         response = {"status": "completed", "agentId": run.agent_id, "content": content}
         if ended.reason == "checkpoint":
-            text = f"{ended.result or blank}\n\n{WAITS.format(agent_id=run.agent_id)}"
+            text = f"{text}\n\n{WAITS.format(agent_id=run.agent_id)}"
             return ToolOutput(text, response, key=run.chain, waiting=waiting_agent(ended))
-        return ToolOutput(ended.result or blank, response, key=run.chain)
+        return ToolOutput(text, response, key=run.chain)

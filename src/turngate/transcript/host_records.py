@@ -273,13 +273,7 @@ def _message(
     kept = {key: record[key] for key in ("timestamp", "isSidechain") if key in record}
     owner = {"agent": record.get("agentId")} if "data" in record else {}
     owner |= {"isMeta": True} if origin == "host" else {}
-    return {
-        **kept,
-        **owner,
-        "type": role,
-        "origin": origin,
-        "message": {"role": role, "content": content},
-    }
+    return {**kept, **owner, "type": role, "origin": origin, "message": {"role": role, "content": content}}
 
 
 def _reply(

@@ -12,15 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.state.paths import OTHER_STATE_FOLDER, REGISTRY_FILE
-from turngate.subagents.registry.table import (
-    COLUMNS,
-    INDEXES,
-    OLDEST_COLUMNS,
-    OWNERS_OF_PROJECT,
-    SCHEMA_VERSION,
-    TABLE,
-    column_definition,
-)
+from turngate.subagents.registry import table as sql
+from turngate.subagents.registry.table import SCHEMA_VERSION
 
 LOCK_TIMEOUT_S = 10.0  # for other processes that open the registry
 LOCK_NOTICE_S = 1.0  # a longer wait for them is reported
@@ -62,7 +55,6 @@ def _connect(path: str) -> sqlite3.Connection:
     try:
         db.row_factory = sqlite3.Row
         _check(db, path)
-        _check_schema(db, path)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         _migrate(db)
@@ -74,25 +66,19 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _check(db: sqlite3.Connection, path: str) -> None:
-    if os.path.getsize(path) < MAX_CHECKED_BYTES:
-        result = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if result != "ok":
-            raise sqlite3.DatabaseError(result)
-
-
-def _check_schema(db: sqlite3.Connection, path: str) -> None:
-    """Raise RegistryError for a file that this version would misread; it stays as it is."""
+    """Raise DatabaseError for a damaged file, RegistryError for one that this version would misread."""
+    is_small = os.path.getsize(path) < MAX_CHECKED_BYTES
+    if is_small and (result := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+        raise sqlite3.DatabaseError(result)
     version = _user_version(db)
     if not 0 <= version <= SCHEMA_VERSION:
         raise RegistryError(
             f"the registry {path} has schema version {version}, and this version of Turngate knows {SCHEMA_VERSION}: "
             f"a later version wrote it; update Turngate, {OTHER_STATE_FOLDER}"
         )
-    why = _why_foreign(db)
-    if why:
-        raise RegistryError(
-            f"the registry {path} is not one of Turngate: {why}; move it away, {OTHER_STATE_FOLDER}"
-        )
+    if why := _why_foreign(db):
+        problem = f"the registry {path} is not one of Turngate: {why}"
+        raise RegistryError(f"{problem}; move it away, {OTHER_STATE_FOLDER}")
 
 
 def _user_version(db: sqlite3.Connection) -> int:
@@ -106,18 +92,18 @@ def _why_foreign(db: sqlite3.Connection) -> str | None:
         return None
     if kinds.get("runs") != "table":
         return "it has no table `runs`"
-    missing = [name for name in OLDEST_COLUMNS if name not in _existing_columns(db)]
+    missing = [name for name in sql.OLDEST_COLUMNS if name not in _existing_columns(db)]
     return f"its table `runs` has no column {', '.join(missing)}" if missing else None
 
 
 def _migrate(db: sqlite3.Connection) -> None:
     """Create the table, or add the columns that a file of an earlier version lacks."""
-    db.execute(TABLE)
+    db.execute(sql.TABLE)
     existing = _existing_columns(db)
-    for name in COLUMNS:
+    for name in sql.COLUMNS:
         if name not in existing:
-            db.execute(f"ALTER TABLE runs ADD COLUMN {column_definition(name)}")
-    db.executescript(INDEXES)
+            db.execute(f"ALTER TABLE runs ADD COLUMN {sql.column_definition(name)}")
+    db.executescript(sql.INDEXES)
     if _user_version(db) != SCHEMA_VERSION:
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -175,6 +161,6 @@ def owners_with_open_runs(state: str, project: str, left: Iterable[str] = ()) ->
             if _user_version(db) != SCHEMA_VERSION:  # `open_database` migrates or rejects it
                 return []
             values = {"project": project, "left": json.dumps(list(left))}
-            return [str(owner) for (owner,) in db.execute(OWNERS_OF_PROJECT, values)]
+            return [str(owner) for (owner,) in db.execute(sql.OWNERS_OF_PROJECT, values)]
     except sqlite3.Error:
         return []

@@ -2,8 +2,6 @@
 
 A transition is durable when its method returns, and only then may its effect begin. Each one names the states that it
 leads out of, so a second try, a late result or another process changes nothing and gets None.
-
-Runs the registry's blocking calls on one thread, so that they never block the event loop.
 """
 
 import asyncio
@@ -24,14 +22,7 @@ from turngate.state.paths import REGISTRY_FILE
 from turngate.subagents.registry import table as sql
 from turngate.subagents.registry.database import open_database
 from turngate.subagents.registry.owners import OWNERS_FOLDER, lock_path, owner_status
-from turngate.subagents.registry.table import (
-    encode_json,
-    new_id,
-    row_to_run,
-    run_to_row,
-    successor_of,
-    truncate_result,
-)
+from turngate.subagents.registry.table import encode_json, new_id, truncate_result
 
 BUSY_TIMEOUT_S = 10.0  # for another process that writes
 BUSY_PAUSE_S = 0.005
@@ -59,7 +50,7 @@ class Registry:
 
     def register(self, run: SubagentRun, *, may_run: bool, max_running: int) -> SubagentRun:
         """Store a run before it starts: `running` if it may run and the machine has a slot, else `waiting`."""
-        values = {**run_to_row(run), "may_run": may_run, "max_running": max_running}
+        values = {**sql.run_to_row(run), "may_run": may_run, "max_running": max_running}
         registered = self._run(sql.REGISTER, **values)
         if registered is None:
             raise SubagentBusy("this subagent is still running; wait for its report")
@@ -96,7 +87,7 @@ class Registry:
             answer=truncate_result(answer),
             usage=encode_json(usage),
             tool_calls=tool_calls,
-            tools=encode_json(list(tools)),
+            tools=encode_json(tools),
             guard=encode_json(guard),
         )
 
@@ -104,13 +95,8 @@ class Registry:
         self, run: str, usage: Usage, tool_calls: int, tools: Sequence[str]
     ) -> SubagentRun | None:
         """Record what a run used before it was ended from outside."""
-        return self._run(
-            sql.RECORD_USAGE,
-            id=run,
-            usage=encode_json(usage),
-            tool_calls=tool_calls,
-            tools=encode_json(list(tools)),
-        )
+        used = {"usage": encode_json(usage), "tool_calls": tool_calls, "tools": encode_json(tools)}
+        return self._run(sql.RECORD_USAGE, id=run, **used)
 
     def request_redirect(
         self,
@@ -144,7 +130,7 @@ class Registry:
 
     def replace(self, run: SubagentRun) -> SubagentRun | None:
         """Insert the successor of a run in `steering`; a trigger sets the old run's state to `replaced`."""
-        return self._run(sql.REPLACE, **run_to_row(successor_of(run, time.time())))
+        return self._run(sql.REPLACE, **sql.run_to_row(sql.successor_of(run, time.time())))
 
     def finish(
         self,
@@ -321,7 +307,7 @@ class Registry:
     def _runs(self, statement: str, **values: object) -> list[SubagentRun]:
         rows = self._rows(statement, **values)
         try:
-            return [row_to_run(row) for row in rows]
+            return [sql.row_to_run(row) for row in rows]
         except (ValueError, TypeError, AttributeError) as error:
             raise RegistryError(f"the registry {self.path} is damaged: {error}") from error
 
