@@ -244,10 +244,7 @@ OUTPUT_LINES = (
     ),
     OutputLine("eslint", r"\s+\d+:\d+\s+error\s", is_report=False),
     OutputLine(
-        "ruff, flake8, go vet",
-        r"\S+\.\w+:\d+:\d+:\s\S",
-        is_report=False,
-        name=r"(\S+\.\w+):\d+:\d+: (\S.*)$",
+        "ruff, flake8, go vet", r"\S+\.\w+:\d+:\d+:\s\S", is_report=False, name=r"(\S+\.\w+):\d+:\d+: (\S.*)$"
     ),
     OutputLine("ruff", r"[A-Z]{1,4}\d{3,4}\s", is_report=False),
     OutputLine("a shell", r".*:\sNo such file or directory$", is_report=False),

@@ -7,14 +7,7 @@ from typing import Any, assert_never
 from turngate.aio.foreign import call_callback
 from turngate.core.answers.reports import HookFailed, Report, Returned, Skipped
 from turngate.core.events.events import Event, copy_event
-from turngate.core.hooks.kinds import (
-    AgentHook,
-    CallbackHook,
-    CommandHook,
-    GateHook,
-    HttpHook,
-    PromptHook,
-)
+from turngate.core.hooks.kinds import AgentHook, CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
 from turngate.core.settings import Rule, Settings
 from turngate.ports import CallbackScope, HookRunContext, World, in_callback
 from turngate.project.files import Files, MachineUnreachable

@@ -143,10 +143,7 @@ async def prepare_command(
     if found := used_user_config(hook):
         return HookFailed(f"it {describe_user_config(found[0])}; write the value itself")
     await _make_data_folder(hook, world, live)
-    of_event = {
-        "PWD": world.project,
-        **environment(event, world.project, settings.dialect, pid=os.getpid()),
-    }
+    of_event = {"PWD": world.project, **environment(event, world.project, settings.dialect, pid=os.getpid())}
     inherited = world.environ if pass_env is None else clean_environment(world.environ, pass_env)
     complete = {**inherited, **settings.env, **hook.env, **of_event}
     if hook.env:

@@ -8,13 +8,7 @@ from urllib.parse import urlsplit
 from turngate.core.answers.reports import HookFailed, Replied, Report
 from turngate.core.events.events import Event
 from turngate.core.events.hook_input import encode
-from turngate.core.hooks.http_policy import (
-    Headers,
-    read_headers,
-    redirect_target,
-    same_origin,
-    url_problem,
-)
+from turngate.core.hooks.http_policy import Headers, read_headers, redirect_target, same_origin, url_problem
 from turngate.core.hooks.kinds import HttpHook
 from turngate.core.hooks.plugin_variables import describe_user_config, used_user_config
 from turngate.core.redaction import join_redactors

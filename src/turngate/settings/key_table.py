@@ -44,12 +44,7 @@ class Key(NamedTuple):
 
 
 def row(
-    field: str,
-    value: ValueType,
-    description: str,
-    *,
-    drops_hook: bool = False,
-    merge: MergeRule = "last",
+    field: str, value: ValueType, description: str, *, drops_hook: bool = False, merge: MergeRule = "last"
 ) -> Key:
     return Key(
         field,
@@ -149,15 +144,7 @@ HOOK_KEYS: Mapping[str, Key] = {
 
 # Keys that only other programs use: they are ignored without a note.
 FOREIGN_HOOK_KEYS = frozenset(
-    {
-        "type",
-        "once",
-        "description",
-        "rewakeMessage",
-        "rewakeSummary",
-        "commandWindows",
-        "asyncTimeout",
-    }
+    {"type", "once", "description", "rewakeMessage", "rewakeSummary", "commandWindows", "asyncTimeout"}
 )
 
 # Keys of Claude Code at the top of a file that restrict http hooks, in the files of every family.

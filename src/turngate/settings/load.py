@@ -112,10 +112,7 @@ def load_layers(
     if extra is not None:
         layers.append(load_extra(extra, ALL_DIALECTS[dialect]))
     plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins, files=files)
-    layers += [
-        *script_layers(project, dialect, files),
-        *plugin_layers(plugins, ALL_DIALECTS[dialect], files),
-    ]
+    layers += [*script_layers(project, dialect, files), *plugin_layers(plugins, ALL_DIALECTS[dialect], files)]
     own = tuple(_load_files(None, dialect, None, LOCAL)) if files.machine else None
     roots = tuple(plugin.root for plugin in plugins)
     return Layers(project, home, ALL_DIALECTS[dialect], tuple(layers), files, own, roots)

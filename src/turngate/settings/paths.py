@@ -58,10 +58,7 @@ def _managed_files(files: Files) -> dict[str, SettingsFile]:
         names = sorted(name for name in files.listdir(folder) if name.endswith(".json") and name[0] != ".")
     except OSError:
         names = []
-    paths = [
-        os.path.join(top, "managed-settings.json"),
-        *(os.path.join(folder, name) for name in names),
-    ]
+    paths = [os.path.join(top, "managed-settings.json"), *(os.path.join(folder, name) for name in names)]
     return {files.realpath(path): SettingsFile(path, path, MANAGED, "claude") for path in paths}
 
 

@@ -24,10 +24,7 @@ class ValueType(NamedTuple):
 
 
 def describe_invalid(
-    value: Any,
-    is_valid: Callable[[Any], bool],
-    expected: str,
-    describe: Callable[[Any], str] = describe_json,
+    value: Any, is_valid: Callable[[Any], bool], expected: str, describe: Callable[[Any], str] = describe_json
 ) -> str:
     """Return an invalid value in the words of a message; of a list or of timeouts, with the item that is wrong."""
     if is_valid is _is_default_timeouts and type(value) is dict:
@@ -116,9 +113,7 @@ TEXT = ValueType(is_text, "a non-empty string", _TEXT_SCHEMA)
 MODEL = TEXT._replace(expected="a model's name")
 OBJECT = ValueType(lambda value: type(value) is dict, "an object", {"type": "object"})
 STRING_OBJECT = ValueType(
-    is_string_object,
-    "an object of strings",
-    {"type": "object", "additionalProperties": {"type": "string"}},
+    is_string_object, "an object of strings", {"type": "object", "additionalProperties": {"type": "string"}}
 )
 VARIABLES = ValueType(
     is_variables,
@@ -169,9 +164,7 @@ def string_list(expected: str) -> ValueType:
 
 def one_of(*words: str) -> ValueType:
     return ValueType(
-        lambda value: type(value) is str and value in words,
-        _alternatives(words),
-        {"enum": list(words)},
+        lambda value: type(value) is str and value in words, _alternatives(words), {"enum": list(words)}
     )
 
 

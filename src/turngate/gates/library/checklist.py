@@ -4,13 +4,7 @@ from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.conversation import was_touched
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.git.output import show_path
-from turngate.gates.markdown_tasks import (
-    count_open,
-    describe_open,
-    has_heading,
-    read_checkboxes,
-    section,
-)
+from turngate.gates.markdown_tasks import count_open, describe_open, has_heading, read_checkboxes, section
 from turngate.gates.project_files import expand_globs, read_file
 
 

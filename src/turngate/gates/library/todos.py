@@ -82,8 +82,5 @@ def _describe(tasks: Sequence[OpenTask], total: int) -> str:
 
 
 TODOS = Gate(
-    name="todos",
-    summary="the agent's own task list is done",
-    check=check_todos,
-    needs_conversation=True,
+    name="todos", summary="the agent's own task list is done", check=check_todos, needs_conversation=True
 )
