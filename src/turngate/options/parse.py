@@ -45,7 +45,7 @@ def parse_options(
     valid = parser.parse_hooks(hooks)
     for name, value in own.items():
         if value is not None and not OWN[name].is_valid(value):
-            parser.log.add(_describe_invalid(value, OWN[name]), field=name)
+            parser.log.add(_describe_invalid(value, OWN[name]), name)
     return valid, list(parser.log.problems), parser.deprecated
 
 
@@ -96,80 +96,87 @@ class _OptionsParser:
 
     def parse_hooks(self, hooks: Any) -> dict[str, tuple[Config, ...]]:
         if not isinstance(hooks, Mapping):
-            self.log.add(f"is {describe(hooks)}, expected a dict of events", field="hooks")
+            self.log.add(f"is {describe(hooks)}, expected a dict of events", "hooks")
             return {}
         valid: dict[str, tuple[Config, ...]] = {}
         for event, configs in hooks.items():
+            self.log.set_position(key_name(event))
             if event not in EVENTS:
                 self.add_unknown_event(event)
             elif not isinstance(configs, list | tuple):
-                self.log.add(f"is {describe(configs)}, expected a list of hooks", event)
+                self.log.add(f"is {describe(configs)}, expected a list of hooks")
             else:
-                parsed = [self.parse_config(config, event, f"[{n}]") for n, config in enumerate(configs)]
+                parsed = [self.parse_config(config, f"[{n}]") for n, config in enumerate(configs)]
                 valid[event] = tuple(config for config in parsed if config is not None)
+        self.log.set_position()
         return valid
 
     def add_unknown_event(self, event: Any) -> None:
-        name = key_name(event)
         if event in FOREIGN_EVENTS:
-            return self.log.add("is an event that Turngate does not fire", name)
-        hint = did_you_mean(keys.closest_event(name))
-        return self.log.add(f"is not a known event, expected one of {', '.join(EVENTS)}", name, hint=hint)
+            return self.log.add("is an event that Turngate does not fire")
+        hint = did_you_mean(keys.closest_event(key_name(event)))
+        return self.log.add(f"is not a known event, expected one of {', '.join(EVENTS)}", hint=hint)
 
-    def parse_config(self, config: Any, event: str, index: str) -> Config | None:
+    def parse_config(self, config: Any, index: str) -> Config | None:
+        self.log.index = index
         match config:
             case HookCallbackMatcher(matcher, hooks, timeout):
-                return self.convert_legacy(matcher, hooks, timeout, event, index)
+                return self.convert_legacy(matcher, hooks, timeout)
             case HookGroup(matcher, hooks):
-                return self.parse_group(matcher, hooks, event, index)
+                return self.parse_group(matcher, hooks)
             case {"hooks": _, **rest} if "type" not in rest:
-                return self.parse_json_group(config, event, index)
+                return self.parse_json_group(config)
             case object(matcher=matcher, hooks=hooks):  # the matcher class of another SDK
                 timeout = getattr(config, "timeout", None)
                 self.deprecated.append(describe_legacy_form(type(config).__name__, matcher, hooks, timeout))
                 # Claude's SDK ignores `on_failure` on stop events.
-                blocking = getattr(config, "on_failure", None) == "block" and event not in STOP_EVENTS
-                return self.convert_legacy(matcher, hooks, timeout, event, index, blocking=blocking)
+                blocking = (
+                    getattr(config, "on_failure", None) == "block" and self.log.event not in STOP_EVENTS
+                )
+                return self.convert_legacy(matcher, hooks, timeout, blocking=blocking)
             case _:
-                return self.parse_hook(config, event, index)
+                return self.parse_hook(config)
 
-    def parse_json_group(self, group: Mapping[Any, Any], event: str, index: str) -> HookGroup | None:
+    def parse_json_group(self, group: Mapping[Any, Any]) -> HookGroup | None:
         hooks, matcher, timeout = group["hooks"], group.get("matcher"), group.get("timeout")
         is_legacy = isinstance(hooks, list | tuple) and any(map(callable, hooks))
         fields = ("matcher", "hooks", "timeout") if is_legacy else ("matcher", "hooks")
         for name in group:
             if name not in fields:
-                self.log.add("is not a field of a group of hooks", event, index, key_name(name))
+                self.log.add("is not a field of a group of hooks", key_name(name))
         if not is_legacy:
-            return self.parse_group(matcher, hooks, event, index)
+            return self.parse_group(matcher, hooks)
         self.deprecated.append(describe_legacy_form("a function in a group", matcher, hooks, timeout))
-        return self.convert_legacy(matcher, hooks, timeout, event, index)
+        return self.convert_legacy(matcher, hooks, timeout)
 
-    def parse_group(self, matcher: Any, hooks: Any, event: str, index: str) -> HookGroup | None:
+    def parse_group(self, matcher: Any, hooks: Any) -> HookGroup | None:
         if not isinstance(matcher, str | None):
-            self.log.add(f"is {describe(matcher)}, expected a string", event, index, "matcher")
-        elif matcher and matcher != "*" and EVENTS[event]:
-            self.check_matcher(matcher, event, index)
+            self.log.add(f"is {describe(matcher)}, expected a string", "matcher")
+        elif matcher and matcher != "*" and EVENTS[self.log.event]:
+            self.check_matcher(matcher)
         if not isinstance(hooks, list | tuple):
-            self.log.add(f"is {describe(hooks)}, expected a list of hooks", event, index, "hooks")
+            self.log.add(f"is {describe(hooks)}, expected a list of hooks", "hooks")
             return None
-        parsed = [self.parse_hook(hook, event, f"{index}.hooks[{n}]") for n, hook in enumerate(hooks)]
+        index, parsed = self.log.index, []
+        for number, hook in enumerate(hooks):
+            self.log.index = f"{index}.hooks[{number}]"
+            parsed.append(self.parse_hook(hook))
         return HookGroup(matcher, tuple(hook for hook in parsed if hook is not None))
 
-    def check_matcher(self, matcher: str, event: str, index: str) -> None:
+    def check_matcher(self, matcher: str) -> None:
         if isinstance(read_matcher(matcher), InvalidMatcher):
-            message = f"is {describe(matcher)}, which never matches, expected names or a regular expression"
-            self.log.add(message, event, index, "matcher")
+            expected = "expected names or a regular expression"
+            self.log.add(f"is {describe(matcher)}, which never matches, {expected}", "matcher")
 
     def convert_legacy(
-        self, matcher: Any, hooks: Any, timeout: Any, event: str, index: str, *, blocking: bool = False
+        self, matcher: Any, hooks: Any, timeout: Any, *, blocking: bool = False
     ) -> HookGroup | None:
         """Convert functions under a matcher, with one timeout in seconds, to a group."""
         if timeout is not None and not is_seconds(timeout):
-            self.log.add(f"is {describe(timeout)}, expected {EXPECTED_SECONDS}", event, index, "timeout")
+            self.log.add(f"is {describe(timeout)}, expected {EXPECTED_SECONDS}", "timeout")
             timeout = None
         if not isinstance(hooks, list | tuple):
-            self.log.add(f"is {describe(hooks)}, expected a list of functions", event, index, "hooks")
+            self.log.add(f"is {describe(hooks)}, expected a list of functions", "hooks")
             return None
         converted = [
             each
@@ -177,41 +184,38 @@ class _OptionsParser:
             else CallbackHook(each, timeout=timeout, blocking=blocking)
             for each in hooks
         ]
-        return self.parse_group(matcher, converted, event, index)
+        return self.parse_group(matcher, converted)
 
-    def parse_hook(self, config: Any, event: str, index: str) -> Hook | None:
+    def parse_hook(self, config: Any) -> Hook | None:
         before = self.log.count
         hook: Hook | None = None
         if isinstance(config, Hook):
-            hook = self.check_instance(config, event, index)
+            hook = self.check_instance(config)
         elif isinstance(config, Mapping):
-            hook = self.parse_entry(config, event, index)
+            hook = self.parse_entry(config)
         else:
             hint = f"write CallbackHook({function_name(config)})" if callable(config) else None
-            self.log.add(f"is {describe(config)}, expected a hook", event, index, hint=hint)
-        if hook is not None and hook.only_on is not None and event not in hook.only_on:
-            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {", ".join(hook.only_on)}'
-            self.log.add(message, event, index, "type")
-        if isinstance(hook, GateHook) and self.log.count == before:
-            self.check_gate(hook, event, index)
-        if isinstance(hook, HttpHook) and self.log.count == before:
-            self.check_url(hook.url, event, index)
+            self.log.add(f"is {describe(config)}, expected a hook", hint=hint)
+        if hook is not None and hook.only_on is not None and self.log.event not in hook.only_on:
+            events = ", ".join(hook.only_on)
+            self.log.add(f'is "{hook.kind}", but {hook.kind} hooks run only on {events}', "type")
+        if self.log.count > before:
+            return None
+        if isinstance(hook, GateHook):
+            self.check_gate(hook)
+        elif isinstance(hook, HttpHook) and (wrong := url_problem(hook.url, "python", ())):
+            self.log.add(wrong, "url")
         return hook if self.log.count == before else None
 
-    def check_gate(self, hook: GateHook, event: str, index: str) -> None:
+    def check_gate(self, hook: GateHook) -> None:
         # lazy: the gates, which few options have
         from turngate.gates.arguments import GateCall, read_gate_hook  # noqa: PLC0415
 
         read = read_gate_hook(hook)
         for field, message, hint in () if isinstance(read, GateCall) else read:
-            self.log.add(message, event, index, key_name(field), hint)
+            self.log.add(message, key_name(field), hint)
 
-    def check_url(self, url: str, event: str, index: str) -> None:
-        message = url_problem(url, "python", ())
-        if message:
-            self.log.add(message, event, index, "url")
-
-    def check_instance(self, hook: Hook, event: str, index: str) -> Hook:
+    def check_instance(self, hook: Hook) -> Hook:
         """Check a hook that Python made. Its lists and dicts are copied, so later changes do not reach the options."""
         valid: dict[str, Any] = {}
         for row in _FIELDS.values():
@@ -223,35 +227,35 @@ class _OptionsParser:
             if row.is_valid(value):
                 valid[row.field] = value if row.convert is None else row.convert(value)
             else:
-                self.log.add(_describe_invalid(value, row), event, index, row.field)
+                self.log.add(_describe_invalid(value, row), row.field)
         return replace(hook, **valid)
 
-    def parse_entry(self, entry: Mapping[Any, Any], event: str, index: str) -> Hook | None:
+    def parse_entry(self, entry: Mapping[Any, Any]) -> Hook | None:
         """Read the JSON form of a hook."""
         kind = entry.get("type")
         if not isinstance(kind, str) or kind not in KINDS:
             message, hint = describe_bad_type(entry, KINDS, describe)
-            self.log.add(message, event, index, "type", hint)
+            self.log.add(message, "type", hint)
             return None
         hook = KINDS[kind]
         plain = {name: copy_plain(value) for name, value in entry.items()}
         parsed, rejected = hook_from_json(plain, hook, _JSON_KEYS)
         for key in rejected:
-            self.add_rejected_key(key, hook, event, index)
+            self.add_rejected_key(key, hook)
         if hook.needs_body and hook.body not in entry:
-            self.log.add(f"is missing, expected {_FIELDS[hook.body].expected}", event, index, hook.body)
+            self.log.add(f"is missing, expected {_FIELDS[hook.body].expected}", hook.body)
         return hook(**parsed) if hook.body in parsed or not hook.needs_body else None
 
-    def add_rejected_key(self, rejected: RejectedKey, hook: type[Hook], event: str, index: str) -> None:
+    def add_rejected_key(self, rejected: RejectedKey, hook: type[Hook]) -> None:
         name, value, row = rejected
         if row is None:
             hint = "write `timeout`, here in milliseconds" if name == "timeout_ms" else None
-            self.log.add(f"is not a field of {hook.kind} hooks", event, index, key_name(name), hint)
+            self.log.add(f"is not a field of {hook.kind} hooks", key_name(name), hint)
         elif hook.kind not in row.kinds:
             owners = " and ".join(row.kinds)
-            self.log.add(f"is a field of {owners} hooks, not of {hook.kind} hooks", event, index, name)
+            self.log.add(f"is a field of {owners} hooks, not of {hook.kind} hooks", name)
         else:
-            self.log.add(_describe_invalid(value, row), event, index, name)
+            self.log.add(_describe_invalid(value, row), name)
 
 
 def default_of(hook: Hook, name: str) -> Any:

@@ -26,10 +26,9 @@ from turngate.settings.front_matter import (
     split_front_matter,
 )
 from turngate.settings.parse_hooks import HooksParser
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, settings_snapshot
 from turngate.settings.plugin_folders import display_name
 from turngate.settings.problem_log import ProblemLog
-from turngate.settings.snapshot import settings_snapshot
 
 MAX_FILE_CHARS = 100_000
 MAX_FILE_BYTES = 4 * MAX_FILE_CHARS  # UTF-8 has at most four bytes per character
@@ -309,7 +308,7 @@ def parse_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[list[Rule], tu
     try:
         parser.parse(parse_nested(agent_type.hook_lines or ("",)))
     except NotUnderstood as error:
-        log.add(f"{error}; none of its hooks run", field="hooks")
+        log.add(f"{error}; none of its hooks run", "hooks")
     return parser.rules, log.problems
 
 

@@ -24,8 +24,9 @@ def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dial
     """Return the layer of any JSON value. Problems are reported in it, never raised."""
     log = ProblemLog(file)
     if not isinstance(value, dict):
-        message = f"the file holds {describe_json(value)}, expected an object"
-        log.add(message, hint='begin with {"hooks": {…}}')
+        log.add(
+            f"the file holds {describe_json(value)}, expected an object", hint='begin with {"hooks": {…}}'
+        )
         value = {}
     hooks = HooksParser(log, level, family, dialect)
     hooks.parse(value.get("hooks", {}))
@@ -58,7 +59,7 @@ def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dial
 def _parse_switch(value: Any, log: ProblemLog) -> bool | None:
     if isinstance(value, bool | None):
         return value
-    log.add(f"is {describe_json(value)}, expected true or false", field="disableAllHooks")
+    log.add(f"is {describe_json(value)}, expected true or false", "disableAllHooks")
     return None
 
 
@@ -66,9 +67,7 @@ def _parse_managed_only(value: Any, level: str, log: ProblemLog) -> bool:
     """Return whether only managed hooks run. An invalid value counts as true: it is a restriction."""
     if level != MANAGED or value is None or isinstance(value, bool):
         return level == MANAGED and value is True
-    log.add(
-        f"is {describe_json(value)}, expected true or false: taken as true", field="allowManagedHooksOnly"
-    )
+    log.add(f"is {describe_json(value)}, expected true or false: taken as true", "allowManagedHooksOnly")
     return True
 
 
@@ -83,37 +82,34 @@ def _parse_restrictions(value: Mapping[str, Any], log: ProblemLog) -> dict[str, 
         else:
             restrictions[row.field] = ()
             invalid = describe_invalid(value[name], row.is_valid, row.expected)
-            log.add(f"is {invalid}, expected {row.expected}: it allows nothing", field=name)
+            log.add(f"is {invalid}, expected {row.expected}: it allows nothing", name)
     return restrictions
 
 
 def _parse_section(section: Any, log: ProblemLog) -> dict[str, Any]:
     """Return the values of the `turngate` section by field of `Settings`."""
     if not isinstance(section, dict):
-        log.add(f"is {describe_json(section)}, expected an object", field="turngate")
+        log.add(f"is {describe_json(section)}, expected an object", "turngate")
         return {}
     scalars: dict[str, Any] = {}
     for name, value in section.items():
         row, field = keys.TURNGATE_KEYS.get(name), f"turngate.{describe_name(name)}"
         if row is None:
             if not keys.is_comment(name):
-                log.add_unknown_key(name, keys.TURNGATE_KEYS, field=field)
+                log.add_unknown_key(name, keys.TURNGATE_KEYS, field)
         elif row.per_event is not None and type(value) is dict:
             if by_event := _parse_per_event(value, row.per_event, field, log):
                 scalars[row.field] = by_event
         elif row.is_valid(value):
             converted = value if row.convert is None else row.convert(value)
-            # `env` and `passEnv` are one list.
-            scalars[row.field] = (
-                scalars.get(row.field, ()) + converted if row.merge == "owners" else converted
-            )
+            if row.merge == "owners":  # `env` and `passEnv` are one list
+                converted = scalars.get(row.field, ()) + converted
+            scalars[row.field] = converted
             if row.field in ("stop_budget", "timeouts"):
                 _check_seconds(value, field, log)
         else:
-            message = (
-                f"is {describe_invalid(value, row.is_valid, row.expected)}, expected {row.expected}: ignored"
-            )
-            log.add(message, field=field)
+            invalid = describe_invalid(value, row.is_valid, row.expected)
+            log.add(f"is {invalid}, expected {row.expected}: ignored", field)
     return scalars
 
 
@@ -124,7 +120,7 @@ def _check_seconds(value: Any, field: str, log: ProblemLog) -> None:
             _check_seconds(each, f"{field}.{name}", log)
     elif looks_like_milliseconds(value):
         message, hint = describe_milliseconds(value)
-        log.add(message, field=field, hint=hint, severity="warning")
+        log.add(message, field, hint, severity="warning")
 
 
 def _parse_per_event(
@@ -137,9 +133,9 @@ def _parse_per_event(
         if keys.is_comment(event):
             continue
         if event not in EVENTS:
-            log.add(f"is not a known event, expected one of {', '.join(EVENTS)}: ignored", field=name)
+            log.add(f"is not a known event, expected one of {', '.join(EVENTS)}: ignored", name)
         elif not one.is_valid(value):
-            log.add(f"is {describe_json(value)}, expected {one.expected}: ignored", field=name)
+            log.add(f"is {describe_json(value)}, expected {one.expected}: ignored", name)
         else:
             valid[event] = one.convert(value) if one.convert else value
     return valid
@@ -152,7 +148,7 @@ def _parse_steer_restarts(value: Any, log: ProblemLog) -> dict[str, Any]:
     if value is None:
         return {}
     if not row.is_valid(value):
-        log.add(f"is {describe_json(value)}, expected {row.expected}: ignored", field=".".join(path))
+        log.add(f"is {describe_json(value)}, expected {row.expected}: ignored", ".".join(path))
         return {}
     return {row.field: value}
 
@@ -160,7 +156,7 @@ def _parse_steer_restarts(value: Any, log: ProblemLog) -> dict[str, Any]:
 def _parse_env(env: Any, log: ProblemLog) -> dict[str, str]:
     if not isinstance(env, dict):
         hint = f'put it inside "turngate": {{"env": "{CLEAN}"}}' if env == CLEAN else None
-        log.add(f"is {describe_json(env)}, expected an object of names and strings", field="env", hint=hint)
+        log.add(f"is {describe_json(env)}, expected an object of names and strings", "env", hint)
         return {}
     valid: dict[str, str] = {}
     limits = f"at most {MAX_VARIABLES} names, each with up to {MAX_VARIABLE_CHARS:,} characters"
@@ -168,8 +164,8 @@ def _parse_env(env: Any, log: ProblemLog) -> dict[str, str]:
         if len(valid) < MAX_VARIABLES and is_variable(name, value):
             valid[name] = value
         elif not keys.is_comment(name):
-            message = f"is {describe_json(value)}, expected a string ({limits}): ignored"
-            log.add(message, field=f"env.{describe_name(name)}")
+            field = f"env.{describe_name(name)}"
+            log.add(f"is {describe_json(value)}, expected a string ({limits}): ignored", field)
     return valid
 
 
@@ -177,8 +173,9 @@ def _check_file_keys(value: Mapping[str, Any], family: str, log: ProblemLog) -> 
     """Report mistakes in the keys at the top of the file."""
     for name in value:
         if name in EVENTS:
-            message = "is at the top of the file, so its hooks never run"
-            log.add(message, event=name, hint=f'put it inside "hooks": {{"{name}": […]}}')
+            log.event, hint = name, f'put it inside "hooks": {{"{name}": […]}}'
+            log.add("is at the top of the file, so its hooks never run", hint=hint)
+            log.event = ""
         elif family == "claude":
             _check_claude_key(name, value[name], log)
         elif name not in keys.FILE_KEYS and not keys.is_comment(name):
@@ -189,17 +186,18 @@ def _check_claude_key(name: str, value: Any, log: ProblemLog) -> None:
     if wrong := wrong_claude_setting(name, value):
         part, found = wrong
         effect = "Claude Code ignores this whole file, hooks included; Turngate does not"
-        log.add(f"is {describe_json(found)}: {effect}", severity="warning", field=part)
+        log.add(f"is {describe_json(found)}: {effect}", part, severity="warning")
     elif name == "enabledPlugins" and any(value.values()):
         hint = "name their folders with --plugin-dir or `pluginDirs`"
-        log.add("hooks of installed plugins do not run here", severity="note", field=name, hint=hint)
+        log.add("hooks of installed plugins do not run here", name, hint, severity="note")
 
 
 def _add_unknown_file_key(name: str, family: str, log: ProblemLog) -> None:
     field = describe_name(name)
     if not log.is_full and keys.closest_name(name, keys.FILE_KEYS) == "hooks":
-        message = "is not a key that Turngate knows, so its hooks never run"
-        return log.add(message, field=field, hint='did you mean "hooks"?')
+        return log.add(
+            "is not a key that Turngate knows, so its hooks never run", field, 'did you mean "hooks"?'
+        )
     misplaced = family == "turngate" and name in keys.TURNGATE_KEYS
     hint = f'put it inside "turngate": {{"{name}": …}}' if misplaced else None
-    return log.add_unknown_key(name, keys.FILE_KEYS, field=field, hint=hint)
+    return log.add_unknown_key(name, keys.FILE_KEYS, field, hint)

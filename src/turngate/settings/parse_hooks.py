@@ -78,7 +78,7 @@ class HooksParser:
         self.log, self.level, self.family, self.dialect = log, level, family, dialect
         self.rules: list[Rule] = []
         self.guard_lost = False
-        self._ids: set[tuple[str, str]] = set()
+        self._ids: set[tuple[str, str | None]] = set()
         self._groups = self._hooks = 0
         self._regexes: set[str] = set()
         self._regex_chars = 0
@@ -87,103 +87,94 @@ class HooksParser:
         if isinstance(hooks, dict):
             try:
                 for event, groups in hooks.items():
+                    self.log.event = event
                     self._parse_event(event, groups)
+                    self.log.set_position()
             except _TooManyHooks:
-                message = f"has over {MAX_HOOKS:,} hooks or groups: the others are left out"
-                self.log.add(message, field="hooks")
+                self.log.set_position()
+                self.log.add(f"has over {MAX_HOOKS:,} hooks or groups: the others are left out", "hooks")
         elif hooks is not None:
-            self.log.add(f"is {describe_json(hooks)}, expected an object of events", field="hooks")
+            self.log.add(f"is {describe_json(hooks)}, expected an object of events", "hooks")
 
     def _parse_event(self, event: str, groups: Any) -> None:
         if event not in EVENTS:
             if not keys.is_comment(event):
                 self._add_unknown_event(event, groups)
         elif not isinstance(groups, list):
-            self._lose(event, f"is {describe_json(groups)}, expected a list of groups", hint=_GROUP_HINT)
+            self._lose(f"is {describe_json(groups)}, expected a list of groups", hint=_GROUP_HINT)
         else:
             for number, group in enumerate(groups):
-                self._parse_group(group, event, f"[{number}]")
+                self.log.set_position(event, f"[{number}]")
+                self._parse_group(group)
 
     def _add_unknown_event(self, event: str, groups: Any) -> None:
         if event in FOREIGN_EVENTS:
             message = "is an event that Turngate does not fire, so its hooks never run here"
             if event in FOREIGN_OBSERVED_EVENTS and _has_gate(groups):
                 message, hint = f"{message}, and they cannot block", did_you_mean("Stop")
-                return self.log.add(message, severity="warning", event=event, hint=hint)
-            return self.log.add(message, severity="note", event=event)
+                return self.log.add(message, hint=hint, severity="warning")
+            return self.log.add(message, severity="note")
         closest = None if self.log.is_full else keys.closest_event(event)
         hint = did_you_mean(closest) or f"known events: {', '.join(EVENTS)}"
-        message = "is not a known event, so its hooks never run"
-        return self.log.add(message, severity="warning", event=describe_name(event), hint=hint)
+        self.log.event = describe_name(event)
+        return self.log.add("is not a known event, so its hooks never run", hint=hint, severity="warning")
 
-    def _lose(
-        self,
-        event: str,
-        message: str,
-        *,
-        index: str | None = None,
-        field: str | None = None,
-        hint: str | None = None,
-    ) -> None:
+    def _lose(self, message: str, field: str | None = None, hint: str | None = None) -> None:
         """Report something because of which hooks are left out."""
-        self.guard_lost |= event in _TOOL_GUARDS
-        self.log.add(message, event=event, index=index, field=field, hint=hint)
+        self.guard_lost |= self.log.event in _TOOL_GUARDS
+        self.log.add(message, field, hint)
 
-    def _parse_group(self, group: Any, event: str, index: str) -> None:
+    def _parse_group(self, group: Any) -> None:
         self._groups += 1
         if self._groups > MAX_HOOKS:
             raise _TooManyHooks
         if not isinstance(group, dict):
-            message = f"is {describe_json(group)}, expected an object"
-            return self._lose(event, message, index=index, hint=_GROUP_HINT)
+            return self._lose(f"is {describe_json(group)}, expected an object", hint=_GROUP_HINT)
         entries, matcher = group.get("hooks"), group.get("matcher")
         if not isinstance(entries, list):
-            return self._lose_group(group, event, index)
+            return self._lose_group(group)
         if not isinstance(matcher, str | None):
             message = f"is {describe_json(matcher)}, expected a string: the group is left out"
-            return self._lose(event, message, index=index, field="matcher")
-        if matcher and matcher not in ("*", ".*") and not self._can_use_matcher(matcher, event, index):
+            return self._lose(message, "matcher")
+        if matcher and matcher not in ("*", ".*") and not self._can_use_matcher(matcher):
             return None
-        self._check_group_keys(group, event, index)
+        self._check_group_keys(group)
+        index = self.log.index
         for number, entry in enumerate(entries):
-            self._parse_entry(entry, matcher, event, f"{index}.hooks[{number}]")
+            self.log.index = f"{index}.hooks[{number}]"
+            self._parse_entry(entry, matcher)
         return None
 
-    def _check_group_keys(self, group: dict[str, Any], event: str, index: str) -> None:
+    def _check_group_keys(self, group: dict[str, Any]) -> None:
         for name in group:
             if name in _GROUP_KEYS or name in keys.FOREIGN_HOOK_KEYS or keys.is_comment(name):
                 continue
             field = describe_name(name)
             if name in keys.HOOK_KEYS:
-                message, hint = (
-                    "is a key of a hook, not of a group: ignored",
-                    "move it into the hooks of the group",
-                )
-                self.log.add(message, event, index, field, hint, severity="warning")
+                message = "is a key of a hook, not of a group: ignored"
+                self.log.add(message, field, "move it into the hooks of the group", severity="warning")
             else:
-                self.log.add_unknown_key(name, _GROUP_KEYS, event=event, index=index, field=field)
+                self.log.add_unknown_key(name, _GROUP_KEYS, field)
 
-    def _lose_group(self, group: dict[str, Any], event: str, index: str) -> None:
+    def _lose_group(self, group: dict[str, Any]) -> None:
         if "hooks" not in group and "type" in group:
-            message = "is a hook, expected a group with an inner `hooks` list"
-            return self._lose(event, message, index=index, hint=_GROUP_HINT)
+            return self._lose("is a hook, expected a group with an inner `hooks` list", hint=_GROUP_HINT)
         value = describe_json(group["hooks"]) if "hooks" in group else "missing"
-        message = f"is {value}, expected a list of hooks"
-        return self._lose(event, message, index=index, field="hooks", hint=_GROUP_HINT)
+        return self._lose(f"is {value}, expected a list of hooks", "hooks", _GROUP_HINT)
 
-    def _can_use_matcher(self, matcher: str, event: str, index: str) -> bool:
+    def _can_use_matcher(self, matcher: str) -> bool:
         """Report a matcher that has no effect or never matches; return False if its group is left out."""
+        event = self.log.event
         if EVENTS[event] is None:
             message = f"is {matcher!r}, which has no effect on {event}: the hooks run at every {event}"
-            hint = "remove the matcher"
-            self.log.add(message, severity="warning", event=event, index=index, field="matcher", hint=hint)
+            self.log.add(message, "matcher", "remove the matcher", severity="warning")
         elif self._exceeds_regex_chars(matcher):
             message = f"brings the regular expressions of this file to over {MAX_REGEX_CHARS:,} characters"
-            self._lose(event, f"{message}: the group is left out", index=index, field="matcher")
+            self._lose(f"{message}: the group is left out", "matcher")
             return False
         elif isinstance(parsed := read_matcher(matcher), InvalidMatcher):
             message = f"is {describe_name(repr(matcher))}, which {parsed.why}, so it never matches"
-            self.log.add(message, event=event, index=index, field="matcher")
+            self.log.add(message, "matcher")
         return True
 
     def _exceeds_regex_chars(self, matcher: str) -> bool:
@@ -194,90 +185,85 @@ class HooksParser:
             self._regex_chars += len(matcher)
         return self._regex_chars > MAX_REGEX_CHARS
 
-    def _parse_entry(self, entry: Any, matcher: str | None, event: str, index: str) -> None:
+    def _parse_entry(self, entry: Any, matcher: str | None) -> None:
         self._hooks += 1
         if self._hooks > MAX_HOOKS:
             raise _TooManyHooks
         if type(entry) is not dict:
-            return self._lose(event, f"is {describe_json(entry)}, expected an object", index=index)
+            return self._lose(f"is {describe_json(entry)}, expected an object")
         self.log.hook = entry["id"] if "id" in entry and is_text(entry["id"]) else None
-        self._parse_hook(entry, matcher, event, index)
+        self._parse_hook(entry, matcher)
         self.log.hook = None
         return None
 
-    def _parse_hook(self, entry: dict[str, Any], matcher: str | None, event: str, index: str) -> None:
+    def _parse_hook(self, entry: dict[str, Any], matcher: str | None) -> None:
         kind = entry.get("type")
         hook: Hook | None
-        if kind == GateHook.kind and self.family == "claude" and not self._keeps_claude_gate(event, index):
+        if kind == GateHook.kind and self.family == "claude" and not self._keeps_claude_gate():
             return None
         if type(kind) is str and kind in SETTINGS_KINDS:
-            hook = self._build_hook(entry, SETTINGS_KINDS[kind], event, index)
+            hook = self._build_hook(entry, SETTINGS_KINDS[kind])
         elif kind == "mcp_tool":
             message = 'is "mcp_tool", which Turngate does not run: the hook is left out'
-            return self.log.add(message, event, index, "type", "use a command hook that calls the server")
+            return self.log.add(message, "type", "use a command hook that calls the server")
         elif _is_removal(entry):
             hook = CommandHook("", id=entry["id"], enabled=False)
         else:
             message, hint = describe_bad_type(entry, SETTINGS_KINDS, describe_json)
-            return self._lose(event, message, index=index, field="type", hint=hint)
+            return self._lose(message, "type", hint)
         if hook is not None:
-            if hook.id is not None:
-                self._check_id(hook.id, event, index)
-            self.rules.append(Rule(event, hook, matcher, self.level, self.log.file, self.family, index))
+            self._check_id(hook.id)
+            log = self.log
+            self.rules.append(Rule(log.event, hook, matcher, self.level, log.file, self.family, log.index))
         return None
 
-    def _keeps_claude_gate(self, event: str, index: str) -> bool:
+    def _keeps_claude_gate(self) -> bool:
         """Report a gate in a file of Claude Code, which ignores it; its dialect leaves the gate out as well."""
         message, hint = (
             'is "gate", which Claude Code does not know',
             "use a command hook with `turngate gate`",
         )
         if self.dialect.is_claude_code:
-            self._lose(event, f"{message}: the hook is left out", index=index, field="type", hint=hint)
+            self._lose(f"{message}: the hook is left out", "type", hint)
             return False
         message = f"{message}: only Turngate runs the hook"
-        self.log.add(message, event, index, "type", f"move it to .turngate/, or {hint}", severity="warning")
+        self.log.add(message, "type", f"move it to .turngate/, or {hint}", severity="warning")
         return True
 
-    def _check_id(self, hook_id: str, event: str, index: str) -> None:
-        if (event, hook_id) in self._ids:
+    def _check_id(self, hook_id: str | None) -> None:
+        if hook_id is not None and (self.log.event, hook_id) in self._ids:
             message = f"is {describe_name(hook_id)!r}, which occurs twice in this file: the last one is used"
-            self.log.add(message, severity="warning", event=event, index=index, field="id")
-        self._ids.add((event, hook_id))
+            self.log.add(message, "id", severity="warning")
+        self._ids.add((self.log.event, hook_id))
 
-    def _build_hook(self, entry: dict[str, Any], hook: type[Hook], event: str, index: str) -> Hook | None:
+    def _build_hook(self, entry: dict[str, Any], hook: type[Hook]) -> Hook | None:
         """Return the hook, or None when it cannot be used."""
         fields, rejected = hook_from_json(entry, hook, keys.HOOK_KEYS)
-        usable = True
         has_body = hook.body in entry or (hook is GateHook and "gate" in entry)
         misnamed = None if has_body else _misnamed_body(rejected, hook.body)
-        for key in rejected:
-            if key is misnamed:
-                continue
-            usable = self._keeps_hook(key, hook, event, index) and usable
+        usable = not [key for key in rejected if key is not misnamed and not self._keeps_hook(key, hook)]
         if misnamed:
             message = f'is not a key that Turngate knows, and "{hook.body}" is missing: the hook is left out'
-            field, hint = describe_name(misnamed.name), did_you_mean(hook.body)
-            self.log.add(message, event=event, index=index, field=field, hint=hint)
+            self.log.add(message, describe_name(misnamed.name), did_you_mean(hook.body))
             usable = False
         elif usable and hook.needs_body and hook.body not in fields:
-            message = f"is missing, expected {keys.HOOK_KEYS[hook.body].expected}"
-            self.log.add(message, event=event, index=index, field=hook.body)
+            self.log.add(f"is missing, expected {keys.HOOK_KEYS[hook.body].expected}", hook.body)
             usable = False
-        if hook.only_on is not None and event not in hook.only_on:
+        if hook.only_on is not None and self.log.event not in hook.only_on:
             message = f'is "{hook.kind}", but {hook.kind} hooks run only on {", ".join(hook.only_on)}'
-            self.log.add(message, event=event, index=index, field="type", hint="use a command hook here")
+            self.log.add(message, "type", "use a command hook here")
             usable = False
         elif not usable:
-            self.guard_lost |= event in _TOOL_GUARDS
+            self.guard_lost |= self.log.event in _TOOL_GUARDS
         if "timeout" in fields and looks_like_milliseconds(fields["timeout"]):
-            self._warn_of_milliseconds(fields["timeout"], event, index)
+            message, hint = describe_milliseconds(fields["timeout"])
+            self.log.add(message, "timeout", hint, severity="warning")
         if not usable:
             return None
         made = hook(**fields)
-        return self._check_gate(made, event, index) if isinstance(made, GateHook) else made
+        return self._check_gate(made) if isinstance(made, GateHook) else made
 
-    def _check_gate(self, hook: GateHook, event: str, index: str) -> Hook | None:
+    def _check_gate(self, hook: GateHook) -> Hook | None:
         """Report what is wrong with the options of a gate; such a gate is left out."""
         # lazy: the gates, which few settings have
         from turngate.gates.arguments import GateCall, read_gate_hook  # noqa: PLC0415
@@ -286,35 +272,30 @@ class HooksParser:
         if isinstance(read, GateCall):
             return hook
         for field, message, hint in read:
-            self.log.add(f"{message}: the hook is left out", event, index, describe_name(field), hint)
+            self.log.add(f"{message}: the hook is left out", describe_name(field), hint)
         return None
 
-    def _keeps_hook(self, rejected: RejectedKey, hook: type[Hook], event: str, index: str) -> bool:
+    def _keeps_hook(self, rejected: RejectedKey, hook: type[Hook]) -> bool:
         """Report one key, and return whether the hook can be used without it."""
         name, value, row = rejected
         field = describe_name(name)
         if row is None:
             if name not in keys.FOREIGN_HOOK_KEYS and not keys.is_comment(name):
-                self.log.add_unknown_key(name, keys.HOOK_KEYS, event=event, index=index, field=field)
+                self.log.add_unknown_key(name, keys.HOOK_KEYS, field)
             return True
         if hook.kind not in row.kinds:
-            message = f"has no effect on {hook.kind} hooks: ignored"
-            self.log.add(message, severity="warning", event=event, index=index, field=field)
+            self.log.add(f"has no effect on {hook.kind} hooks: ignored", field, severity="warning")
             return True
         is_large = name == "timeout" and type(value) in (int, float) and value > MAX_TIMEOUT_S
         expected = f"at most {MAX_TIMEOUT_S:,} seconds" if is_large else row.expected
         message = f"is {describe_invalid(value, row.is_valid, row.expected)}, expected {expected}"
         # Claude Code drops a hook whose shell it does not know (measured).
         if not row.drops_hook and (name != "shell" or self.dialect.honours_shell):
-            self.log.add(f"{message}: ignored", severity="warning", event=event, index=index, field=field)
+            self.log.add(f"{message}: ignored", field, severity="warning")
             return True
         hint = _number_hint(value) if name == "timeout" and isinstance(value, str) else None
-        self.log.add(f"{message}: the hook is left out", event=event, index=index, field=field, hint=hint)
+        self.log.add(f"{message}: the hook is left out", field, hint)
         return False
-
-    def _warn_of_milliseconds(self, seconds: float, event: str, index: str) -> None:
-        message, hint = describe_milliseconds(seconds)
-        self.log.add(message, severity="warning", event=event, index=index, field="timeout", hint=hint)
 
 
 def _misnamed_body(rejected: Sequence[RejectedKey], body: str) -> RejectedKey | None:

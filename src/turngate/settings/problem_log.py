@@ -24,7 +24,8 @@ class ProblemLog:
     def __init__(self, file: str) -> None:
         self.file = file
         self.count = 0
-        self.hook: str | None = None  # the id of the hook that the next problems are about
+        self.event = self.index = ""  # what the next problems are about, and the id of the hook
+        self.hook: str | None = None
         self._first: list[Problem] = []
         self._severity_of_others: Severity = "note"
 
@@ -41,48 +42,24 @@ class ProblemLog:
         message = f"and {others:,} more"
         return (*self._first, Problem(file=self.file, message=message, severity=self._severity_of_others))
 
+    def set_position(self, event: str = "", index: str = "") -> None:
+        self.event, self.index = event, index
+
     def add(
-        self,
-        message: str,
-        event: str | None = None,
-        index: str | None = None,
-        field: str | None = None,
-        hint: str | None = None,
-        *,
-        severity: Severity = "error",
+        self, message: str, field: str | None = None, hint: str | None = None, *, severity: Severity = "error"
     ) -> None:
         self.count += 1
         if self.count > MAX_PROBLEMS:
             self._severity_of_others = min(self._severity_of_others, severity, key=_SEVERITIES.index)
             return
-        self._first.append(
-            Problem(
-                file=self.file,
-                message=message,
-                severity=severity,
-                event=event,
-                index=index,
-                hook=self.hook,
-                field=field,
-                hint=hint,
-            )
-        )
+        place = {"event": self.event or None, "index": self.index or None, "field": field, "hook": self.hook}
+        self._first.append(Problem(file=self.file, message=message, severity=severity, hint=hint, **place))
 
-    def add_unknown_key(
-        self,
-        name: str,
-        names: Iterable[str],
-        *,
-        event: str | None = None,
-        index: str | None = None,
-        field: str | None = None,
-        hint: str | None = None,
-    ) -> None:
+    def add_unknown_key(self, name: str, names: Iterable[str], field: str, hint: str | None = None) -> None:
         """Note a key of another program; warn where the name is close to a known one."""
         hint = hint or (None if self.is_full else did_you_mean(closest_name(name, names)))
-        message = "is not a key that Turngate knows: ignored"
         severity: Severity = "warning" if hint else "note"
-        self.add(message, event, index, field, hint, severity=severity)
+        self.add("is not a key that Turngate knows: ignored", field, hint, severity=severity)
 
 
 def rule_problem(

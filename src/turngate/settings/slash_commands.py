@@ -19,8 +19,8 @@ from turngate.project.files import LOCAL, Files, is_inside
 from turngate.settings.agent_types import count_readable, describe_unread, read_text
 from turngate.settings.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 from turngate.settings.json_file import UnreadableFile, read_json
+from turngate.settings.paths import settings_snapshot
 from turngate.settings.plugin_folders import MANIFEST, display_name
-from turngate.settings.snapshot import settings_snapshot
 
 BUILT_IN = ("help", "hooks", "compact", "clear", "exit", "quit")
 MAX_FOLDER_DEPTH = 3

@@ -8,7 +8,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.project.files import LOCAL, Files
 from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
-from turngate.settings.snapshot import settings_snapshot
+from turngate.settings.paths import settings_snapshot
 from turngate.trust.fingerprint import definition_of
 from turngate.trust.review import Reviewer, place_of
 

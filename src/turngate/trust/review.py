@@ -17,7 +17,7 @@ from turngate.project.content import is_list_of_names
 from turngate.project.files import LOCAL, Files
 from turngate.project.paths import is_inside
 from turngate.settings.load import Layers, load_layers, report_unreachable
-from turngate.settings.snapshot import settings_snapshot
+from turngate.settings.paths import settings_snapshot
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
 from turngate.trust.fingerprint import (

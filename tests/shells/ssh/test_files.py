@@ -28,7 +28,7 @@ from turngate.aio.threads import event_loop_in_thread
 from turngate.ports import HookRunContext
 from turngate.project.files import Files, MachineUnreachable
 from turngate.project.resolved_files import PathChanged
-from turngate.settings.snapshot import settings_places
+from turngate.settings.paths import settings_places
 from turngate.shells.ssh import files as ssh_files
 from turngate.shells.ssh.files import FileChanged, SshFiles
 from turngate.shells.ssh.shell import MAX_COMMANDS, SshShell

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.prefixed_files import PrefixedFiles
-from turngate.settings.snapshot import settings_places
+from turngate.settings.paths import settings_places
 
 
 @pytest.mark.parametrize(
