@@ -31,12 +31,20 @@ from turngate.options.parse import hook_json
 from turngate.runners import run_callback
 
 LOG = logging.getLogger("turngate")
+LIMIT_VARIABLE = str(CLAUDE.limit_variable)  # from which Claude Code reads the limit of continuations
 
 
 def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeAgentOptions:
     base = ClaudeAgentOptions() if base is None else base
     rules = [rule for rule in options.rules_as_written() if rule.hook.enabled]
-    problems = [*_rule_problems(rules), *_option_problems(options, base)]
+    problems = [
+        Problem(file="", event=rule.event, index=rule.index, field=field, message=message)
+        for rule in rules
+        for field, message in _unsupported(rule)
+    ]
+    problems += [
+        Problem(file="", field=name, message=text) for name, text in _unsupported_options(options, base)
+    ]
     if problems:
         raise InvalidOptions(problems)
     settings, hooks = _base_settings(base), dict(base.hooks or {})
@@ -54,8 +62,8 @@ def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeA
         base,
         hooks=hooks or None,
         settings=json.dumps(settings) if settings else None,
-        model=base.model or (_model_name(options.model) if options.model else None),
-        env={**_limit_variable(options), **base.env},
+        model=base.model or (options.model.removeprefix("anthropic:") if options.model else None),
+        env={**({} if options.limit is None else {LIMIT_VARIABLE: str(options.limit)}), **base.env},
     )
 
 
@@ -67,12 +75,6 @@ _UNSUPPORTED = ("blocking", "mode", "env", "pass_env", "transcript", "shell")
 _CALLBACK_EVENTS = frozenset(name for each in get_args(HookEvent) for name in get_args(each))
 _CLAUDE_DEFAULTS = {"mode": "gate", "transcript": "full"}  # these values are supported, and not written
 _NO_EQUIVALENT = "has no equivalent in Claude Code"
-
-
-def _rule_problems(rules: list[Rule]) -> Iterator[Problem]:
-    for rule in rules:
-        for field, message in _unsupported(rule):
-            yield Problem(file="", event=rule.event, index=rule.index, field=field, message=message)
 
 
 def _unsupported(rule: Rule) -> Iterator[tuple[str | None, str]]:
@@ -95,11 +97,6 @@ def _unsupported(rule: Rule) -> Iterator[tuple[str | None, str]]:
             yield name, _NO_EQUIVALENT
     if _is_other_provider(_model_of(hook)):
         yield "model", _expected_model(_model_of(hook))
-
-
-def _option_problems(options: Options, base: object) -> Iterator[Problem]:
-    for field, message in _unsupported_options(options, base):
-        yield Problem(file="", field=field, message=message)
 
 
 def _unsupported_options(options: Options, base: object) -> Iterator[tuple[str, str]]:
@@ -128,24 +125,13 @@ def _expected_model(model: str | None) -> str:
     return f"is {model!r}, expected a model of Anthropic's for Claude Code"
 
 
-def _model_name(model: str) -> str:
-    return model.removeprefix("anthropic:")
-
-
 # What Claude Code gets
-
-
-def _limit_variable(options: Options) -> dict[str, str]:
-    """Claude Code reads the limit of continuations from an environment variable."""
-    if options.limit is None or CLAUDE.limit_variable is None:
-        return {}
-    return {CLAUDE.limit_variable: str(options.limit)}
 
 
 def _settings_entry(hook: Hook, judge: str | None) -> dict[str, Any]:
     entry = hook_json(hook, per_second=1)
     if hook.asks_model and (model := _model_of(hook) or judge):
-        entry["model"] = _model_name(model)
+        entry["model"] = model.removeprefix("anthropic:")
     return {name: value for name, value in entry.items() if name not in ("id", "outcomes", *_CLAUDE_DEFAULTS)}
 
 
@@ -157,7 +143,12 @@ def _base_settings(base: ClaudeAgentOptions) -> dict[str, Any]:
     source = "the base options' settings"
     if not text.startswith("{"):
         path = os.path.join(base.cwd or "", text)
-        source, text = f"the base options' settings file {path}", _read_settings_file(path)
+        source = f"the base options' settings file {path}"
+        try:
+            with open(path, encoding="utf-8-sig") as file:
+                text = file.read()
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{source} cannot be read: {error}") from None
     try:
         settings: Any = json.loads(text)
     except json.JSONDecodeError as error:
@@ -168,14 +159,6 @@ def _base_settings(base: ClaudeAgentOptions) -> dict[str, Any]:
     if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
         raise UsageError(f"{source} must be an object whose `hooks` hold a list for each event")
     return dict(settings)
-
-
-def _read_settings_file(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            return file.read()
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the base options' settings file {path} cannot be read: {error}") from None
 
 
 # Callbacks
@@ -238,8 +221,9 @@ def _handle_failure(fault: Fault, rule: Rule) -> dict[str, Any]:
     if not (rule.hook.blocking and fault.may_block):
         LOG.warning("hook %s failed and was NOT enforced: %s", quote_name(label(rule.hook)), fault.error)
         raise HookFailed(fault.error)
-    reason = f"this check failed and must pass before you may stop: {fault.error}"
-    return _decision_json(Block(reason), rule.event)
+    return _decision_json(
+        Block(f"this check failed and must pass before you may stop: {fault.error}"), rule.event
+    )
 
 
 def _decision_json(decision: Decision, event: str) -> dict[str, Any]:

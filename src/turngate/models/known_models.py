@@ -39,12 +39,9 @@ class KnownModel(NamedTuple):
         price = self.long_price if is_long else self.price
         if price is None:
             return None
-        dollars = (
-            usage.input_tokens * price.input
-            + usage.output_tokens * price.output
-            + usage.cache_read_input_tokens * price.cache_read
-            + usage.cache_creation_input_tokens * price.cache_write
-        )
+        dollars = usage.input_tokens * price.input + usage.output_tokens * price.output
+        dollars += usage.cache_read_input_tokens * price.cache_read
+        dollars += usage.cache_creation_input_tokens * price.cache_write
         return dollars / 1_000_000
 
 

@@ -7,21 +7,16 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from turngate.core.conversation.messages import ModelRequest, Reply
 from turngate.errors import ModelError, UsageError
 from turngate.http.connection import Timeouts
+from turngate.models import providers
 from turngate.models.known_models import known_model
-from turngate.models.providers import (
-    Provider,
-    base_url,
-    describe_providers,
-    find_key,
-    find_provider,
-    safe_line,
-)
+from turngate.models.providers import Provider, safe_line
 from turngate.models.wire.base import AnswerReader, OtherApi, StreamError, Unreadable, WireFormat
 
 try:
@@ -51,15 +46,13 @@ class LiveModel:
         """Keys and addresses come from `environ`. Raises UsageError."""
         self.name = name
         self._provider_name, _, self._model = name.partition(":")
-        provider = find_provider(self._provider_name)
+        provider = providers.find_provider(self._provider_name)
         if provider is None:
-            raise UsageError(
-                f"unknown provider {self._provider_name!r} in the model {name!r}; "
-                f"the providers are {describe_providers()}"
-            )
+            unknown = f"unknown provider {self._provider_name!r} in the model {name!r}"
+            raise UsageError(f"{unknown}; the providers are {providers.describe_providers()}")
         self._provider = provider
-        self._key_variable, self._key = find_key(name, provider, environ)
-        self._url = base_url(provider, environ)
+        self._key_variable, self._key = providers.find_key(name, provider, environ)
+        self._url = providers.base_url(provider, environ)
         self._wire = _wire_format(provider)
         self._environ, self._timeouts = dict(environ), timeouts
         self._client = self._new_client()
@@ -167,18 +160,10 @@ class LiveModel:
 
     def _hint(self) -> str:
         """Return what to do about a server that does not seem to have this API."""
-        variable = self._provider.url_variable
+        advice = f"check {self._provider.url_variable}, whose default is {self._provider.url}"
         if self._provider.wire == "responses":
-            return (
-                f"{self._wire.title} was asked at {self._host}; "
-                f"use --model openai-chat:{self._model} for a server with chat completions alone"
-            )
-        default = self._provider.url
-        return f"{self._wire.title} was asked at {self._host}; check {variable}, whose default is {default}"
-
-    @property
-    def _host(self) -> str:
-        return self._client.server.name
+            advice = f"use --model openai-chat:{self._model} for a server with chat completions alone"
+        return f"{self._wire.title} was asked at {self._client.server.name}; {advice}"
 
     def _finished(self, reader: AnswerReader) -> Reply:
         try:
@@ -187,8 +172,7 @@ class LiveModel:
             raise self._unreadable(error) from None
         if reply is None:
             raise ModelError("network", f"{self._provider_name} ended the stream in the middle of its answer")
-        cost = self._known.cost(reply.usage)
-        return Reply(reply.blocks, reply.stop_reason, reply.usage, reply.model, reply.id, cost)
+        return replace(reply, cost=self._known.cost(reply.usage))
 
 
 async def _read_to_end(pieces: AsyncIterator[bytes]) -> None:
@@ -245,11 +229,8 @@ def status_error(
     error = _error_object(body)
     text = safe_line(_message(error) or body.decode("utf-8", "replace").strip() or "no message", *secrets)
     if status < 400:
-        text = (
-            "it redirects to another address, and no request follows"
-            if status >= 300
-            else "it has no content"
-        )
+        redirects = "it redirects to another address, and no request follows"
+        text = redirects if status >= 300 else "it has no content"
     return _model_error(provider, status, error, text, _retry_after(headers))
 
 
@@ -302,12 +283,10 @@ def _message(error: Mapping[str, Any]) -> str:
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds of the header Retry-After, which is a number or a date."""
     value = headers.get("retry-after", "")
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
     if not value:
         return None
+    with suppress(ValueError):
+        return max(0.0, float(value))
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 - lazy: slow to load, and nearly always a number
 
     try:

@@ -28,6 +28,7 @@ from turngate.extra_install import install_command
 from turngate.http.connection import Timeouts
 from turngate.models.known_models import DEFAULT_CONTEXT_TOKENS
 from turngate.models.providers import PYDANTIC_AI, safe_line
+from turngate.models.wire.base import content_of, is_repeated, nonblank
 
 try:
     from pydantic_ai import exceptions
@@ -136,9 +137,7 @@ def _open(name: str) -> Model:
 def _install(error: ImportError) -> str:
     """Return the pip command; pydantic-ai names its own extra."""
     extra = re.search(r"pydantic-ai-slim\[([\w-]+)\]", str(error))
-    if extra is None:
-        return safe_line(str(error))
-    return f"pip install 'pydantic-ai-slim[{extra[1]}]'"
+    return f"pip install 'pydantic-ai-slim[{extra[1]}]'" if extra else safe_line(str(error))
 
 
 def _describe_setup_error(error: Exception) -> str:
@@ -148,24 +147,14 @@ def _describe_setup_error(error: Exception) -> str:
 
 
 def _settings(request: ModelRequest, model: Model) -> ModelSettings:
-    repeated = request.agent != "judge" or bool(request.tools)  # the next request sends the same prefix
-    settings = ModelSettings(cache=repeated)
+    settings = ModelSettings(cache=is_repeated(request))
     if "max_retries" not in model.unsupported_settings:
         settings["max_retries"] = 0  # the session retries, and notifies the user
     return settings
 
 
 def _parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
-    parameters = _plain_parameters(request)
-    # A model without schema support follows the form that every prompt describes in words.
-    if request.schema is not None and model.profile.get("supports_json_schema_output", False):
-        parameters.output_mode = "native"
-        parameters.output_object = OutputObjectDefinition(dict(request.schema), name="judgement")
-    return parameters
-
-
-def _plain_parameters(request: ModelRequest) -> ModelRequestParameters:
-    return ModelRequestParameters(
+    parameters = ModelRequestParameters(
         function_tools=[
             ToolDefinition(
                 name=tool.name, description=tool.description, parameters_json_schema=dict(tool.schema)
@@ -174,6 +163,11 @@ def _plain_parameters(request: ModelRequest) -> ModelRequestParameters:
         ],
         instruction_parts=[wire.InstructionPart(request.system)] if request.system else [],
     )
+    # A model without schema support follows the form that every prompt describes in words.
+    if request.schema is not None and model.profile.get("supports_json_schema_output", False):
+        parameters.output_mode = "native"
+        parameters.output_object = OutputObjectDefinition(dict(request.schema), name="judgement")
+    return parameters
 
 
 def _history(messages: Sequence[Message]) -> list[wire.ModelMessage]:
@@ -188,9 +182,7 @@ def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
         case UserMessage(text):
             return wire.ModelRequest([wire.UserPromptPart(text)])
         case Reply(blocks):
-            # Providers reject a blank text, even in their own reply.
-            nonblank = [b for b in blocks if not isinstance(b, Text) or b.text.strip()]
-            return wire.ModelResponse([_part(block) for block in nonblank])
+            return wire.ModelResponse([_part(block) for block in nonblank(blocks)])
         case ToolResults(results):
             return wire.ModelRequest([_tool_return(result, names) for result in results])
         case _:
@@ -200,7 +192,7 @@ def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
 def _tool_return(result: ToolResult, names: Mapping[str, str]) -> wire.ToolReturnPart:
     return wire.ToolReturnPart(
         names.get(result.tool_use_id, "unknown"),
-        result.content if result.content.strip() else "(no output)",  # providers reject a blank text
+        content_of(result),
         result.tool_use_id,
         outcome="failed" if result.is_error else "success",
     )
@@ -214,9 +206,10 @@ def _part(block: Text | ToolUse) -> wire.TextPart | wire.ToolCallPart:
 
 def _piece(event: wire.ModelResponseStreamEvent) -> str:
     match event:
-        case wire.PartStartEvent(part=wire.TextPart(content=text)):
-            return text
-        case wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text)):
+        case (
+            wire.PartStartEvent(part=wire.TextPart(content=text))
+            | wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text))
+        ):
             return text
         case _:
             return ""
@@ -285,9 +278,8 @@ def translate_error(error: Exception, provider: str) -> ModelError:
         case exceptions.ModelQuotaExceededError():
             return ModelError("quota", f"{provider} reports: {_error_message(error)}")
         case exceptions.ModelContextWindowExceededError():
-            return ModelError(
-                "context", f"the conversation is too long for the model: {_error_message(error)}"
-            )
+            text = f"the conversation is too long for the model: {_error_message(error)}"
+            return ModelError("context", text)
         case exceptions.ModelTimeoutError() | exceptions.ModelRequestTimeout():
             return ModelError("network", f"{provider} did not answer in time")
         case exceptions.ModelConnectionError() if "Illegal header value" in _cause(error):
@@ -308,9 +300,8 @@ def translate_error(error: Exception, provider: str) -> ModelError:
         ):
             return ModelError("overloaded", f"{provider} reports: {_error_message(error)}")
         case exceptions.UnexpectedModelBehavior():
-            return ModelError(
-                "network", f"{provider} sent an answer that cannot be read: {safe_line(str(error))}"
-            )
+            text = f"{provider} sent an answer that cannot be read: {safe_line(str(error))}"
+            return ModelError("network", text)
         case _:
             return ModelError("invalid", f"the request to {provider} failed: {safe_line(str(error))}")
 

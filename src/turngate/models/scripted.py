@@ -94,6 +94,7 @@ class ScriptedModel:
         """Do nothing: there is no connection."""
 
     def _reply(self, entry: Mapping[str, Any], number: int, request: ModelRequest) -> Reply:
+        size = len(repr(request.messages)) // 4
         texts = entry.get("texts", [entry["text"]] if "text" in entry else [])
         tools = entry.get("tools", [])
         if "tool" in entry:
@@ -103,7 +104,7 @@ class ScriptedModel:
         return Reply(
             tuple(blocks),
             stop_reason=entry.get("stop_reason", "tool_use" if tools else "end_turn"),
-            usage=Usage(input_tokens=_size(request), output_tokens=sum(map(len, map(str, texts))) // 4 + 1),
+            usage=Usage(input_tokens=size, output_tokens=sum(map(len, map(str, texts))) // 4 + 1),
             model=self.name,
             id=f"msg-{next(self._ids)}",
         )
@@ -152,14 +153,10 @@ def _check(entry: Mapping[str, Any], where: str) -> None:
 
 
 def _check_field(where: str, field: str, value: Any, as_a: str | None = None) -> Any:
-    fits, expected = _FIELDS.get(as_a or field, (_anything, ""))
+    fits, expected = _FIELDS.get(as_a or field, (lambda _: True, ""))
     if not fits(value):
         raise UsageError(f"{where} {field} must be {expected}, not {reprlib.repr(value)}")
     return value
-
-
-def _anything(_: object) -> bool:
-    return True
 
 
 def _is_number(value: object) -> bool:
@@ -186,7 +183,3 @@ def _pieces(text: str) -> list[str]:
     """Split a text as a live model streams it: into small pieces, a very long text into larger ones."""
     size = max(12, len(text) // 50)
     return [text[place : place + size] for place in range(0, len(text), size)]
-
-
-def _size(request: ModelRequest) -> int:
-    return len(repr(request.messages)) // 4

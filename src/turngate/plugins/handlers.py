@@ -85,8 +85,7 @@ class Plugins:
         known = ALIASES.get(name, name)
         if known not in HANDLER_NAMES:
             raise UsageError(f"unknown plugin hook {name!r}: {_name_hint(str(name))}")
-        _check_callable(name, handler)
-        _check_signature(name, handler, 2 if known in CONTEXT_HOOKS else 1)
+        _check_handler(name, handler, 2 if known in CONTEXT_HOOKS else 1)
         plugin_name = plugin or str(getattr(handler, "__qualname__", handler))
         self._all.append(_Registered(known, handler, priority, next(self._numbers), plugin_name))
 
@@ -159,12 +158,10 @@ class Plugins:
     async def _call(self, registered: _Registered, *args: object) -> tuple[object, str | None]:
         """Return the handler's return value, and the description of an error."""
         *first, last = args
-        handler = registered.handler
-        if _takes_context(handler, len(args)):
-            handler = _with_context(handler, self._context)
+        context = {"ctx": self._context} if _takes_context(registered.handler, len(args)) else {}
         try:
             async with asyncio.timeout(self.limit) as timer:
-                return await call_callback(_bound(handler, *first), last), None
+                return await call_callback(_bound(registered.handler, *first, **context), last), None
         except TimeoutError as error:
             if timer.expired():
                 return None, f"timed out after {self.limit:g} s at {registered.name}"
@@ -189,39 +186,22 @@ def _takes_context(handler: Handler, arguments: int) -> bool:
     )
 
 
-def _with_context(handler: Handler, context: PluginContext | None) -> Handler:
-    if not _is_async(handler):
-        return partial(handler, ctx=context)
-
-    async def with_context(*args: object) -> Any:
-        return await handler(*args, ctx=context)
-
-    return with_context
-
-
-def _is_async(handler: Handler) -> bool:
-    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
-
-
-def _bound(handler: Handler, *first: object) -> Handler:
+def _bound(handler: Handler, *first: object, **context: object) -> Handler:
     """Bind all arguments but the last; a coroutine function stays one."""
-    if not _is_async(handler):
-        return partial(handler, *first)
+    if not (inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)):
+        return partial(handler, *first, **context)
 
     async def bound(last: object) -> Any:
-        return await handler(*first, last)
+        return await handler(*first, last, **context)
 
     return bound
 
 
-def _check_callable(name: str, handler: object) -> None:
+def _check_handler(name: str, handler: Any, arguments: int) -> None:
+    """Reject a handler that every call would fail for; one without a signature may be right."""
     if not callable(handler):
         wrong = f"the handler of the plugin hook {name!r} is {describe(handler)}"
         raise UsageError(f"{wrong}; expected a function that takes the payload")
-
-
-def _check_signature(name: str, handler: Handler, arguments: int) -> None:
-    """Reject a handler that every call would fail for; one without a signature may be right."""
     try:
         signature = inspect.signature(handler)
     except (TypeError, ValueError):
@@ -238,9 +218,8 @@ def _check_signature(name: str, handler: Handler, arguments: int) -> None:
 def _name_hint(name: str) -> str:
     by_letters = {known.replace("_", ""): known for known in HANDLER_NAMES}
     close = difflib.get_close_matches(name.replace("_", "").lower(), by_letters, 1, 0.7)
-    return (
-        f"did you mean {by_letters[close[0]]!r}?" if close else f"expected one of {', '.join(HANDLER_NAMES)}"
-    )
+    expected = f"expected one of {', '.join(HANDLER_NAMES)}"
+    return f"did you mean {by_letters[close[0]]!r}?" if close else expected
 
 
 # Plugins of other packages
@@ -257,18 +236,14 @@ def load_plugins(names: Sequence[str]) -> Plugins:
     installed = _entry_points() if names else {}
     for name in names:
         if name not in installed:
-            available = ", ".join(sorted(installed)) or "none"
-            raise UsageError(
-                f"the settings enable the plugin {name!r}, which is not installed; installed: {available}"
-            )
+            missing = f"the settings enable the plugin {name!r}, which is not installed"
+            raise UsageError(f"{missing}; installed: {', '.join(sorted(installed)) or 'none'}")
         try:
             plugin = installed[name].load()
             plugins.add(plugin() if isinstance(plugin, type) else plugin)
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise UsageError(
-                f"the plugin {name!r} cannot be loaded ({reason}); disable it in the settings"
-            ) from error
+            failed = f"the plugin {name!r} cannot be loaded ({type(error).__name__}: {error})"
+            raise UsageError(f"{failed}; disable it in the settings") from error
     return plugins
 
 

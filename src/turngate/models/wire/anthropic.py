@@ -1,7 +1,8 @@
 """Anthropic's Messages API."""
 
 from collections.abc import Mapping
-from typing import Any, assert_never
+from dataclasses import fields
+from typing import assert_never
 
 from turngate.core.conversation.messages import (
     Message,
@@ -64,9 +65,8 @@ class AnthropicMessages:
         if cached:
             body["cache_control"] = _CACHE
         if request.schema is not None and known.has_schemas:
-            body["output_config"] = {
-                "format": {"type": "json_schema", "schema": closed_schema(request.schema)}
-            }
+            form = {"type": "json_schema", "schema": closed_schema(request.schema)}
+            body["output_config"] = {"format": form}
         return body
 
     def reader(self) -> "_Reader":
@@ -169,7 +169,7 @@ class _Reader:
         return Reply(
             tuple(blocks),
             stop_reason,
-            _usage(self._usage),
+            Usage(**{field.name: count_of(self._usage, field.name) for field in fields(Usage)}),
             model=text_of(self._message.get("model")),
             id=text_of(self._message.get("id")),
         )
@@ -184,12 +184,3 @@ class _Reader:
                 return None if parsed is None else ToolUse(text_of(start.get("id")), name, parsed)
             case _:
                 return None
-
-
-def _usage(used: dict[str, Any]) -> Usage:
-    return Usage(
-        input_tokens=count_of(used, "input_tokens"),
-        output_tokens=count_of(used, "output_tokens"),
-        cache_creation_input_tokens=count_of(used, "cache_creation_input_tokens"),
-        cache_read_input_tokens=count_of(used, "cache_read_input_tokens"),
-    )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from turngate.core.conversation.messages import (
@@ -11,6 +12,7 @@ from turngate.core.conversation.messages import (
     StopReason,
     Text,
     ToolResults,
+    ToolSpec,
     ToolUse,
     UserMessage,
 )
@@ -34,6 +36,10 @@ from turngate.models.wire.base import (
 _STOP_REASONS: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
 
 
+def _function(tool: ToolSpec) -> Json:
+    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
+
+
 class ChatCompletions:
     title = "chat completions"
     path = "/chat/completions"
@@ -48,17 +54,7 @@ class ChatCompletions:
             "stream_options": {"include_usage": True},
         }
         if request.tools:
-            body["tools"] = [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": tool.name,
-                        "description": tool.description,
-                        "parameters": dict(tool.schema),
-                    },
-                }
-                for tool in request.tools
-            ]
+            body["tools"] = [{"type": "function", "function": _function(tool)} for tool in request.tools]
         if request.schema is not None:
             body["response_format"] = {"type": "json_schema", "json_schema": named_schema(request.schema)}
         return body
@@ -86,25 +82,25 @@ def _reply_items(blocks: list[Text | ToolUse]) -> list[Json]:
     text = "\n".join(block.text for block in blocks if isinstance(block, Text))
     calls = [
         {
-            "id": block.id,
+            "id": use.id,
             "type": "function",
-            "function": {"name": block.name, "arguments": json.dumps(dict(block.input))},
+            "function": {"name": use.name, "arguments": json.dumps(dict(use.input))},
         }
-        for block in blocks
-        if isinstance(block, ToolUse)
+        for use in blocks
+        if isinstance(use, ToolUse)
     ]
     if not text and not calls:
         return []
     return [{"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}]
 
 
+@dataclass
 class _Call:
     """One call of a tool, whose parts arrive in pieces."""
 
-    def __init__(self) -> None:
-        self.id = ""
-        self.name = ""
-        self.arguments: list[str] = []
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
 
 
 class _ChatReader:
@@ -128,10 +124,8 @@ class _ChatReader:
             raise StreamError(object_of(chunk.get("error")) or chunk)
         self._head = self._head or chunk
         self._usage = object_of(chunk.get("usage")) or self._usage
-        added = [
-            self._add(choice) for choice in list_of(chunk.get("choices")) if not count_of(choice, "index")
-        ]
-        return "".join(added)
+        choices = [each for each in list_of(chunk.get("choices")) if not count_of(each, "index")]
+        return "".join(map(self._add, choices))
 
     def _add(self, choice: Json) -> str:
         delta = object_of(choice.get("delta"))
@@ -198,14 +192,7 @@ class Responses:
         }
         if request.tools:
             body["tools"] = [
-                {
-                    "type": "function",
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": dict(tool.schema),
-                    "strict": False,
-                }
-                for tool in request.tools
+                {"type": "function", **_function(tool), "strict": False} for tool in request.tools
             ]
         if request.schema is not None:
             body["text"] = {"format": {"type": "json_schema", **named_schema(request.schema)}}
@@ -287,11 +274,10 @@ class _ResponseReader:
         items = [item for _, item in sorted(self._items.items())] or list_of(self._response.get("output"))
         blocks = [block for item in items for block in _read_item(item, stop_reason)]
         if stop_reason == "end_turn":
+            parts = [part for item in items for part in list_of(item.get("content"))]
             if any(isinstance(block, ToolUse) for block in blocks):
                 stop_reason = "tool_use"
-            elif any(
-                part.get("type") == "refusal" for item in items for part in list_of(item.get("content"))
-            ):
+            elif any(part.get("type") == "refusal" for part in parts):
                 stop_reason = "refusal"
         return Reply(
             tuple(blocks),
