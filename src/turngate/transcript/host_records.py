@@ -59,10 +59,9 @@ def _from_codex(record: Record) -> Sequence[Record]:
 
 def _is_codex_prompt(payload: Record) -> bool:
     """Return whether the user wrote it. Versions that do not say so write `user_message` besides."""
-    metadata = _mapping(payload.get("internal_chat_message_metadata_passthrough")).get(
-        "content_item_metadata"
-    )
-    sources = [_mapping(_mapping(item).get("provenance")).get("type") for item in _list(metadata)]
+    metadata = _mapping(payload.get("internal_chat_message_metadata_passthrough"))
+    items = map(_mapping, _list(metadata.get("content_item_metadata")))
+    sources = [_mapping(item.get("provenance")).get("type") for item in items]
     return payload.get("role") == "user" and "user" in sources
 
 
@@ -73,7 +72,8 @@ def _codex_calls(payload: Record) -> list[Record]:
     args = _mapping(_parse(text)) or _mapping(payload.get("action"))
     command = args.get("cmd", args.get("command"))
     if isinstance(command, list):
-        command = _script([str(word) for word in command])
+        is_script = len(command) == 3 and command[1] in ("-c", "-lc")  # of `bash -lc SCRIPT`
+        command = str(command[2]) if is_script else " ".join(map(str, command))
     patch = args.get("input", command if isinstance(command, str) else text)
     if isinstance(patch, str) and _PATCH in patch:
         edits = [_call(identity, "Edit", {"file_path": path.strip()}) for path in _PATCHED.findall(patch)]
@@ -91,12 +91,6 @@ def _codex_calls(payload: Record) -> list[Record]:
 
 _PATCH = "*** Begin Patch"
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-
-
-def _script(words: list[str]) -> str:
-    """Return the script of `bash -lc SCRIPT`, or the words."""
-    is_script = len(words) == 3 and words[1] in ("-c", "-lc")
-    return words[2] if is_script else " ".join(words)
 
 
 def _codex_result(payload: Record) -> list[Record]:
@@ -129,14 +123,9 @@ def _from_qwen(record: Record) -> Sequence[Record]:
     texts = [_text(part.get("text")) for part in parts if part.get("thought") is not True and "text" in part]
     match record.get("type"):
         case "user":
-            by_user = (
-                record.get("provenance", "real_user") == "real_user" and "externalInputKind" not in record
-            )
-            return [
-                _message(
-                    record, "user", texts, origin="user" if by_user and "subtype" not in record else "host"
-                )
-            ]
+            by_user = record.get("provenance", "real_user") == "real_user"
+            by_host = not by_user or "externalInputKind" in record or "subtype" in record
+            return [_message(record, "user", texts, origin="host" if by_host else "user")]
         case "assistant":
             calls = [_part_call(_mapping(part["functionCall"])) for part in parts if "functionCall" in part]
             tokens = _mapping(record.get("usageMetadata")).get("totalTokenCount")
@@ -155,11 +144,8 @@ def _from_qwen(record: Record) -> Sequence[Record]:
 def _from_gemini(record: Record) -> Sequence[Record]:
     """A reason of a stop hook is written like a prompt of the user, so no message is known to be the user's."""
     content = record.get("content")
-    texts = (
-        [_text(content)]
-        if isinstance(content, str)
-        else [_text(_mapping(part).get("text")) for part in _list(content)]
-    )
+    parts = [{"text": content}] if isinstance(content, str) else map(_mapping, _list(content))
+    texts = [_text(part.get("text")) for part in parts]
     if record.get("type") == "user":
         return [_message(record, "user", texts, origin="unknown")]
     if record.get("type") != "gemini":
@@ -193,13 +179,8 @@ def _part_result(response: Record, code: object) -> Record:
     text = text if isinstance(text, str) else json.dumps(answer)
     reported = _EXIT_CODE.findall(text)
     is_error = "output" not in answer or code not in (None, 0) or (bool(reported) and reported[-1] != "0")
-    return _result(response.get("id"), _shell_output(text), is_error=is_error)
-
-
-def _shell_output(text: str) -> str:
-    """Return the output of a command without what the tool adds before and after it."""
-    found = _SHELL_OUTPUT.search(text)
-    return found[1] if found else text
+    output = _SHELL_OUTPUT.search(text)  # without what the tool adds before and after it
+    return _result(response.get("id"), output[1] if output else text, is_error=is_error)
 
 
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,9}|\(none\))$", re.MULTILINE)
@@ -312,10 +293,6 @@ def _parse(text: object) -> object:
         return None
 
 
-def _as_it_is(record: Record) -> Sequence[Record]:
-    return (record,)
-
-
 FORMATS: Mapping[str, TranscriptFormat] = {
     CLAUDE: TranscriptFormat(
         calls=CALLS[CLAUDE],
@@ -323,7 +300,7 @@ FORMATS: Mapping[str, TranscriptFormat] = {
         prompts=both_styles([b'"role":"user"']),
         replies=both_styles([b'"role":"assistant"']),
         usage=(b'"usage"',),
-        convert=_as_it_is,
+        convert=lambda record: (record,),
     ),
     CODEX: TranscriptFormat(
         calls=CALLS[CODEX],

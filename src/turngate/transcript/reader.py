@@ -99,19 +99,10 @@ def _read_results(blocks: list[Any]) -> Iterator[ToolResult]:
 def _read_reply(message: Mapping[str, Any], content: list[Any]) -> Reply:
     reason: Any = message.get("stop_reason")
     stop: StopReason = reason if reason in _STOP_REASONS else "end_turn"
-    return Reply(
-        tuple(_read_blocks(content)),
-        stop,
-        _read_usage(message.get("usage")),
-        _text_or_empty(message.get("model")),
-        _text_or_empty(message.get("id")),
-    )
-
-
-def _read_usage(counts: object) -> Usage:
-    if not isinstance(counts, dict):
-        return Usage()
-    return Usage(**{name: counts[name] for name in _USAGE_FIELDS if type(counts.get(name)) is int})
+    used = counts if isinstance(counts := message.get("usage"), dict) else {}
+    usage = Usage(**{name: used[name] for name in _USAGE_FIELDS if type(used.get(name)) is int})
+    model, identity = (v if isinstance(v := message.get(key), str) else "" for key in ("model", "id"))
+    return Reply(tuple(_read_blocks(content)), stop, usage, model, identity)
 
 
 def _read_blocks(content: list[Any]) -> Iterator[Text | ToolUse]:
@@ -126,10 +117,6 @@ def _read_blocks(content: list[Any]) -> Iterator[Text | ToolUse]:
             if isinstance(identity, str) and isinstance(name, str) and identity not in ids:
                 ids.add(identity)
                 yield ToolUse(identity, name, args if isinstance(args, dict) else {})
-
-
-def _text_or_empty(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 LAST_LINES = 50
@@ -161,9 +148,8 @@ def read_last_texts(path: str, lines: int = LAST_LINES) -> tuple[str, ...]:
 def _texts_of(content: Any) -> tuple[str, ...]:
     if isinstance(content, str):
         return (content,)
-    blocks = content if isinstance(content, list) else []
-    texts = [b.get("text") for b in blocks if isinstance(b, dict) and b.get("type") == "text"]
-    return tuple(text for text in texts if isinstance(text, str))
+    blocks = _read_blocks(content if isinstance(content, list) else [])
+    return tuple(block.text for block in blocks if isinstance(block, Text))
 
 
 def _last_lines(path: str, count: int) -> list[bytes]:

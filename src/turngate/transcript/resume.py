@@ -1,21 +1,18 @@
 """Read a conversation back from its transcript, so that a session can resume.
 
-Read only the records of a transcript that a resumed session needs.
-
 The messages before the last compaction are not needed, and parsing them takes most of the time. They are searched for
 the few records that still count.
 """
 
-import contextlib
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, BinaryIO
 
 from turngate._frozen import frozen
 from turngate.core.conversation.checkpoints import Workflow, workflow_of
-from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, UserMessage
 from turngate.core.verdict.unenforced import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
 from turngate.errors import UsageError
 from turngate.state.files import open_regular_file, os_errors_as_usage_errors
@@ -41,7 +38,9 @@ def read_needed_records(path: str) -> Iterator[dict[str, Any]]:
     try:
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
             start = _find_start(file)
-            yield from _read_spans(file, [*_find_kept(file, start)][::-1])
+            for span in reversed([*_find_kept(file, start)]):
+                if (record := parse_record(_read(file, span))) is not None:
+                    yield record
             file.seek(start)
             yield from records_in(file, without=_COPY)
     except FileNotFoundError:
@@ -51,20 +50,21 @@ def read_needed_records(path: str) -> Iterator[dict[str, Any]]:
 def _find_start(file: BinaryIO) -> int:
     """Return the offset of the earlier one of the last restart and the last message of the user, or 0."""
     size = os.fstat(file.fileno()).st_size
-    restarts = (span for span in _find_spans(file, _RESTARTS, 0, size) if _is_restart(_read(file, span)))
-    restart = next(restarts, (0, 0))[0]
-    if not restart:
-        return 0
-    prompts = (span for span in _find_spans(file, _PROMPTS, 0, size) if _is_prompt(_read(file, span)))
-    return min(restart, next(prompts, (0, 0))[0])
+    restart = _find_last(file, _RESTARTS, size, _is_restart)
+    return min(restart, _find_last(file, _PROMPTS, size, _is_prompt)) if restart else 0
 
 
 def _find_kept(file: BinaryIO, end: int) -> Iterator[tuple[int, int]]:
     """Yield where the lines before `end` are that may hold a key, or a missed gate since the end of a turn."""
-    turn_ends = (span for span in _find_spans(file, _TURN_ENDS, 0, end) if _is_turn_end(_read(file, span)))
-    turn_end = next(turn_ends, (0, 0))[0]
+    turn_end = _find_last(file, _TURN_ENDS, end, _is_turn_end)
     yield from _find_spans(file, _KEYS + _MISSED, turn_end, end)
     yield from _find_spans(file, _KEYS, 0, turn_end)
+
+
+def _find_last(file: BinaryIO, needles: tuple[bytes, ...], end: int, matches: Callable[[bytes], bool]) -> int:
+    """Return the offset of the last line before `end` that has a needle and matches, or 0."""
+    spans = (span for span in _find_spans(file, needles, 0, end) if matches(_read(file, span)))
+    return next(spans, (0, 0))[0]
 
 
 def _find_spans(
@@ -81,19 +81,11 @@ def _read(file: BinaryIO, span: tuple[int, int]) -> bytes:
     return read_span(file.fileno(), *span)
 
 
-def _read_spans(file: BinaryIO, spans: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
-    for span in spans:
-        record = parse_record(_read(file, span))
-        if record is not None:
-            yield record
-
-
 def _is_restart(line: bytes) -> bool:
     record = parse_record(line) or {}
     message = message_of(record)
-    return record.get("type") == "cleared" or (
-        isinstance(message, UserMessage) and message.origin == "summary"
-    )
+    is_summary = isinstance(message, UserMessage) and message.origin == "summary"
+    return is_summary or record.get("type") == "cleared"
 
 
 def _is_turn_end(line: bytes) -> bool:
@@ -129,18 +121,14 @@ class StoredConversation:
 
 
 def read_conversation(path: str) -> StoredConversation:
-    """Read the conversation up to its last complete message. Tool calls without a result get an error result."""
-    with _paused_collector():
-        return conversation_of(_records(path))
+    """Read the conversation up to its last complete message. Tool calls without a result get an error result.
 
-
-@contextlib.contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Pause the collector of cycles: while a long conversation is built, it would search all of it again and again."""
+    The collector of cycles is paused: while a long conversation is built, it would search all of it again and again.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
+        return conversation_of(_records(path))
     finally:
         if was_enabled:
             gc.enable()
@@ -150,11 +138,9 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
     """Return the conversation that these records describe."""
     messages: list[Message] = []
     continuations, unfinished = 0, False
-    question: str | None = None
-    checkpoint: str | None = None
+    question = checkpoint = last = None
     workflow: Workflow | None = None
     waiting: tuple[str, ...] = ()
-    last: str | None = None
     keys: set[str] = set()
     missed: list[MissedGates] = []
     for record in records:
@@ -183,7 +169,8 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
             if message.origin == "user":
                 checkpoint, waiting, workflow = None, (), workflow_of(record.get("workflow"))
             if message.origin == "user" or "continuation" in record:  # a report starts no new count
-                continuations = _count(record.get("continuation"))
+                count = record.get("continuation")
+                continuations = count if type(count) is int and 0 <= count <= MAX_CONTINUATIONS else 0
         elif isinstance(message, Reply):
             unfinished = True
         elif isinstance(record.get("question"), str):
@@ -211,10 +198,6 @@ def _records(path: str) -> Iterator[dict[str, Any]]:
         yield from read_needed_records(path)
 
 
-def _count(value: object) -> int:
-    return value if type(value) is int and 0 <= value <= MAX_CONTINUATIONS else 0
-
-
 def _with_results(messages: list[Message]) -> Iterator[Message]:
     """Put one result right after every tool call, because providers reject any other conversation.
 
@@ -229,7 +212,11 @@ def _with_results(messages: list[Message]) -> Iterator[Message]:
             for message in rest:
                 for result in message.results if isinstance(message, ToolResults) else ():
                     results.setdefault(result.tool_use_id, result)
-            yield ToolResults(tuple(results.get(use.id) or _lost_result(use) for use in reply.tool_uses))
+            lost = "the session ended before this tool did"
+            found = (
+                results.get(use.id) or ToolResult(use.id, lost, is_error=True) for use in reply.tool_uses
+            )
+            yield ToolResults(tuple(found))
         yield from (message for message in rest if isinstance(message, UserMessage))
 
 
@@ -244,7 +231,3 @@ def _by_reply(messages: list[Message]) -> Iterator[tuple[Reply | None, list[Mess
         else:
             rest.append(message)
     yield reply, rest
-
-
-def _lost_result(use: ToolUse) -> ToolResult:
-    return ToolResult(use.id, "the session ended before this tool did", is_error=True)

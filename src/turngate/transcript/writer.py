@@ -14,18 +14,12 @@ from turngate.core.conversation.messages import (
     Message,
     Reply,
     Text,
-    ToolResult,
     ToolResults,
     ToolUse,
     UserMessage,
 )
-from turngate.state.files import (
-    is_same_file,
-    make_private_dir,
-    open_regular_file,
-    os_errors_as_usage_errors,
-    write_all,
-)
+from turngate.state import files
+from turngate.state.files import make_private_dir, open_regular_file, os_errors_as_usage_errors, write_all
 
 COPY_BYTES = 1024 * 1024
 
@@ -51,13 +45,9 @@ class Transcript:
         machine: str = "",
     ) -> None:
         self.path = path
-        self._common = {
-            "sessionId": session,
-            "cwd": cwd,
-            **({"machine": machine} if machine else {}),
-            "isSidechain": subagent is not None,
-            **(subagent or {}),
-        }
+        place = {"cwd": cwd, "machine": machine} if machine else {"cwd": cwd}
+        is_sidechain = subagent is not None
+        self._common = {"sessionId": session, **place, "isSidechain": is_sidechain, **(subagent or {})}
         self._parent = parent
         self._partial = False  # the last line is not complete
         self._lock = threading.Lock()  # `sync` runs in a thread
@@ -116,7 +106,7 @@ class Transcript:
 
     def _restore_if_deleted(self) -> None:
         """Continue in the file at the path if that is another one now; copy the records if it is empty."""
-        if is_same_file(self.path, self._fd):
+        if files.is_same_file(self.path, self._fd):
             return
         with self._lock:
             make_private_dir(os.path.dirname(self.path))
@@ -156,7 +146,8 @@ def _message_json(message: Message) -> tuple[str, dict[str, Any]]:
         case UserMessage(text):
             return "user", {"role": "user", "content": text}
         case ToolResults(results):
-            return "user", {"role": "user", "content": [_result_json(result) for result in results]}
+            content = [{"type": "tool_result", **vars(result)} for result in results]
+            return "user", {"role": "user", "content": content}
         case Reply():
             return "assistant", {
                 "role": "assistant",
@@ -168,15 +159,6 @@ def _message_json(message: Message) -> tuple[str, dict[str, Any]]:
             }
         case _:
             assert_never(message)
-
-
-def _result_json(result: ToolResult) -> dict[str, Any]:
-    return {
-        "type": "tool_result",
-        "tool_use_id": result.tool_use_id,
-        "content": result.content,
-        "is_error": result.is_error,
-    }
 
 
 def _block(block: Text | ToolUse) -> dict[str, Any]:

@@ -43,9 +43,8 @@ class RecordSource:
     shown: set[int] = field(default_factory=set)
 
     def window(self, head: int, tail: int) -> Window:
-        return select_window(
-            self.file, head, tail, (b'"message"',) if self._is_own_form else self.form.messages
-        )
+        needles = (b'"message"',) if self._is_own_form else self.form.messages
+        return select_window(self.file, head, tail, needles)
 
     def find_middle(self, start: int, end: int) -> LineSpans:
         """Find requests and changes, the records of the middle that matter."""
@@ -66,10 +65,9 @@ class RecordSource:
 
     def _convert(self, record: Mapping[str, Any]) -> Sequence[Mapping[str, Any] | None]:
         try:
-            found = [
-                each for each in self.form.convert(record) if each.get("agent", self.agent) == self.agent
-            ]
-            return [self._without_shown(each, record.get("id")) for each in found]
+            found = self.form.convert(record)
+            own = [each for each in found if each.get("agent", self.agent) == self.agent]
+            return [self._without_shown(each, record.get("id")) for each in own]
         except RecursionError:  # writing a value as text can need more depth than parsing it
             return (None,)
 
@@ -177,9 +175,8 @@ def _message_texts(records: Iterable[Mapping[str, Any] | None]) -> Iterator[str]
         message = record.get("message")
         if record.get("type") not in MESSAGE_TYPES or not isinstance(message, dict):
             continue
-        speaker = (
-            "Agent" if message.get("role") == "assistant" else "Note" if record.get("isMeta") else "User"
-        )
+        speaker = "Note" if record.get("isMeta") else "User"
+        speaker = "Agent" if message.get("role") == "assistant" else speaker
         for block in blocks(message.get("content")):
             match block:
                 case {"type": "text", "text": str(text)} if text.strip():

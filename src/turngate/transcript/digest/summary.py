@@ -43,9 +43,8 @@ class DigestBuilder:
 
     requests: list[str] = field(default_factory=list)  # the first one, and the latest ones
     dropped: int = 0  # requests between them
-    changes: OrderedDict[_Change, int] = field(
-        default_factory=OrderedDict
-    )  # number of changes; the latest is the last
+    # Number of changes; the latest is the last.
+    changes: OrderedDict[_Change, int] = field(default_factory=OrderedDict)
     steps: deque[_Step] = field(default_factory=lambda: deque(maxlen=MAX_STEPS))
     calls: OrderedDict[str, tuple[_Step, list[_Change]]] = field(default_factory=OrderedDict)  # the latest
     answer: str = ""
@@ -148,14 +147,11 @@ class DigestBuilder:
         """Yield the parts of the digest, in about `limit` bytes; the last answer gets what the others leave."""
         ran = any(step.title for step in self.steps)  # without a command there is no order to show
         steps = (step.render() for step in reversed(self.steps) if step.title or step.files)
+        done = "\n".join(_merge_equal(steps)) if ran else ""
         parts = [
             *_part("What was asked", _render_requests(self.requests, self.dropped), REQUESTS_BYTES),
             *_part("What was changed", "\n".join(_render_changes(self.changes)), CHANGES_BYTES),
-            *_part(
-                "Commands and changes, the latest first",
-                "\n".join(_merge_equal(steps)) if ran else "",
-                STEPS_BYTES,
-            ),
+            *_part("Commands and changes, the latest first", done, STEPS_BYTES),
         ]
         yield from parts
         used = sum(len(part.encode("utf-8", "replace")) + HEADING_BYTES for part in parts)
