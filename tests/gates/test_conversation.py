@@ -32,11 +32,11 @@ from turngate.gates.conversation import (
     measure_activity,
     read_calls,
     read_calls_of,
-    read_start_time,
     read_usage,
 )
 from turngate.gates.gate import GateContext
 from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.session_changes import first_time
 from turngate.gates.stored_state import GateState
 from turngate.shells.local import LocalShell
 from turngate.transcript.writer import Transcript
@@ -171,7 +171,7 @@ def test_the_last_answer_is_the_models_own(tmp_path: Path) -> None:
 
 def test_the_conversation_begins_with_its_first_time(tmp_path: Path) -> None:
     builder = TranscriptBuilder().raw(b'{"type":"summary","timestamp":7}').user("go").user("on")
-    assert read_start_time(stop(builder, tmp_path)) == 1_794_819_601.0
+    assert first_time(stop(builder, tmp_path).stopping_transcript) == 1_794_819_601.0
 
 
 # Usage
@@ -297,7 +297,7 @@ UNKNOWN_FORMAT = "the transcript has no messages in a format that Turngate knows
 def test_a_hostile_transcript_is_unreadable(make: Any, problem: str, tmp_path: Path) -> None:
     make(tmp_path / "t.jsonl")
     event = StopEvent(session_id="s", transcript_path=str(tmp_path / "t.jsonl"))
-    assert (find_prompt(event), read_start_time(event), last_answer(event)) == (None, None, "")
+    assert (find_prompt(event), first_time(event.stopping_transcript), last_answer(event)) == (None, None, "")
     assert (measure_activity(event), wait_of(event, tmp_path)) == (None, None)
     for read in (read_calls, read_usage):
         with pytest.raises(TranscriptUnreadable) as raised:
@@ -359,4 +359,4 @@ def test_records_of_any_form_are_read(
     assert isinstance(last_answer(event), str)
     assert wait_of(event, path.parent) in (None, "a question to the user is open")
     measure_activity(event)
-    read_start_time(event)
+    first_time(event.stopping_transcript)

@@ -18,9 +18,9 @@ from turngate.gates.conversation import (
     measure_activity,
     read_calls,
     read_calls_of,
-    read_start_time,
     read_usage,
 )
+from turngate.gates.session_changes import first_time
 
 RECORDED = Path(__file__).parents[1] / "data" / "transcripts"
 SUBAGENT = "03aa2eeb-6b21-4335-9d26-f2a781b2c9af"
@@ -81,7 +81,7 @@ def test_prompts_answers_and_tokens_of_other_hosts(
     offset = None if line is None else sum(map(len, lines[:line]))
     assert (prompt and prompt.offset, last_answer(event), read_usage(event)) == (offset, answer, tokens)
     assert line is None or b"o the work" in lines[line]
-    assert read_start_time(event) is not None
+    assert first_time(event.stopping_transcript) is not None
     assert not has_open_question(event)
 
 

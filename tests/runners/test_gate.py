@@ -264,7 +264,7 @@ def recording(name: str = "records") -> Gate:
     """Return a gate that blocks with what it has recorded."""
 
     async def record(context: GateContext) -> dict[str, Any]:
-        report = await context.commands.run_program("cat", "state")
+        report = await context.commands.run_script("cat state")
         return {"was": report.stdout.strip()}
 
     async def check(context: GateContext) -> Decision:

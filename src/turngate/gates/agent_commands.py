@@ -102,9 +102,8 @@ def runs_check(text: str, kind: str, own: Mapping[str, re.Pattern[str]] | None =
 
 # Changes
 
-_DOCUMENT = re.compile(
-    r"\.(?:md|markdown|rst|adoc|txt|log|out|patch|diff)", re.IGNORECASE
-)  # usually, no check reads them
+# Usually, no check reads them.
+_DOCUMENT = re.compile(r"\.(?:md|markdown|rst|adoc|txt|log|out|patch|diff)", re.IGNORECASE)
 _GENERATED = re.compile(
     r"build|dist|target|htmlcov|__pycache__|node_modules|\.(?:coverage|pytest_cache|mypy_cache)"
 )
@@ -129,9 +128,8 @@ def edited_path(call: ToolCall) -> str | None:
 def written_path(text: str) -> str | None:
     """Return what a simple command changes, except documents and temporary files."""
     text = _CONDITION.sub("", text)
-    masked = _QUOTES.sub(
-        lambda quoted: quoted[0].replace(">", "_").replace(" ", "_"), _ARITHMETIC.sub("_", text)
-    )
+    plain = _ARITHMETIC.sub("_", text)
+    masked = _QUOTES.sub(lambda quoted: quoted[0].replace(">", "_").replace(" ", "_"), plain)
     targets = [found[1] for found in _REDIRECT.finditer(masked)]
     if _WRITES.match(text):
         targets.append(text.rsplit(maxsplit=1)[-1])

@@ -149,10 +149,10 @@ _PLAIN_WORD = re.compile(r"[\w./@%+:,-]+")  # a shell would pass it on unchanged
 
 # The options of every gate on the command line.
 COMMON = (
-    GateOption(name="strict", kind="flag", help="block if the gate could not run"),
-    GateOption(name="timeout", kind="number", metavar="SECONDS", help="its own time limit"),
-    GateOption(name="exit-code", kind="flag", help="answer with exit code 2 and the reason on stderr"),
-    GateOption(name="project", kind="text", metavar="DIR", help="the project's folder"),
+    GateOption("strict", "flag", "block if the gate could not run"),
+    GateOption("timeout", "number", "its own time limit", "SECONDS"),
+    GateOption("exit-code", "flag", "answer with exit code 2 and the reason on stderr"),
+    GateOption("project", "text", "the project's folder", "DIR"),
 )
 
 

@@ -2,15 +2,13 @@
 
 A transcript may have 100 MB, or be anything else. Lines are searched for bytes, backwards from the end, and only those
 that matter are parsed. Other hosts write other records: `TranscriptFormat` says what to search for, and converts them.
-
-Which files the agent has edited in its session, by its tool calls.
 """
 
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from turngate._frozen import frozen
@@ -18,7 +16,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import Usage
 from turngate.core.events.events import StopEvent
 from turngate.gates.gate import GateContext
-from turngate.gates.session_changes import changed_files
+from turngate.gates.session_changes import changed_files, time_of
 from turngate.state.files import open_regular_file
 from turngate.transcript.digest.scan import (
     MAX_COST,
@@ -32,11 +30,8 @@ from turngate.transcript.formats import CLAUDE, lines_backwards, recognise_forma
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.reader import parse_record
 
-MAX_SEARCH_COST = (
-    60_000_000  # of what is read from a whole transcript, in the units of `find_lines`: some seconds
-)
+MAX_SEARCH_COST = 60_000_000  # of a whole transcript, in the units of `find_lines`: some seconds
 QUESTION_BYTES = 1024 * 1024  # of the end, searched for an open question
-HEAD_BYTES = 1024 * 1024  # of the beginning, searched for the first time
 
 EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 QUESTION_TOOLS = ("AskUser", "AskUserQuestion", "ExitPlanMode")
@@ -123,13 +118,8 @@ def _add_call(calls: list[ToolCall], places: dict[str, int], block: Mapping[str,
     if isinstance(name, str):
         if isinstance(identity, str):
             places[identity] = len(calls)
-        calls.append(
-            ToolCall(
-                name=name,
-                input=args if isinstance(args, dict) else {},
-                id=identity if isinstance(identity, str) else "",
-            )
-        )
+        args, identity = args if isinstance(args, dict) else {}, identity if isinstance(identity, str) else ""
+        calls.append(ToolCall(name=name, input=args, id=identity))
 
 
 def _add_result(calls: list[ToolCall], places: Mapping[str, int], block: Mapping[str, Any]) -> None:
@@ -137,14 +127,8 @@ def _add_result(calls: list[ToolCall], places: Mapping[str, int], block: Mapping
     place = places.get(identity, -1) if isinstance(identity, str) else -1
     # Some models use an id again. Several calls in a row with one id are a patch of several files.
     while place >= 0 and calls[place].id == identity and calls[place].result is None:
-        call = calls[place]
-        calls[place] = ToolCall(
-            name=call.name,
-            input=call.input,
-            id=call.id,
-            result=result_text(block.get("content")),
-            is_error=block.get("is_error") is True,
-        )
+        result, is_error = result_text(block.get("content")), block.get("is_error") is True
+        calls[place] = replace(calls[place], result=result, is_error=is_error)
         place -= 1
 
 
@@ -157,17 +141,7 @@ def find_prompt(event: StopEvent) -> UserPrompt | None:
         for offset, line in lines_backwards(file.fileno(), form.prompts):
             for record in () if b'"tool_result"' in line else _parse(line, form):
                 if _is_prompt(record, event):
-                    return UserPrompt(offset, _time_of(record))
-    return None
-
-
-def read_start_time(event: StopEvent) -> float | None:
-    """Return when the conversation began, in seconds since the epoch."""
-    with suppress(TranscriptUnreadable), _open(event) as (file, _):
-        for line in file.read(HEAD_BYTES).splitlines():
-            for record in _parse(line, FORMATS[CLAUDE]) if b'"timestamp"' in line else ():
-                if (time := _time_of(record)) is not None:
-                    return time
+                    return UserPrompt(offset, time_of(record))
     return None
 
 
@@ -352,23 +326,15 @@ def _is_prompt(record: Mapping[str, Any], event: StopEvent) -> bool:
         return False
     if record.get("isMeta") is True or record.get("isCompactSummary") is True:
         return False
-    if (isinstance(origin, str) and origin != "user") or (
-        isinstance(origin, dict) and origin.get("kind", "human") != "human"
-    ):
+    if isinstance(origin, dict) and origin.get("kind", "human") != "human":
+        return False
+    if isinstance(origin, str) and origin != "user":
         return False
     found = blocks(message.get("content"))
     if any(isinstance(block, dict) and block.get("type") == "tool_result" for block in found):
         return False
     text = result_text(message.get("content")).strip()
     return bool(text) and not text.startswith(_NOT_PROMPTS)
-
-
-def _time_of(record: Mapping[str, Any]) -> float | None:
-    try:
-        time = datetime.fromisoformat(record.get("timestamp", ""))
-    except (TypeError, ValueError):
-        return None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 # Commands that write files, roughly: `sed -i`, `perl -pi`, `tee`, `mv`, `cp`, a redirection.

@@ -47,14 +47,12 @@ def useful_output(stdout: str, stderr: str) -> str:
     last = _within(lines[end:], MAX_CHARS // 3, from_end=True)
     chosen = list(_around_failures(lines[:end]))
     if not chosen:
-        return _join(_within(lines, MAX_CHARS, from_end=True), before + len(lines))
-    found = _within(
-        [line for _, line in chosen], MAX_CHARS - sum(map(len, last)) - LAST_LINES, from_end=False
-    )
+        kept = _within(lines, MAX_CHARS, from_end=True)
+        return "\n".join([f"… [{before + len(lines) - len(kept):,} lines left out] …", *kept])
+    room = MAX_CHARS - sum(map(len, last)) - LAST_LINES
+    found = _within([line for _, line in chosen], room, from_end=False)
     numbers = [*(number for number, _ in chosen[: len(found)]), *range(len(lines) - len(last), len(lines))]
-    return _join_with_gaps(
-        (before + number, line) for number, line in zip(numbers, found + last, strict=True)
-    )
+    return _join_with_gaps(zip((before + number for number in numbers), found + last, strict=True))
 
 
 def failure_names(stdout: str, stderr: str) -> frozenset[str]:
@@ -63,7 +61,7 @@ def failure_names(stdout: str, stderr: str) -> frozenset[str]:
     If no failure has a name, the whole output stands for it, without times: any other number may be what has changed.
     """
     lines, _ = _lines(stdout, stderr)
-    named = {" ".join(found.groups()) for line in lines for found in _names_in(line)}
+    named = {" ".join(found.groups()) for line in lines if (found := _name_in(line))}
     if named:
         return frozenset(named)
     text = "\n".join(_TIME.sub("#", line.strip()) for line in lines)
@@ -73,7 +71,7 @@ def failure_names(stdout: str, stderr: str) -> frozenset[str]:
 def has_failing_lines(stdout: str, stderr: str) -> bool:
     """Return whether the output reports failures of a check: then the check has run."""
     lines, _ = _lines(stdout, stderr)
-    return any(_REPORTED.match(line) or next(_names_in(line), None) for line in lines)
+    return any(_REPORTED.match(line) or _name_in(line) for line in lines)
 
 
 _MISSING = re.compile(
@@ -120,10 +118,8 @@ def missing_program(code: int, stdout: str, stderr: str) -> str | None:
     return None
 
 
-def _names_in(line: str) -> Iterator[re.Match[str]]:
-    found = next(filter(None, (pattern.match(line) for pattern in _NAMED)), None)
-    if found:
-        yield found
+def _name_in(line: str) -> re.Match[str] | None:
+    return next(filter(None, (pattern.match(line) for pattern in _NAMED)), None)
 
 
 def _lines(stdout: str, stderr: str) -> tuple[list[str], int]:
@@ -157,11 +153,6 @@ def _within(lines: list[str], room: int, *, from_end: bool) -> list[str]:
             break
         kept.append(line)
     return kept[::-1] if from_end else kept
-
-
-def _join(lines: Iterable[str], total: int) -> str:
-    kept = list(lines)
-    return "\n".join([f"… [{total - len(kept):,} lines left out] …", *kept])
 
 
 def _join_with_gaps(numbered: Iterable[tuple[int, str]]) -> str:

@@ -1,7 +1,4 @@
-"""A gate: what it is called, which options it has, and what it is given.
-
-What a gate has found, as a reason: the first findings, one on each line, and how many more there are.
-"""
+"""A gate: what it is called, which options it has, what it is given, and how it lists what it has found."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,7 +18,7 @@ from turngate.gates.stored_state import GateState
 OptionKind = Literal["flag", "text", "number", "texts"]
 
 
-@frozen(kw_only=True)
+@frozen
 class GateOption:
     """One option: `--max-iterations N` on the command line, `maxIterations` in JSON, `max_iterations` in Python."""
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from turngate.core.answers.reports import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
+from turngate.core.text import one_line
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell
 
+MAX_ERROR_CHARS = 200
 NOT_FOUND = 127  # exit code of a shell that does not find a program
 # In scripts names are quoted as in C: output is decoded as UTF-8, and a name may be something else.
 # The repository is that of the project, also where a hook of git has set another one.
@@ -25,9 +27,7 @@ class ProjectCommands:
     def __init__(self, shell: Shell, project: str, env: Mapping[str, str], timeout: float | None) -> None:
         self.project = project
         self.timeout = timeout
-        self.is_local = getattr(
-            shell, "is_local", False
-        )  # any other shell may run its commands on another machine
+        self.is_local = getattr(shell, "is_local", False)  # any other shell may run them on another machine
         self._shell = shell
         self._env = env
         self._deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
@@ -42,9 +42,8 @@ class ProjectCommands:
         live = HookRunContext()
         try:
             async with asyncio.timeout_at(self._deadline):
-                return await self._shell.run(
-                    hook, cwd=self.project, env={**self._env, **(env or {})}, stdin=stdin, live=live
-                )
+                env = {**self._env, **(env or {})}
+                return await self._shell.run(hook, cwd=self.project, env=env, stdin=stdin, live=live)
         except ConnectionLost as error:
             raise ProjectUnreachable(str(error)) from None
         except NotStarted as error:
@@ -54,11 +53,14 @@ class ProjectCommands:
         except TimeoutError:
             return TimedOut(self.timeout or 0.0, live.stdout.text(), live.stderr.text())
 
-    async def run_program(self, *words: str, stdin: bytes = b"") -> Exited | TimedOut:
-        """Run a program without a shell."""
-        return await self.run(CommandHook(command=words[0], args=words[1:]), stdin=stdin)
-
-    async def run_script(self, text: str, *arguments: str) -> Exited | TimedOut:
+    async def run_script(self, text: str, *arguments: str, stdin: bytes = b"") -> Exited | TimedOut:
         """Run a script of our own with the POSIX shell; data is passed only as arguments."""
         hook = CommandHook(command="/bin/sh", args=("-c", GIT_FUNCTION + text, "turngate", *arguments))
-        return await self.run(hook, env=GIT_ENVIRONMENT)
+        return await self.run(hook, env=GIT_ENVIRONMENT, stdin=stdin)
+
+
+def describe_failure(report: Exited | TimedOut) -> str | None:
+    """Return why a script has failed, or None if it has not."""
+    if isinstance(report, TimedOut):
+        return "its time is up"
+    return None if report.code == 0 else one_line(report.stderr, MAX_ERROR_CHARS)

@@ -6,7 +6,7 @@ of the first record of the transcript; without a transcript, only what is not co
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from turngate._frozen import frozen
@@ -70,7 +70,7 @@ async def find_changes(context: GateContext) -> tuple[Change, ...]:
     report = await _diff(context, "--raw --no-abbrev")
     if lacks_git(report):
         return tuple(_compare(_recorded_checksums(context, report), await _checksums(context.commands)))
-    left_out = _left_out(context)
+    left_out = left_out_files(context)
     changes = read_changes(stdout_of(report, PROBLEM))
     return tuple(change for change in changes if not (change.kind == "added" and change.path in left_out))
 
@@ -91,7 +91,7 @@ async def find_patches(
         *lines, rest = report.stdout.split("\n", MAX_PATCH_LINES)
         is_truncated = report.truncated or len(lines) == MAX_PATCH_LINES
         report = Exited(0, "\n".join(lines if is_truncated else [*lines, rest]))
-    left_out = _left_out(context)
+    left_out = left_out_files(context)
     patches = read_patches(stdout_of(report, PROBLEM))
     return Patches(tuple(patch for patch in patches if patch.path not in left_out), is_truncated)
 
@@ -103,29 +103,33 @@ async def _diff(context: GateContext, options: str, *pathspecs: str) -> Exited |
     tree, head = start.get("tree", ""), start.get("head", "")
     moment = session_start(context)
     seconds = "" if moment is None else f"{moment:.0f}"
-    return await context.commands.run_script(
-        DIFF, str(tree), str(head), seconds, options, *(pathspecs or (".",))
-    )
+    words = (str(tree), str(head), seconds, options, *(pathspecs or (".",)))
+    return await context.commands.run_script(DIFF, *words)
 
 
 def session_start(context: GateContext) -> float | None:
     """Return when the agent that stops has begun, by the first time in its transcript, else in that of its session."""
     paths = (context.event.stopping_transcript, context.event.transcript_path)
-    return next((moment for path in paths if path and (moment := _first_time(path)) is not None), None)
+    return next((moment for path in paths if path and (moment := first_time(path)) is not None), None)
 
 
-def _first_time(path: str) -> float | None:
+def first_time(path: str) -> float | None:
+    """Return the first time in a transcript, in seconds since the epoch."""
     try:
-        for record in read_records(path, MAX_START_BYTES):
-            text = record.get("timestamp")
-            if isinstance(text, str):
-                return datetime.fromisoformat(text).timestamp()
-    except (OSError, ValueError, OverflowError):
+        return next(filter(None, map(time_of, read_records(path, MAX_START_BYTES))), None)
+    except OSError:
         return None
-    return None
 
 
-def _left_out(context: GateContext) -> frozenset[str]:
+def time_of(record: Mapping[str, Any]) -> float | None:
+    try:
+        time = datetime.fromisoformat(record.get("timestamp", ""))
+    except (TypeError, ValueError):
+        return None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def left_out_files(context: GateContext) -> frozenset[str]:
     names = (context.state.start or {}).get("left_out")
     return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 VERSION = 1
 KEPT_S = 30 * 24 * 3600  # the state of a session that had no stop since
@@ -33,36 +34,27 @@ class GateState:
         self.path = path
         self.holds = False  # whether the last result is that of this tree and may be reused
         record = _read(path) if path else {}
-        tree, result = record.get("tree"), record.get("result")
-        # The state of the tree at the last result.
-        self.tree: str | None = tree if isinstance(tree, str) else None
-        self.result: dict[str, object] | None = result if isinstance(result, dict) else None
-        passed = record.get("passed")
+
+        def read_dict(name: str) -> dict[str, Any] | None:
+            return value if isinstance(value := record.get(name), dict) else None
+
+        tree = record.get("tree")
+        self.tree: str | None = tree if isinstance(tree, str) else None  # its state at the last result
+        self.result: dict[str, object] | None = read_dict("result")
         # The states of the last trees that passed, each with the note of its result; the newest is the last.
-        self.passed: dict[str, object] = passed if isinstance(passed, dict) else {}
+        self.passed: dict[str, object] = read_dict("passed") or {}
         self.activity: object = record.get("activity")  # how much the agent had done by then
-        start = record.get("start")
-        self.start: dict[str, object] | None = start if isinstance(start, dict) else None  # at SessionStart
-        waits = record.get("waits")
+        self.start: dict[str, object] | None = read_dict("start")  # at SessionStart
         # When each task in the background was first seen running.
-        self.waits: dict[str, float] = waits if isinstance(waits, dict) else {}
-        data = record.get("data")
-        self.data: dict[str, object] = data if isinstance(data, dict) else {}
+        self.waits: dict[str, float] = read_dict("waits") or {}
+        self.data: dict[str, object] = read_dict("data") or {}
 
     def save(self) -> bool:
         """Write the state, with mode 0600. Return False if it could not be written: then nothing is cached."""
         if self.path is None:
             return False
-        record = {
-            "version": VERSION,
-            "tree": self.tree,
-            "result": self.result,
-            "passed": self.passed,
-            "activity": self.activity,
-            "start": self.start,
-            "waits": self.waits,
-            "data": self.data,
-        }
+        names = ("tree", "result", "passed", "activity", "start", "waits", "data")
+        record = {"version": VERSION, **{name: getattr(self, name) for name in names}}
         return write_file(self.path, json.dumps(record))
 
 

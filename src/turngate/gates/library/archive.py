@@ -5,15 +5,12 @@ import re
 from datetime import UTC, datetime
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.reports import Exited
-from turngate.core.hooks.kinds import CommandHook
-from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption
+from turngate.gates.project_commands import describe_failure
 from turngate.state.files import open_regular_file
 
 MAX_TRANSCRIPT_BYTES = 512 * 1024 * 1024
-MAX_ERROR_CHARS = 200
 # The folder, the name of the copy. A copy appears at once, is readable only by its owner, and replaces nothing.
 SCRIPT = """\
 umask 077
@@ -38,15 +35,11 @@ async def archive(context: GateContext) -> Decision:
         return Allow(f"the transcript was not archived: {error.strerror}")
     if context.state.data.get("archived") == version:
         return Allow()
-    hook = CommandHook(
-        command="/bin/sh", args=("-c", SCRIPT, "turngate", context.options["to"], _name(context))
-    )
-    report = await context.commands.run(hook, stdin=content)
-    if isinstance(report, Exited) and report.code == 0:
-        context.state.data["archived"] = version
-        return Allow()
-    cause = one_line(report.stderr, MAX_ERROR_CHARS) if isinstance(report, Exited) else "its time is up"
-    return Allow(f"the transcript was not archived: {cause}")
+    report = await context.commands.run_script(SCRIPT, context.options["to"], _name(context), stdin=content)
+    if (cause := describe_failure(report)) is not None:
+        return Allow(f"the transcript was not archived: {cause}")
+    context.state.data["archived"] = version
+    return Allow()
 
 
 def _read(path: str) -> tuple[bytes, list[object]]:
@@ -72,7 +65,5 @@ ARCHIVE = Gate(
     check=archive,
     is_observer=True,
     needs_conversation=True,
-    options=(
-        GateOption(name="to", kind="text", metavar="DIR", required=True, help="the folder of the copies"),
-    ),
+    options=(GateOption("to", "text", "the folder of the copies", "DIR", required=True),),
 )

@@ -2,8 +2,9 @@
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.verdict.decisions import Allow, Decision, Fault, Halt
-from turngate.gates.conversation import find_prompt, read_start_time, read_usage
+from turngate.gates.conversation import find_prompt, read_usage
 from turngate.gates.gate import Gate, GateContext, GateOption
+from turngate.gates.session_changes import first_time
 
 
 async def check_budget(context: GateContext) -> Decision:
@@ -20,7 +21,7 @@ async def check_budget(context: GateContext) -> Decision:
         if turns is not None and used.replies >= turns:
             return Halt(f"the budget {whose} is used up: {used.replies:,} of {turns:,} turns")
     if minutes is not None:
-        start = prompt.time if prompt else await run_in_thread(read_start_time, event)
+        start = prompt.time if prompt else await run_in_thread(first_time, event.stopping_transcript)
         if start is None:
             return Fault("the transcript does not say when it began")
         if context.now - start >= minutes * 60:
@@ -36,11 +37,9 @@ BUDGET = Gate(
     is_observer=True,
     needs_conversation=True,
     options=(
-        GateOption(
-            name="tokens", kind="number", metavar="N", help="of all requests: sent, received, and cached"
-        ),
-        GateOption(name="minutes", kind="number", metavar="M", help="since the conversation began"),
-        GateOption(name="turns", kind="number", metavar="N", help="replies of the model"),
-        GateOption(name="per-prompt", kind="flag", help="count from the user's last message on"),
+        GateOption("tokens", "number", "of all requests: sent, received, and cached", "N"),
+        GateOption("minutes", "number", "since the conversation began", "M"),
+        GateOption("turns", "number", "replies of the model", "N"),
+        GateOption("per-prompt", "flag", "count from the user's last message on"),
     ),
 )

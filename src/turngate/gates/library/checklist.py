@@ -44,13 +44,9 @@ CHECKLIST = Gate(
     name="checklist",
     summary="every item of a Markdown checklist is checked",
     check=check_checklist,
-    operands=GateOption(
-        name="files", kind="texts", metavar="FILE…", required=True, help="Markdown files of the project"
-    ),
+    operands=GateOption("files", "texts", "Markdown files of the project", "FILE…", required=True),
     options=(
-        GateOption(name="section", kind="text", metavar="HEADING", help="only the items below this heading"),
-        GateOption(
-            name="if-touched", kind="flag", help="only if the agent has edited the file in this session"
-        ),
+        GateOption("section", "text", "only the items below this heading", "HEADING"),
+        GateOption("if-touched", "flag", "only if the agent has edited the file in this session"),
     ),
 )

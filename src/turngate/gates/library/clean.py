@@ -116,12 +116,10 @@ CLEAN = Gate(
     check=check_clean,
     options=(
         GateOption(
-            name="untracked",
-            kind="flag",
-            help="count files that are not tracked, also without a record of the start",
+            "untracked", "flag", "count files that are not tracked, also without a record of the start"
         ),
-        GateOption(name="tracked-only", kind="flag", help="never count files that are not tracked"),
-        GateOption(name="pushed", kind="flag", help="also require that the session's commits are pushed"),
+        GateOption("tracked-only", "flag", "never count files that are not tracked"),
+        GateOption("pushed", "flag", "also require that the session's commits are pushed"),
     ),
     record=record_clean,
 )

@@ -23,15 +23,15 @@ NOT_COMPARABLE = (
 
 OPTIONS = (
     GateOption(
-        name="if-changed",
-        kind="texts",
-        metavar="GLOB",
-        help="check only if a file that matches has changed since the session's start",
+        "if-changed",
+        "texts",
+        "check only if a file that matches has changed since the session's start",
+        "GLOB",
     ),
     GateOption(
-        name="baseline",
-        kind="flag",
-        help="count only failures that were not there at the session's start; configure it at SessionStart too",
+        "baseline",
+        "flag",
+        "count only failures that were not there at the session's start; configure it at SessionStart too",
     ),
 )
 RECORD_OPTIONS = tuple(option.name for option in OPTIONS)

@@ -132,17 +132,12 @@ EVIDENCE = Gate(
     check=check_evidence,
     needs_conversation=True,
     options=(
+        GateOption("claims", "texts", f"only claims of these kinds: {', '.join(CHECKS)}", "KIND"),
         GateOption(
-            name="claims",
-            kind="texts",
-            metavar="KIND",
-            help=f"only claims of these kinds: {', '.join(CHECKS)}",
-        ),
-        GateOption(
-            name="pattern",
-            kind="texts",
-            metavar="CLAIM=>COMMAND",
-            help="a further kind: two regular expressions, 'deployed => kubectl rollout status'",
+            "pattern",
+            "texts",
+            "a further kind: two regular expressions, 'deployed => kubectl rollout status'",
+            "CLAIM=>COMMAND",
         ),
     ),
 )

@@ -86,26 +86,17 @@ JUDGE = Gate(
     needs_conversation=True,
     asks_model=True,
     options=(
-        GateOption(name="prompt", kind="text", metavar="TEXT", help="the question, as of a prompt hook"),
+        GateOption("prompt", "text", "the question, as of a prompt hook", "TEXT"),
         GateOption(
-            name="prompt-file",
-            kind="text",
-            metavar="FILE",
-            help="the file of the project with the question",
-            is_definition=True,
+            "prompt-file", "text", "the file of the project with the question", "FILE", is_definition=True
         ),
         GateOption(
-            name="transcript",
-            kind="text",
-            metavar="PART",
+            "transcript",
+            "text",
+            "what the judge sees of the conversation: none, last, digest (default) or full",
+            "PART",
             default="digest",
-            help="what the judge sees of the conversation: none, last, digest (default) or full",
         ),
-        GateOption(
-            name="model",
-            kind="text",
-            metavar="PROVIDER:NAME",
-            help="instead of `turngate.judge` of the settings",
-        ),
+        GateOption("model", "text", "instead of `turngate.judge` of the settings", "PROVIDER:NAME"),
     ),
 )

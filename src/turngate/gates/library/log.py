@@ -3,17 +3,14 @@
 import json
 from datetime import UTC, datetime
 
-from turngate.core.answers.reports import Exited
-from turngate.core.hooks.kinds import CommandHook
-from turngate.core.text import one_line, truncate
+from turngate.core.text import truncate
 from turngate.core.verdict.decisions import Allow, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption
+from turngate.gates.project_commands import describe_failure
 
-MAX_ANSWER_CHARS = (
-    500  # so that a line is appended with one write, and lines of parallel processes do not mix
-)
+# So that a line is appended with one write, and lines of parallel processes do not mix.
+MAX_ANSWER_CHARS = 500
 MAX_ID_CHARS = 200
-MAX_ERROR_CHARS = 200
 SCRIPT = """\
 umask 077
 case $1 in "~/"*) set -- "$HOME/${1#"~/"}";; -*) set -- "./$1";; esac
@@ -25,12 +22,9 @@ mkdir -p "$(dirname "$1")" && {
 
 
 async def log(context: GateContext) -> Decision:
-    hook = CommandHook(command="/bin/sh", args=("-c", SCRIPT, "turngate", context.options["file"]))
-    report = await context.commands.run(hook, stdin=_line(context))
-    if isinstance(report, Exited) and report.code == 0:
-        return Allow()
-    cause = one_line(report.stderr, MAX_ERROR_CHARS) if isinstance(report, Exited) else "its time is up"
-    return Allow(f"the stop was not logged: {cause}")
+    report = await context.commands.run_script(SCRIPT, context.options["file"], stdin=_line(context))
+    cause = describe_failure(report)
+    return Allow() if cause is None else Allow(f"the stop was not logged: {cause}")
 
 
 def _line(context: GateContext) -> bytes:
@@ -55,9 +49,5 @@ LOG = Gate(
     summary="(an observer: appends one line for every stop to a file)",
     check=log,
     is_observer=True,
-    options=(
-        GateOption(
-            name="file", kind="text", metavar="FILE", required=True, help="the file, one JSON object per line"
-        ),
-    ),
+    options=(GateOption("file", "text", "the file, one JSON object per line", "FILE", required=True),),
 )

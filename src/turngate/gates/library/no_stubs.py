@@ -1,7 +1,4 @@
-"""The gate `no-stubs`: the lines that were added hold no TODO, no `NotImplementedError`, no skipped test, no empty body.
-
-Stubs in new lines of source code: work that was left for later, and bodies that do nothing.
-"""
+"""The gate `no-stubs`: the lines that were added hold no TODO, no `NotImplementedError`, no skipped test, no empty body."""
 
 import ast
 import re
@@ -16,7 +13,14 @@ from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Finding, Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import FilePatch, Line, show_path, unquote_path
 from turngate.gates.project_files import read_file
-from turngate.gates.session_changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
+from turngate.gates.session_changes import (
+    WHOLE_FILE,
+    Patches,
+    find_changes,
+    find_patches,
+    left_out_files,
+    record_files,
+)
 from turngate.gates.source_text import EXTENSIONS, Source, is_test_file, language_of, read_source
 
 # What others wrote, or a program.
@@ -151,11 +155,8 @@ def _read_python(
     empty: dict[int, set[int]] = {}
     for function, parent in _functions(_parse(content)):
         first, last = function.lineno - 1, (function.end_lineno or function.lineno) - 1
-        if (
-            path.endswith(".pyi")
-            or _is_abstract(function, parent)
-            or _is_inherited(function, parent, subclassed)
-        ):
+        is_abstract = _is_abstract(function, parent) or _is_inherited(function, parent, subclassed)
+        if is_abstract or path.endswith(".pyi"):
             exempt |= set(range(first, last + 1))
         elif (
             _is_empty(function)
@@ -270,9 +271,7 @@ async def _new_repositories(context: GateContext) -> list[str]:
     report = await context.commands.run_script(OTHERS)
     if not isinstance(report, Exited) or report.code != 0:  # also without git
         return []
-    left_out = (context.state.start or {}).get("left_out")
-    known = left_out if isinstance(left_out, list) else []
-    names = [unquote_path(line) for line in report.stdout.split("\n")]
+    names, known = map(unquote_path, report.stdout.split("\n")), left_out_files(context)
     return [name for name in names if name.endswith("/") and name not in known][:MAX_NESTED]
 
 
@@ -301,14 +300,12 @@ NO_STUBS = Gate(
     check=check_no_stubs,
     options=(
         GateOption(
-            name="allow",
-            kind="texts",
-            metavar="PATTERN",
-            help="lines that contain this text do not count; `*` stands for any characters",
+            "allow",
+            "texts",
+            "lines that contain this text do not count; `*` stands for any characters",
+            "PATTERN",
         ),
-        GateOption(
-            name="files", kind="texts", metavar="GLOB", help="check only these files; `!GLOB` is an exception"
-        ),
+        GateOption("files", "texts", "check only these files; `!GLOB` is an exception", "GLOB"),
     ),
     record=record_files,
     needs_start=True,

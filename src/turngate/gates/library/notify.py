@@ -8,6 +8,7 @@ from contextlib import closing
 from urllib.parse import urlsplit
 
 from turngate.core.answers.reports import Exited, TimedOut
+from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption
@@ -29,16 +30,13 @@ async def notify(context: GateContext) -> Decision:
     if options["bell"]:
         ways.append(_ring())
     if context.command is not None:
-        ways.append(_within_limit(_run_command(context), "the command"))
+        ways.append(_within_limit(_run_command(context, context.command), "the command"))
     if url:
         ways.append(_within_limit(_post(context, url), "the webhook"))
     if not ways:
-        missing = options["webhook-env"]
-        return Allow(
-            f"the variable {missing} is not set"
-            if missing
-            else "it does nothing: give --bell, --webhook or a command after --"
-        )
+        if missing := options["webhook-env"]:
+            return Allow(f"the variable {missing} is not set")
+        return Allow("it does nothing: give --bell, --webhook or a command after --")
     problems = [problem for problem in await asyncio.gather(*ways) if problem]
     return Allow("; ".join(problems) or None)
 
@@ -74,14 +72,11 @@ async def _ring() -> str | None:
     return None
 
 
-async def _run_command(context: GateContext) -> str | None:
+async def _run_command(context: GateContext, command: CommandHook) -> str | None:
     """Run the command with the message in its environment and, with more fields, as JSON on stdin."""
-    if context.command is None:
-        return None
     message = message_of(context)
-    report = await context.commands.run(
-        context.command, stdin=_body(context, message), env={"TURNGATE_MESSAGE": message}
-    )
+    body, env = _body(context, message), {"TURNGATE_MESSAGE": message}
+    report = await context.commands.run(command, stdin=body, env=env)
     match report:
         case Exited(code=0):
             return None
@@ -111,14 +106,10 @@ async def _post(context: GateContext, url: str) -> str | None:
     with closing(client):
         try:
             headers = {"Content-Type": "application/json"}
-            async with client.post(
-                request_target(url), headers, _body(context, message_of(context))
-            ) as response:
-                return (
-                    None
-                    if 200 <= response.status < 300
-                    else f"the webhook at {name} replied with HTTP {response.status}"
-                )
+            body = _body(context, message_of(context))
+            async with client.post(request_target(url), headers, body) as response:
+                wrong = f"the webhook at {name} replied with HTTP {response.status}"
+                return None if 200 <= response.status < 300 else wrong
         except HttpError as error:
             return f"the webhook was not called: {error}"
 
@@ -150,15 +141,12 @@ NOTIFY = Gate(
     command="optional",
     is_observer=True,
     options=(
-        GateOption(name="bell", kind="flag", help="ring the bell of the terminal"),
-        GateOption(name="webhook", kind="text", metavar="URL", help="post the message to this URL"),
+        GateOption("bell", "flag", "ring the bell of the terminal"),
+        GateOption("webhook", "text", "post the message to this URL", "URL"),
         GateOption(
-            name="webhook-env",
-            kind="text",
-            metavar="NAME",
-            help="the environment variable that holds the URL of the webhook",
+            "webhook-env", "text", "the environment variable that holds the URL of the webhook", "NAME"
         ),
-        GateOption(name="message", kind="text", metavar="TEXT", help="instead of the usual message"),
-        GateOption(name="subagents", kind="flag", help="also for subagents"),
+        GateOption("message", "text", "instead of the usual message", "TEXT"),
+        GateOption("subagents", "flag", "also for subagents"),
     ),
 )

@@ -67,7 +67,7 @@ async def _find_start(context: GateContext) -> float | None:
 
 
 async def _read_clock(context: GateContext) -> int:
-    text = stdout_of(await context.commands.run_program("date", "+%s"), "the clock cannot be read").strip()
+    text = stdout_of(await context.commands.run_script("date +%s"), "the clock cannot be read").strip()
     if not text.isdecimal():
         raise FilesUnreadable(f"the clock cannot be read: {text!r}")
     return int(text)
@@ -88,17 +88,9 @@ OUTPUTS = Gate(
     summary="the agent's deliverables exist, are new and are not empty",
     check=check_outputs,
     options=(
-        GateOption(
-            name="min-bytes", kind="number", metavar="N", default=1, help="how long a file has to be at least"
-        ),
-        GateOption(name="any-age", kind="flag", help="a file may be older than the session"),
+        GateOption("min-bytes", "number", "how long a file has to be at least", "N", default=1),
+        GateOption("any-age", "flag", "a file may be older than the session"),
     ),
-    operands=GateOption(
-        name="globs",
-        kind="texts",
-        metavar="GLOB…",
-        required=True,
-        help="each has to name at least one output",
-    ),
+    operands=GateOption("globs", "texts", "each has to name at least one output", "GLOB…", required=True),
     record=record_time,
 )

@@ -107,17 +107,13 @@ PLAN = Gate(
     summary="every task of a plan is done",
     check=check_plan,
     record=record_phases,
-    operands=GateOption(
-        name="files", kind="texts", metavar="PLAN.md…", required=True, help="Markdown files of the project"
-    ),
+    operands=GateOption("files", "texts", "Markdown files of the project", "PLAN.md…", required=True),
     options=(
         GateOption(
-            name="pause-between-phases",
-            kind="flag",
-            help="end the turn after each phase, and go on with the next one when the user has answered",
+            "pause-between-phases",
+            "flag",
+            "end the turn after each phase, and go on with the next one when the user has answered",
         ),
-        GateOption(
-            name="if-touched", kind="flag", help="only if the agent has edited the file in this session"
-        ),
+        GateOption("if-touched", "flag", "only if the agent has edited the file in this session"),
     ),
 )

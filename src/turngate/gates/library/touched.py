@@ -45,12 +45,8 @@ TOUCHED = Gate(
     summary="the changelog or the docs have changed with the code",
     check=check_touched,
     options=(
-        GateOption(
-            name="if", kind="texts", metavar="GLOB", required=True, help="if one of these files has changed"
-        ),
-        GateOption(
-            name="then", kind="texts", metavar="GLOB", required=True, help="one of these has to change too"
-        ),
+        GateOption("if", "texts", "if one of these files has changed", "GLOB", required=True),
+        GateOption("then", "texts", "one of these has to change too", "GLOB", required=True),
     ),
     record=record_files,
     needs_start=True,

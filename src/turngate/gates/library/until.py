@@ -99,9 +99,8 @@ def _continue(context: GateContext, promise: str, iteration: int, problem: str) 
         f'answer with "{promise}" as a sentence of its own, without quotation marks.'
     )
     lines = [problem, advice]
-    if (
-        limit is not None and limit < wanted and iteration > 1
-    ):  # before, the engine did not know what is wanted
+    # Before the second iteration, the engine did not know what is wanted.
+    if limit is not None and limit < wanted and iteration > 1:
         lines.append(
             f"This turn has at most {limit} continuations, fewer than the {wanted} that this gate asks for."
         )
@@ -119,21 +118,14 @@ UNTIL = Gate(
     command="optional",
     needs_conversation=True,
     options=(
+        GateOption("promise", "text", "the sentence that ends the loop", "TEXT", required=True),
         GateOption(
-            name="promise", kind="text", metavar="TEXT", required=True, help="the sentence that ends the loop"
-        ),
-        GateOption(
-            name="max-iterations",
-            kind="number",
-            metavar="N",
+            "max-iterations",
+            "number",
+            "end the turn after so many iterations, the first one included",
+            "N",
             default=DEFAULT_ITERATIONS,
-            help="end the turn after so many iterations, the first one included",
         ),
-        GateOption(
-            name="max-minutes",
-            kind="number",
-            metavar="M",
-            help="end the turn so long after the user's message",
-        ),
+        GateOption("max-minutes", "number", "end the turn so long after the user's message", "M"),
     ),
 )

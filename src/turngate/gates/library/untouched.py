@@ -1,7 +1,4 @@
-"""The gate `untouched`: protected files, such as tests, are as they were at the session's start.
-
-Tests before and after a change: which assertions and tests are gone, and which were switched off.
-"""
+"""The gate `untouched`: protected files, such as tests, are as they were at the session's start."""
 
 import re
 from collections import Counter
@@ -101,9 +98,8 @@ def _statements(patch: FilePatch, side: str) -> list[Statement]:
     lines = [line for line in patch.lines if line.kind in ("kept", side)]
     language = language_of(patch.path)
     statements = _read_statements(lines, language) if language else ()
-    return sorted(
-        statements, key=lambda statement: statement.is_kept
-    )  # of equal ones, the changed ones first
+    # Of equal ones, the changed ones first.
+    return sorted(statements, key=lambda statement: statement.is_kept)
 
 
 def _read_statements(lines: Sequence[Line], language: str) -> Iterator[Statement]:
@@ -237,9 +233,7 @@ def _describe(change: Change, lines: Mapping[str, int]) -> str:
         case "modified" if change.old_mode != change.mode:
             return f"{path}: its mode was changed from {change.old_mode} to {change.mode}"
         case "modified":
-            return (
-                f"{path}:{lines[change.path]} was changed" if change.path in lines else f"{path} was changed"
-            )
+            return f"{path}{f':{lines[change.path]}' if change.path in lines else ''} was changed"
         case kind:
             return f"{path} was {kind}"
 
@@ -255,16 +249,14 @@ UNTOUCHED = Gate(
     summary="protected files, such as tests, are as they were",
     check=check_untouched,
     options=(
-        GateOption(name="added", kind="flag", help="new files that the globs name count too"),
+        GateOption("added", "flag", "new files that the globs name count too"),
         GateOption(
-            name="no-weakening",
-            kind="flag",
-            help="tests may change as long as no assertion or test is removed, changed or switched off",
+            "no-weakening",
+            "flag",
+            "tests may change as long as no assertion or test is removed, changed or switched off",
         ),
     ),
-    operands=GateOption(
-        name="globs", kind="texts", metavar="GLOB…", required=True, help="the protected files"
-    ),
+    operands=GateOption("globs", "texts", "the protected files", "GLOB…", required=True),
     record=record_files,
     needs_start=True,
 )
