@@ -51,7 +51,6 @@ def test_results_become_one_message_in_the_order_of_the_calls(tmp_path: Path) ->
     conversation = created(tmp_path)
     conversation.on_result_delivered = delivered.append
     conversation.append(Reply(CALLS, "tool_use"))
-    conversation.start_tool_results()
     conversation.add_tool_result(ToolResult("2", "two"), key="chain")
     conversation.add_tool_result(ToolResult("1", "one"))
     conversation.finish_tool_results(CALLS)
@@ -62,7 +61,6 @@ def test_results_become_one_message_in_the_order_of_the_calls(tmp_path: Path) ->
 def test_the_end_of_a_turn_answers_the_calls_that_have_no_result(tmp_path: Path) -> None:
     conversation = created(tmp_path)
     conversation.append(Reply(CALLS, "tool_use"))
-    conversation.start_tool_results()
     conversation.add_tool_result(ToolResult("1", "one"))
     conversation.end_turn("interrupt", None)
     missing = "no result: the turn ended (interrupt) before this call finished"

@@ -1,7 +1,4 @@
-"""AgentConfig: how one agent of a session is set up, also as the JSON that starts a subagent.
-
-Which tools an agent may use without asking the user.
-"""
+"""AgentConfig: how one agent of a session is set up, also as the JSON that starts a subagent; its permissions."""
 
 import os
 import uuid
@@ -86,16 +83,14 @@ class AgentConfig:
         It shares the set of allowed tools, so that a later permission holds for both. After a crash this session may
         allow other tools, folders or another permission mode than the one that started it: the stricter ones count.
         """
-        shares = launch.get("grants") == self.grants
-        allowed = self.permissions.allowed & set(launch.get("allow", ()))
-        mode = stricter_mode(self.permissions.mode, launch.get("permission_mode"))
+        shares, own = launch.get("grants") == self.grants, self.permissions
+        allowed = own.allowed if shares else own.allowed & set(launch.get("allow", ()))
+        mode = stricter_mode(own.mode, launch.get("permission_mode"))
         return replace(
             self,
             model=model,
             owns_model=model is not self.model,
-            permissions=Permissions(
-                mode, self.permissions.allowed if shares else allowed, self.permissions.permit
-            ),
+            permissions=Permissions(mode, allowed, own.permit),
             grants=self.grants if shares else "",
             extra_paths=common_folders(launch.get("extra_paths", ()), self.extra_paths),
             limit=None,

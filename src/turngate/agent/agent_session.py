@@ -121,14 +121,8 @@ class AgentSession:
         self._unfinished = 0  # continuations of a turn that an earlier process did not finish
         self.conversation.on_result_delivered = subagents.result_delivered
         events.on_missed = self.conversation.keep_missed
-        self.announcements = Announcements(
-            subagents,
-            session_id,
-            config.agent_id,
-            self.conversation.has_delivered,
-            events.notice,
-            events.add_subagent,
-        )
+        told = self.conversation.has_delivered, events.notice, events.add_subagent
+        self.announcements = Announcements(subagents, session_id, config.agent_id, *told)
         wake = self.announcements.wake
         self.wakes = Wakes(resources.world.awaited, self._current_guard, self.inbox, events.notice, wake)
         self.background = BackgroundCommands(self._on_command_end)
@@ -156,9 +150,8 @@ class AgentSession:
         """Return the agent's tools, among them Task unless the agent is at the depth limit."""
         role = self.role
         tools = tools_of_subagent(role.agent_type, role.tools) if role else TOOLS
-        return with_task(
-            tools, self.subagents.agent_types if self.config.depth < self.subagents.limits.depth else None
-        )
+        has_task = self.config.depth < self.subagents.limits.depth
+        return with_task(tools, self.subagents.agent_types if has_task else None)
 
     # Open
 
@@ -241,10 +234,9 @@ class AgentSession:
         turn = TurnState(self.guard, earlier_requests=earlier, strict=strict, not_loaded=not_loaded)
         self.events.begin_turn(turn)
         self._over = over = asyncio.get_running_loop().create_future()
+        notify_stop = not (skip_stop_hook or self.config.skip_stop_hook)
         try:
-            return await self._run(
-                turn, entry, notify_stop=not (skip_stop_hook or self.config.skip_stop_hook)
-            )
+            return await self._run(turn, entry, notify_stop=notify_stop)
         finally:
             over.set_result(None)
             self.guard, self._chain_requests = turn.guard, earlier + turn.requests

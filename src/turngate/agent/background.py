@@ -139,10 +139,9 @@ class BackgroundCommands:
             raise
         except OSError as error:
             command.status = "failed"
-            lost = isinstance(error, ConnectionLost)
-            command.ending = (
-                f"has failed: {error}" if lost else f"could not be started: {error.strerror or error}"
-            )
+            command.ending = f"could not be started: {error.strerror or error}"
+            if isinstance(error, ConnectionLost):
+                command.ending = f"has failed: {error}"
             self._on_end(command)
         else:
             if not command.leaves_processes:
@@ -168,11 +167,8 @@ class BackgroundCommands:
     @property
     def ended(self) -> list[BackgroundCommand]:
         """The commands that have ended by themselves and that the agent does not know about."""
-        return [
-            each
-            for each in self._commands.values()
-            if each.status in ("completed", "failed") and not each.is_reported
-        ]
+        ended = [each for each in self._commands.values() if each.status in ("completed", "failed")]
+        return [each for each in ended if not each.is_reported]
 
     def take_ended(self) -> list[InboxEntry]:
         """Return a message for each of `ended`, once."""

@@ -37,12 +37,8 @@ def is_nearly_full(messages: Sequence[Message], model: Model) -> bool:
     reply = messages[last] if last >= 0 else None
     usage = reply.usage if isinstance(reply, Reply) else Usage()
     tokens: int = sum(vars(usage).values())
-    since = sum(
-        len(result.content)
-        for message in messages[last + 1 :]
-        if isinstance(message, ToolResults)
-        for result in message.results
-    )
+    results = [message.results for message in messages[last + 1 :] if isinstance(message, ToolResults)]
+    since = sum(len(result.content) for each in results for result in each)
     return tokens + since // CHARS_PER_TOKEN > COMPACT_AT_FRACTION * model.context
 
 
@@ -74,8 +70,7 @@ async def compact(context: LoopContext, trigger: Literal["manual", "auto"], inst
         return False
     event = PreCompact(**context.event_fields(), trigger=trigger, custom_instructions=instructions)
     verdict = await context.hooks.fire(event)
-    blocked = _block_reason(verdict, trigger)
-    if blocked is not None:
+    if (blocked := _block_reason(verdict, trigger)) is not None:
         context.notice(f"a hook blocked the compaction: {blocked}")
         return False
     parts = (SUMMARY_PROMPT, instructions, added_context(verdict.runs, plain=True))
@@ -84,7 +79,8 @@ async def compact(context: LoopContext, trigger: Literal["manual", "auto"], inst
         context.notice("the conversation could not be compacted: the model returned no summary")
         return False
     _restart(context, summary, keep_prompt=trigger == "auto")
-    await context.on_compacted()
+    if context.on_compacted:
+        await context.on_compacted()
     context.emit(Compacted(trigger, summary))
     return True
 
@@ -114,11 +110,8 @@ def _restart(context: LoopContext, summary: str, *, keep_prompt: bool) -> None:
     """Start over with the summary and, within a turn, the prompt that is being answered."""
     prompt = _last_prompt(context.conversation.messages) if keep_prompt else None
     first = UserMessage(f"Summary of the conversation so far:\n\n{summary}", "summary")
-    if prompt is None:
-        context.conversation.restart((first, {}))
-    else:
-        meta = {"continuation": context.turn.guard.continuations}
-        context.conversation.restart((first, {}), (prompt, meta))
+    meta = {"continuation": context.turn.guard.continuations}
+    context.conversation.restart((first, {}), *([(prompt, meta)] if prompt else []))
 
 
 def _with_short_results(message: Message) -> Message:
@@ -126,9 +119,8 @@ def _with_short_results(message: Message) -> Message:
     if not isinstance(message, ToolResults):
         return message
     half = MAX_RESULT_CHARS // 2
-    return ToolResults(
-        tuple(replace(each, content=keep_ends(each.content, half, half)) for each in message.results)
-    )
+    results = (replace(each, content=keep_ends(each.content, half, half)) for each in message.results)
+    return ToolResults(tuple(results))
 
 
 def _last_prompt(messages: Sequence[Message]) -> UserMessage | None:

@@ -66,14 +66,8 @@ class Conversation:
 
     def create(self, *, parent: str | None = None) -> None:
         """Open the transcript without reading it; `parent` is the id of its last message."""
-        self._transcript = Transcript(
-            self.path,
-            self.session_id,
-            self._project,
-            subagent=self._subagent,
-            parent=parent,
-            machine=self._machine,
-        )
+        place = self.path, self.session_id, self._project
+        self._transcript = Transcript(*place, subagent=self._subagent, parent=parent, machine=self._machine)
 
     @property
     def is_open(self) -> bool:
@@ -154,9 +148,6 @@ class Conversation:
 
     # Results of tools
 
-    def start_tool_results(self) -> None:
-        self.tool_results = []
-
     def add_tool_result(self, result: ToolResult, key: str = "", *, question: str | None = None) -> None:
         """Write one result at once, so it survives whatever happens to the tools beside it.
 
@@ -189,9 +180,8 @@ class Conversation:
         checkpoint: dict[str, Any] = {} if self.checkpoint is None else {"checkpoint": self.checkpoint}
         if checkpoint and self.waiting:
             checkpoint["waiting"] = [each.agent_id for each in self.waiting]
-        self.transcript.write_record(
-            {"type": "turn_end", "ended_by": ended_by, "notice": reason, **checkpoint}
-        )
+        end = {"type": "turn_end", "ended_by": ended_by, "notice": reason}
+        self.transcript.write_record({**end, **checkpoint})
         self._kept_missed = []
 
     def _fill_missing_results(self, text: str) -> None:
@@ -200,9 +190,8 @@ class Conversation:
         if not isinstance(last, Reply) or not last.tool_uses:
             return
         finished = {result.tool_use_id for result in self.tool_results}
-        missing = [
-            ToolResult(use.id, text, is_error=True) for use in last.tool_uses if use.id not in finished
-        ]
+        unfinished = [use.id for use in last.tool_uses if use.id not in finished]
+        missing = [ToolResult(identity, text, is_error=True) for identity in unfinished]
         self.tool_results.extend(missing)
         self.finish_tool_results(last.tool_uses)  # memory first: a full disk must leave no gap there
         for result in missing:
@@ -223,9 +212,8 @@ class Conversation:
         if self._transcript is None or not self._transcript.restored:
             return None
         self._transcript.restored = 0
-        return (
-            f"the transcript was deleted or replaced while the session used it; it continues in {self.path}"
-        )
+        lost = "the transcript was deleted or replaced while the session used it"
+        return f"{lost}; it continues in {self.path}"
 
     def close(self) -> None:
         if self._transcript is not None:

@@ -36,12 +36,10 @@ async def send_env_file(world: World, path: str) -> None:
     try:
         await run_in_thread(_write, path, b"", os.O_APPEND)  # it exists, so that its copy does
         copy = await world.copies.copy(path)
-    except ConnectionLost:
-        why = f"could not be copied to {world.machine}: the connection was lost"
-        raise UnusableEnvFile(path, why) from None
     except OSError as error:
-        why = f"could not be copied to {world.machine}: {error.strerror or error}"
-        raise UnusableEnvFile(path, why) from None
+        lost = isinstance(error, ConnectionLost)
+        why = "the connection was lost" if lost else error.strerror or error
+        raise UnusableEnvFile(path, f"could not be copied to {world.machine}: {why}") from None
     world.environ = {**world.environ, **dict.fromkeys(ENV_FILE_VARIABLES, copy)}
 
 

@@ -121,12 +121,11 @@ class HookAgentRun:
         self._conversation = self._create_conversation(hook_agent)
         self._turn = TurnState(new_guard(hook_agent.settings, hook_agent.world.own_environ))
         self._evaluation = Evaluation(model.name)
-        self.tools = ToolContext(
-            project,
+        environ, paths = (
             {**hook_agent.environ, **hook_agent.settings.env},
             (transcript,) if transcript else (),
-            world=hook_agent.world,
         )
+        self.tools = ToolContext(project, environ, paths, world=hook_agent.world)
         self._context = LoopContext(
             model=model,
             agent="judge",
@@ -144,7 +143,6 @@ class HookAgentRun:
             emit=lambda _: None,
             notice=lambda _: None,
             on_reply=self._add_cost,
-            on_compacted=_ignore,
         )
 
     def _create_conversation(self, hook_agent: HookAgentRunner) -> Conversation:
@@ -241,7 +239,3 @@ async def _instructions(project: str, transcript: str, event: str) -> str:
     where = TRANSCRIPT.format(path=transcript) if transcript else ""
     words = AT_STOP if event in STOP_EVENTS else BEFORE_ACTION
     return INSTRUCTIONS.format(project=project, transcript=where, requests=MAX_REQUESTS, **words)
-
-
-async def _ignore() -> None:
-    pass

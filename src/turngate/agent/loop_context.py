@@ -52,7 +52,7 @@ class LoopContext:
     notice: Callable[..., None]  # a text for the user, and what to do about it
     take_late_context: Callable[[], Sequence[str]] = tuple  # what hooks in the background have added
     on_reply: Callable[[Reply], None] = lambda _: None
-    on_compacted: Callable[[], Awaitable[None]]
+    on_compacted: Callable[[], Awaitable[None]] | None = None
 
     @property
     def requests_exhausted(self) -> bool:

@@ -62,20 +62,21 @@ async def run_model_loop(context: LoopContext) -> EndTurn | None:
 async def _next_reply(context: LoopContext) -> Reply:
     """Ask the model; a conversation that does not fit is compacted once and sent again."""
     try:
-        return await ask_model(context, await _request(context), lambda text: context.emit(TextDelta(text)))
+        return await _ask(context)
     except ModelError as error:
         if error.kind != "context" or not await compact_if_full(context, overflow=True):
             raise
-    return await ask_model(context, await _request(context), lambda text: context.emit(TextDelta(text)))
+    return await _ask(context)
 
 
-async def _request(context: LoopContext) -> ModelRequest:
-    return ModelRequest(
+async def _ask(context: LoopContext) -> Reply:
+    request = ModelRequest(
         messages=tuple(context.conversation.messages),
         system=await context.system_prompt(),
         tools=tuple(tool.spec for tool in context.tools.values()),
         agent=context.agent,
     )
+    return await ask_model(context, request, lambda text: context.emit(TextDelta(text)))
 
 
 def _keep_truncated(context: LoopContext, reply: Reply, *, retry: bool) -> None:
@@ -86,9 +87,8 @@ def _keep_truncated(context: LoopContext, reply: Reply, *, retry: bool) -> None:
         raise ModelError("invalid", "the model's answers were repeatedly truncated at their token limit")
     if reply.tool_uses:
         append(reply)
-        append(
-            ToolResults(tuple(ToolResult(use.id, TRUNCATED_CALL, is_error=True) for use in reply.tool_uses))
-        )
+        results = (ToolResult(use.id, TRUNCATED_CALL, is_error=True) for use in reply.tool_uses)
+        append(ToolResults(tuple(results)))
 
 
 def result_text(context: LoopContext, reply: Reply) -> str:

@@ -30,7 +30,9 @@ async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[
                 raise
             wait = max(pause, error.retry_after or 0.0)
             if wait > MAX_RETRY_AFTER_S:
-                raise ModelError(error.kind, _too_long(error, wait), retry_after=wait) from None
+                longest = f"{MAX_RETRY_AFTER_S:g} s is the longest one here"
+                text = f"{error}; it asks for a pause of {wait:,.0f} s, and {longest}"
+                raise ModelError(error.kind, text, retry_after=wait) from None
             context.notice(f"the model did not answer ({error}); retrying in {wait:g} s")
             await asyncio.sleep(wait * random.uniform(1.0, 1.2))  # noqa: S311 - no secret
         else:
@@ -38,12 +40,6 @@ async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[
             context.on_reply(reply)
             return reply
     raise AssertionError("the last try either returns or raises")
-
-
-def _too_long(error: ModelError, wait: float) -> str:
-    return (
-        f"{error}; it asks for a pause of {wait:,.0f} s, and {MAX_RETRY_AFTER_S:g} s is the longest one here"
-    )
 
 
 async def _ask(context: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:

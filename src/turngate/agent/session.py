@@ -84,10 +84,8 @@ class Session:
         settings, agent_types, notices = _with_agent_types(settings, project, files, trust=trust)
         if isinstance(model, str):
             model = open_model(model, settings.environ_of_models(os.environ))
-        events, plugins = (
-            EventSink(on_event, workspace.location if workspace.machine else ""),
-            plugins or Plugins(),
-        )
+        events = EventSink(on_event, workspace.location if workspace.machine else "")
+        plugins = plugins or Plugins()
         resources = SessionResources.create(
             workspace,
             settings,
@@ -410,9 +408,8 @@ def _workspace(project: str | World, shell: Shell | None) -> World:
     if shell is not None:
         raise UsageError("a session in a workspace uses the shell of the workspace; leave `shell` out")
     if project.machine and _is_on_event_loop():
-        raise UsageError(
-            f"{project.location} is on another machine; use `await Session.in_workspace(workspace, model)`"
-        )
+        instead = "use `await Session.in_workspace(workspace, model)`"
+        raise UsageError(f"{project.location} is on another machine; {instead}")
     return project
 
 

@@ -22,21 +22,10 @@ from turngate.engine import ask_hooks
 from turngate.transcript.writer import Transcript
 
 Source = Literal["startup", "resume", "clear", "compact"]
-
-
 MAX_KEPT_OUTPUT_CHARS = 10_000  # of what one hook printed, in the transcript
-
-
 # The supervisor of a subagent fires the events about its start and its stop.
-SUBAGENT_EVENTS = (
-    "PreToolUse",
-    "PermissionRequest",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "PostToolBatch",
-    "PreCompact",
-    "StopFailure",
-)
+TOOL_EVENTS = ("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "PostToolBatch")
+SUBAGENT_EVENTS = (*TOOL_EVENTS, "PreCompact", "StopFailure")
 
 
 class SessionHooks:
@@ -104,9 +93,8 @@ class SessionHooks:
             try:
                 transcript.write_record(record)
             except OSError as error:
-                self._events.notice(
-                    f"the output of hook {quote_name(record['hook'])} could not be written to the transcript: {error}"
-                )
+                output = f"the output of hook {quote_name(record['hook'])}"
+                self._events.notice(f"{output} could not be written to the transcript: {error}")
 
     async def fire_session_start(self, source: Source, model: str) -> None:
         fields = {**self.event_fields(), "prompt_id": ""}  # it belongs to no prompt

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from turngate._frozen import frozen
 from turngate.core.conversation.messages import UserMessage
@@ -27,27 +27,22 @@ class SessionLock:
     """Lets one process at a time write a session; the kernel releases it when that process dies."""
 
     path: str
-    _fd: int = field(default=-1)
+    _fd: int = -1
 
     def acquire(self) -> None:
         with os_errors_as_usage_errors(self.path):
             make_private_dir(os.path.dirname(self.path))
             fd = open_regular_file(self.path, os.O_RDWR | os.O_CREAT)
-            self._lock(fd)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                owner = os.read(fd, 100).decode("ascii", "replace").strip() or "unknown"
+                os.close(fd)
+                busy = f"session {os.path.basename(os.path.dirname(self.path))} is in use by process {owner}"
+                raise SessionBusy(f"{busy}; end that process, or start another session") from None
             self._fd = fd
             os.ftruncate(fd, 0)
             os.write(fd, str(os.getpid()).encode())
-
-    def _lock(self, fd: int) -> None:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(fd, 100).decode("ascii", "replace").strip() or "unknown"
-            os.close(fd)
-            session = os.path.basename(os.path.dirname(self.path))
-            raise SessionBusy(
-                f"session {session} is in use by process {owner}; end that process, or start another session"
-            ) from None
 
     def release(self) -> None:
         if self._fd >= 0:
@@ -73,11 +68,8 @@ def list_sessions(state: str) -> list[SessionSummary]:
     for folder in _folders(state):
         path = os.path.join(folder, TRANSCRIPT_FILE)
         with contextlib.suppress(OSError):
-            info = os.stat(path)
-            title, project = _title_and_project(path)
-            sessions.append(
-                SessionSummary(os.path.basename(folder), info.st_mtime, info.st_size, title, project, path)
-            )
+            name, info, title = os.path.basename(folder), os.stat(path), _title_and_project(path)
+            sessions.append(SessionSummary(name, info.st_mtime, info.st_size, *title, path))
     return sorted(sessions, key=lambda session: -session.changed)
 
 
@@ -116,15 +108,11 @@ def prune_sessions(state: str, days: float) -> list[str]:
     removed = []
     for path in list(_folders(state)):
         with contextlib.suppress(OSError, UsageError):  # it is in use, or was removed meanwhile
-            if time.time() - _last_change(path) >= days * SECONDS_PER_DAY:
+            inside = [os.path.join(path, name) for name in os.listdir(path)]
+            if time.time() - max(map(os.path.getmtime, inside or [path])) >= days * SECONDS_PER_DAY:
                 _remove(path, state)
                 removed.append(os.path.basename(path))
     return sorted(removed)
-
-
-def _last_change(folder: str) -> float:
-    paths = [os.path.join(folder, name) for name in os.listdir(folder)]
-    return max(os.path.getmtime(path) for path in paths or [folder])
 
 
 def _remove(folder: str, state: str) -> None:

@@ -22,14 +22,8 @@ from turngate.core.events.events import (
 )
 from turngate.core.events.session_events import ToolFinished, ToolStarted
 from turngate.core.text import one_line
-from turngate.core.verdict.tool_effects import (
-    Permission,
-    added_context,
-    block_reasons,
-    permission_before_tool,
-    permission_for_user,
-    updated_output,
-)
+from turngate.core.verdict import tool_effects
+from turngate.core.verdict.tool_effects import Permission, added_context, block_reasons, updated_output
 from turngate.core.verdict.verdict import Continue, Stop, Verdict
 from turngate.project.files import MachineUnreachable
 
@@ -43,8 +37,10 @@ async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
 
     Each result is kept as soon as it exists. Return True if a tool ended the turn.
     """
-    context.conversation.start_tool_results()
-    uses = [_with_one_name(context, use) for use in uses]
+    context.conversation.tool_results = []
+    # Hooks get one name for a tool, so that a hook that compares it cannot be bypassed.
+    task = context.dialect.task_tool
+    uses = [replace(use, name=task) if resolve_tool(use.name) == "Task" else use for use in uses]
     for group in _groups(context, uses):
         await asyncio.sleep(0)  # let a pending interrupt take effect first
         ended = await _run(context, group[0]) if len(group) == 1 else await _run_all(context, group)
@@ -54,12 +50,6 @@ async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
     if context.conversation.question is None:
         await _finish_batch(context, uses)
     return False
-
-
-def _with_one_name(context: LoopContext, use: ToolUse) -> ToolUse:
-    """Hooks get one name for a tool, so that a hook that compares it cannot be bypassed."""
-    is_task = resolve_tool(use.name) == "Task"
-    return replace(use, name=context.dialect.task_tool) if is_task else use
 
 
 async def _finish_batch(context: LoopContext, uses: Sequence[ToolUse]) -> None:
@@ -163,7 +153,7 @@ async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple
     args = await _checked(context, tool, use.input)
     event = PreToolUse(**context.event_fields(), tool_name=use.name, tool_input=args, tool_use_id=use.id)
     verdict = await _fire(context, event)
-    answer = permission_before_tool(verdict.runs)
+    answer = tool_effects.permission_before_tool(verdict.runs)
     if isinstance(verdict, Continue):  # a block, a denial, or a hook with `blocking: true` that failed
         raise ToolFailed(f"a hook blocked this: {verdict.prompt}")
     if answer.behavior == "defer" and context.permissions.permit is None:
@@ -173,9 +163,8 @@ async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple
         raise ToolFailed(f"{use.name} is not allowed in plan mode: read only, and describe the change")
     if answer.updated_input is not None:
         args = await _checked(context, tool, answer.updated_input)
-    if answer.behavior in ("ask", "defer") or (
-        answer.behavior != "allow" and context.permissions.is_needed_for(tool)
-    ):
+    needed = answer.behavior != "allow" and context.permissions.is_needed_for(tool)
+    if needed or answer.behavior in ("ask", "defer"):
         args = await _permitted_args(context, tool, use, args, asked=answer)
     return args, answer.context
 
@@ -203,7 +192,7 @@ async def _permitted_args(
     """
     event = PermissionRequest(**context.event_fields(), tool_name=use.name, tool_input=args)
     verdict = await _fire(context, event)
-    answer = permission_for_user(verdict.runs)
+    answer = tool_effects.permission_for_user(verdict.runs)
     if answer.behavior == "deny":
         if answer.interrupt:
             raise TurnHalted(answer.reason)
@@ -247,13 +236,8 @@ def _report_denial(context: LoopContext, use: ToolUse, why: str) -> None:
 def _event_after(
     context: LoopContext, use: ToolUse, args: dict[str, Any], output: ToolOutput, *, duration_ms: int
 ) -> PostToolUse | PostToolUseFailure:
-    fields: dict[str, Any] = {
-        **context.event_fields(),
-        "tool_name": use.name,
-        "tool_input": args,
-        "tool_use_id": use.id,
-        "duration_ms": duration_ms,
-    }
+    call = {"tool_name": use.name, "tool_input": args, "tool_use_id": use.id, "duration_ms": duration_ms}
+    fields: dict[str, Any] = {**context.event_fields(), **call}
     if output.is_error:
         return PostToolUseFailure(**fields, error=output.text)
     return PostToolUse(**fields, tool_response=output.text if output.response is None else output.response)

@@ -102,9 +102,8 @@ def _check_fields(prefix: str, values: Mapping[str, Any], schema: Mapping[str, A
             raise ToolFailed(f"`{prefix}{name}` is missing")
     if schema.get("additionalProperties") is False:
         for name in present.keys() - properties.keys():
-            raise ToolFailed(
-                f"unknown argument {describe_json(name)}, expected one of {', '.join(properties)}"
-            )
+            expected = f"expected one of {', '.join(properties)}"
+            raise ToolFailed(f"unknown argument {describe_json(name)}, {expected}")
     return {
         name: _check(f"{prefix}{name}", value, properties[name]) if name in properties else value
         for name, value in present.items()

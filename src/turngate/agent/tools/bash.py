@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from turngate.agent.background import BackgroundCommand
+from turngate.agent.background import BackgroundCommands
 from turngate.agent.tools.tool import ToolContext
 from turngate.core.answers.reports import Exited
 from turngate.core.constants import IN_TOOL
@@ -65,9 +65,7 @@ async def run(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     live = HookRunContext()
     try:
         async with asyncio.timeout(seconds) as limit:
-            live.on_exit = lambda: limit.reschedule(
-                None
-            )  # processes that the command left running are not killed
+            live.on_exit = lambda: limit.reschedule(None)  # processes that it left running are not killed
             exited = await _run(args["command"], context, live)
     except TimeoutError:
         printed = _join_output(live.stdout.text(), live.stderr.text())
@@ -95,20 +93,15 @@ def _response(stdout: str = "", stderr: str = "") -> dict[str, Any]:
 
 
 def _start(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    if context.background is None:
-        raise ToolFailed("no command can run in the background here")
-    command = args["command"]
-    started = context.background.start(
-        command, args.get("description", ""), partial(_run, command, context, watched=True)
-    )
-    return ToolOutput(
-        f"Started in the background as {started.id}. You get a message when it ends.",
-        {**_response(), "backgroundTaskId": started.id},
-    )
+    command, description = args["command"], args.get("description", "")
+    run_watched = partial(_run, command, context, watched=True)
+    started = _background(context).start(command, description, run_watched)
+    text = f"Started in the background as {started.id}. You get a message when it ends."
+    return ToolOutput(text, {**_response(), "backgroundTaskId": started.id})
 
 
 async def read_output(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    command = _background_command(args["bash_id"], context)
+    command = _background(context).get(args["bash_id"])
     command.is_reported = command.status != "running"
     output = _limited(command.output.take_new().rstrip("\n"))
     text = f"{command.id} {command.state}.\n{output or '(no new output)'}"
@@ -116,17 +109,18 @@ async def read_output(args: Mapping[str, Any], context: ToolContext) -> ToolOutp
 
 
 async def kill_shell(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    command = _background_command(args["shell_id"], context)
-    if not command.is_alive or context.background is None:
+    background = _background(context)
+    command = background.get(args["shell_id"])
+    if not command.is_alive:
         raise ToolFailed(f"{command.id} is not running: it {command.ending}")
-    await context.background.kill([command])
+    await background.kill([command])
     return ToolOutput(f"{command.id} was killed.", {"shell_id": command.id, "message": "killed"})
 
 
-def _background_command(identity: str, context: ToolContext) -> BackgroundCommand:
+def _background(context: ToolContext) -> BackgroundCommands:
     if context.background is None:
         raise ToolFailed("no command can run in the background here")
-    return context.background.get(identity)
+    return context.background
 
 
 _HELD = "[a background process still has the output open; later output is lost]"
@@ -143,14 +137,8 @@ async def _run(command: str, context: ToolContext, live: HookRunContext, *, watc
         hook = CommandHook("/bin/sh", args=("-c", _BASH_OR_SH, "sh", command))
         shell = (watched and world.remote.background_shell) or world.shell
         return await shell.run(hook, cwd=context.project, env=env, stdin=b"", live=live)
-    return await run_process(
-        (shutil.which("bash") or "/bin/sh", "-c", "--", command),
-        cwd=context.project,
-        env=env,
-        stdin=b"",
-        live=live,
-        watched=watched,
-    )
+    argv = (shutil.which("bash") or "/bin/sh", "-c", "--", command)
+    return await run_process(argv, cwd=context.project, env=env, stdin=b"", live=live, watched=watched)
 
 
 def _join_output(*printed: str) -> str:

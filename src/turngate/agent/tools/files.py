@@ -66,9 +66,8 @@ async def read(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         text, content, version = await work
     context.read_files[path] = version
     file = {"filePath": args["file_path"], "content": "\n".join(content)}
-    return ToolOutput(
-        text, {"type": "text", "file": {**file, "numLines": len(content), "startLine": max(1, first)}}
-    )
+    file |= {"numLines": len(content), "startLine": max(1, first)}
+    return ToolOutput(text, {"type": "text", "file": file})
 
 
 async def write(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
@@ -77,13 +76,10 @@ async def write(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         work = _in_thread(_write, path, context, args["content"].encode())
         created, version = await finish_despite_cancel(work)
     context.read_files[path] = version
-    return ToolOutput(f"{'Created' if created else 'Wrote'} {path}", _write_response(args, created=created))
-
-
-def _write_response(args: Mapping[str, Any], *, created: bool) -> dict[str, Any]:
     response = {"type": "create" if created else "update", "filePath": args["file_path"]}
     before: dict[str, Any] = {"structuredPatch": [], "originalFile": None} if created else {}
-    return {**response, "content": args["content"], **before, "userModified": False}
+    response |= {"content": args["content"], **before, "userModified": False}
+    return ToolOutput(f"{'Created' if created else 'Wrote'} {path}", response)
 
 
 async def edit(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
@@ -94,10 +90,8 @@ async def edit(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         count, version = await finish_despite_cancel(work)
     context.read_files[path] = version
     response = {"filePath": args["file_path"], "oldString": old, "newString": new}
-    return ToolOutput(
-        f"Changed {path} in {count} place{'s' if count > 1 else ''}",
-        {**response, "replaceAll": replace_all, "userModified": False},
-    )
+    response |= {"replaceAll": replace_all, "userModified": False}
+    return ToolOutput(f"Changed {path} in {count} place{'s' if count > 1 else ''}", response)
 
 
 @contextlib.contextmanager
@@ -202,9 +196,8 @@ def _replace_text(path: str, text: str, old: str, new: str, replace_all: bool) -
     if count == 0:
         raise ToolFailed(f"`old_string` does not occur in {path}")
     if count > 1 and not replace_all:
-        raise ToolFailed(
-            f"`old_string` occurs {count} times in {path}: give more of the text around it, or set `replace_all`"
-        )
+        several = f"`old_string` occurs {count} times in {path}"
+        raise ToolFailed(f"{several}: give more of the text around it, or set `replace_all`")
     if len(text) + count * max(0, len(new) - len(old)) > MAX_EDIT_BYTES:
         raise ToolFailed(f"{path} would be too large to be edited again: use Bash")
     return text.replace(old, new), count

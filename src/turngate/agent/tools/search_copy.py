@@ -39,7 +39,6 @@ class SearchCopy:
         self._is_glob, self._is_file = query["tool"] == "Glob", False
         self._is_closed = False
         self._lock = threading.Lock()
-
         glob = query["pattern"] if self._is_glob else query.get("glob")
         self.pattern = glob if self._is_glob or not glob else search_process.any_folder(glob)
 
@@ -50,8 +49,16 @@ class SearchCopy:
 
     def list_files(self) -> None:
         """Find what is there. Raises ToolFailed."""
+        skipped = (".git",) if self._is_glob else search_process.NOT_SEARCHED
+        depth = search_process.MAX_DEPTH
         try:
-            self._list_files()
+            found, is_deeper = self._files.tree(self._there, skipped, depth)
+            self._make_folder(self.root)
+            if is_deeper:  # the search reports it
+                self._make_folder(os.path.join(self.root, f".{secrets.token_hex(8)}", *["d"] * depth))
+            self._found = [
+                file for file in found if self._is_glob or not file.is_link
+            ]  # Grep leaves links out
         except NotADirectoryError:
             if self._is_glob:
                 raise ToolFailed(f"{self._query['path']} is not a folder") from None
@@ -60,15 +67,6 @@ class SearchCopy:
             raise ToolFailed(f"{self._query['path']} does not exist") from None
         except (OSError, MachineUnreachable) as error:
             raise self._failed(error) from None
-
-    def _list_files(self) -> None:
-        skipped = (".git",) if self._is_glob else search_process.NOT_SEARCHED
-        found, is_deeper = self._files.tree(self._there, skipped, search_process.MAX_DEPTH)
-        self._make_folder(self.root)
-        if is_deeper:  # the search reports it
-            depth = search_process.MAX_DEPTH
-            self._make_folder(os.path.join(self.root, f".{secrets.token_hex(8)}", *["d"] * depth))
-        self._found = [file for file in found if self._is_glob or not file.is_link]  # Grep leaves links out
 
     @property
     def text(self) -> str:
@@ -161,9 +159,8 @@ class SearchCopy:
     def _failed(self, error: OSError | MachineUnreachable) -> ToolFailed:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             return self._too_much("too many files")
-        return ToolFailed(
-            f"{self._query['path']} cannot be used: {getattr(error, 'strerror', None) or error}"
-        )
+        why = getattr(error, "strerror", None) or error
+        return ToolFailed(f"{self._query['path']} cannot be used: {why}")
 
     def _too_much(self, what: str) -> ToolFailed:
         program, narrower = ("find", "`path`") if self._is_glob else ("grep", "`path` or `glob`")

@@ -32,21 +32,17 @@ MAX_DEPTH = 200  # of folders below the searched one: each is opened from there,
 NOT_SEARCHED = (".git", "node_modules", ".venv")
 
 
-def main() -> int:
+def main() -> None:
     query = json.load(sys.stdin)
     try:
         output = "\n".join(_TOOLS[query["tool"]](query))
     except FileNotFoundError:
-        sys.stderr.write(f"{query['path']} does not exist")
-        return 1
+        sys.exit(f"{query['path']} does not exist")
     except OSError as error:
-        sys.stderr.write(f"{query['path']} cannot be used: {error.strerror}")
-        return 1
+        sys.exit(f"{query['path']} cannot be used: {error.strerror}")
     except ValueError as error:
-        sys.stderr.write(str(error))
-        return 1
+        sys.exit(str(error))
     sys.stdout.buffer.write(output.encode("utf-8", "replace"))  # a file name may be any bytes
-    return 0
 
 
 class _File(NamedTuple):
@@ -87,11 +83,7 @@ def _select(query: Mapping[str, Any]) -> Iterator[str]:
     yield from (str(number) for number, parts in enumerate(query["files"]) if matches(tuple(parts)))
 
 
-_TOOLS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
-    "Glob": _glob,
-    "Grep": _grep,
-    "Select": _select,
-}
+_TOOLS = {"Glob": _glob, "Grep": _grep, "Select": _select}
 
 
 def _grep_output(query: Mapping[str, Any]) -> Iterator[str]:
@@ -102,11 +94,8 @@ def _grep_output(query: Mapping[str, Any]) -> Iterator[str]:
         match query.get("output_mode", "files_with_matches"):
             case "content":
                 for number, line in matches:
-                    text = (
-                        line
-                        if len(line) <= MAX_SHOWN_CHARS
-                        else line[:MAX_SHOWN_CHARS] + " … [line truncated]"
-                    )
+                    is_long = len(line) > MAX_SHOWN_CHARS
+                    text = f"{line[:MAX_SHOWN_CHARS]} … [line truncated]" if is_long else line
                     yield f"{path}:{number}:{text}" if query.get("-n", True) else f"{path}:{text}"
             case "count":
                 if count := sum(1 for _ in matches):
@@ -273,4 +262,4 @@ def _raise_if_late(until: float) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

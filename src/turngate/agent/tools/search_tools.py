@@ -35,8 +35,7 @@ GLOB = tool_spec(
 GREP = tool_spec(
     "Grep",
     "Searches the lines of files for a Python regular expression. Skips binary files, links, "
-    + ", ".join(search_process.NOT_SEARCHED)
-    + ".",
+    f"{', '.join(search_process.NOT_SEARCHED)}.",
     {
         "pattern": {"type": "string", "description": "The regular expression."},
         "path": {"type": "string", "description": "A file or a folder; the project if not given."},
@@ -87,10 +86,8 @@ async def _search(args: Mapping[str, Any], context: ToolContext) -> str:
     env = sanitize_env(dict(context.environ if context.is_local else os.environ))
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            if context.is_local:
-                output = await _run(query, env)
-            else:
-                output = await _search_there(query, context, env)
+            search = _run(query, env) if context.is_local else _search_there(query, context, env)
+            output = await search
     except TimeoutError:
         raise ToolFailed(f"the search was killed after {TIMEOUT_S:g} s: make it narrower") from None
     return truncate_middle(output, MAX_OUTPUT_CHARS, None) if len(output) > MAX_OUTPUT_CHARS else output

@@ -54,9 +54,8 @@ class ToolContext:
 def resolve_folders(context: ToolContext) -> tuple[str, ...]:
     """Return the project and the extra paths without links."""
     names = [context.files.expand_home(folder) for folder in ("", *context.extra_paths)]
-    return tuple(
-        context.files.realpath(os.path.normpath(os.path.join(context.project, name))) for name in names
-    )
+    paths = [os.path.normpath(os.path.join(context.project, name)) for name in names]
+    return tuple(map(context.files.realpath, paths))
 
 
 @frozen

@@ -52,6 +52,5 @@ TODO_WRITE = tool_spec(
 async def write_todos(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     earlier, context.todos = context.todos, [dict(todo) for todo in args["todos"]]
     lines = [f"{_MARKS[todo['status']]} {todo['content']}" for todo in context.todos]
-    return ToolOutput(
-        "\n".join(lines) or "(the list is empty)", {"oldTodos": earlier, "newTodos": context.todos}
-    )
+    text = "\n".join(lines) or "(the list is empty)"
+    return ToolOutput(text, {"oldTodos": earlier, "newTodos": context.todos})

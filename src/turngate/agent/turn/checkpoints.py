@@ -23,9 +23,7 @@ from turngate.core.verdict.loop_guard import EndTurn
 def append_prompt(conversation: Conversation, entry: InboxEntry, meta: Mapping[str, Any]) -> None:
     """Append what a message of the user asks the agent to do. Raises CheckpointRefused."""
     answer, running = _checkpoint_answer(entry, conversation), conversation.workflow
-    if (
-        answer == "yes" and conversation.waiting
-    ):  # of subagents: the workflow of the main agent stays where it is
+    if answer == "yes" and conversation.waiting:  # the workflow of the main agent stays where it is
         ids = ", ".join(each.agent_id for each in conversation.waiting)
         text = f"{APPROVED} Continue the subagent with Task and resume: {ids}"
         conversation.append_prompt(text, running, key=conversation.approval_key(), **meta)

@@ -52,9 +52,8 @@ class TurnState:
     continuations: int = 0
     deferred: ToolUse | None = None  # the call that a hook deferred
     waited_too_long: bool = False  # the turn no longer waits for subagents in the background
-    waits_until: float | None = (
-        None  # the monotonic time until which the turn waits for commands in the background
-    )
+    # The monotonic time until which the turn waits for commands in the background.
+    waits_until: float | None = None
     subagents: list[SubagentFinished] = field(default_factory=list)
     prompt_id: str = field(default_factory=new_prompt_id)
 

@@ -113,11 +113,8 @@ class Turn:
         entry = self.inbox.pop()
         if entry is not None and await self._accept_or_requeue(entry):
             conversation = self.context.conversation
-            end = (
-                end_at_checkpoint(conversation)
-                if conversation.waiting
-                else await run_model_loop(self.context)
-            )
+            at_checkpoint = end_at_checkpoint(conversation) if conversation.waiting else None
+            end = at_checkpoint or await run_model_loop(self.context)
             if end is not None and end.ended_by == "checkpoint":
                 self._open_checkpoint(end)
                 return end
@@ -213,9 +210,8 @@ class Turn:
         """Append what a command or a hook in the background reports, unless it would exceed the limit of hooks."""
         turn = self.context.turn
         if entry.counts and not turn.guard.below_limit:
-            self.context.notice(
-                f"not answered, because of the limit of continuations: {one_line(entry.text, 200)}"
-            )
+            text = one_line(entry.text, 200)
+            self.context.notice(f"not answered, because of the limit of continuations: {text}")
             return False
         turn.receive_report(counts=entry.counts)
         turn.waits_until = None
