@@ -84,16 +84,14 @@ def _hint(names: Collection[str], known: Collection[str]) -> str | None:
     return next(filter(None, close), f"known: {listed}")
 
 
-def sample_subjects(rule: Rule, agent_types: Iterable[str]) -> Iterator[str]:
-    """Yield the subjects for which the hook runs."""
-    matcher = read_matcher(rule.matcher or "")
-    is_any = rule.matcher in (None, "", "*")
-    yield from (name for name in known_subjects(rule.event, agent_types) if is_any or matcher.matches(name))
+def _sample_subject(rule: Rule, agent_types: Iterable[str]) -> str | None:
+    """Return a subject for which the hook runs."""
+    matcher = read_matcher("" if rule.matcher in (None, "*") else rule.matcher)
+    return next(filter(matcher.matches, known_subjects(rule.event, agent_types)), None)
 
 
 Outlook = Literal["will run", "will run, but", "will NOT hold", "will NOT run"]
-_ORDER: tuple[Outlook, ...] = ("will NOT run", "will NOT hold", "will run, but", "will run")
-_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+_ORDER = ("will NOT run", "will NOT hold", "will run, but", "will run", "error", "warning", "note")
 # A warning about one of these means that a gate does not decide what was meant.
 _FIELDS_OF_A_GATE = frozenset({"command", "mode", "blocking", "onFailure"})
 MAX_REASON_CHARS = 200
@@ -187,7 +185,8 @@ def diagnose(
     claimed: set[int] = set()
     for facts in hooks:
         place = (facts.rule.file or "Python", facts.rule.event)
-        own = [problem for problem in by_place.get(place, ()) if _is_about(problem, facts.rule)]
+        index = f"{facts.rule.index}."  # a problem is one of this hook, or of its group
+        own = [each for each in by_place.get(place, ()) if index.startswith(f"{each.index}.")]
         claimed.update(map(id, own))
         found.append(_diagnose_hook(facts, settings, own, definitions, project, names))
     return Diagnosis(tuple(found), tuple(problem for problem in problems if id(problem) not in claimed))
@@ -204,7 +203,7 @@ def _diagnose_hook(
     if runs_turngate_hook(facts.rule.hook):
         return HookDiagnosis(facts, False, (_FOR_ANOTHER_PROGRAM,))
     rule, gate = facts.rule, is_gate(facts.rule, settings)
-    subject = next(sample_subjects(rule, agent_types), None)
+    subject = _sample_subject(rule, agent_types)
     has_error = any(problem.severity == "error" for problem in problems)
     why_skipped = None if has_error else _why_skipped(rule, settings, project, subject)
     findings = (
@@ -228,35 +227,22 @@ def position(rule: Rule) -> str:
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Sort the findings. Two sources can report the same thing."""
-    unique = dict.fromkeys(findings)
-    return tuple(
-        sorted(unique, key=lambda each: (_ORDER.index(each.outlook), _SEVERITIES.index(each.severity)))
-    )
+    return tuple(sorted(dict.fromkeys(findings), key=lambda each: [*map(_ORDER.index, each[:2])]))
 
 
 # Problems of the settings
 
 
-def _is_about(problem: Problem, rule: Rule) -> bool:
-    """Return whether a problem, in the same file and event, is one of this hook or of its group."""
-    is_of_group = bool(problem.index) and (rule.index or "").startswith(f"{problem.index}.")
-    return problem.index == rule.index or is_of_group
+_OUTLOOKS: dict[Severity, Outlook] = {"error": "will NOT run", "warning": "will run, but", "note": "will run"}
 
 
 def finding_of(problem: Problem, *, is_gate: bool) -> Finding:
     is_named = problem.field in (None, "command")
     message = problem.message if is_named else f"{problem.field}: {problem.message}"
-    return Finding(_outlook_of(problem, is_gate=is_gate), problem.severity, message, problem.hint)
-
-
-def _outlook_of(problem: Problem, *, is_gate: bool) -> Outlook:
-    match problem.severity:
-        case "error":
-            return "will NOT run"
-        case "warning":
-            return "will NOT hold" if is_gate and problem.field in _FIELDS_OF_A_GATE else "will run, but"
-        case "note":
-            return "will run"
+    outlook = _OUTLOOKS[problem.severity]
+    if problem.severity == "warning" and is_gate and problem.field in _FIELDS_OF_A_GATE:
+        outlook = "will NOT hold"
+    return Finding(outlook, problem.severity, message, problem.hint)
 
 
 # Hooks that do not run
@@ -341,22 +327,14 @@ def _of_last_run(facts: HookFacts, settings: Settings) -> Iterator[Finding]:
     if run is None or run.outcome not in ("failed", "timeout") or not rule.hook.enabled:
         return
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
-    message = f"its last run ({when}) {_describe_failure(run)}"
+    reason = one_line(run.reason or "no reason is known", MAX_REASON_CHARS)
+    failure = reason if run.outcome == "timeout" else f"failed: {reason}"  # a timeout's reason says it itself
+    message = f"its last run ({when}) {failure}"
     if facts.changed > run.time:
         hint = f"it has changed since; `turngate fire {rule.event}` runs it again"
         yield Finding("will run", "note", message, hint)
         return
     blocks = honours_blocking(rule, settings.dialect) or honours_on_failure(rule, settings.dialect)
     outlook: Outlook = "will NOT hold" if is_gate(rule, settings) and not blocks else "will run, but"
-    hint = (
-        "raise its `timeout`"
-        if run.outcome == "timeout"
-        else f"`turngate hooks test {rule.event}` explains it"
-    )
-    yield Finding(outlook, "warning", message, hint)
-
-
-def _describe_failure(run: LastRun) -> str:
-    """Return what happened; the reason of a timeout says that itself."""
-    reason = one_line(run.reason or "no reason is known", MAX_REASON_CHARS)
-    return reason if run.outcome == "timeout" else f"failed: {reason}"
+    explain = f"`turngate hooks test {rule.event}` explains it"
+    yield Finding(outlook, "warning", message, "raise its `timeout`" if run.outcome == "timeout" else explain)

@@ -41,10 +41,8 @@ def _state_folder(state: str) -> Fact:
     try:
         is_there = _try_to_write(state)
     except OSError as error:
-        text = (
-            f"{state} cannot be written ({error.strerror}): there is no journal, and nothing can be approved"
-        )
-        return Fact(name, text, is_problem=True, hint=f"repair it, {OTHER_STATE_FOLDER}")
+        why = f"cannot be written ({error.strerror}): there is no journal, and nothing can be approved"
+        return Fact(name, f"{state} {why}", is_problem=True, hint=f"repair it, {OTHER_STATE_FOLDER}")
     return Fact(name, f"{state}, {'writable' if is_there else 'not there yet'}")
 
 
@@ -64,18 +62,14 @@ def _registry(path: str) -> Fact:
     try:
         # Another process may use it: SQLite never opens the file twice in one process.
         os.close(open_regular_file(path, os.O_RDWR))
-        runs = _count_runs(path)
+        uri = f"file:{urllib.parse.quote(path)}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)) as db:
+            runs = int(db.execute("SELECT count(*) FROM runs").fetchone()[0])
     except (OSError, sqlite3.Error) as error:
         why = getattr(error, "strerror", None) or error
         text = f"{path} cannot be used ({why}): no subagent can be started"
         return Fact(name, text, is_problem=True, hint=f"move it away, {OTHER_STATE_FOLDER}")
     return Fact(name, f"readable, {runs:,} run{'s' * (runs != 1)} of subagents")
-
-
-def _count_runs(path: str) -> int:
-    uri = f"file:{urllib.parse.quote(path)}?mode=ro"
-    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)) as db:
-        return int(db.execute("SELECT count(*) FROM runs").fetchone()[0])
 
 
 def _model_keys(environ: Mapping[str, str]) -> Fact:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from turngate.check.lint import lint
-from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.settings import Problem, Settings
 from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels
 from turngate.plugins.handlers import installed_plugins
@@ -48,22 +48,17 @@ def _without_model(settings: Settings) -> Iterator[Problem]:
             continue
         model = getattr(rule.hook, "model", None)
         if model not in why and len(why) == _MAX_MODELS:
-            yield _note(
-                rule, f"names another model than the first {_MAX_MODELS}, so its model is not checked"
-            )
+            message = f"names another model than the first {_MAX_MODELS}, so its model is not checked"
+            yield rule_problem(rule, None, message, severity="note")
             continue
         if model not in why:
-            why[model] = _unusable(model, judges)
-        if why[model]:
-            yield _note(rule, f"has no model outside of a session: {why[model]}")
-
-
-def _unusable(model: str | None, judges: JudgeModels) -> str | None:
-    try:
-        judges(model)
-    except UsageError as error:
-        return str(error)
-    return None
+            why[model] = None
+            try:
+                judges(model)
+            except UsageError as error:
+                why[model] = f"has no model outside of a session: {error}"
+        if reason := why[model]:
+            yield rule_problem(rule, None, reason, severity="note")
 
 
 def _missing_plugins(settings: Settings, project: str) -> Iterator[Problem]:
@@ -71,13 +66,10 @@ def _missing_plugins(settings: Settings, project: str) -> Iterator[Problem]:
     for name in settings.plugins:
         if name not in installed:
             available = ", ".join(installed) or "none"
+            file = _naming_file(name, project, settings.dialect.name)
             message = f"enables the plugin {name!r}, which is not installed, so `turngate run` does not start"
-            yield Problem(
-                file=_naming_file(name, project, settings.dialect.name),
-                field="turngate.plugins",
-                message=message,
-                hint=f"install it, or remove the name; installed: {available}",
-            )
+            hint = f"install it, or remove the name; installed: {available}"
+            yield Problem(file=file, field="turngate.plugins", message=message, hint=hint)
 
 
 def _naming_file(plugin: str, project: str, dialect: str) -> str:
@@ -87,7 +79,3 @@ def _naming_file(plugin: str, project: str, dialect: str) -> str:
             if json.dumps(plugin).encode() in read_bytes(file.path, MAX_FILE_BYTES):
                 return file.display_name
     return ""
-
-
-def _note(rule: Rule, message: str) -> Problem:
-    return rule_problem(rule, None, message, severity="note")

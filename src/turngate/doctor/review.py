@@ -19,9 +19,7 @@ from turngate.trust.review import ReviewedHook, Reviewer, gone_rule, with_unique
 class ReviewedSettings:
     settings: Settings
     hooks: tuple[ReviewedHook, ...]  # the status and the key of each rule of the settings, in the same order
-    gone: tuple[
-        tuple[Rule, str], ...
-    ]  # hooks that were approved and are no longer configured, with their keys
+    gone: tuple[tuple[Rule, str], ...]  # hooks that were approved and are gone, with their keys
 
 
 def review_settings(

@@ -13,7 +13,7 @@ from turngate._frozen import frozen
 from turngate.core.constants import wrong_claude_setting
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import describe_json, one_line, quote_name
-from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, worst_first
+from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, position, worst_first
 from turngate.doctor.environment import Fact
 from turngate.doctor.hosts.files import (
     HostFile,
@@ -28,7 +28,7 @@ from turngate.doctor.hosts.files import (
     trusts_folder,
     why_ignored,
 )
-from turngate.doctor.hosts.hooks import SlowHook, check_line, check_stop_hook, missing_events
+from turngate.doctor.hosts.hooks import SlowHook, ask_version, check_line, check_stop_hook, missing_events
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.codex import CODEX
 from turngate.hosts.host import FolderTrust, Host
@@ -36,6 +36,7 @@ from turngate.hosts.input_fields import EVENT_NAMES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 _STOPS = ("Stop", "SubagentStop")
+_FAILS = ("will NOT run", "will NOT hold")
 MAX_NAME_CHARS = 60
 
 
@@ -66,28 +67,19 @@ class HostDiagnosis:
     @property
     def runs_turngate(self) -> bool:
         """Whether a line at Stop will run and hold."""
-        return any(
-            hook.hook.is_turngate
-            and hook.hook.our_event == "Stop"
-            and hook.outlook not in ("will NOT run", "will NOT hold")
-            for hook in self.hooks
-        )
+        lines = (hook for hook in self.hooks if hook.hook.is_turngate and hook.hook.our_event == "Stop")
+        return any(line.outlook not in _FAILS for line in lines)
 
     @property
     def fails_to_hold(self) -> bool:
         """Whether the host does not run Turngate, or a stop hook does not do there what was meant."""
-        return not self.runs_turngate or any(
-            hook.outlook in ("will NOT run", "will NOT hold") for hook in self.hooks
-        )
+        return not self.runs_turngate or any(hook.outlook in _FAILS for hook in self.hooks)
 
     @property
     def has_problem(self) -> bool:
-        findings = (finding for hook in self.hooks for finding in hook.findings)
-        return (
-            any(finding.severity != "note" for finding in findings)
-            or any(problem.severity != "note" for problem in self.problems)
-            or any(fact.is_problem for fact in self.facts)
-        )
+        severities = {finding.severity for hook in self.hooks for finding in hook.findings}
+        severities |= {problem.severity for problem in self.problems}
+        return bool(severities - {"note"}) or any(fact.is_problem for fact in self.facts)
 
 
 def diagnose_host(host: Host, settings: Settings, project: str, environ: Mapping[str, str]) -> HostDiagnosis:
@@ -128,8 +120,7 @@ def _slowest(settings: Settings) -> SlowHook | None:
     slowest = max(stops, key=settings.timeout_of, default=None)
     if slowest is None:
         return None
-    name = slowest.hook.id or f"{slowest.event}{slowest.index or ''}"
-    return SlowHook(quote_name(name), settings.timeout_of(slowest))
+    return SlowHook(quote_name(slowest.hook.id or position(slowest)), settings.timeout_of(slowest))
 
 
 # What holds for all hooks of a file
@@ -142,9 +133,7 @@ def _common_findings(
     switches = [switch for file in files for switch in _switches(file, host)]
     checks: list[Callable[[HostHook], Iterator[Finding]]] = [
         lambda hook: _rejected(hook.file, host),
-        lambda hook: (
-            finding for commands, finding in switches if commands is None or hook.command in commands
-        ),
+        lambda hook: (found for commands, found in switches if commands is None or hook.command in commands),
     ]
     if host is CODEX:
         config = read_codex_config(project, environ)
@@ -188,16 +177,12 @@ def _codex_trust(hook: HostHook, config: HostFile | None, project: str) -> Itera
     if hook.file.level == "project" and trust != "unknown" and not codex_trusts_project(project, config):
         message = "Codex does not trust this project, and reads no hooks of it"
         yield Finding("will NOT run", "error", message, "start `codex` in the project and trust it")
-    match trust:
-        case "trusted":
-            return
-        case "unknown":
-            yield Finding("will run", "note", "whether it is trusted in Codex cannot be known", _REVIEW)
-        case "switched off":
-            yield Finding("will NOT run", "error", "it is switched off in Codex", _REVIEW)
-        case "not trusted":
-            message = "it is not trusted in Codex, which skips it without a message"
-            yield Finding("will NOT run", "error", message, _REVIEW)
+    if trust == "unknown":
+        yield Finding("will run", "note", "whether it is trusted in Codex cannot be known", _REVIEW)
+    elif trust != "trusted":
+        message = "it is not trusted in Codex, which skips it without a message"
+        message = "it is switched off in Codex" if trust == "switched off" else message
+        yield Finding("will NOT run", "error", message, _REVIEW)
 
 
 _CHANGED_SINCE = Fact(
@@ -225,22 +210,15 @@ def _problems_of(file: HostFile, host: Host) -> Iterator[Problem]:
         yield Problem(file=file.name, message=f"is rejected by {host.title} with all hooks: {why}")
     events = file.value.get("hooks")
     for event in events if isinstance(events, dict) else ():
-        if event in _KNOWN_EVENTS and event_of(file.owner, event) is None:
-            yield _unknown_event(file, event)
+        owner = file.owner
+        if event in _KNOWN_EVENTS and event_of(owner, event) is None:
+            theirs = owner.events.get(EVENT_NAMES.get(event, ""))
+            message = f"is not an event of {owner.title}: hooks of it never run"
+            hint = f"write {theirs}" if theirs else f"{owner.title} has no event for it"
+            yield Problem(file=file.name, event=event, message=message, hint=hint)
 
 
 _KNOWN_EVENTS = frozenset(EVENT_NAMES) | {name for host in HOSTS.values() for name in host.events.values()}
-
-
-def _unknown_event(file: HostFile, event: str) -> Problem:
-    owner, ours = file.owner, EVENT_NAMES.get(event, "")
-    theirs = owner.events.get(ours)
-    return Problem(
-        file=file.name,
-        event=event,
-        message=f"is not an event of {owner.title}: hooks of it never run",
-        hint=f"write {theirs}" if theirs else f"{owner.title} has no event for it",
-    )
 
 
 def why_rejected(file: HostFile, host: Host) -> str | None:
@@ -263,9 +241,8 @@ def _why_of_other_shape(file: HostFile, host: Host) -> str | None:
     if unknown is not None:
         accepted = " and ".join(f"`{key}`" for key in host.only_keys)
         return f"it accepts only {accepted}, and there is `{one_line(unknown, MAX_NAME_CHARS)}`"
-    return next(
-        (f"{hook.position} has no `type`" for hook in hooks_in(file) if "type" not in hook.entry), None
-    )
+    untyped = (hook.position for hook in hooks_in(file) if "type" not in hook.entry)
+    return next((f"{position} has no `type`" for position in untyped), None)
 
 
 def _why_not_plain_json(file: HostFile) -> str | None:
@@ -287,14 +264,12 @@ def with_host_events(diagnosis: Diagnosis, host: Host) -> Diagnosis:
 
 def _with_host_event(hook: HookDiagnosis, host: Host) -> HookDiagnosis:
     event = hook.rule.event
-    if event not in _STOPS:
-        message = f"`turngate hook` asks only hooks at {' and '.join(_STOPS)}"
-        further = Finding("will NOT run", "note", message)
-    elif event not in host.events:
+    if event in _STOPS and event in host.events:
+        return hook
+    further = Finding("will NOT run", "note", f"`turngate hook` asks only hooks at {' and '.join(_STOPS)}")
+    if event in _STOPS:
         message = f"{host.title} has no event for {event}, so it is never asked"
         further = Finding("will NOT run", "warning", message)
-    else:
-        return hook
     return replace(hook, findings=worst_first([*hook.findings, further]))
 
 
@@ -307,10 +282,11 @@ def _installed(host: Host, lines: Sequence[HostHook]) -> Fact:
         return Fact("installed", text, is_problem=True, hint=f"`turngate install {host.name}` adds it")
     files = ", ".join(dict.fromkeys(f"{line.file.name} ({line.file.level})" for line in lines))
     if missing := missing_events(host, lines):
-        text = f"in {files}, but not at {', '.join(missing)}"
-        return Fact(
-            "installed", text, is_problem=True, hint=f"`turngate install {host.name}` adds the others"
+        text, hint = (
+            f"in {files}, but not at {', '.join(missing)}",
+            f"`turngate install {host.name}` adds the others",
         )
+        return Fact("installed", text, is_problem=True, hint=hint)
     return Fact("installed", f"in {files}")
 
 
@@ -324,9 +300,8 @@ def _limit(host: Host, settings: Settings) -> Iterator[Fact]:
 def _claude_hooks(host: Host, project: str, environ: Mapping[str, str]) -> Iterator[Fact]:
     """Say who runs the hooks of `.claude`: never `turngate hook`."""
     files = read_host_files(HOSTS["claude"], project, environ)
-    count = sum(
-        hook.our_event in _STOPS and not hook.is_turngate for file in files for hook in hooks_in(file)
-    )
+    hooks_there = (hook for file in files for hook in hooks_in(file))
+    count = sum(hook.our_event in _STOPS and not hook.is_turngate for hook in hooks_there)
     if not count:
         return
     hooks = f"{count} stop hook{'s' * (count != 1)}"
@@ -384,13 +359,7 @@ def _npm_version(program: str) -> str | None:
 
 def _asked_version(program: str) -> str | None:
     try:
-        ended = subprocess.run(  # noqa: S603 - the program that the user runs
-            [program, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=VERSION_TIMEOUT_S,
-            check=False,
-        )
+        ended = ask_version([program], VERSION_TIMEOUT_S)
     except (OSError, subprocess.SubprocessError):
         return None
     found = _VERSION.search(ended.stdout.decode("utf-8", "replace"))

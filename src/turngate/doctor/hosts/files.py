@@ -110,22 +110,21 @@ def full_path(host: Host, name: str, project: str, environ: Mapping[str, str]) -
 def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
     try:
         text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
-        value = tomllib.loads(text) if path.endswith(".toml") else _read_json(text)
+        if path.endswith(".toml"):
+            return HostFile(path, name, host, level, tomllib.loads(text))
+        node = read_json_text(text)
     except (NotJson, tomllib.TOMLDecodeError) as error:
-        return HostFile(path, name, host, level, {}, f"cannot be parsed: {error}")
+        problem = f"cannot be parsed: {error}"
     except UnicodeDecodeError as error:
-        return HostFile(path, name, host, level, {}, f"is not UTF-8 (byte {error.start})")
+        problem = f"is not UTF-8 (byte {error.start})"
     except (OSError, NotARegularFile, FileTooLarge, RecursionError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        return HostFile(path, name, host, level, {}, f"cannot be read: {why}")
-    if not isinstance(value, dict):
-        return HostFile(path, name, host, level, {}, "is not a JSON object")
-    return HostFile(path, name, host, level, value)
-
-
-def _read_json(text: str) -> object:
-    node = read_json_text(text)
-    return {} if node is None else node.value
+        problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    else:
+        value = {} if node is None else node.value
+        if isinstance(value, dict):
+            return HostFile(path, name, host, level, value)
+        problem = "is not a JSON object"
+    return HostFile(path, name, host, level, {}, problem)
 
 
 def _events_of(file: HostFile) -> object:
@@ -157,9 +156,8 @@ def trusts_folder(
     trust: FolderTrust, host: Host, files: Sequence[HostFile], project: str, environ: Mapping[str, str]
 ) -> bool | None:
     """Return whether the host trusts the folder; None: it asks the user, and does not trust it until then."""
-    by_variable = {"true": True, "false": False}.get(environ.get(trust.variable, ""))
-    if by_variable is not None:
-        return by_variable
+    if (value := environ.get(trust.variable)) in ("true", "false"):
+        return value == "true"
     if trust.is_asked is not None and not _asks_for_trust(trust, host, files):
         return True
     path = environ.get(trust.file_variable) or full_path(host, trust.file, project, environ)
@@ -231,11 +229,10 @@ def codex_key(hook: HostHook, path: str) -> str:
 def codex_trusts_project(project: str, config: HostFile | None) -> bool:
     """Return whether Codex reads the settings of the project, or of the repository that it is in."""
     projects = config.value.get("projects") if config else None
+    if not isinstance(projects, dict):
+        return False
     folders = (folder for path in (project, os.path.realpath(project)) for folder in _with_parents(path))
-    levels = (
-        (setting(projects.get(each), "trust_level") for each in folders) if isinstance(projects, dict) else ()
-    )
-    return "trusted" in levels
+    return any(setting(projects.get(each), "trust_level") == "trusted" for each in folders)
 
 
 def _with_parents(path: str) -> list[str]:

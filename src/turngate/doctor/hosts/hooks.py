@@ -22,7 +22,6 @@ from turngate.hosts.input_fields import PROJECT_VARIABLES
 from turngate.hosts.install.hook_command import hook_command, how_to_find
 from turngate.settings.script_file import Script, read_script
 
-_INSTALL_AGAIN = "install Turngate there, or run `turngate install` again"
 START_TIMEOUT_S = 60.0
 MAX_SECONDS = 10_000  # a larger timeout in seconds is meant as milliseconds
 
@@ -52,9 +51,8 @@ def check_line(
 def check_type(hook: HostHook, host: Host) -> Iterator[Finding]:
     kind = hook.entry.get("type", "command" if not hook.in_group else None)
     if kind is None:
-        yield Finding(
-            "will NOT run", "error", f"has no `type`, so {host.title} rejects it", 'add "type": "command"'
-        )
+        message = f"has no `type`, so {host.title} rejects it"
+        yield Finding("will NOT run", "error", message, 'add "type": "command"')
     elif kind not in host.stop_types:
         message = f"has the type {kind!r}, which {host.title} does not run at a stop"
         hint = f"{host.title} runs {', '.join(host.stop_types)}"
@@ -77,39 +75,41 @@ def _check_program(hook: HostHook, path: str | None) -> Iterator[Finding]:
     line = read_hook_line(hook.command)
     if line is None:
         return
-    guard, program = line.guard, line.guard or line.words[0]
+    program, hint = line.guard or line.words[0], "install Turngate there, or run `turngate install` again"
     if not os.path.isabs(program):
-        if shutil.which(program, path=path) is None:
-            problem, hint = f"`{program}` is not on PATH", how_to_find(hook.file.owner)
-            yield _not_found(problem, is_guarded=guard is not None, hint=hint)
+        if shutil.which(program, path=path):
+            return
+        problem, hint = f"`{program}` is not on PATH", how_to_find(hook.file.owner)
     elif not os.path.exists(program):
-        yield _not_found(f"{program} does not exist", is_guarded=guard is not None)
+        problem = f"{program} does not exist"
     elif not os.access(program, os.X_OK):
-        yield _not_found(f"{program} is not executable", is_guarded=guard is not None)
+        problem = f"{program} is not executable"
     elif hook.file.level == "user" and (why := _why_not_started(line.words)):
-        yield _not_found(f"{program} cannot be started: {why}", is_guarded=guard is not None)
-
-
-def _not_found(problem: str, *, is_guarded: bool, hint: str = _INSTALL_AGAIN) -> Finding:
-    then = "the line only says so, and the agent may stop" if is_guarded else "the hook fails at every stop"
-    return Finding("will NOT hold" if is_guarded else "will NOT run", "error", f"{problem}: {then}", hint)
+        problem = f"{program} cannot be started: {why}"
+    else:
+        return
+    if line.guard is None:
+        yield Finding("will NOT run", "error", f"{problem}: the hook fails at every stop", hint)
+    else:
+        message = f"{problem}: the line only says so, and the agent may stop"
+        yield Finding("will NOT hold", "error", message, hint)
 
 
 def _why_not_started(words: Sequence[str]) -> str | None:
     """Start a program of the user's own settings with `--version`; its Python may be gone."""
     try:
-        ended = subprocess.run(  # noqa: S603 - Turngate, as the user has installed it
-            [*words, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=START_TIMEOUT_S,
-            check=False,
-        )
+        ended = ask_version(words, START_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return f"it did not end within {START_TIMEOUT_S:g} s"
     except OSError as error:
         return str(error.strerror)
     return f"exit code {ended.returncode}" if ended.returncode else None
+
+
+def ask_version(words: Sequence[str], timeout_s: float) -> "subprocess.CompletedProcess[bytes]":
+    """Start a program that the user has installed with `--version`. Raises OSError, TimeoutExpired."""
+    command, no_input = [*words, "--version"], subprocess.DEVNULL
+    return subprocess.run(command, stdin=no_input, capture_output=True, timeout=timeout_s, check=False)  # noqa: S603
 
 
 # The timeout
@@ -128,10 +128,8 @@ def _check_timeout(hook: HostHook, host: Host, slow: SlowHook | None) -> Iterato
     else:
         seconds, text = _seconds(value, host), "its timeout"
     if in_ms and seconds is not None and seconds < 1:
-        message = (
-            f"{key}: is {value}, which {host.title} reads as milliseconds: it is ended before it answers"
-        )
-        yield Finding("will NOT hold", "error", message, hint)
+        message = f"is {value}, which {host.title} reads as milliseconds: it is ended before it answers"
+        yield Finding("will NOT hold", "error", f"{key}: {message}", hint)
     elif not in_ms and seconds is not None and seconds >= MAX_SECONDS:
         yield Finding("will run, but", "warning", f"{key}: is {value}, which is read as seconds", hint)
     elif seconds is not None and slow and seconds < min(slow.seconds, OWN_TIMEOUT_S):
@@ -186,13 +184,11 @@ def check_stop_hook(hook: HostHook, host: Host, project: str) -> Iterator[Findin
     """Yield why a stop hook that is not Turngate's does not block on this host."""
     yield from check_type(hook, host)
     script = _script_of(hook.command, host, project)
-    texts = [hook.command, script.text] if script else [hook.command]
-    whole = "\n".join(texts)
+    whole = f"{hook.command}\n{script.text if script else ''}"
     if _FIRES.match(hook.command):
         message = "`turngate fire` answers with exit code 10, which no agent program takes for a block"
-        yield Finding(
-            "will NOT hold", "error", message, f"`turngate install {host.name}` adds `turngate hook`"
-        )
+        hint = f"`turngate install {host.name}` adds `turngate hook`"
+        yield Finding("will NOT hold", "error", message, hint)
     elif host.reads_exit_codes:
         yield from _lint(hook, project)
     if host.ignores_exit_2 and _exits_with_2(hook.command, script) and not _PRINTS_DECISION.search(whole):
@@ -200,9 +196,8 @@ def check_stop_hook(hook: HostHook, host: Host, project: str) -> Iterator[Findin
         hint = 'print {"decision": "block", "reason": …} and exit with 0, or make it a gate of `.turngate`'
         yield Finding("will NOT hold", "error", message, hint)
     if host.rejects_specific_output and _PRINTS_SPECIFIC.search(whole):
-        message = (
-            f"prints `hookSpecificOutput`, and {host.title} rejects a stop answer with it, also its block"
-        )
+        rejects = f"{host.title} rejects a stop answer with it, also its block"
+        message = f"prints `hookSpecificOutput`, and {rejects}"
         yield Finding("will NOT hold", "error", message, "print only `decision` and `reason`")
     if host.on_continue_false and _PRINTS_CONTINUE.search(whole):
         message = f"prints `continue: false`, and {host.title} {host.on_continue_false}"
@@ -213,9 +208,8 @@ def _lint(hook: HostHook, project: str) -> Iterator[Finding]:
     """Yield what `turngate check` knows about the command: these hosts read exit codes as Claude Code does."""
     if not hook.command or hook.entry.get("type", "command") != "command":
         return
-    rule = Rule(
-        event=hook.our_event or "Stop", hook=CommandHook(hook.command), family="claude", source="project"
-    )
+    command = CommandHook(hook.command)
+    rule = Rule(event=hook.our_event or "Stop", hook=command, family="claude", source="project")
     for problem in lint(Settings(rules=(rule,), dialect=CLAUDE), project):
         if problem.field in (None, "command") and problem.severity != "note":
             yield finding_of(problem, is_gate=True)

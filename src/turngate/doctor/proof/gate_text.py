@@ -21,9 +21,8 @@ _PACKAGE_SCRIPT = re.compile(rf"\b(?:npm|pnpm|yarn|bun){_SEPARATORS}(?:run{_SEPA
 def gate_text(command: str, scripts: Iterable[str], project: str) -> str:
     """Return the command with the content of its scripts and of the recipes that they start."""
     text = _COMMENT_LINES.sub("", "\n".join((command, *map(read_text, scripts))))
-    return "\n".join(
-        (text, *_recipes(_MAKE, _made, text, project), *_recipes(_PACKAGE_SCRIPT, _run, text, project))
-    )
+    made, run = _recipes(_MAKE, _made, text, project), _recipes(_PACKAGE_SCRIPT, _run, text, project)
+    return "\n".join((text, *made, *run))
 
 
 def read_text(path: str) -> str:
@@ -52,17 +51,13 @@ def folder_at(text: str, position: int, project: str) -> str:
     return folder
 
 
-_Rules = Mapping[
-    str, tuple[Sequence[str], Sequence[str]]
-]  # by name: the names of what it needs, and its lines
+_Rules = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # by name: what it needs, and its lines
 
 
-def _recipes(
-    pattern: re.Pattern[str],
-    read: Callable[[str, str], tuple[Sequence[str], _Rules]],
-    text: str,
-    project: str,
-) -> Iterator[str]:
+_ReadRules = Callable[[str, str], tuple[Sequence[str], _Rules]]
+
+
+def _recipes(pattern: re.Pattern[str], read: _ReadRules, text: str, project: str) -> Iterator[str]:
     """Yield the lines that calls of make or npm run, after a line that leads to their folder if another one was left."""
     for call in islice(pattern.finditer(text), MAX_RECIPES):
         folder = folder_at(text, call.start(), project)

@@ -96,13 +96,9 @@ class _Use:
 
     def failure(self, what: str, *files: tuple[str, str]) -> PlantedFailure:
         """Return the failure of files, whose paths are relative to the folder, with their contents."""
-        paths = [os.path.normpath(os.path.join(self.folder, name)) for name, _ in files]
-        texts = [text.encode("utf-8", "surrogateescape") for _, text in files]
-        return PlantedFailure(
-            what,
-            paths[0],
-            {os.path.join(self.project, each): text for each, text in zip(paths, texts, strict=True)},
-        )
+        contents = {os.path.normpath(os.path.join(self.folder, name)): encode(text) for name, text in files}
+        in_project = {os.path.join(self.project, path): data for path, data in contents.items()}
+        return PlantedFailure(what, next(iter(contents)), in_project)
 
 
 def _pattern(tool: Tool, subcommands: str) -> re.Pattern[str]:
@@ -148,16 +144,15 @@ def _tool_failure(gate: Gate, kind: str) -> PlantedFailure | None:
             name = _python_source(use)
             files = [(name, f"{read_text(os.path.join(use.base, name))}\n# {MARK}\ndef (:\n")]
         case "node test":
-            folders = [
-                *_folders(use, "test", "tests", "__tests__", "src"),
-                "test" if use.tool.name == "mocha" else "",
-            ]
-            files = [(os.path.join(folders[0], "turngate-planted.test.js"), f'throw new Error("{MARK}");\n')]
+            default = "test" if use.tool.name == "mocha" else ""
+            folder = next(iter(_folders(use, "test", "tests", "__tests__", "src")), default)
+            files = [(os.path.join(folder, "turngate-planted.test.js"), f'throw new Error("{MARK}");\n')]
         case "node source":  # which of them it reads is not known
+            folders = _folders(use, "src", "app", "lib", ".")
             names = [
-                os.path.join(folder, "turngate-planted") for folder in _folders(use, "src", "app", "lib", ".")
+                os.path.join(each, f"turngate-planted.{end}") for each in folders for end in ("js", "ts")
             ]
-            files = [(f"{name}.{end}", _NO_LANGUAGE) for name in names for end in ("js", "ts")]
+            files = [(name, _NO_LANGUAGE) for name in names]
         case _:
             files = [_FILES[kind]]
     return use.failure("a failing test" if kind.endswith("test") else "a syntax error", *files)
@@ -173,11 +168,9 @@ class TurngatePlanted(unittest.TestCase):
 """
 _NO_LANGUAGE = f"// {MARK}\n)(\n"  # nothing that a compiler accepts
 _GO_TEST = f'package planted\n\nimport "testing"\n\nfunc TestPlanted(t *testing.T) {{ t.Fatal("{MARK}") }}\n'
+_RUST_TEST = f'#[test]\nfn turngate_planted() {{\n    panic!("{MARK}");\n}}\n'
 _FILES = {
-    "rust test": (
-        "tests/turngate_planted.rs",
-        f'#[test]\nfn turngate_planted() {{\n    panic!("{MARK}");\n}}\n',
-    ),
+    "rust test": ("tests/turngate_planted.rs", _RUST_TEST),
     "rust source": ("src/bin/turngate_planted.rs", _NO_LANGUAGE),
     "go test": ("turngate_planted/planted_test.go", _GO_TEST),  # a package of its own
     "go source": ("turngate_planted/planted.go", _NO_LANGUAGE),
@@ -210,11 +203,8 @@ def _pytest_file(use: _Use) -> str:
 def _python_source(use: _Use) -> str:
     """Return a file that the tool checks; it may be new. Raises CannotPlantError."""
     known = use.tool.python
-    subcommand = known.arguments if known else ""
-    named = [
-        word for word in use.words if word != subcommand and os.path.exists(os.path.join(use.base, word))
-    ]
-    if found := _first_source(named, use.base):
+    words = [word for word in use.words if word != (known.arguments if known else "")]
+    if found := _first_source([word for word in words if os.path.exists(f"{use.base}/{word}")], use.base):
         return found
     options = _configuration(use)
     entries = [entry for key in (known.path_keys if known else ()) for entry in _as_list(options.get(key))]
@@ -280,10 +270,6 @@ def _asks_git(text: str) -> bool:
     return False
 
 
-def _dirty_tree(gate: Gate) -> PlantedFailure | None:
-    return dirty_tree(gate) if _asks_git(gate.text) else None
-
-
 def dirty_tree(gate: Gate) -> PlantedFailure:
     if not gate.has_repository:
         raise CannotPlantError("it asks git, and there is no repository in the copy")
@@ -292,21 +278,18 @@ def dirty_tree(gate: Gate) -> PlantedFailure:
     tracked = _tracked_text(gate.project)
     if tracked:
         path = os.path.join(gate.project, tracked)
-        files[path] = read_text(path).encode("utf-8", "surrogateescape") + b"\n"
+        files[path] = encode(f"{read_text(path)}\n")
     where = f"{tracked} and {new}" if tracked else new
     return PlantedFailure("a dirty tree", where, files, commits=True)
 
 
 def _tracked_text(project: str) -> str | None:
     """Return a tracked file to which a line can be added; one of prose, if there is one."""
-    names = [name for name in run_git(project, "ls-files", "-z").split("\0") if name]
-    candidates = [name for name in names if _is_plain_file(os.path.join(project, name))]
-    prose = [name for name in candidates if name.endswith((".md", ".txt", ".rst"))]
-    return next(iter([*prose, *candidates]), None)
-
-
-def _is_plain_file(path: str) -> bool:
-    return os.path.isfile(path) and not os.path.islink(path) and os.path.getsize(path) < MAX_BYTES
+    paths = {name: os.path.join(project, name) for name in run_git(project, "ls-files", "-z").split("\0")}
+    files = [name for name, path in paths.items() if os.path.isfile(path) and not os.path.islink(path)]
+    small = [name for name in files if os.path.getsize(paths[name]) < MAX_BYTES]
+    prose = [name for name in small if name.endswith((".md", ".txt", ".rst"))]
+    return next(iter([*prose, *small]), None)
 
 
 # Checklists
@@ -326,8 +309,8 @@ def _open_checklist_item(gate: Gate) -> PlantedFailure | None:
             done = re.sub(r"(?m)^(\s*[-*+] )\[ \]", r"\1[x]", text)
             item = f"{done.rstrip()}\n\n- [ ] {MARK}\n".lstrip()
             relative = os.path.relpath(path, gate.project)
-            repairs = {path: _bytes(done)} if done != text else None
-            return PlantedFailure("an open checklist item", relative, {path: _bytes(item)}, repairs)
+            repairs = {path: encode(done)} if done != text else None
+            return PlantedFailure("an open checklist item", relative, {path: encode(item)}, repairs)
     if not _TRANSCRIPT.search(gate.text):
         return None
     content = conversation(f"The plan:\n- [ ] {MARK}")
@@ -347,14 +330,17 @@ def _idle_session(gate: Gate) -> PlantedFailure | None:
         what = "a session without a tool call"
     else:
         return None
-    content = conversation("Done.", ran_tests=False)
-    return PlantedFailure(what, "the conversation", {gate.transcript: content})
+    return PlantedFailure(what, "the conversation", {gate.transcript: conversation(ran_tests=False)})
 
 
-def _bytes(text: str) -> bytes:
+def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
 _Kind = str | Callable[[Gate], PlantedFailure | None]  # the failure of tools, or a function
 _TOOL_FAILURES = sorted({kind for kind, _, _ in _USES}, key=lambda kind: (kind.endswith("source"), kind))
-_KINDS: tuple[_Kind, ...] = (_open_checklist_item, _idle_session, _dirty_tree)
+_KINDS: tuple[_Kind, ...] = (
+    _open_checklist_item,
+    _idle_session,
+    lambda gate: dirty_tree(gate) if _asks_git(gate.text) else None,
+)

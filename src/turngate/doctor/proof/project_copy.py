@@ -1,17 +1,12 @@
 """A private, temporary copy of a project, in which a hook can be tried without changing the project.
 
-- Regular files and folders are copied with their modes and times; the bits setuid, setgid and sticky are not.
-- A link to a place inside the project leads to the same place inside the copy. A link to a file outside becomes a copy
-  of that file. A link to a folder outside, and one that leads nowhere outside, is left out: to write through it would
-  change what it leads to.
+- A link to a file outside of the project becomes a copy of that file. One to a folder outside is left out: to write
+  through it would change what it leads to. Caches (folders with a CACHEDIR.TAG) and what is not a file are left out too.
 - Dependency folders (`node_modules`, Python environments) are too large to copy. They are folders whose entries are
   links to the original entries, so a program in them works. This is the one place where a write can leave the copy.
-- `.git` is usable, but cannot push, runs no git hooks and starts no process in the background. A `.git` file of a worktree
-  or a submodule becomes a folder: otherwise a commit in the copy would be one in the original repository. The objects
-  are not copied: git reads them where they are (`objects/info/alternates`) and writes new ones to the copy. A program
-  that names the URL itself and reads a user's configuration with a rule for it can still push.
-- Caches (folders with a CACHEDIR.TAG) are left out.
-- Pipes, sockets, devices and files that cannot be read are left out.
+- `.git` cannot push, runs no git hooks and starts no process in the background. A `.git` file of a worktree or a submodule
+  becomes a folder: otherwise a commit in the copy would be one in the original repository. Git reads the objects where
+  they are (`objects/info/alternates`).
 
 The copy is not a sandbox: a hook that names another path, such as its home folder, changes it.
 """
@@ -112,14 +107,10 @@ def copy_project(
     lock = _lock(private)
     try:
         copier = _copy_first(dict.fromkeys((repository or project, project)), private, max_files, max_bytes)
-        yield ProjectCopy(
-            os.path.normpath(os.path.join(copier.target, os.path.relpath(project, copier.root))),
-            copier.root,
-            copier.target,
-            tuple(sorted(copier.linked)),
-            dict(sorted(copier.left_out.items())),
-            repository if repository != copier.root else None,
-        )
+        inner = os.path.normpath(os.path.join(copier.target, os.path.relpath(project, copier.root)))
+        linked, left_out = tuple(sorted(copier.linked)), dict(sorted(copier.left_out.items()))
+        missing = repository if repository != copier.root else None
+        yield ProjectCopy(inner, copier.root, copier.target, linked, left_out, missing)
     finally:
         _remove(private)
         os.close(lock)
@@ -157,9 +148,8 @@ def _copy_first(roots: Iterable[str], private: str, max_files: int, max_bytes: i
 
 def remove_stale_copies() -> None:
     """Remove the copies of processes that ended without removing them."""
-    base = tempfile.gettempdir()
     with contextlib.suppress(OSError):
-        for entry in list(os.scandir(base)):
+        for entry in list(os.scandir(tempfile.gettempdir())):
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
                 with contextlib.suppress(OSError):
                     _remove_if_stale(entry.path)
@@ -323,8 +313,7 @@ class _Copier:
 
 
 def _is_dependency_folder(folder: str) -> bool:
-    is_python = os.path.isfile(os.path.join(folder, "pyvenv.cfg"))
-    return os.path.basename(folder) == "node_modules" or is_python
+    return os.path.basename(folder) == "node_modules" or os.path.isfile(os.path.join(folder, "pyvenv.cfg"))
 
 
 def _set_mode_and_times(path: str, info: os.stat_result) -> None:
@@ -459,7 +448,8 @@ class Relocation:
         return self._pattern.sub(lambda found: self._places[found[0]], text)
 
     def rule(self, rule: Rule) -> Rule:
-        return replace(rule, hook=self._hook(rule.hook), files=self._files(rule.files))
+        files = {self.text(path): self._file_id(path, recorded) for path, recorded in rule.files.items()}
+        return replace(rule, hook=self._hook(rule.hook), files=files)
 
     def settings(self, settings: Settings, rules: Iterable[Rule]) -> Settings:
         """Return the settings for these hooks. They have no common time limit: each is tried by itself."""
@@ -467,9 +457,8 @@ class Relocation:
             trust: {name: value for name, value in values.items() if name != "stop_budget"}
             for trust, values in settings.guarded.items()
         }
-        return replace(
-            settings, rules=tuple(rules), env=self._value(settings.env), stop_budget=None, guarded=guarded
-        )
+        env = self._value(settings.env)
+        return replace(settings, rules=tuple(rules), env=env, stop_budget=None, guarded=guarded)
 
     def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
         return {
@@ -505,10 +494,6 @@ class Relocation:
         if isinstance(value, list | tuple):
             return type(value)(map(self._value, value))
         return self.text(value) if isinstance(value, str) else value
-
-    def _files(self, files: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Return the files that are compared before and after each run, at their places in the copy."""
-        return {self.text(path): self._file_id(path, recorded) for path, recorded in files.items()}
 
     def _file_id(self, path: str, recorded: str | None) -> str | None:
         """Return the id of the file in the copy, where times and names are others, if the original has not changed."""

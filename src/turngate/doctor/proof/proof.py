@@ -89,40 +89,27 @@ async def prove(hook: HookDiagnosis, settings: Settings, project: str, copy: Pro
 
 async def _try(trial: "_Trial") -> Proof:
     if path := trial.script_of_project:
-        return cannot_prove(
-            f"{path} names the folder of the project, so it would run there and not in the copy"
-        )
+        names = "names the folder of the project, so it would run there and not in the copy"
+        return cannot_prove(f"{path} {names}")
     failures, reasons = trial.failures()
     if not failures:
         return cannot_prove("; ".join(reasons) or f"it is not known what it checks; known are {KNOWN}")
-    if why := await _why_it_could_not_run(trial, failures[0]):
+    first = failures[0]
+    if (
+        first.as_is is not None
+    ):  # a gate that does not find what it checks would say nothing about a planted one
+        run = await trial.run(first.as_is, first.passing_answer)
+        if outcome(run) == "failed":
+            reason = one_line(run_message(run) or "", MAX_REASON_CHARS)
+            return cannot_prove(f"it could not run as it is: {reason}")
+    run = await trial.run(first.passing, first.passing_answer)
+    repaired = is_blocking(run, trial.settings.dialect) and trial.repair(failures)
+    if repaired:
+        run = await trial.run(first.passing, first.passing_answer)
+    if why := _why_not_passed(run, trial):
         return cannot_prove(why)
-    before, repaired = await _run_without_failure(trial, failures)
-    if before is not None:
-        return cannot_prove(before)
     runs = [(failure, await trial.run(failure.files, failure.answer)) for failure in failures]
     return _conclude(runs, trial.settings, repaired=repaired)
-
-
-async def _why_it_could_not_run(trial: "_Trial", failure: PlantedFailure) -> str | None:
-    """Return why a gate does not find what it checks in the project as it is, so that a planted one says nothing."""
-    if failure.as_is is None:
-        return None
-    run = await trial.run(failure.as_is, failure.passing_answer)
-    if outcome(run) != "failed":
-        return None
-    return f"it could not run as it is: {one_line(run_message(run) or '', MAX_REASON_CHARS)}"
-
-
-async def _run_without_failure(
-    trial: "_Trial", failures: Sequence[PlantedFailure]
-) -> tuple[str | None, bool]:
-    """Return why nothing can be proved, or None; and whether something had to be repaired before."""
-    run = await trial.run(failures[0].passing, failures[0].passing_answer)
-    if is_blocking(run, trial.settings.dialect) and trial.repair(failures):
-        run = await trial.run(failures[0].passing, failures[0].passing_answer)
-        return _why_not_passed(run, trial), True
-    return _why_not_passed(run, trial), False
 
 
 def _why_not_passed(run: HookRun, trial: "_Trial") -> str | None:
@@ -226,7 +213,8 @@ class _Trial:
         """Run the gate once, while these files are in the copy, at the end of a session of its own."""
         world = World(LocalShell(), self.copy, environ=self._relocation.environ(os.environ), logs=False)
         stop = self._event(answer)
-        await ask_hooks(self._start_of(stop), self.settings, world)  # a gate may record what is there
+        start = SessionStart(session_id=stop.session_id, transcript_path=stop.transcript_path, cwd=self.copy)
+        await ask_hooks(start, self.settings, world)  # a gate may record what is there
         with self._planted(files):
             verdict = await ask_hooks(stop, self.settings, world)
             await world.close()
@@ -254,28 +242,15 @@ class _Trial:
         with open(path, "wb") as file:
             file.write(data)
 
-    def _start_of(self, stop: StopEvent) -> SessionStart:
-        return SessionStart(
-            session_id=stop.session_id, transcript_path=stop.transcript_path, cwd=self.copy, source="startup"
-        )
-
     def _event(self, answer: str) -> StopEvent:
         """Return a stop of a session of its own: a gate that blocks once per session blocks each time."""
-        session = f"doctor-{uuid4()}"
-        subagent = None
+        session, transcript, subagent = f"doctor-{uuid4()}", self.gate.transcript, None
         if self.rule.event == "SubagentStop":
-            outcomes = self.rule.hook.outcomes
-            result: Literal["ok", "error"] = "ok" if "ok" in outcomes else "error"
-            subagent = Subagent(
-                id=session, type=self._agent_type, transcript_path=self.gate.transcript, outcome=result
-            )
-        return StopEvent(
-            session_id=session,
-            transcript_path=self.gate.transcript,
-            cwd=self.copy,
-            last_assistant_message=answer,
-            subagent=subagent,
-        )
+            result: Literal["ok", "error"] = "ok" if "ok" in self.rule.hook.outcomes else "error"
+            agent_type = self._agent_type
+            subagent = Subagent(id=session, type=agent_type, transcript_path=transcript, outcome=result)
+        stop = StopEvent(session_id=session, transcript_path=transcript, cwd=self.copy, subagent=subagent)
+        return replace(stop, last_assistant_message=answer)
 
 
 def _read(path: str) -> bytes | None:

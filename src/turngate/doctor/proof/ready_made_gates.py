@@ -25,11 +25,12 @@ from turngate.doctor.proof.planted_failures import (
     Gate,
     PlantedFailure,
     dirty_tree,
+    encode,
     tool_failures,
 )
 from turngate.doctor.proof.sample_transcript import conversation, spent_conversation
 from turngate.errors import UsageError
-from turngate.gates.arguments import GateCall, parse_gate_words, read_gate_hook
+from turngate.gates.arguments import GateArguments, GateCall, GateProblem, parse_gate_words, read_gate_hook
 from turngate.gates.check_commands import chosen_commands, find_check_commands
 from turngate.gates.gate import Gate as ReadyMadeGate
 from turngate.settings.local_files import read_project_files
@@ -54,20 +55,17 @@ class NamedGate:
 
 def named_gate(hook: Hook) -> NamedGate | None:
     """Return the gate of a hook; None for any other hook, and for a gate that cannot be read."""
+    call: GateCall | GateArguments | list[GateProblem]
     if isinstance(hook, GateHook):
         call = read_gate_hook(hook)
-        return (
-            NamedGate(call.gate, call.options, _command_text(call.command))
-            if isinstance(call, GateCall)
-            else None
-        )
-    if isinstance(hook, CommandHook) and (words := gate_words(hook)) is not None:
+    elif isinstance(hook, CommandHook) and (words := gate_words(hook)) is not None:
         try:
-            given = parse_gate_words(words)
+            call = parse_gate_words(words)
         except UsageError:
             return None
-        return NamedGate(given.gate, given.options, _command_text(given.command))
-    return None
+    else:
+        return None
+    return None if isinstance(call, list) else NamedGate(call.gate, call.options, _command_text(call.command))
 
 
 def _command_text(command: CommandHook | None) -> str | None:
@@ -77,17 +75,12 @@ def _command_text(command: CommandHook | None) -> str | None:
 
 
 OBSERVER = "it is an observer: it never blocks"
-_NOT_CHECKS = {
-    "budget": "it is a limit: it ends the turn, and does not block",
-    "judge": "it asks a model",
-}
+_NOT_CHECKS = {"budget": "it is a limit: it ends the turn, and does not block", "judge": "it asks a model"}
 
 
 def why_not_a_check(gate: ReadyMadeGate) -> str | None:
     """Return why a gate does not check the project or the conversation itself, or None."""
-    if gate.name in _NOT_CHECKS:
-        return _NOT_CHECKS[gate.name]
-    return OBSERVER if gate.is_observer else None
+    return _NOT_CHECKS.get(gate.name, OBSERVER if gate.is_observer else None)
 
 
 def with_judge(hook: Hook, model: str) -> Hook:
@@ -149,10 +142,6 @@ def _commands_of(check: str, project: str) -> list[str]:
 # Git and files
 
 
-def _clean(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
-    return [dirty_tree(gate)]
-
-
 def _untouched(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     """A protected file without its content: whatever it held is weaker now."""
     path = _find_file(named.operands, gate.project)
@@ -185,9 +174,8 @@ def _outputs(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
 
 
 def _find_file(globs: Sequence[str], project: str) -> str | None:
-    return next(
-        (path for path in islice(walk_files(project), MAX_SEARCHED_FILES) if matches_globs(globs, path)), None
-    )
+    paths = islice(walk_files(project), MAX_SEARCHED_FILES)
+    return next((path for path in paths if matches_globs(globs, path)), None)
 
 
 def _make_path(globs: Sequence[str]) -> str:
@@ -195,12 +183,10 @@ def _make_path(globs: Sequence[str]) -> str:
     for glob in (each for given in globs for each in expand_braces(given) or ()):
         name = re.sub(r"\[!?(.)[^]]*\]", r"\1", glob.replace("**/", "").replace("?", "x"))
         path = os.path.normpath(re.sub(r"\*+", _NAME, name))
-        for each in (path, os.path.join(path, _NAME)):
-            is_inside = not each.startswith(("..", "/"))
-            if is_inside and not glob.endswith("/") and matches_globs(globs, each):
+        inside = "" if glob.endswith("/") or path.startswith(("..", "/")) else path
+        for each in (inside, os.path.join(path, _NAME)):
+            if each and matches_globs(globs, each):
                 return each
-        if matches_globs(globs, os.path.join(path, _NAME)):
-            return os.path.join(path, _NAME)
     raise CannotPlantError(f"it is not known which files {' '.join(globs)} names")
 
 
@@ -217,7 +203,7 @@ def _checklist(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     talk = {gate.transcript: conversation(calls=[edit])}
     planted = {**done, first: _with_open_item(done[first], named.options.get("section"))}
     where = os.path.relpath(first, gate.project)
-    passing, files = ({path: _encode(text) for path, text in each.items()} for each in (done, planted))
+    passing, files = ({path: encode(text) for path, text in each.items()} for each in (done, planted))
     what = "an open checklist item"
     return [PlantedFailure(what, where, {**talk, **files}, passing={**talk, **passing}, as_is=talk)]
 
@@ -241,10 +227,6 @@ def _with_open_item(text: str, section: str | None) -> str:
     return f"{text[: heading.end()]}\n\n{item}\n{text[heading.end() :]}"
 
 
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
 def _todos(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
     call = ("TodoWrite", {"todos": [{"content": MARK, "status": "pending", "activeForm": MARK}]})
     files = {gate.transcript: conversation(ran_tests=False, calls=[call])}
@@ -255,23 +237,23 @@ def _until(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     promise = str(named.options["promise"])
     passing = {gate.transcript: conversation(promise)}
     files = {gate.transcript: conversation("Done, I think.")}
-    what = "an answer without the promise"
-    failure = PlantedFailure(what, _CONVERSATION, files, passing=passing, answer="Done, I think.")
-    return [replace(failure, passing_answer=promise, is_limit=True)]  # a limit in its last iteration
+    failure = PlantedFailure("an answer without the promise", _CONVERSATION, files, passing=passing)
+    # In its last iteration it is a limit.
+    return [replace(failure, answer="Done, I think.", passing_answer=promise, is_limit=True)]
 
 
 def _evidence(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
     claim = "All tests pass."
     edit = ("Edit", {"file_path": os.path.join(gate.project, _NAME), "old_string": "a", "new_string": "b"})
     files = {gate.transcript: conversation(claim, ran_tests=False, calls=[edit])}
-    what = "a claim without a test run"
-    return [PlantedFailure(what, _CONVERSATION, files, answer=claim)]
+    return [PlantedFailure("a claim without a test run", _CONVERSATION, files, answer=claim)]
 
 
 def _judge(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
     """The judge is a script: what is shown is that its answer decides."""
     path = judge_script(gate)
-    yes, no = (_judge_saying(ok=ok) for ok in (True, False))
+    answers = (json.dumps({"ok": ok, "reason": MARK}) for ok in (True, False))
+    yes, no = (json.dumps({"judge": [answer]}).encode() for answer in answers)
     what = "a stop to which the judge says no (a scripted judge: the model itself was not asked)"
     return [PlantedFailure(what, "the judge", {path: no}, passing={path: yes})]
 
@@ -279,10 +261,6 @@ def _judge(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
 def judge_script(gate: Gate) -> str:
     """Return the path of the judge's script, beside the transcript."""
     return os.path.join(os.path.dirname(gate.transcript), "judge.json")
-
-
-def _judge_saying(*, ok: bool) -> bytes:
-    return json.dumps({"judge": [json.dumps({"ok": ok, "reason": MARK})]}).encode()
 
 
 def _budget(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
@@ -299,27 +277,21 @@ def _budget(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
         "turns": (now, below[1], turns or 0),
     }
     passing = {gate.transcript: spent_conversation(*below)}
-    failures = [
-        PlantedFailure(
+    failures = []
+    for name in (name for name, limit in limits.items() if limit is not None):
+        what, files = (
             f"a conversation over its limit of {name}",
-            _CONVERSATION,
             {gate.transcript: spent_conversation(*over[name])},
-            passing=passing,
-            is_limit=True,
         )
-        for name, limit in limits.items()
-        if limit is not None
-    ]
+        failures.append(PlantedFailure(what, _CONVERSATION, files, passing=passing, is_limit=True))
     if not failures:
         raise CannotPlantError("it has no limit: give tokens, minutes or turns")
     return failures
 
 
-Planter = Callable[[NamedGate, Gate], list[PlantedFailure]]
-
-_PLANTERS: Mapping[str, Planter] = {
+_PLANTERS: Mapping[str, Callable[[NamedGate, Gate], list[PlantedFailure]]] = {
     **dict.fromkeys(("command", "tests", "lint", "types", "build"), _command),
-    "clean": _clean,
+    "clean": lambda _, gate: [dirty_tree(gate)],
     "todos": _todos,
     "checklist": _checklist,
     "plan": _checklist,
