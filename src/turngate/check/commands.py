@@ -31,7 +31,6 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\]\+?|\+)?=")  # of a whole variab
 _NOT_A_FILE = re.compile(r"[A-Za-z][\w+.-]*:|/dev/|/proc/|-$|.*\\", re.DOTALL)  # https:…, npm:…, C:\…
 _MAY_END_WITH_2 = frozenset(("sh", "dash", "uv"))  # dash does, bash as `sh` does not
 _BLOCKS = "so the hook blocks at every run"
-_NEVER_FOR_MISSING = "which never blocks for a missing program"
 _EMPTY = "so what the hook reads from it is empty at every run"
 
 
@@ -58,25 +57,26 @@ def lint_commands(
         if not command.words or name in ("export", "readonly", "declare", "local"):
             scope = _assign(scope, command)
         elif name == "cd":
+            expansion = scope.expand(command.words[1]) if len(command.words) == 2 else None
             if not guarded and not _is_tolerant(commands, number):
                 # Exit code 1 in Bash, 2 in other shells.
-                consequence = (
-                    (_BLOCKS if _blocks(commands, number) else FAILS_OR_BLOCKS)
-                    if is_gate(rule, settings)
-                    else FAILS
-                )
-                yield from _lint_folder(rule, command, scope, consequence)
-            scope = _change_folder(scope, command)
+                may_block = _BLOCKS if _blocks(commands, number) else FAILS_OR_BLOCKS
+                consequence = may_block if is_gate(rule, settings) else FAILS
+                yield from _lint_folder(rule, command, expansion, scope, consequence)
+            scope = scope.change_folder(expansion.text if expansion else None)
+            if not scope.cwd or not os.path.isdir(scope.cwd):
+                scope = scope.change_folder(None)
         elif not guarded and command.operator != "||":
+            consequence = FAILS
+            if is_gate(rule, settings):
+                consequence = _consequence(commands, number, text, fails, settings)
             check = _CommandCheck(
                 rule,
                 scope,
                 settings,
                 is_tolerant=_is_tolerant(commands, number),
                 decides=_decides(commands, number),
-                fails=_consequence(commands, number, text, fails, settings)
-                if is_gate(rule, settings)
-                else FAILS,
+                fails=consequence,
                 in_script=in_script,
                 gated=without_exit(text) if not in_script and _blocks(commands, number) else None,
             )
@@ -105,8 +105,9 @@ class _SubstitutionCheck:
             hides_error = any(operator.startswith("2>") for operator, _ in command.redirects)
             if command.operator == "||" or _is_tolerant(commands, number) or hides_error:
                 continue
+            script = self.in_script
             check = _CommandCheck(
-                self.rule, scope, self.settings, decides=False, fails=_EMPTY, in_script=self.in_script
+                self.rule, scope, self.settings, decides=False, fails=_EMPTY, in_script=script
             )
             yield from check.run(command)
 
@@ -115,10 +116,8 @@ def lint_arguments(
     rule: Rule, hook: CommandHook, scope: Scope, settings: Settings, *, fails: str = FAILS
 ) -> Iterator[Problem]:
     """Check a hook with `args`: no shell is involved, and only `${…}` of the project and the plugin is replaced."""
-    words = tuple(
-        Word((Part(text, "double" if text.startswith("${") else "single"),))
-        for text in (hook.command, *(hook.args or ()))
-    )
+    texts = (hook.command, *(hook.args or ()))
+    words = tuple(Word((Part(text, "double" if text.startswith("${") else "single"),)) for text in texts)
     if hook.command.startswith("~"):
         message = f"{hook.command} does not exist: with `args` no shell is involved, which would expand ~"
         yield rule_problem(rule, "command", message, "write the whole path, or leave `args` out")
@@ -189,23 +188,13 @@ def _assign(scope: Scope, command: SimpleCommand) -> Scope:
     return scope
 
 
-def _change_folder(scope: Scope, command: SimpleCommand) -> Scope:
-    expansion = scope.expand(command.words[1]) if len(command.words) == 2 else None
-    scope = scope.change_folder(expansion.text if expansion else None)
-    return scope if scope.cwd and os.path.isdir(scope.cwd) else scope.change_folder(None)
-
-
-def _lint_folder(rule: Rule, command: SimpleCommand, scope: Scope, fails: str) -> Iterator[Problem]:
-    expansion = scope.expand(command.words[1]) if len(command.words) == 2 else None
+def _lint_folder(
+    rule: Rule, command: SimpleCommand, expansion: Expansion | None, scope: Scope, fails: str
+) -> Iterator[Problem]:
     path = scope.resolve(expansion.text) if expansion and not expansion.unset else None
-    if path is None or os.path.isdir(path) or path.endswith("/-"):
-        return
-    name = (
-        scope.display(path if os.path.isabs(expansion.text) else expansion.text, command.words[1])
-        if expansion
-        else ""
-    )
-    yield rule_problem(rule, "command", f"the folder {name} does not exist, {fails}")
+    if expansion and path and not os.path.isdir(path) and not path.endswith("/-"):
+        name = scope.display(expansion.text, command.words[1])
+        yield rule_problem(rule, "command", f"the folder {name} does not exist, {fails}")
 
 
 def lint_script_file(rule: Rule, path: str, scope: Scope, settings: Settings) -> Iterator[Problem]:
@@ -275,25 +264,20 @@ class _CommandCheck:
         return FAILS_OR_BLOCKS if name in _MAY_END_WITH_2 else self.fails
 
     def _lint_program(self, name: str) -> Iterator[Problem]:
-        if (
-            self.is_tolerant
-            or (self.has_shell and name in SHELL_BUILTINS)
-            or self.scope.variables.get("PATH", "") is None
-            or self.scope.has_program(name)
-        ):
+        is_known = self.scope.variables.get("PATH", "") is not None  # the PATH
+        is_builtin = self.has_shell and name in SHELL_BUILTINS
+        if self.is_tolerant or is_builtin or not is_known or self.scope.has_program(name):
             return
         where = f"{self.in_script}: " if self.in_script else ""
         if os.path.isdir(self.scope.resolve(name) or ""):
             yield self._problem(f"{where}{name} is a folder, expected a program, {self.fails}")
             return
-        message = f"{where}the program {name} is not in the PATH, {self.fails}"
-        yield self._problem(message, self._missing_program_hint(name))
-
-    def _missing_program_hint(self, name: str) -> str:
         hint = missing_program_hint(name, self.scope)
-        if self.gated is None or self.fails != _BLOCKS or hint.endswith("?") or not suggests_gate(self.rule):
-            return hint
-        return f"{hint}; or {gate_hint(self.rule, self.gated, _NEVER_FOR_MISSING)}"
+        if self.gated is not None and self.fails == _BLOCKS and suggests_gate(self.rule) and hint[-1] != "?":
+            hint = (
+                f"{hint}; or {gate_hint(self.rule, self.gated, 'which never blocks for a missing program')}"
+            )
+        yield self._problem(f"{where}the program {name} is not in the PATH, {self.fails}", hint)
 
     def _lint_file(
         self, word: Word, expansion: Expansion, language: str | None, without_script: str | None = None
@@ -305,7 +289,10 @@ class _CommandCheck:
             return
         name = self.scope.display(text, word)
         if not os.path.exists(path):
-            if not _may_have_suffix(text, language) and not self._is_in_path(text, language):
+            # Node finds `check.js` and `check/index.js` under the name `check`; a shell searches in the PATH too.
+            may_have_suffix = language == "node" and not os.path.splitext(text)[1]
+            is_in_path = language == "shell" and "/" not in text and self.scope.has_program(text)
+            if not may_have_suffix and not is_in_path:
                 yield self._report_missing(name, path, expansion, without_script or self.fails)
         elif os.path.isdir(path):
             if language in (None, "shell"):
@@ -327,29 +314,17 @@ class _CommandCheck:
     def lint_script(self, name: str, path: str, language: str | None) -> Iterator[Problem]:
         script = read_script(path)
         if script is None:
-            yield from self._report_large(name, path)
+            if is_large_text(path):
+                message = f"{name} is larger than {MAX_SCRIPT_BYTES // 1024} KiB, so it is not checked"
+                yield self._problem(message, severity="note")
             return
-        self.scope.budget.spend(len(script.text))
-        found = tuple(
-            lint_script(
-                self.rule, name, script, self.scope, self.settings, language=language, decides=self.decides
-            )
-        )
+        rule, scope, settings = self.rule, self.scope, self.settings
+        scope.budget.spend(len(script.text))
+        found = [*lint_script(rule, name, script, scope, settings, language=language, decides=self.decides)]
         yield from found
         is_started = all(problem.severity != "error" for problem in found)
         if is_started and (language or script.language) == "shell":
-            yield from lint_commands(
-                self.rule, script.text, self.scope, self.settings, in_script=name, fails=self.fails
-            )
-
-    def _report_large(self, name: str, path: str) -> Iterator[Problem]:
-        if is_large_text(path):
-            message = f"{name} is larger than {MAX_SCRIPT_BYTES // 1024} KiB, so it is not checked"
-            yield self._problem(message, severity="note")
-
-    def _is_in_path(self, text: str, language: str | None) -> bool:
-        """A shell searches for its script in the PATH too."""
-        return language == "shell" and "/" not in text and self.scope.has_program(text)
+            yield from lint_commands(rule, script.text, scope, settings, in_script=name, fails=self.fails)
 
     def _lint_relative(self, text: str) -> Iterator[Problem]:
         is_anchored = os.path.isabs(text) or self.scope.has_moved or not self.has_shell
@@ -373,8 +348,3 @@ class _CommandCheck:
 
     def _problem(self, message: str, hint: str | None = None, severity: Severity = "error") -> Problem:
         return rule_problem(self.rule, "command", message, hint, severity)
-
-
-def _may_have_suffix(text: str, language: str | None) -> bool:
-    """Node finds `check.js` and `check/index.js` under the name `check`."""
-    return language == "node" and not os.path.splitext(text)[1]

@@ -32,15 +32,12 @@ def gate_hint(rule: Rule, check: str, effect: str) -> str:
     entry = json.dumps({"type": "gate", "command": check}, ensure_ascii=False)
     if rule.family == "turngate":
         return f"write {entry}, {effect}"
-    return f"write turngate gate -- {_as_words(check)}, {effect}; in .turngate/settings.json: {entry}"
-
-
-def _as_words(check: str) -> str:
-    """Return a command as arguments in a shell command; `turngate gate` gives one argument with blanks to a shell."""
     commands = read_commands(check)
     is_simple = commands.is_complete and len(commands.commands) == 1 and not commands.end
     only = commands.commands[0] if is_simple else None
-    return check if only and not only.redirects and not only.assignments else shlex.quote(check)
+    # `turngate gate` gives one argument with blanks to a shell.
+    words = check if only and not only.redirects and not only.assignments else shlex.quote(check)
+    return f"write turngate gate -- {words}, {effect}; in .turngate/settings.json: {entry}"
 
 
 def without_exit(text: str) -> str | None:
@@ -56,26 +53,17 @@ MAX_COMMAND_CHARS = 100  # of a command in a hint
 _ONLY_2 = "and only exit code 2 blocks"
 _NEVER = "this hook can never block"
 _GIVE_REASON = "{ echo 'REASON' >&2; exit 2; }"
-_NO_EFFECT = frozenset(
-    ["", "cd", "echo", "printf", "export", "set", "true", ":", "sleep", "date", "unset", "umask"]
-)
+_NO_EFFECT = frozenset(("", *"cd echo printf export set true : sleep date unset umask".split()))
 _CHECKS_WITH_EXIT_2 = frozenset(("make", "tsc", "phpunit", "mix", "stylelint"))
-_FILTERS = frozenset(
-    ["tail", "head", "tee", "cat", "sed", "awk", "less", "sort", "uniq", "column", "tr", "cut"]
-)
+_FILTERS = frozenset("tail head tee cat sed awk less sort uniq column tr cut".split())
 
 
 def is_gate(rule: Rule, settings: Settings) -> bool:
     """Whether the rule's exit code decides something, and a failure does not block."""
     hook, dialect = rule.hook, settings.dialect
-    return (
-        rule.event in GATED_EVENTS
-        and hook.enabled
-        and not hook.detached
-        and not honours_blocking(rule, dialect)
-        and not honours_on_failure(rule, dialect)
-        and settings.mode_of(rule) == "gate"
-    )
+    failure_blocks = honours_blocking(rule, dialect) or honours_on_failure(rule, dialect)
+    runs = rule.event in GATED_EVENTS and hook.enabled and not hook.detached
+    return runs and not failure_blocks and settings.mode_of(rule) == "gate"
 
 
 def lint_gate(
@@ -87,18 +75,16 @@ def lint_gate(
     steps = read_steps(commands, scope)
     where = f"{script}: " if script else ""
     endless = next((step for step in steps if step.operator != "&" and never_ends(step.texts)), None)
-    if not commands.is_complete:
-        found = _judge_branch(text, steps, scope, rule, settings, script) if is_gate(rule, settings) else None
-    elif not steps or commands.end == "&":
+    found: Finding | None = None
+    if commands.is_complete and (not steps or commands.end == "&"):
         return
-    elif endless:
+    if commands.is_complete and endless:
         found = f"{show_words(endless.texts)} never ends, so the hook times out at every run", None
-    else:
-        found = (
-            _judge(steps, _rewritable(text, script), rule, settings, script)
-            if is_gate(rule, settings)
-            else None
-        )
+    elif is_gate(rule, settings) and commands.is_complete:
+        is_long = script or "\n" in text or len(text) > MAX_COMMAND_CHARS
+        found = _judge(steps, "COMMAND" if is_long else text.strip().rstrip(";"), rule, settings, script)
+    elif is_gate(rule, settings):
+        found = _judge_branch(text, steps, scope, rule, settings, script)
     if found:
         yield rule_problem(rule, "command", where + found[0], found[1], "warning")
     elif commands.is_complete and is_gate(rule, settings) and (ignored := _ignored_check(steps)):
@@ -135,10 +121,6 @@ def _ignored_check(steps: list[Step]) -> Step | None:
     return next((step for step in before if step.tool), None) if is_hidden and is_known else None
 
 
-def _rewritable(text: str, script: str | None) -> str:
-    return "COMMAND" if script or "\n" in text or len(text) > MAX_COMMAND_CHARS else text.strip().rstrip(";")
-
-
 Finding = tuple[str, str | None]  # message and hint
 
 
@@ -152,12 +134,18 @@ def _judge(
     if last.exit_code == "2" and _always_reaches(before, last):
         return _always_blocks(rule)
     if (tool := _unheard_check(before, last)) and not any(step.prints_block for step in before):
-        return _judge_unheard(tool, last, text, rewrite)
+        if last.exit_code in ("0", "2"):
+            return None
+        ends = f"ends with exit code {last.exit_code} whatever {show_words(tool.texts)} finds"
+        return f"{ends}, {_ONLY_2}: {_NEVER}", rewrite.hint(
+            text.rpartition(";")[0].strip() or "COMMAND", [tool]
+        )
     if last.operator == "||":
         return _judge_alternative(before, last, text, rule, settings, rewrite)
     if last.prints_block and all(step.name in _NO_EFFECT for step in before):
-        text_before = [step for step in before if step.prints and step.outputs[0] == "stdout"]
-        return _text_before_json(text_before[0]) if text_before else _judge_printed(last, rule, settings)
+        if text_before := [step for step in before if step.prints and step.outputs[0] == "stdout"]:
+            return _text_before_json(text_before[0])
+        return _always_blocks(rule) if last.blocks(rule, settings) else _judge_lost(last, rule, settings)
     if any(step.operator == "||" for step in steps):
         return None
     if last.operator == "|":
@@ -172,15 +160,6 @@ def _unheard_check(before: list[Step], last: Step) -> Step | None:
     checks = [step for step in before if step.tool or step.name in _CHECKS_WITH_EXIT_2]
     is_known = all(step in checks or step.name in _NO_EFFECT - {"set"} for step in before)
     return checks[0] if is_constant and is_sequence and is_known and checks else None
-
-
-def _judge_unheard(tool: Step, last: Step, text: str, rewrite: "_Rewrite") -> Finding | None:
-    if last.exit_code in ("0", "2"):
-        return None
-    message = (
-        f"ends with exit code {last.exit_code} whatever {show_words(tool.texts)} finds, {_ONLY_2}: {_NEVER}"
-    )
-    return message, rewrite.hint(text.rpartition(";")[0].strip() or "COMMAND", [tool])
 
 
 def _always_reaches(before: list[Step], last: Step) -> bool:
@@ -201,11 +180,6 @@ def _judge_constant(before: list[Step], code: str, rule: Rule, settings: Setting
     if settings.dialect.block_on_any_exit and printed and printed != [False]:
         return _always_blocks(rule) if printed == [True] else None
     return f"ends with exit code {code}, {_ONLY_2}: {_NEVER}", "write exit 2"
-
-
-def _judge_printed(step: Step, rule: Rule, settings: Settings) -> Finding | None:
-    """A block that is printed every time."""
-    return _always_blocks(rule) if step.blocks(rule, settings) else _judge_lost(step, rule, settings)
 
 
 def _judge_lost(step: Step, rule: Rule, settings: Settings) -> Finding | None:
@@ -230,12 +204,12 @@ def _judge_reason(before: list[Step], rule: Rule, settings: Settings) -> Finding
         return None
     on_stdout = [step for step in printed if step.outputs[0] == "stdout"]
     if not on_stdout:
-        return f"exits with 2 without a reason on stderr: {_NEVER}", _REASON_HINT
+        return (
+            f"exits with 2 without a reason on stderr: {_NEVER}",
+            "print the reason first: echo 'REASON' >&2; exit 2",
+        )
     message = f"exits with 2, but its reason goes to stdout, and only stderr is read: {_NEVER}"
     return message, f"write {show_quoted(on_stdout[-1])} >&2"
-
-
-_REASON_HINT = "print the reason first: echo 'REASON' >&2; exit 2"
 
 
 def _always_blocks(rule: Rule) -> Finding | None:
@@ -264,7 +238,12 @@ def _judge_alternative(
         return _text_before_json(loud[0]) if loud else _judge_lost(last, rule, settings)
     silent = [step for step in tools if not step.gives_reason]
     if last.exit_code == "2" and silent and settings.dialect.default_stderr is None:
-        return _no_output(silent[0], check, rewrite)
+        shown = show_words(silent[0].texts)
+        if silent[0].is_silent:
+            message = f"{shown} prints nothing, so exit code 2 comes without a reason: {_NEVER}"
+            return message, rewrite.hint(shown, silent[:1])
+        message = f"the output of {shown} does not go to stderr, so exit code 2 comes without a reason and does not block"
+        return message, rewrite.hint(check or shown, silent[:1])
     return None
 
 
@@ -273,15 +252,6 @@ def _checks(steps: list[Step]) -> list[Step]:
     tools = [step for step in steps if step.tool]
     relevant = [step for step in steps if step.name not in _NO_EFFECT]
     return tools or (relevant if all(step.is_silent for step in relevant) else [])
-
-
-def _no_output(step: Step, check: str, rewrite: "_Rewrite") -> Finding:
-    shown = show_words(step.texts)
-    if step.is_silent:
-        message = f"{shown} prints nothing, so exit code 2 comes without a reason: {_NEVER}"
-        return message, rewrite.hint(shown, [step])
-    message = f"the output of {shown} does not go to stderr, so exit code 2 comes without a reason and does not block"
-    return message, rewrite.hint(check or shown, [step])
 
 
 class _Rewrite(NamedTuple):
@@ -301,9 +271,8 @@ class _Rewrite(NamedTuple):
 
 
 def _text_before_json(step: Step) -> Finding:
-    shown = show_words(step.texts)
     message = (
-        f"the output of {shown} comes before the JSON, which is then not read: this hook can never block"
+        f"the output of {show_words(step.texts)} comes before the JSON, which is then not read: {_NEVER}"
     )
     return message, "print only the JSON on stdout, and everything else on stderr (>&2)"
 
@@ -315,9 +284,7 @@ def _judge_pipeline(steps: list[Step], rewrite: _Rewrite) -> Finding | None:
     fails = any(step.name == "set" and "pipefail" in step.texts for step in steps)
     if not tool.tool or last.name not in _FILTERS or fails:
         return None
-    message = (
-        f"the exit code is that of {last.name}, not of {show_words(tool.texts)}: this hook can never block"
-    )
+    message = f"the exit code is that of {last.name}, not of {show_words(tool.texts)}: {_NEVER}"
     return message, rewrite.hint(show_quoted(tool), [tool])
 
 
@@ -325,16 +292,12 @@ def _judge_chain(steps: list[Step], text: str, rewrite: _Rewrite) -> Finding | N
     """`CHECK`, or `CHECK && CHECK`: the exit code is that of the check."""
     tools = _checks(steps)
     others = [step for step in steps if step not in tools and step.name not in _NO_EFFECT]
-    exits_on_error = any(
-        step.name == "set" and re.match(r"-\w*e", step.texts[1] or "")
-        for step in steps[:-1]
-        if len(step.texts) > 1
-    )
+    options = [step.texts[1] or "" for step in steps[:-1] if step.name == "set" and len(step.texts) > 1]
+    exits_on_error = any(re.match(r"-\w*e", option) for option in options)
     decides = steps[-1] in tools or steps[-1].operator == "&&" or (exits_on_error and tools)
     if not tools or others or not decides:
         return None
-    shown = show_words(tools[0].texts)
-    message = f"{shown} does not end with exit code 2 when it fails, {_ONLY_2}: this hook can never block"
+    message = f"{show_words(tools[0].texts)} does not end with exit code 2 when it fails, {_ONLY_2}: {_NEVER}"
     return message, rewrite.hint(text, tools, is_chain=len(steps) > 1)
 
 
@@ -366,11 +329,8 @@ def _judge_body(
     if last.prints_block:
         return _text_before_json(loud[0]) if loud else _judge_lost(last, rule, settings)
     if last.exit_code == "2":
-        return (
-            None
-            if any(step.tool and step.gives_reason for step in before)
-            else _judge_reason(before, rule, settings)
-        )
+        has_reason = any(step.tool and step.gives_reason for step in before)
+        return None if has_reason else _judge_reason(before, rule, settings)
     prints_block = settings.dialect.block_on_any_exit and any(step.prints_block for step in before)
     if last.exit_code in (None, "", "0") or script or prints_block:
         return None
@@ -386,8 +346,7 @@ def lint_block(
     """Find a command or a script that blocks at an event where no hook can."""
     if rule.event not in OBSERVED_EVENTS or rule.hook.detached or settings.mode_of(rule) != "gate":
         return
-    attempt = block_attempt(text, language)
-    if attempt:
+    if attempt := block_attempt(text, language):
         yield in_vain(rule, "command", f"{script} {attempt}" if script else attempt)
 
 

@@ -16,14 +16,11 @@ from turngate.check.scope import (
     Scope,
     command_scope,
 )
+from turngate.check.scripts import FAILS
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.hooks.http_policy import unlisted_variables, url_problem
 from turngate.core.hooks.kinds import CommandHook, GateHook, HttpHook, command_of
-from turngate.core.hooks.plugin_variables import (
-    describe_user_config,
-    used_plugin_variable,
-    used_user_config,
-)
+from turngate.core.hooks.plugin_variables import describe_user_config, used_plugin_variable, used_user_config
 from turngate.core.permissions.rule import read_rule, why_never
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell.parse import read_commands
@@ -37,7 +34,6 @@ from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.problem_log import rule_problem
 
 _HINT = "load the plugin with --plugin-dir or `pluginDirs`, or write the path of the script"
-_FAILS = "so the hook fails at every run"
 _QUOTED = re.compile(r"'[^']*(?:'|\Z)|\"(?:[^\"\\]|\\.?)*(?:\"|\Z)", re.DOTALL)
 _START = r"(?:^|[;&|({\n]|\b(?:then|do|else)\b)[^\S\n]*"  # of a command
 _BASH_ONLY = re.compile(
@@ -73,8 +69,9 @@ def _lint_rule(rule: Rule, settings: Settings, project: str, budget: LintBudget)
     if not hook.enabled:
         return
     yield from _lint_options(rule, settings)
-    if isinstance(hook, CommandHook | HttpHook) and (needed := tuple(_lint_user_config(rule, hook))):
-        yield from needed
+    if isinstance(hook, CommandHook | HttpHook) and (found := used_user_config(hook)):
+        message = f"{describe_user_config(found[0])}, {FAILS}"
+        yield rule_problem(rule, found[1], message, "write the value itself")
     elif isinstance(hook, HttpHook):
         yield from _lint_http(rule, hook, settings)
     elif isinstance(hook, CommandHook):
@@ -91,38 +88,24 @@ def _lint_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
         message = f"has no effect on {rule.event}: {effect}"
         yield rule_problem(rule, "if", message, "remove it", "warning")
     if rule.hook.condition is not None and EVENTS.get(rule.event) == "tool_name":
-        yield from _lint_condition(rule, rule.hook.condition)
+        parsed, shown = read_rule(rule.hook.condition), describe_name(repr(rule.hook.condition))
+        if parsed is None:
+            message = f"is {shown}, which is not one permission rule such as 'Bash(git *)', so the hook fails at every call"
+            yield rule_problem(rule, "if", message, "write one hook for each rule")
+        elif why := why_never(parsed):
+            yield rule_problem(rule, "if", f"is {shown}, which never matches: {why}")
     if rule.hook.outcomes != ("ok",) and rule.event != "SubagentStop":
         yield rule_problem(rule, "outcomes", f"has no effect on {rule.event}", "remove it", "warning")
-    if rule.event in OBSERVED_EVENTS:
-        yield from _lint_gate_options(rule)
-    else:
-        yield from _lint_ignored_failure(rule, settings)
-
-
-def _lint_condition(rule: Rule, condition: str) -> Iterator[Problem]:
-    parsed = read_rule(condition)
-    shown = describe_name(repr(condition))
-    if parsed is None:
-        message = f"is {shown}, which is not one permission rule such as 'Bash(git *)', so the hook fails at every call"
-        yield rule_problem(rule, "if", message, "write one hook for each rule")
-    elif why := why_never(parsed):
-        yield rule_problem(rule, "if", f"is {shown}, which never matches: {why}")
-
-
-def _lint_gate_options(rule: Rule) -> Iterator[Problem]:
-    hook = rule.hook
-    if hook.mode == "gate":
-        yield in_vain(rule, "mode", 'is "gate"')
-    if hook.blocking:
-        yield in_vain(rule, "blocking", "is true")
-    if getattr(hook, "on_failure", None) == "block":
-        yield in_vain(rule, "onFailure", 'is "block"')
-
-
-def _lint_ignored_failure(rule: Rule, settings: Settings) -> Iterator[Problem]:
-    """Claude Code does not know `blocking`, and ignores `onFailure` at a stop (measured)."""
     has_on_failure = getattr(rule.hook, "on_failure", None) == "block"
+    if rule.event in OBSERVED_EVENTS:
+        if rule.hook.mode == "gate":
+            yield in_vain(rule, "mode", 'is "gate"')
+        if rule.hook.blocking:
+            yield in_vain(rule, "blocking", "is true")
+        if has_on_failure:
+            yield in_vain(rule, "onFailure", 'is "block"')
+        return
+    # Claude Code does not know `blocking`, and ignores `onFailure` at a stop (measured).
     if settings.dialect.failure_may_block or honours_on_failure(rule, settings.dialect):
         return
     message = f"has no effect in the dialect {settings.dialect.name}: a failure of this hook does not block"
@@ -147,13 +130,12 @@ def _lint_command(
     yield from _lint_gate_words(rule, hook)
     if rule.source == "script":
         yield from lint_script_file(rule, hook.command, scope, settings)
-    elif outside := tuple(_lint_plugin_variables(rule, hook, settings)):
-        yield from outside
+    elif (variable := used_plugin_variable(hook)) and variable not in (*hook.env, *settings.env):
+        message = f"uses ${variable}, which only hooks of a plugin have, {FAILS}"
+        yield rule_problem(rule, "command", message, _HINT)
     elif hook.args is None and hook.shell == "powershell":
         if not scope.has_program("pwsh"):
-            message = (
-                "the program pwsh, which `shell` needs, is not in the PATH, so the hook fails at every run"
-            )
+            message = f"the program pwsh, which `shell` needs, is not in the PATH, {FAILS}"
             yield rule_problem(rule, "shell", message, "install PowerShell")
     elif hook.args is None:
         yield from _lint_shell_command(rule, hook, settings, scope)
@@ -161,52 +143,27 @@ def _lint_command(
         yield from lint_arguments(rule, hook, scope, settings)
 
 
-def _lint_plugin_variables(rule: Rule, hook: CommandHook, settings: Settings) -> Iterator[Problem]:
-    """Find the variables of a plugin in a hook that belongs to none."""
-    variable = used_plugin_variable(hook)
-    if variable and variable not in hook.env and variable not in settings.env:
-        message = f"uses ${variable}, which only hooks of a plugin have, {_FAILS}"
-        yield rule_problem(rule, "command", message, _HINT)
-
-
-def _lint_user_config(rule: Rule, hook: CommandHook | HttpHook) -> Iterator[Problem]:
-    """Find values that Claude Code asks the user of a plugin for."""
-    if found := used_user_config(hook):
-        written, field = found
-        yield rule_problem(
-            rule, field, f"{describe_user_config(written)}, {_FAILS}", "write the value itself"
-        )
-
-
 def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, scope: Scope) -> Iterator[Problem]:
     scope.budget.spend(len(hook.command))
     bare = _QUOTED.sub("''", hook.command)
     runs_bash = hook.shell == "bash" and settings.dialect.honours_shell
     if _BASH_ONLY.search(bare) and not runs_bash:
-        yield rule_problem(
-            rule, "command", "uses bash syntax, but /bin/sh runs it", _bash_hint(settings), "warning"
-        )
+        hint = "move it into a script that begins with #!/usr/bin/env bash"
+        hint = f'add "shell": "bash", or {hint}' if settings.dialect.honours_shell else hint
+        yield rule_problem(rule, "command", "uses bash syntax, but /bin/sh runs it", hint, "warning")
     yield from _lint_quoting(rule, bare, scope)
     yield from lint_commands(rule, hook.command, scope, settings)
     yield from lint_gate(rule, hook.command, read_commands(hook.command), scope, settings)
 
 
-def _bash_hint(settings: Settings) -> str:
-    script = "move it into a script that begins with #!/usr/bin/env bash"
-    return f'add "shell": "bash", or {script}' if settings.dialect.honours_shell else script
-
-
 def _lint_quoting(rule: Rule, bare: str, scope: Scope) -> Iterator[Problem]:
-    unquoted = _VARIABLE.search(_ASSIGNMENT.sub(r"\1", bare))
-    if unquoted:
+    if unquoted := _VARIABLE.search(_ASSIGNMENT.sub(r"\1", bare)):
         name = unquoted[0].lstrip("${")
         rest = "" if name.endswith("_PATH") else "/…"
         hint = f'write "${name}"{rest} with the double quotes (in JSON: \\"${name}\\"{rest})'
         value = scope.variables.get(name) or ""
         if any(character.isspace() for character in value):
-            message = (
-                f"${name} is not quoted, and there is a space in {value}, so the hook fails at every run"
-            )
+            message = f"${name} is not quoted, and there is a space in {value}, {FAILS}"
             yield rule_problem(rule, "command", message, hint)
         else:
             message = f"${name} is not quoted: a space in the path would break it"
@@ -215,11 +172,10 @@ def _lint_quoting(rule: Rule, bare: str, scope: Scope) -> Iterator[Problem]:
 
 def _lint_http(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Problem]:
     if importlib.util.find_spec("h11") is None:
-        message = "needs a library that is not installed, so the hook fails at every run"
+        message = f"needs a library that is not installed, {FAILS}"
         yield rule_problem(rule, "type", message, install_command("http"))
-    not_allowed = url_problem(hook.url, rule.source, settings.allowed_urls, settings.http_hook_urls)
-    if not_allowed:
-        yield rule_problem(rule, "url", f"{not_allowed}; so the hook fails at every run")
+    if why := url_problem(hook.url, rule.source, settings.allowed_urls, settings.http_hook_urls):
+        yield rule_problem(rule, "url", f"{why}; {FAILS}")
     for name in unlisted_variables(hook.headers, hook.allowed_env_vars):
         message = f"${name} is not among `allowedEnvVars`, so it is replaced by an empty string"
         yield rule_problem(rule, "headers", message, f'add "{name}" to `allowedEnvVars`', "warning")
@@ -251,9 +207,8 @@ def _lint_project_check(rule: Rule, check: str, project: str, budget: LintBudget
         yield rule_problem(rule, "gate", message, hint)
     for each in found:
         if not has_program(project, each.program):
-            message = (
-                f"runs `{each.command}` ({each.found_in}), and {each.program} is not there, {_CANNOT_RUN}"
-            )
+            missing = f"{each.program} is not there, {_CANNOT_RUN}"
+            message = f"runs `{each.command}` ({each.found_in}), and {missing}"
             yield rule_problem(rule, "gate", message, f"install {each.program}")
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from shlex import quote
 from typing import NamedTuple
 
@@ -52,12 +53,9 @@ def find_misplaced_files(read: Layers) -> tuple[Problem, ...]:
     given = [layer.file for layer in read.layers if layer.level == COMMAND_LINE]
     used = {real_path(path) for path in (*read.plugin_dirs, *given)}
     files = [*_in_families(read), *_in_misspelt_folders(read), *_at_the_top(read)]
-    found = [
-        _problem(file, read.layers)
-        for file in files
-        if used.isdisjoint((path := real_path(file.path), path.removesuffix(f"/{HOOKS_FILE}")))
-    ]
-    return (*filter(None, found), *_plugins(read, used))
+    paths = ((file, real_path(file.path)) for file in files)
+    unread = (file for file, path in paths if used.isdisjoint((path, path.removesuffix(f"/{HOOKS_FILE}"))))
+    return (*filter(None, (_problem(file, read.layers) for file in unread)), *_plugins(read, used))
 
 
 def _in_families(read: Layers) -> Iterator[_File]:
@@ -70,21 +68,16 @@ def _in_families(read: Layers) -> Iterator[_File]:
 def _in_family(path: str, folder: str, family: str) -> Iterator[_File]:
     if os.path.isfile(path) or (os.path.islink(path) and not os.path.exists(path)):
         yield _File(path, folder, f"{folder}/settings.json")
-    entries = _names(path)
-    for name in (
-        name for entry in entries for name in (_HOOK_FOLDER_FILES if entry == "hooks" else (entry,))
-    ):
+    inner = (_HOOK_FOLDER_FILES if entry == "hooks" else (entry,) for entry in _names(path))
+    for name in chain.from_iterable(inner):
         file = os.path.join(path, name)
         event = _script_event(name) if family in SCRIPT_FAMILIES and folder[0] != "~" else None
         if event:
             yield _File(file, f"{folder}/{name}", f"{folder}/{SCRIPTS[event]}")
-        elif name not in _READ and _looks_like_settings(name, folder) and _is_file(file):
+        elif os.path.isdir(file) or not os.path.lexists(file):
+            continue  # a folder is not a mistake
+        elif name not in _READ and _looks_like_settings(name, folder):
             yield _File(file, f"{folder}/{name}", _expected(folder, name))
-
-
-def _is_file(path: str) -> bool:
-    """Return whether there is anything but a folder, which is not a mistake."""
-    return os.path.lexists(path) and not os.path.isdir(path)
 
 
 def _looks_like_settings(name: str, folder: str) -> bool:
@@ -105,10 +98,8 @@ def _in_misspelt_folders(read: Layers) -> Iterator[_File]:
             if name[0] != "." or name == f".{family}" or not closest_name(name[1:], [family], 0.82):
                 continue
             if not (os.path.exists(right) and os.path.samefile(path, right)):  # a link, or case is ignored
-                files = (
-                    _File(os.path.join(path, file), f"{name}/{file}", f".{family}/{file}") for file in _READ
-                )
-                yield from (file for file in files if os.path.isfile(file.path))
+                there = (file for file in _READ if os.path.isfile(os.path.join(path, file)))
+                yield from (_File(f"{path}/{file}", f"{name}/{file}", f".{family}/{file}") for file in there)
 
 
 def _at_the_top(read: Layers) -> Iterator[_File]:

@@ -83,16 +83,11 @@ class Scope(NamedTuple):
 
 
 def command_scope(
-    hook: CommandHook,
-    settings: Settings,
-    project: str,
-    budget: LintBudget,
-    pass_env: tuple[str, ...] | None = None,
+    hook: CommandHook, settings: Settings, project: str, budget: LintBudget, pass_env: tuple[str, ...] | None
 ) -> Scope:
     """Return the scope of a hook's command. A plugin's folder is in the `env` of its hooks."""
     budget.spend((len(settings.env) + len(hook.env) + len(os.environ)) // 10)
-    names = _SET_BY_THE_RUN.findall(hook.command)
-    variables: dict[str, str | None] = {name: None for name in names}
+    variables: dict[str, str | None] = {name: None for name in _SET_BY_THE_RUN.findall(hook.command)}
     inherited = os.environ if pass_env is None else clean_environment(os.environ, pass_env)
     variables |= {**inherited, "PWD": project, **settings.env, **hook.env}
     variables |= {name: project for name in PROJECT_VARIABLES}

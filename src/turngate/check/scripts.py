@@ -26,8 +26,8 @@ def lint_script(
     scope: Scope,
     settings: Settings,
     *,
-    language: str | None = None,
-    decides: bool = True,
+    language: str | None,
+    decides: bool,
 ) -> Iterator[Problem]:
     """Check a script. With a language it is passed to an interpreter, else it is run itself.
 
@@ -51,17 +51,14 @@ def _lint_decisions(
         yield from lint_block(rule, script.text, settings, name, language)
     if language == "shell":
         commands = read_commands(script.text)
-        found = list(lint_gate(rule, script.text, commands, scope, settings, script=name))
-        if found:
+        if found := list(lint_gate(rule, script.text, commands, scope, settings, script=name)):
             yield from found
             return
     codes = exit_codes(script.text, language) if is_gate(rule, settings) else None
     if codes is None or 2 in codes or not codes - {0}:
         return
-    code = min(codes - {0})
-    message = (
-        f"{name} ends with exit code {code} and never with 2, and only exit code 2 blocks: it can never block"
-    )
+    ends = f"{name} ends with exit code {min(codes - {0})} and never with 2"
+    message = f"{ends}, and only exit code 2 blocks: it can never block"
     hint = "to block, write the reason to stderr and exit with 2"
     yield rule_problem(rule, "command", message, hint, "warning")
 
@@ -99,7 +96,9 @@ def line_ending_defect(script: Script, name: str, fails: str = FAILS_OR_BLOCKS) 
 def start_defect(script: Script, name: str, has_program: Callable[[str], bool]) -> Defect | None:
     """Return why the script cannot be started as a program."""
     if script.shebang is None:
-        return _missing_shebang(script)
+        line = _INTERPRETER_HINTS.get(script.language or "")
+        message = "has no #! line, so it is read as a shell script, and the hook fails at every run"
+        return Defect(message, f"add {line} as its first line") if line else None
     if script.shebang.endswith("\r"):
         return line_ending_defect(script, name, FAILS)
     program, rest = script.interpreter
@@ -109,17 +108,10 @@ def start_defect(script: Script, name: str, has_program: Callable[[str], bool]) 
         hint = f"write #!/usr/bin/env {program}" if "/" not in program else None
         return Defect(f"begins with #!{program}, which is not an absolute path, {FAILS}", hint)
     if program and not os.path.exists(program):
-        return Defect(
-            f"begins with #!{program}, which does not exist, {FAILS}", _suggest(program, has_program)
-        )
+        name = os.path.basename(program)
+        hint = f"write #!/usr/bin/env {name}" if has_program(name) else None
+        return Defect(f"begins with #!{program}, which does not exist, {FAILS}", hint)
     return None
-
-
-def _missing_shebang(script: Script) -> Defect | None:
-    if script.language not in _INTERPRETER_HINTS:
-        return None
-    hint = f"add {_INTERPRETER_HINTS[script.language]} as its first line"
-    return Defect("has no #! line, so it is read as a shell script, and the hook fails at every run", hint)
 
 
 def _env_defect(arguments: str, has_program: Callable[[str], bool]) -> Defect | None:
@@ -131,16 +123,9 @@ def _env_defect(arguments: str, has_program: Callable[[str], bool]) -> Defect | 
         message = f"begins with #!/usr/bin/env {program}, where {program!r} is taken for one program, {FAILS}"
         return Defect(message, f"write #!/usr/bin/env -S {program}, or #!/usr/bin/env {first}")
     if not has_program(program):
-        message = (
-            f"begins with #!/usr/bin/env {program}, and the program {program} is not in the PATH, {FAILS}"
-        )
-        return Defect(message)
+        missing = f"the program {program} is not in the PATH, {FAILS}"
+        return Defect(f"begins with #!/usr/bin/env {program}, and {missing}")
     return None
-
-
-def _suggest(path: str, has_program: Callable[[str], bool]) -> str | None:
-    name = os.path.basename(path)
-    return f"write #!/usr/bin/env {name}" if has_program(name) else None
 
 
 def quote_path(name: str) -> str:

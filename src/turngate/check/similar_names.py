@@ -28,9 +28,8 @@ def missing_program_hint(name: str, scope: Scope) -> str:
     if name in PROGRAMS:
         return f"install {name}"
     hint = f"install {name}, or correct the name"
-    similar = _closest(name, PROGRAMS, 0.8, scope.budget) or _closest(
-        name, _programs(scope, name[:1]), 0.85, scope.budget
-    )
+    similar = _closest(name, PROGRAMS, 0.8, scope.budget)
+    similar = similar or _closest(name, _programs(scope, name[:1]), 0.85, scope.budget)
     return f'{hint}; did you mean "{similar}"?' if similar else hint
 
 

@@ -19,8 +19,7 @@ from turngate.core.verdict.decisions import Block, Fault
 from turngate.gates.toolchains import BY_NAME, PACKAGE_MANAGERS, RUNNERS
 
 _PACKAGE_SCRIPT = re.compile(
-    r"(?!.*(?:type|tsc))(?:.*[:_-])?(?:test|lint|check|format|build|verify|ci|qa)(?:[:_-].*)?",
-    re.DOTALL,
+    r"(?!.*(?:type|tsc))(?:.*[:_-])?(?:test|lint|check|format|build|verify|ci|qa)(?:[:_-].*)?", re.DOTALL
 )
 _ENDLESS = re.compile(r"watch|dev|serve|start|.*:watch|watch:.*")
 
@@ -77,10 +76,6 @@ def is_silent_check(texts: Texts) -> bool:
             return "-s" in options
         case _:
             return False
-
-
-def writes_to_stdout(tool: str) -> bool:
-    return tool in BY_NAME and BY_NAME[tool].prints_to_stdout
 
 
 def never_ends(texts: Texts) -> bool:
@@ -258,7 +253,8 @@ class Step(NamedTuple):
         if self.is_silent:
             return False
         out, err = self.outputs
-        return out == "stderr" or (err == "stderr" and not writes_to_stdout(self.tool or ""))
+        tool = BY_NAME.get(self.tool or "")
+        return out == "stderr" or (err == "stderr" and not (tool and tool.prints_to_stdout))
 
     @property
     def prints(self) -> bool:
@@ -278,11 +274,10 @@ class Step(NamedTuple):
 
 
 def read_steps(commands: CommandList, scope: Scope) -> list[Step]:
-    return [_read_step(command, scope) for command in commands.commands]
-
-
-def _read_step(command: SimpleCommand, scope: Scope) -> Step:
-    return Step(command.operator, [_text(word, scope) for word in command.words], command)
+    return [
+        Step(command.operator, [_text(word, scope) for word in command.words], command)
+        for command in commands.commands
+    ]
 
 
 def _text(word: Word, scope: Scope) -> str | None:
