@@ -1,8 +1,5 @@
 """Copilot CLI: reads only `decision` and `reason`, and the settings of Claude Code besides its own."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from turngate.hosts.host import (
     INSTALLED_TIMEOUT_S,
     SAME_NAMES,
@@ -13,10 +10,6 @@ from turngate.hosts.host import (
     to_json,
     with_halt_as_notice,
 )
-
-
-def _entry(command: str) -> Mapping[str, Any]:
-    return {"type": "command", "bash": command, "timeoutSec": INSTALLED_TIMEOUT_S}
 
 
 def write_answer(answer: HostAnswer) -> HostOutput:
@@ -34,7 +27,7 @@ COPILOT = Host(
     version="1.0.102",
     events=SAME_NAMES,
     files={"user": "~/.copilot/hooks/turngate.json", "project": ".github/hooks/turngate.json"},
-    entry=_entry,
+    entry=lambda command: {"type": "command", "bash": command, "timeoutSec": INSTALLED_TIMEOUT_S},
     timeout_key="timeoutSec",
     default_timeout_s=30,
     limit=8,

@@ -1,8 +1,5 @@
 """Cursor: a block is a `followup_message`. From its documentation; not run."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from turngate.hosts.host import (
     INSTALLED_TIMEOUT_S,
     Host,
@@ -11,10 +8,6 @@ from turngate.hosts.host import (
     with_halt_as_notice,
     write_json,
 )
-
-
-def _entry(command: str) -> Mapping[str, Any]:
-    return {"command": command, "timeout": INSTALLED_TIMEOUT_S}
 
 
 def write_answer(answer: HostAnswer) -> HostOutput:
@@ -33,7 +26,7 @@ CURSOR = Host(
         "SubagentStart": "subagentStart",
     },
     files={"user": "~/.cursor/hooks.json", "project": ".cursor/hooks.json"},
-    entry=_entry,
+    entry=lambda command: {"command": command, "timeout": INSTALLED_TIMEOUT_S},
     default_timeout_s=None,
     limit=5,
     new_file={"version": 1},

@@ -38,14 +38,10 @@ class FolderTrust:
     """The record of a host about the folders whose hooks it runs."""
 
     file: str  # below home; in the user's folder of the host
-    lists: tuple[
-        str, ...
-    ] = ()  # its keys with trusted folders; without them, it maps folders to levels of trust
+    lists: tuple[str, ...] = ()  # its keys with trusted folders; without one, it maps folders to levels
     file_variable: str = ""  # environment variable with another path of it
     variable: str = ""  # environment variable that says "true" or "false" for any folder
-    is_asked: bool | None = (
-        True  # unless `security.folderTrust.enabled` of the user says otherwise; None: always
-    )
+    is_asked: bool | None = True  # unless the user's `security.folderTrust.enabled` is set; None: always
     needed_for_user: bool = False  # for the hooks of the user too
 
 
@@ -71,9 +67,7 @@ class Host:
     folder_variable: tuple[str, str] | None = None
     # An exit code such as 127 blocks: a hook that cannot run never lets the agent stop.
     failed_hook_blocks: bool = False
-    reads_files_of: Mapping[str, tuple[Level, ...]] = field(
-        default_factory=dict
-    )  # of other hosts, and at which levels
+    reads_files_of: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)  # of other hosts, by level
     reads_them_if: str = ""  # a condition of that, as a part of a sentence
     further_files: tuple[tuple[Level, str], ...] = ()  # that it reads besides `files`, with wildcards
     further_events: Mapping[str, str] = field(default_factory=dict)  # other names of its events: ours
@@ -87,13 +81,9 @@ class Host:
     on_continue_false: str = ""  # what it does instead of ending the turn
     rejects_specific_output: bool = False  # an answer with `hookSpecificOutput`, also its block
     # Its settings files
-    switches: Mapping[str, bool] = field(
-        default_factory=dict
-    )  # a key, and the value that switches all hooks off
+    switches: Mapping[str, bool] = field(default_factory=dict)  # key: the value that switches all hooks off
     list_of_disabled: str = ""  # a key with the list of commands that are switched off
-    only_keys: tuple[
-        str, ...
-    ] = ()  # a JSON file with another key is rejected, and one with a hook without a type
+    only_keys: tuple[str, ...] = ()  # a file with another key, or a hook without a type, is rejected
     rejected_types: tuple[str, ...] = ()  # of a stop hook, with which a file is rejected
     has_plain_json: bool = False  # it rejects comments and trailing commas
     checks_types: bool = False  # a key of another type than in Claude Code is rejected with its file

@@ -96,8 +96,9 @@ def normalise(fields: dict[str, object]) -> dict[str, object]:
     effort = fields.get("effort")
     if isinstance(effort, dict) and isinstance(effort.get("level"), str):
         known["effort"] = effort
-    if "cwd" not in known and (folder := _first_workspace(fields)):
-        known["cwd"] = folder
+    roots = fields.get("workspace_roots")  # Cursor: instead of one working directory
+    if "cwd" not in known and isinstance(roots, list) and roots and isinstance(roots[0], str):
+        known["cwd"] = roots[0]
     for name in ("transcript_path", "agent_transcript_path"):
         path = known.get(name)
         if isinstance(path, str) and path.startswith("~/"):  # so in the documentation of droid
@@ -105,14 +106,14 @@ def normalise(fields: dict[str, object]) -> dict[str, object]:
     if own := _own_transcript(known):
         known["agent_transcript_path"] = own
     known["hook_event_name"] = _event_name(fields, known)
-    known["stop_hook_active"] = _is_active(fields)
+    loops = fields.get("loop_count")  # Cursor counts instead: it is 0 at the first stop
+    flags = (
+        fields.get("stop_hook_active"),
+        fields.get("stopHookActive"),
+        isinstance(loops, int) and loops > 0,
+    )
+    known["stop_hook_active"] = any(flag is True for flag in flags)
     return known
-
-
-def _first_workspace(fields: dict[str, object]) -> str | None:
-    """Cursor: an event has the folders of the workspace instead of one working directory."""
-    roots = fields.get("workspace_roots")
-    return roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else None
 
 
 def _own_transcript(known: dict[str, object]) -> str | None:
@@ -145,19 +146,18 @@ def _unnamed_event(fields: dict[str, object]) -> str:
     return "sessionStart" if "sessionId" in fields and "source" in fields else ""
 
 
-def _is_active(fields: dict[str, object]) -> bool:
-    """Cursor counts instead: `loop_count` is 0 at the first stop."""
-    loops = fields.get("loop_count")
-    flags = (fields.get("stop_hook_active"), fields.get("stopHookActive"))
-    return any(flag is True for flag in flags) or (isinstance(loops, int) and loops > 0)
-
-
 def recognise(fields: dict[str, object], environ: dict[str, str] | None = None) -> str | None:
     """Return the name of the host that gives its hooks this input, or None for one that is not known.
 
     The input decides. A program that runs inside another one inherits its variables, so they come last.
     """
-    return _by_fields(fields) or _by_transcript(fields) or _by_variables(environ)
+    if host := _by_fields(fields):
+        return host
+    path, get = fields.get("transcript_path"), os.environ.get if environ is None else environ.get
+    path = path.replace("\\", "/") if isinstance(path, str) else ""
+    by_transcript = (host for host, (folder, _, _) in TRACES.items() if folder in path)
+    by_variable = (host for host, (_, variable, _) in TRACES.items() if variable and get(variable))
+    return next(by_transcript, None) or next(by_variable, None)
 
 
 def _by_fields(fields: dict[str, object]) -> str | None:
@@ -171,16 +171,3 @@ def _by_fields(fields: dict[str, object]) -> str | None:
 
 def _has(fields: dict[str, object], mark: str) -> bool:
     return mark[1:] not in fields if mark[0] == "-" else fields.get(mark) is not None
-
-
-def _by_transcript(fields: dict[str, object]) -> str | None:
-    path = fields.get("transcript_path")
-    if not isinstance(path, str):
-        return None
-    path = path.replace("\\", "/")
-    return next((host for host, (folder, _, _) in TRACES.items() if folder in path), None)
-
-
-def _by_variables(environ: dict[str, str] | None) -> str | None:
-    get = os.environ.get if environ is None else environ.get
-    return next((host for host, (_, variable, _) in TRACES.items() if variable and get(variable)), None)

@@ -9,13 +9,7 @@ from turngate.core.events.events import StopEvent
 from turngate.core.events.hook_input import read_event, read_stop
 from turngate.core.settings import Settings
 from turngate.core.verdict.decisions import Allow
-from turngate.core.verdict.loop_guard import (
-    ContinueTurn,
-    EndTurn,
-    LoopGuard,
-    describe_last_reason,
-    new_guard,
-)
+from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason, new_guard
 from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
@@ -35,24 +29,16 @@ def answer_for(step: ContinueTurn | EndTurn, notices: Sequence[str] = ()) -> Hos
     """Return the answer for the next step of a turn; `notices` are what else the user has to know."""
     last = describe_last_reason(step) if isinstance(step, EndTurn) else None
     texts = tuple(text for text in (step.notice, last, *notices) if text)
-    match step:
-        case ContinueTurn():
-            return HostAnswer(decision="block", reason=_reason(step), notices=texts)
-        case EndTurn(ended_by="halted"):
-            return HostAnswer(decision="halt", reason=_stop_reason(step), notices=texts)
-        case EndTurn(ended_by="checkpoint"):
-            reason = f"waiting for the user: {_stop_reason(step)}"
+    if isinstance(step, ContinueTurn):
+        return HostAnswer(decision="block", reason=step.prompt.strip() or NO_REASON, notices=texts)
+    reason = (step.stop_reason or "").strip() or NO_STOP_REASON
+    match step.ended_by:
+        case "halted":
             return HostAnswer(decision="halt", reason=reason, notices=texts)
-        case EndTurn():
+        case "checkpoint":
+            return HostAnswer(decision="halt", reason=f"waiting for the user: {reason}", notices=texts)
+        case _:
             return HostAnswer(decision="allow", notices=texts)
-
-
-def _reason(step: ContinueTurn) -> str:
-    return step.prompt.strip() or NO_REASON
-
-
-def _stop_reason(step: EndTurn) -> str:
-    return (step.stop_reason or "").strip() or NO_STOP_REASON
 
 
 NOT_COUNTED = "the agent stops although a hook blocks, because the number of continuations cannot be stored in the state folder"
@@ -73,13 +59,11 @@ def stop_event(
     return replace(event, host_fields=dict(host_fields))
 
 
+_Fields = Mapping[str, Any]
+
+
 async def answer_host_event(
-    host: Host,
-    fields: Mapping[str, Any],
-    known: Mapping[str, Any],
-    settings: Settings,
-    world: World,
-    count: str,
+    host: Host, fields: _Fields, known: _Fields, settings: Settings, world: World, count: str
 ) -> HostStop | None:
     """Return the answer to a stop; None at a start, where gates only record what is there. Raises UsageError.
 
@@ -118,9 +102,8 @@ async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: W
         # Another hook of the host has continued the turn that the limit has ended for ours.
         return HostStop(HostAnswer(decision="allow"), Stop())
     guard = _guard(event, settings, world, stored, calls)
-    event = replace(
-        event, stop_hook_active=guard.active, continuation_count=guard.continuations, limit=guard.limit
-    )
+    event = replace(event, stop_hook_active=guard.active, continuation_count=guard.continuations)
+    event = replace(event, limit=guard.limit)
     verdict = await ask_hooks(event, settings, world)
     step = _store_count(path, prompt, guard.after(verdict), calls)
     _record_end(event, guard, step, world)
@@ -185,10 +168,8 @@ def _guard(
 
 def _notices(event: StopEvent, verdict: Verdict, settings: Settings) -> tuple[str, ...]:
     """Return what the user is to know besides the decision."""
-    found = [
-        f"{text} ({hint})" if hint else text
-        for text, hint in warnings_with_hints(verdict.runs, settings.dialect)
-    ]
+    warnings = warnings_with_hints(verdict.runs, settings.dialect)
+    found = [f"{text} ({hint})" if hint else text for text, hint in warnings]
     if has_unloaded_hooks(settings, event.name):
         problem = next((str(each) for each in settings.not_loaded), "")
         found.append(f"settings are NOT fully loaded: {problem}; see `turngate check`")
@@ -199,8 +180,6 @@ def _record_end(event: StopEvent, guard: LoopGuard, step: ContinueTurn | EndTurn
     """Record the end of a turn that no verdict names, such as the limit."""
     if world.store is None or isinstance(step, ContinueTurn) or step.ended_by == "allowed":
         return
-    fields = {"ended_by": step.ended_by, "continuations": guard.continuations}
+    end = {"kind": "turn_end", "event": event.name, "ended_by": step.ended_by}
     reason = step.notice or step.stop_reason or describe_last_reason(step)
-    world.store.record(
-        event.session_id, {"kind": "turn_end", "event": event.name, **fields, "reason": reason}
-    )
+    world.store.record(event.session_id, {**end, "continuations": guard.continuations, "reason": reason})

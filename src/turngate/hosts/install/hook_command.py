@@ -19,9 +19,8 @@ def entries_for(host: Host, level: Level, program: str) -> dict[str, Mapping[str
 
     `program` is how the line of the user runs Turngate; that of a project finds it by PATH, as it is for everyone.
     """
-    return {
-        name: host.entry(hook_command(host, level, event, program)) for event, name in host.events.items()
-    }
+    lines = ((name, hook_command(host, level, event, program)) for event, name in host.events.items())
+    return {name: host.entry(line) for name, line in lines}
 
 
 def hook_command(host: Host, level: Level, event: str, program: str) -> str:

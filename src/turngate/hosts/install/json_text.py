@@ -39,10 +39,6 @@ class Node:
     value: Any
     items: tuple[Item, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.items
-
     def member(self, key: str) -> Item | None:
         return next((item for item in self.items if item.key == key), None)
 
@@ -63,17 +59,12 @@ def read_json_text(text: str) -> Node | None:
     return node
 
 
-def skip_blanks_and_comments(text: str, position: int) -> int:
-    match = _SKIPPED.match(text, position)
-    return match.end() if match else position
-
-
 class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
 
     def skip(self, position: int) -> int:
-        end = skip_blanks_and_comments(self.text, position)
+        end = _end_of_match(_SKIPPED, self.text, position)
         if self.text.startswith("/*", end):
             raise self.problem("this comment has no end", end)
         return end
@@ -88,11 +79,11 @@ class _Scanner:
     def value(self, start: int) -> Node:
         match self.text[start : start + 1]:
             case "{":
-                items = tuple(self.members(start))
+                items = tuple(self.items(start, "}"))
                 value: Any = {item.key: item.node.value for item in items}
                 return Node(start, self.end_of(start, items), value, items)
             case "[":
-                items = tuple(self.elements(start))
+                items = tuple(self.items(start, "]"))
                 return Node(start, self.end_of(start, items), [item.node.value for item in items], items)
             case '"':
                 value, end = self.string(start)
@@ -100,7 +91,10 @@ class _Scanner:
             case _:
                 if not (found := _SCALAR.match(self.text, start)):
                     raise self.error("Expecting value", start)
-                return Node(start, found.end(), _scalar(found[0]))
+                word = found[0]
+                is_integer = word.lstrip("-").isdigit() and len(word) <= _MAX_DIGITS
+                number = int if is_integer else float
+                return Node(start, found.end(), _WORDS[word] if word in _WORDS else number(word))
 
     def string(self, start: int) -> tuple[str, int]:
         try:
@@ -109,37 +103,32 @@ class _Scanner:
             raise self.error(error.msg, error.pos) from None
         return str(value), end
 
-    def members(self, start: int) -> Iterator[Item]:
+    def items(self, start: int, bracket: str) -> Iterator[Item]:
+        """Yield the members of an object, or the items of an array, up to the bracket that closes it."""
         seen = set()
         position = self.skip(start + 1)
-        while self.text[position : position + 1] != "}":
-            if self.text[position : position + 1] != '"':
-                raise self.error("Expecting property name enclosed in double quotes", position)
-            key, end = self.string(position)
-            if key in seen:
+        while self.text[position : position + 1] != bracket:
+            key, at = self.key(position) if bracket == "}" else (None, position)
+            if key is not None and key in seen:
                 raise self.problem(f'the key "{key}" is there twice in one object', position)
             seen.add(key)
-            colon = self.skip(end)
-            if self.text[colon : colon + 1] != ":":
-                raise self.error("Expecting ':' delimiter", colon)
-            node = self.value(self.skip(colon + 1))
-            comma = self.comma(node.end, "}")
+            node = self.value(at)
+            after = self.skip(node.end)
+            if self.text[after : after + 1] not in (",", bracket):
+                raise self.error("Expecting ',' delimiter", after)
+            comma = after if self.text[after] == "," else None
             yield Item(position, key, node, comma)
             position = self.skip(node.end if comma is None else comma + 1)
 
-    def elements(self, start: int) -> Iterator[Item]:
-        position = self.skip(start + 1)
-        while self.text[position : position + 1] != "]":
-            node = self.value(position)
-            comma = self.comma(node.end, "]")
-            yield Item(position, None, node, comma)
-            position = self.skip(node.end if comma is None else comma + 1)
-
-    def comma(self, end: int, bracket: str) -> int | None:
-        position = self.skip(end)
-        if self.text[position : position + 1] not in (",", bracket):
-            raise self.error("Expecting ',' delimiter", position)
-        return position if self.text[position] == "," else None
+    def key(self, position: int) -> tuple[str, int]:
+        """Return the key of a member, and where its value begins."""
+        if self.text[position : position + 1] != '"':
+            raise self.error("Expecting property name enclosed in double quotes", position)
+        key, end = self.string(position)
+        colon = self.skip(end)
+        if self.text[colon : colon + 1] != ":":
+            raise self.error("Expecting ':' delimiter", colon)
+        return key, self.skip(colon + 1)
 
     def end_of(self, start: int, items: tuple[Item, ...]) -> int:
         """Return the position behind the closing bracket."""
@@ -147,12 +136,6 @@ class _Scanner:
             return self.skip(start + 1) + 1
         last = items[-1]
         return self.skip(last.node.end if last.comma is None else last.comma + 1) + 1
-
-
-def _scalar(text: str) -> Any:
-    if text in _WORDS:
-        return _WORDS[text]
-    return int(text) if text.lstrip("-").isdigit() and len(text) <= _MAX_DIGITS else float(text)
 
 
 BLANKS = "\ufeff \t\r\n"
@@ -204,13 +187,11 @@ class TextStyle:
 def style_of(text: str, root: Node | None) -> TextStyle:
     first = text.find("\n")
     newline = "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
-    if root is None or root.is_empty:
+    if root is None or not root.items:
         return TextStyle(newline, "  ", is_multiline=True, is_compact=False)
-    inside = text[root.start : root.end]
-    value = root.items[0].node
-    is_compact = text[value.start - 1] not in BLANKS
-    indent = next(_indents(text, root), "  ")
-    return TextStyle(newline, indent, is_multiline="\n" in inside, is_compact=is_compact)
+    is_multiline = "\n" in text[root.start : root.end]
+    is_compact = text[root.items[0].node.start - 1] not in BLANKS
+    return TextStyle(newline, next(_indents(text, root), "  "), is_multiline, is_compact)
 
 
 def _indents(text: str, node: Node) -> Iterator[str]:
@@ -242,7 +223,7 @@ def _is_first_on_line(text: str, item: Item) -> bool:
 
 def append_items(text: str, node: Node, new: Sequence[NewItem], style: TextStyle) -> list[Edit]:
     """Return the edits that add items at the end of a container."""
-    if node.is_empty:
+    if not node.items:
         return _fill(text, node, new, style)
     last = node.items[-1]
     own_line = _is_first_on_line(text, last)
@@ -251,16 +232,19 @@ def append_items(text: str, node: Node, new: Sequence[NewItem], style: TextStyle
     separator = style.newline + before if own_line else "" if style.is_compact else " "
     items = [separator + style.format(item, before=before, multiline=multiline) for item in new]
     if last.comma is not None:
-        position = _end_of_line(text, last.comma + 1) if own_line else last.comma + 1
-        return [Edit(position, position, "".join(f"{item}," for item in items))]
-    end = last.node.end
-    position = _end_of_line(text, end) if own_line else end
-    return [Edit(end, end, ","), Edit(position, position, ",".join(items))]
+        position = last.comma + 1
+        new_text = "".join(f"{item}," for item in items)
+    else:
+        position = last.node.end
+        new_text = ",".join(items)
+    # Comments on this line are about what is before them.
+    end = _end_of_match(_COMMENTS_ON_LINE, text, position) if own_line else position
+    comma = [] if last.comma is not None else [Edit(position, position, ",")]
+    return [*comma, Edit(end, end, new_text)]
 
 
-def _end_of_line(text: str, position: int) -> int:
-    """Return the position behind the comments on this line: they are about what is before them."""
-    match = _COMMENTS_ON_LINE.match(text, position)
+def _end_of_match(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
     return match.end() if match else position
 
 

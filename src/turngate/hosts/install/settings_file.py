@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from turngate._frozen import frozen
@@ -70,9 +70,8 @@ def replace_settings_text(
     target = real_path(path)
     with _locked(os.path.dirname(target)):
         if read_settings_text(path) != before:
-            raise ChangedMeanwhile(
-                f"{path} has changed after it was read; {UNCHANGED}, run the command again"
-            )
+            why = f"has changed after it was read; {UNCHANGED}, run the command again"
+            raise ChangedMeanwhile(f"{path} {why}")
         prepare()
         if after is None:
             os.unlink(target)
@@ -98,10 +97,8 @@ def _locked(folder: str) -> Iterator[None]:
 def _try_lock(fd: int) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
+    except OSError as error:
+        return not isinstance(error, BlockingIOError)  # a file system without locks
     return True
 
 
@@ -111,16 +108,12 @@ def _replace(path: str, data: bytes) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    _copy_mode(path, fd)
-    write_and_rename(fd, temporary, path, data)
-
-
-def _copy_mode(path: str, fd: int) -> None:
     with contextlib.suppress(FileNotFoundError):
         info = os.stat(path)
         with contextlib.suppress(OSError):  # a group that this user is not in
             os.fchown(fd, -1, info.st_gid)
         os.fchmod(fd, info.st_mode & 0o7777)
+    write_and_rename(fd, temporary, path, data)
 
 
 # Folders
@@ -160,9 +153,7 @@ class InstallRecord:
     """One settings file before the lines of Turngate were added."""
 
     before: str | None  # None: there was no file
-    after: tuple[
-        str, ...
-    ]  # digests of the text with the lines; none if it was changed between two installations
+    after: tuple[str, ...]  # digests of the text with the lines; none if it was changed between two installs
     created: frozenset[Path]
     folders: tuple[str, ...] = ()  # that were made for it
 
@@ -185,36 +176,23 @@ def read_record(path: str) -> InstallRecord | None:
     """Return a record, or None if there is none that can be read."""
     try:
         value = json.loads(read_local_bytes(path, MAX_RECORD_BYTES))
-        return InstallRecord(
-            before=value["before"],
-            after=tuple(value["after"]),
-            created=frozenset(map(tuple, value["created"])),
-            folders=tuple(value["folders"]),
-        )
+        created = frozenset(map(tuple, value["created"]))
+        return InstallRecord(value["before"], tuple(value["after"]), created, tuple(value["folders"]))
     except (OSError, NotARegularFile, FileTooLarge, ValueError, RecursionError, TypeError, KeyError):
         return None
 
 
 def write_record(path: str, record: InstallRecord, file: str) -> None:
     """Write a record, private because settings hold keys and tokens. Raises OSError with its path."""
-    value: dict[str, Any] = {
-        "file": file,
-        "before": record.before,
-        "after": record.after,
-        "created": _sorted(record.created),
-        "folders": record.folders,
-    }
+    created = sorted(map(list, record.created))
+    value = {"before": record.before, "after": record.after, "created": created, "folders": record.folders}
     try:
         make_private_dir(os.path.dirname(path))
         temporary = f"{path}.new"
         fd = open_regular_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        write_and_rename(fd, temporary, path, json.dumps(value).encode())
+        write_and_rename(fd, temporary, path, json.dumps({"file": file, **value}).encode())
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
-
-
-def _sorted(paths: Iterable[Path]) -> list[list[str]]:
-    return sorted(map(list, paths))
 
 
 def remove_record(path: str) -> None:
@@ -235,11 +213,11 @@ class Change:
         return self.before != self.after
 
 
+_Entries = Mapping[str, Mapping[str, Any]]  # by event
+
+
 def plan_install(
-    text: str | None,
-    entries: Mapping[str, Mapping[str, Any]],
-    others: Mapping[str, Any],
-    record: InstallRecord | None,
+    text: str | None, entries: _Entries, others: Mapping[str, Any], record: InstallRecord | None
 ) -> Change:
     """Return the settings with the lines of Turngate. Raises UnsuitableSettings."""
     added = add_lines(text or "", entries, others)
@@ -259,16 +237,15 @@ def plan_uninstall(text: str | None, others: Mapping[str, Any], record: InstallR
     if record and record.restores(text):
         return Change(text, record.before)
     rest = remove_lines(text, record.created if record else None)
-    had_no_file = record.before is None if record else _is_new_file(text, rest, others)
-    return Change(text, None if had_no_file and not _has_content(rest, others) else rest)
-
-
-def _is_new_file(text: str, rest: str, others: Mapping[str, Any]) -> bool:
-    """Return whether a text is what `add_lines` makes where there is no file."""
-    return (
-        not _has_content(rest, others)
-        and text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+    if _has_content(rest, others):
+        return Change(text, rest)
+    # Without a record: is it what `add_lines` makes where there is no file?
+    is_new = (
+        record.before is None
+        if record
+        else text == f"{json.dumps(json.loads(text), indent=2, ensure_ascii=False)}\n"
     )
+    return Change(text, None if is_new else rest)
 
 
 def _has_content(text: str, others: Mapping[str, Any]) -> bool:

@@ -1,5 +1,6 @@
 """The text of a host's settings with the line of Turngate, and without it. Pure: text → text."""
 
+import json
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -47,8 +48,12 @@ def add_lines(text: str, entries: Mapping[str, Mapping[str, Any]], others: Mappi
     root = _read(text)
     style = style_of(text, root)
     new: dict[str, Any] = {HOOKS: {event: [entry] for event, entry in entries.items()}}
-    if root is None:
-        return _fill_text(text, {**others, **new}, style)
+    if root is None:  # it holds only blanks and comments
+        value = {**others, **new}
+        start = style.newline if text.strip(BLANKS) and not text.endswith(("\n", "\r")) else ""
+        paths: list[Path] = [(), *((key,) for key in value), *((HOOKS, event) for event in entries)]
+        whole = style.format((None, value), before="", multiline=True)
+        return AddedLines(text + start + whole + style.newline, frozenset(paths))
     missing = {key: value for key, value in others.items() if root.member(key) is None}
     created: list[Path] = [(key,) for key in missing]
     edits: list[Edit] = []
@@ -82,28 +87,10 @@ def _read(text: str) -> Node | None:
 
 
 def _kind(value: Any) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-        case str():
-            return "a string"
-        case None:
-            return "null"
-        case _:
-            return "a number"
-
-
-def _fill_text(text: str, value: dict[str, Any], style: TextStyle) -> AddedLines:
-    """Return a text that holds only blanks and comments, with the first value in it."""
-    body = text.strip(BLANKS)
-    start = style.newline if body and not text.endswith(("\n", "\r")) else ""
-    paths = [(), *((key,) for key in value), *((HOOKS, event) for event in value[HOOKS])]
-    new = style.format((None, value), before="", multiline=True)
-    return AddedLines(text + start + new + style.newline, frozenset(paths))
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    kinds: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
+    return kinds.get(type(value), "a number")
 
 
 def _append(text: str, node: Node, members: Mapping[str, Any], style: TextStyle) -> list[Edit]:
@@ -133,6 +120,10 @@ class _Entry:
     def node(self) -> Node:
         return (self.inner or self.item).node
 
+    @property
+    def is_ours(self) -> bool:
+        return any(map(is_hook_line, _commands(self.node.value)))
+
 
 def _entries(node: Node) -> Iterator[_Entry]:
     for item in node.items if isinstance(node.value, list) else ():
@@ -141,10 +132,6 @@ def _entries(node: Node) -> Iterator[_Entry]:
             yield from (_Entry(item, inner) for inner in group.node.items)
         else:
             yield _Entry(item, None)
-
-
-def _runs_turngate(value: Any) -> bool:
-    return any(is_hook_line(command) for command in _commands(value))
 
 
 def _commands(value: Any) -> Iterator[str]:
@@ -160,10 +147,9 @@ def _commands(value: Any) -> Iterator[str]:
 def _add_to_list(text: str, member: Item, entry: Mapping[str, Any], style: TextStyle) -> list[Edit]:
     node = member.node
     if not isinstance(node.value, list):
-        raise UnsuitableSettings(
-            f'"{member.key}" in "hooks" is {_kind(node.value)}, expected a list of hooks'
-        )
-    ours = [each for each in _entries(node) if _runs_turngate(each.node.value)]
+        kind = _kind(node.value)
+        raise UnsuitableSettings(f'"{member.key}" in "hooks" is {kind}, expected a list of hooks')
+    ours = [each for each in _entries(node) if each.is_ours]
     if not ours:
         return append_items(text, node, [(None, entry)], style)
     first, *others = ours
@@ -196,37 +182,24 @@ def remove_lines(text: str, created: Collection[Path] | None) -> str:
     hooks = root.member(HOOKS) if root else None
     if root is None or hooks is None:
         return text
-    events = [item for item in hooks.node.items if any(map(_is_ours, _entries(item.node)))]
-    emptied = [item for item in events if all(map(_is_ours, _entries(item.node)))]
+    ours = {id(item): [each for each in _entries(item.node) if each.is_ours] for item in hooks.node.items}
+    events = [item for item in hooks.node.items if ours[id(item)]]
+    emptied = [item for item in events if len(ours[id(item)]) == len([*_entries(item.node)])]
     gone = [item for item in emptied if created is None or (HOOKS, item.key) in created]
+    created_keys = {path[0] for path in created or () if len(path) == 1}
     if len(gone) == len(hooks.node.items) and (created is None or (HOOKS,) in created):
-        return _checked(_without_members(text, root, {HOOKS, *_created_keys(created)}, created))
-    created_keys = _created_keys(created)
+        removed = [item for item in root.items if item.key in {HOOKS, *created_keys}]
+        if len(removed) < len(root.items) or created is None or () not in created:
+            return _checked(apply_edits(text, remove_items(text, root, removed)))
+        rest = text[root.end :]
+        rest = rest.removeprefix("\r\n" if rest.startswith("\r") else "\n")
+        return _checked(text[: root.start] + rest)
     # With hooks that were added later, a file needs what it needed with ours.
     others = [item for item in root.items if item.key in created_keys and HOOKS not in created_keys]
-    edits = [edit for item in events if item not in gone for edit in _remove_ours(text, item.node)]
+    kept = (item for item in events if item not in gone)
+    edits = [edit for item in kept for edit in _remove_entries(text, item.node, ours[id(item)])]
     edits += [*remove_items(text, hooks.node, gone), *remove_items(text, root, others)]
     return _checked(apply_edits(text, edits))
-
-
-def _created_keys(created: Collection[Path] | None) -> set[str]:
-    return {path[0] for path in created or () if len(path) == 1}
-
-
-def _is_ours(entry: _Entry) -> bool:
-    return _runs_turngate(entry.node.value)
-
-
-def _without_members(text: str, root: Node, keys: set[str], created: Collection[Path] | None) -> str:
-    removed = [item for item in root.items if item.key in keys]
-    if len(removed) < len(root.items) or created is None or () not in created:
-        return apply_edits(text, remove_items(text, root, removed))
-    rest = text[root.end :]
-    return text[: root.start] + rest.removeprefix("\r\n" if rest.startswith("\r") else "\n")
-
-
-def _remove_ours(text: str, node: Node) -> list[Edit]:
-    return _remove_entries(text, node, [entry for entry in _entries(node) if _is_ours(entry)])
 
 
 def _remove_entries(text: str, node: Node, removed: Sequence[_Entry]) -> list[Edit]:
@@ -248,13 +221,8 @@ def hook_lines(text: str) -> dict[str, list[str]]:
     """Return the commands that run Turngate, by the name of the event in the host. Raises UnsuitableSettings."""
     root = _read(text)
     hooks = root.member(HOOKS) if root else None
-    found = {
-        str(item.key): [
-            line
-            for entry in _entries(item.node)
-            for line in _commands(entry.node.value)
-            if is_hook_line(line)
-        ]
-        for item in (hooks.node.items if hooks else ())
-    }
+    found: dict[str, list[str]] = {}
+    for item in hooks.node.items if hooks else ():
+        commands = (command for entry in _entries(item.node) for command in _commands(entry.node.value))
+        found[str(item.key)] = list(filter(is_hook_line, commands))
     return {event: lines for event, lines in found.items() if lines}
