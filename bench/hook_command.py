@@ -21,8 +21,8 @@ def hook_of_a_host() -> list[Row]:
     return [
         _row("with no hook", None, max_ratio=2.5),
         _row("with one gate that has passed", GATE, max_ratio=4),
-        _row("with a command hook `true`", COMMAND, max_ratio=10),
-        _row("with a gate that runs `true`", GATE, is_new_session=True, max_ratio=12),
+        _row("with a command hook `true`", COMMAND, max_ratio=5),
+        _row("with a gate that runs `true`", GATE, is_new_session=True, max_ratio=10),
     ]
 
 

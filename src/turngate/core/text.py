@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 MAX_DESCRIPTION_CHARS = 60
@@ -262,3 +263,11 @@ class CamelCaseAccess:
         if field == name or field.startswith("_"):
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         return getattr(self, field)
+
+
+@lru_cache(maxsize=4096)
+def closest_word(word: str, known: tuple[str, ...]) -> str | None:
+    """Return the known word that this one is probably meant to be."""
+    from difflib import get_close_matches  # noqa: PLC0415 # lazy: few hooks misspell their decision
+
+    return next(iter(get_close_matches(word.strip().lower()[:40], known, 1, 0.7)), None)

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, assert_never
 
-from turngate.core.answers.misplaced import closest_word
 from turngate.core.hooks.kinds import COMMAND_GATE, CommandHook, GateHook, command_of, is_seconds
-from turngate.core.text import describe_json, quote_name
+from turngate.core.text import closest_word, describe_json, quote_name
 from turngate.errors import UsageError
 from turngate.gates.gate import Gate, GateOption, OptionKind
 from turngate.gates.library import GATES

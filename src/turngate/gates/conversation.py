@@ -16,19 +16,11 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import Usage
 from turngate.core.events.events import StopEvent
 from turngate.gates.gate import GateContext
-from turngate.gates.session_changes import changed_files, time_of
 from turngate.state.files import open_regular_file
-from turngate.transcript.digest.scan import (
-    MAX_COST,
-    MAX_RECORD_BYTES,
-    MAX_SEPARATORS,
-    find_lines,
-    parse_spans,
-)
-from turngate.transcript.digest.summary import blocks, result_text
 from turngate.transcript.formats import CLAUDE, lines_backwards, recognise_format, tool_call_position
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
-from turngate.transcript.reader import parse_record
+from turngate.transcript.reader import blocks, parse_record, result_text, time_of
+from turngate.transcript.scan import MAX_COST, MAX_RECORD_BYTES, MAX_SEPARATORS, find_lines, parse_spans
 
 MAX_SEARCH_COST = 60_000_000  # of a whole transcript, in the units of `find_lines`: some seconds
 QUESTION_BYTES = 1024 * 1024  # of the end, searched for an open question
@@ -348,6 +340,8 @@ async def was_touched(context: GateContext, name: str) -> bool:
     """
     if context.base is None:
         return await was_edited(context, name)
+    from turngate.gates.session_changes import changed_files  # noqa: PLC0415 # lazy: few gates compare with a start
+
     return not context.base or name.removeprefix("./") in await changed_files(context, ("**",))
 
 

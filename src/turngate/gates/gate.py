@@ -10,7 +10,6 @@ from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.core.text import printable, truncate
 from turngate.core.verdict.decisions import Decision
-from turngate.gates.git.output import show_path
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.stored_state import GateState
 
@@ -103,6 +102,8 @@ class Finding:
     text: str
 
     def __str__(self) -> str:
+        from turngate.gates.git.output import show_path  # noqa: PLC0415 # lazy: only a gate that blocks has findings
+
         return f"{show_path(self.path)}:{self.line}: {printable(self.text)}"
 
 

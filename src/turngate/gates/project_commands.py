@@ -21,6 +21,10 @@ class ProjectUnreachable(Exception):
     """The machine of the project cannot be reached, or the connection was lost while a command ran; the text says why."""
 
 
+class FilesUnreadable(Exception):
+    """The project's files cannot be listed or read; the text says why."""
+
+
 class ProjectCommands:
     """Runs commands in one project until a deadline, which all of them share; without a timeout there is none."""
 

@@ -8,7 +8,7 @@ from turngate.core.permissions.globs import matches_glob
 from turngate.core.text import one_line
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import IN_REPOSITORY
-from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.project_commands import FilesUnreadable, ProjectCommands
 
 MAX_ERROR_CHARS = 300
 # Folders that hold what others wrote, for a project without git; git leaves out what is ignored.
@@ -31,10 +31,6 @@ test "$(head -c {MAX_FILE_BYTES + 1} < "$1" | wc -c)" -le {MAX_FILE_BYTES} || {{
 exec head -c {MAX_FILE_BYTES} < "$1"
 """
 _GLOB = re.compile(r"[*?]")
-
-
-class FilesUnreadable(Exception):
-    """The project's files cannot be listed or read; the text says why."""
 
 
 async def list_files(commands: ProjectCommands) -> tuple[str, ...]:

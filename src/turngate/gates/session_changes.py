@@ -6,7 +6,6 @@ of the first record of the transcript; without a transcript, only what is not co
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from turngate._frozen import frozen
@@ -15,9 +14,9 @@ from turngate.core.permissions.globs import matches_globs
 from turngate.gates.gate import GateContext
 from turngate.gates.git.output import Change, FilePatch, read_changes, read_patches, unquote_path
 from turngate.gates.git.scripts import CHECKSUMS, DIFF, SNAPSHOT
-from turngate.gates.project_commands import NOT_FOUND, ProjectCommands
-from turngate.gates.project_files import FilesUnreadable, stdout_of
-from turngate.transcript.reader import read_records
+from turngate.gates.project_commands import NOT_FOUND, FilesUnreadable, ProjectCommands
+from turngate.gates.project_files import stdout_of
+from turngate.transcript.reader import read_records, time_of
 
 WHOLE_FILE = 10**6  # lines around a change
 MAX_PATCH_LINES = 150_000  # which take seconds to read
@@ -119,14 +118,6 @@ def first_time(path: str) -> float | None:
         return next(filter(None, map(time_of, read_records(path, MAX_START_BYTES))), None)
     except OSError:
         return None
-
-
-def time_of(record: Mapping[str, Any]) -> float | None:
-    try:
-        time = datetime.fromisoformat(record.get("timestamp", ""))
-    except (TypeError, ValueError):
-        return None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def left_out_files(context: GateContext) -> frozenset[str]:

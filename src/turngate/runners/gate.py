@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 
 from turngate.core.answers.interpret import interpret
@@ -10,7 +11,6 @@ from turngate.core.answers.reports import HookFailed, Report, Returned
 from turngate.core.constants import GATES_BASE
 from turngate.core.events.events import Event, StopEvent, Subagent
 from turngate.core.events.hook_input import UNNAMED_SESSION
-from turngate.core.hooks.http_policy import url_problem
 from turngate.core.hooks.kinds import CommandHook, GateHook, PromptHook
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
@@ -25,10 +25,8 @@ from turngate.state.paths import state_folder
 
 MAX_MARGIN_S = 5.0  # between the limit of the gate itself and the timeout of the hook
 MARGIN_FRACTION = 0.2
-_NO_SESSIONS = (
-    "",
-    UNNAMED_SESSION,
-)  # nothing is kept for them: their stops have nothing to do with each other
+# Nothing is kept for them: their stops have nothing to do with each other.
+_NO_SESSIONS = ("", UNNAMED_SESSION)
 
 
 async def run_gate_hook(
@@ -69,13 +67,17 @@ async def run_gate_hook(
         return Returned(await _record(call, context))
     judge = judge_for(event, settings, world, live)
     context.ask_judge = lambda question: judge(_as_seen_by(rule, question, settings))
-    context.url_problem = lambda url, name: url_problem(
-        url, level, settings.allowed_urls, settings.http_hook_urls, name=name
-    )
+    context.url_problem = partial(_url_problem, settings, level)
     decision = await run_gate(call.gate, context, strict=hook.strict)
     if tree := passed_tree(context, decision):
         world.held.append((rule, tree))
     return Returned(decision)
+
+
+def _url_problem(settings: Settings, level: str, url: str, name: str) -> str | None:
+    from turngate.core.hooks.http_policy import url_problem  # noqa: PLC0415 # lazy: few gates send anything
+
+    return url_problem(url, level, settings.allowed_urls, settings.http_hook_urls, name=name)
 
 
 def recording_rules(rules: Iterable[Rule], start: str) -> tuple[Rule, ...]:

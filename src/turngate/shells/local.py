@@ -9,7 +9,6 @@ import errno
 import os
 import re
 import resource
-import shutil
 from collections.abc import Mapping
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -60,7 +59,7 @@ _PLAIN_COMMAND = re.compile(rf" *[\w.@%+:,-]*/[\w./@%+:,-]*{_ARGUMENTS}", re.ASC
 _NAMED_COMMAND = re.compile(rf" *([A-Za-z0-9][\w.+-]*){_ARGUMENTS}", re.ASCII)
 
 # Builtins and reserved words of dash, bash, ksh, zsh and BusyBox.
-_SHELL_WORD = re.compile(
+_SHELL_WORDS = frozenset(
     "alias|autoload|bg|bind|bindkey|break|builtin|bye|caller|case|cd|chdir|command|compgen|complete"
     "|compopt|continue|coproc|declare|dirs|disable|disown|do|done|echo|elif|else|emulate|enable|end"
     "|esac|eval|exec|exit|export|false|fc|fg|fi|float|for|foreach|function|functions|getln|getopts|hash"
@@ -68,7 +67,7 @@ _SHELL_WORD = re.compile(
     "|nocorrect|noglob|popd|print|printf|pushd|pwd|read|readarray|readonly|rehash|repeat|return|select"
     "|set|setopt|shift|shopt|sleep|source|stop|suspend|test|then|time|times|trap|true|type|typeset"
     "|ulimit|umask|unalias|unfunction|unhash|unlimit|unset|unsetopt|until|vared|wait|whence|where|which"
-    "|while|zmodload"
+    "|while|zmodload".split("|")
 )
 
 # setsid forks and returns at once when it leads its process group, as a directly started program does.
@@ -98,9 +97,13 @@ class LocalShell:
             except NotStarted as error:
                 if error.errno != errno.ENOEXEC:
                     raise
-                return await start(shutil.which("bash") or "/bin/sh", *argv)  # a script without a shebang
+                from shutil import which  # noqa: PLC0415 # lazy: few hooks need it, and it loads bz2 and lzma
+
+                return await start(which("bash") or "/bin/sh", *argv)  # a script without a shebang
         if hook.shell == "powershell":
-            powershell = shutil.which("pwsh", path=env.get("PATH"))
+            from shutil import which  # noqa: PLC0415 # lazy: as above
+
+            powershell = which("pwsh", path=env.get("PATH"))
             if powershell is None:
                 return Exited(127, stderr='"shell" is "powershell", but pwsh is not in the PATH')
             return await start(powershell, "-NoProfile", "-NonInteractive", "-Command", hook.command)
@@ -126,7 +129,7 @@ def _find_program(command: str, env: Mapping[str, str], *, by_name: bool) -> str
     if _PLAIN_COMMAND.fullmatch(command):
         return command.split(maxsplit=1)[0]
     named = _NAMED_COMMAND.fullmatch(command) if by_name else None
-    if named is None or _SHELL_WORD.fullmatch(named[1]) or f"BASH_FUNC_{named[1]}%%" in env:
+    if named is None or named[1] in _SHELL_WORDS or f"BASH_FUNC_{named[1]}%%" in env:
         return None
     for folder in env.get("PATH", "").split(":"):
         if not folder.startswith("/"):  # relative to the project; the shell knows what that means

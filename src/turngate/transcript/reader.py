@@ -168,3 +168,22 @@ def _last_lines(path: str, count: int) -> list[bytes]:
     lines = data.splitlines()
     whole = lines if start == 0 else lines[1:]
     return whole[-count:][::-1]
+
+
+def blocks(content: object) -> list[Any]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def result_text(content: object) -> str:
+    texts = (block.get("text") for block in blocks(content) if isinstance(block, dict))
+    return "\n".join(text if isinstance(text, str) else "" for text in texts)
+
+
+def time_of(record: Mapping[str, Any]) -> float | None:
+    from datetime import UTC, datetime  # noqa: PLC0415 # lazy: few stops read a time
+
+    try:
+        time = datetime.fromisoformat(record.get("timestamp", ""))
+    except (TypeError, ValueError):
+        return None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

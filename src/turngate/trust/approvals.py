@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -307,4 +306,6 @@ def _is_record(record: Any) -> bool:
 
 def _write_private(path: str, data: bytes) -> None:
     """Replace a file in one step; it is never seen half written."""
-    write_and_rename(*tempfile.mkstemp(dir=os.path.dirname(path)), path, data)
+    from tempfile import mkstemp  # noqa: PLC0415 # lazy: a check of approvals writes nothing
+
+    write_and_rename(*mkstemp(dir=os.path.dirname(path)), path, data)

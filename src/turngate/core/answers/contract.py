@@ -6,11 +6,16 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from turngate._frozen import frozen
-from turngate.core.answers.misplaced import closest_word, is_event_name, lost_in_object
 from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS
 from turngate.core.dialect import Dialect
-from turngate.core.text import BLANKS, describe_json, json_problem, replace_surrogates
+from turngate.core.text import BLANKS, closest_word, describe_json, json_problem, replace_surrogates
 from turngate.core.verdict.decisions import EXPECTED_CONTINUATIONS, is_continuations
+
+ANSWER_KEYS = frozenset(
+    "decision reason continue stopReason systemMessage suppressOutput terminalSequence "
+    "hookSpecificOutput hookEventName additionalContext permissionDecision permissionDecisionReason "
+    "updatedInput updatedToolOutput initialUserMessage notEnforced waits continuations ok impossible".split()
+)
 
 
 def gate_fields(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,7 +232,7 @@ def _read_strictly(value: Mapping[str, Any], event: str) -> Answer | InvalidAnsw
         stop_reason=_text(value.get("stopReason")),
         notice=_text(value.get("systemMessage")) or None,
         advice=_text(specific.get("additionalContext")) or None,
-        lost=None if decision == "block" or event in OBSERVED_EVENTS else lost_in_object(value, event),
+        lost=None if decision == "block" or event in OBSERVED_EVENTS else _lost_in_object(value, event),
         **_tool_fields(event, specific),
     )
 
@@ -270,7 +275,7 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     decision, reason = _block_of_tool_event(event, specific, word, _text(value.get("reason")))
     lost = _lenient_problem(value, word)
     if decision != "block":
-        lost = lost or _lost_in_object(value, specific, event)
+        lost = lost or _lost_in_lenient(value, specific, event)
     if lost and event in OBSERVED_EVENTS:
         lost, warnings = None, [*warnings, f"{lost}: ignored"]
     return Answer(
@@ -314,11 +319,17 @@ def unknown_word(key: str, word: object, *expected: str) -> str:
     return f'{message}; did you mean "{meant}"?' if meant else message
 
 
-def _lost_in_object(value: Mapping[str, Any], specific: Mapping[str, Any], event: str) -> str | None:
+def _lost_in_lenient(value: Mapping[str, Any], specific: Mapping[str, Any], event: str) -> str | None:
     problem = _permission_problem(event, specific)
     if not _asks(event, specific):  # permission for the changed input is not permission for the original one
         problem = problem or _input_problem(event, specific)
-    return problem or lost_in_object(value, event)
+    return problem or _lost_in_object(value, event)
+
+
+def _lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
+    from turngate.core.answers.misplaced import lost_in_object  # noqa: PLC0415 # lazy: most hooks print nothing
+
+    return lost_in_object(value, event)
 
 
 def _ignored_fields(event: str, specific: Mapping[str, Any]) -> list[str]:
@@ -327,6 +338,10 @@ def _ignored_fields(event: str, specific: Mapping[str, Any]) -> list[str]:
         return [f"`initialUserMessage` is {describe_json(message)}, expected a string: ignored"]
     problem = _input_problem(event, specific) if _asks(event, specific) else None
     return [f"{problem}: ignored"] if problem else []
+
+
+def is_event_name(name: object, event: str) -> bool:
+    return isinstance(name, str) and name.strip().lower() == event.lower()
 
 
 def _lenient_specific(specific: Any, event: str, warnings: list[str]) -> Mapping[str, Any]:

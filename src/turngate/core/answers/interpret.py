@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, assert_never
 
 from turngate.core.answers.contract import (
+    ANSWER_KEYS,
     DENIED,
     Answer,
     InvalidAnswer,
@@ -12,7 +13,6 @@ from turngate.core.answers.contract import (
     read_answer,
     read_object,
 )
-from turngate.core.answers.misplaced import ANSWER_KEYS
 from turngate.core.answers.reports import (
     Detached,
     Exited,

@@ -7,19 +7,14 @@ import json
 import re
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
+from turngate.core.answers.contract import ANSWER_KEYS, is_event_name
 from turngate.core.constants import PERMISSION_EVENTS
-from turngate.core.text import BLANKS, describe_json, is_truncated, json_problem
+from turngate.core.text import BLANKS, closest_word, describe_json, is_truncated, json_problem
 
-ANSWER_KEYS = frozenset(
-    "decision reason continue stopReason systemMessage suppressOutput terminalSequence "
-    "hookSpecificOutput hookEventName additionalContext permissionDecision permissionDecisionReason "
-    "updatedInput updatedToolOutput initialUserMessage notEnforced waits continuations ok impossible".split()
-)
 BLOCKS = ("block", "deny")
 ALLOWS = ("approve", "allow")
 # Words that are not those of the contract, but mean a block to everyone.
@@ -91,14 +86,6 @@ def is_block(word: object) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
-def closest_word(word: str, known: tuple[str, ...]) -> str | None:
-    """Return the known word that this one is probably meant to be."""
-    from difflib import get_close_matches  # noqa: PLC0415 # lazy: few hooks misspell their decision
-
-    return next(iter(get_close_matches(word.strip().lower()[:40], known, 1, 0.7)), None)
-
-
 def lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
     """Return why an object without a readable decision may still have been meant as a block, or None."""
     specific = value.get("hookSpecificOutput")
@@ -152,10 +139,6 @@ _CHANGED_AT = {
     "PermissionRequest": "updatedInput",
     "PostToolUse": "updatedToolOutput",
 }
-
-
-def is_event_name(name: object, event: str) -> bool:
-    return isinstance(name, str) and name.strip().lower() == event.lower()
 
 
 def _unknown_key(value: Mapping[str, Any], event: str) -> str | None:

@@ -10,7 +10,6 @@ from turngate.core.events.events import Event, StopEvent, ToolEvent
 from turngate.core.hooks.kinds import identity
 from turngate.core.hooks.matcher import InvalidMatcher, read_matcher
 from turngate.core.hooks.turngate_command import runs_turngate_hook
-from turngate.core.permissions.rule import read_rule, rule_matches
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import truncate
 
@@ -135,6 +134,9 @@ def _why_condition_skips(
         if settings.dialect.condition_skips_stop:
             return Skipped(f"a hook with `if` never runs on {event.name} in this dialect")
         return None
+    # lazy: few hooks have a condition
+    from turngate.core.permissions.rule import read_rule, rule_matches  # noqa: PLC0415
+
     rule = read_rule(condition)
     if rule is None:
         return HookFailed(f"its `if` {_describe(condition)} is not a permission rule such as 'Bash(git *)'")

@@ -9,8 +9,8 @@ from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import STATUS
-from turngate.gates.project_commands import NOT_FOUND
-from turngate.gates.project_files import FilesUnreadable, stdout_of
+from turngate.gates.project_commands import NOT_FOUND, FilesUnreadable
+from turngate.gates.project_files import stdout_of
 from turngate.gates.session_changes import NO_REPOSITORY, changed_paths, find_changes, lacks_git, record_files
 
 PROBLEM = "the state of the git repository cannot be read"

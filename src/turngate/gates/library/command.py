@@ -10,8 +10,7 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Gate, GateContext, GateOption
-from turngate.gates.project_files import FilesUnreadable
-from turngate.gates.session_changes import changed_files, record_files
+from turngate.gates.project_commands import FilesUnreadable
 
 MAX_COMMAND_CHARS = 200
 MAX_BASELINE = 2000  # names of failures that are kept
@@ -61,6 +60,8 @@ async def record_command(context: GateContext, *commands: CommandHook) -> Mappin
     """Return what the options need at a stop: the files, and the failures that are there already."""
     record: dict[str, Any] = {}
     if context.options.get("if-changed"):
+        from turngate.gates.session_changes import record_files  # noqa: PLC0415 # lazy: only for this option
+
         record |= await record_files(context)
     if context.options.get("baseline"):
         record["baseline"] = {show_command(each): await _failures(context, each) for each in commands}
@@ -104,6 +105,8 @@ async def _nothing_to_check(context: GateContext) -> str | None:
     globs = context.options.get("if-changed")
     if not globs:
         return None
+    from turngate.gates.session_changes import changed_files  # noqa: PLC0415 # lazy: only for this option
+
     try:
         changed = await changed_files(context, globs)
     except FilesUnreadable:  # or there is no session to compare with: then the command decides

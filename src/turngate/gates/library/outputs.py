@@ -9,7 +9,8 @@ from turngate.core.permissions.globs import matches_glob, matches_globs
 from turngate.core.verdict.decisions import Allow, Block, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import show_path
-from turngate.gates.project_files import FOREIGN_FOLDERS, FilesUnreadable, stdout_of
+from turngate.gates.project_commands import FilesUnreadable
+from turngate.gates.project_files import FOREIGN_FOLDERS, stdout_of
 from turngate.gates.session_changes import session_start
 
 PROBLEM = "the project's files cannot be listed"

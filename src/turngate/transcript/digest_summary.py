@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.core.text import indent, truncate_bytes, truncate_bytes_middle
+from turngate.transcript.reader import blocks, result_text
 
 MAX_REQUESTS = 100  # requests that are collected
 MAX_FILES = MAX_STEPS = 1_000  # changed files and commands that are collected; far fewer are shown
@@ -163,10 +164,6 @@ class DigestBuilder:
 _CHANGES = {"Write": "written", "Edit": "edited", "MultiEdit": "edited", "NotebookEdit": "edited"}
 
 
-def blocks(content: object) -> list[Any]:
-    return content if isinstance(content, list) else [{"type": "text", "text": content}]
-
-
 def _decrement(counts: MutableMapping[_Change, int], change: _Change) -> None:
     counts[change] = counts.get(change, 0) - 1
     if counts[change] <= 0:
@@ -199,11 +196,6 @@ def _describe_result(result: Mapping[str, Any]) -> str:
         how, text = f"{how}, {code[1].lower()}", text[code.end() :]
     lines = text[-4 * MAX_LINE_BYTES :].strip().splitlines()
     return f"{how}: {truncate_bytes(lines[-1], MAX_LINE_BYTES)}" if lines else how
-
-
-def result_text(content: object) -> str:
-    texts = (block.get("text") for block in blocks(content) if isinstance(block, dict))
-    return "\n".join(text if isinstance(text, str) else "" for text in texts)
 
 
 # As the Bash tool and Claude Code write it; a longer number is not an exit code.

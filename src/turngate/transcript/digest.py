@@ -9,11 +9,12 @@ from typing import Any, BinaryIO
 from turngate._frozen import frozen
 from turngate.core.text import indent, join_ends, one_line, truncate_bytes, truncate_bytes_middle
 from turngate.state.files import open_regular_file
-from turngate.transcript.digest.scan import LineSpans, Window, find_lines, parse_spans, select_window
-from turngate.transcript.digest.summary import MESSAGE_TYPES, DigestBuilder, blocks, result_text
+from turngate.transcript.digest_summary import MESSAGE_TYPES, DigestBuilder
 from turngate.transcript.formats import CLAUDE, recognise_format
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.line_search import CHUNK_BYTES, read_span
+from turngate.transcript.reader import blocks, result_text
+from turngate.transcript.scan import LineSpans, Window, find_lines, parse_spans, select_window
 
 MAX_REMEMBERED = 100_000  # blocks that are not shown again
 
