@@ -19,7 +19,8 @@ from turngate.core.conversation.messages import ModelRequest, Reply, Text
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.settings import Settings
 from turngate.subagents.limits import SubagentLimits, SubagentOptions
-from turngate.subagents.registry import Registry, new_id
+from turngate.subagents.registry import Registry
+from turngate.subagents.registry.table import new_id
 
 BLOCK = b"x" * 4096
 MANY, FEW = 5000, 10

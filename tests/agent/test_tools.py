@@ -14,17 +14,9 @@ import pytest
 
 from tests.support.remote_files import remote_context, run_where
 from tests.support.timeouts import HANG_TIMEOUT_S, TIMEOUT_SCALES, wait_for_slow_machine
-from turngate.agent.tools import (
-    TOOLS,
-    ToolContext,
-    ToolFailed,
-    UserQuestion,
-    bash,
-    check_arguments,
-    files,
-    search_tools,
-)
+from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, bash, check_arguments, files, search_tools
 from turngate.agent.tools import search_process as search
+from turngate.agent.tools.tool import UserQuestion
 from turngate.core.conversation.tools import TOOL_NAMES
 from turngate.core.text import truncate_middle
 from turngate.shells import process

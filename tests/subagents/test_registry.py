@@ -25,7 +25,8 @@ from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import RunState, SubagentRun
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
-from turngate.subagents.registry import MAX_RESULT_CHARS, Owner, Registry, truncate_result
+from turngate.subagents.registry import Owner, Registry
+from turngate.subagents.registry.table import MAX_RESULT_CHARS, truncate_result
 
 NONE = 10**6  # more room than anybody takes
 

@@ -42,17 +42,15 @@ def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeA
         for rule in rules
         for field, message in _unsupported(rule)
     ]
-    problems += [
-        Problem(file="", field=name, message=text) for name, text in _unsupported_options(options, base)
-    ]
+    unsupported = _unsupported_options(options, base)
+    problems += [Problem(file="", field=field, message=message) for field, message in unsupported]
     if problems:
         raise InvalidOptions(problems)
     settings, hooks = _base_settings(base), dict(base.hooks or {})
     for rule in rules:
         if isinstance(rule.hook, CallbackHook):
-            matcher = HookMatcher(
-                matcher=rule.matcher, hooks=[_sdk_callback(rule, rule.hook)], timeout=rule.hook.timeout
-            )
+            callbacks = [_sdk_callback(rule, rule.hook)]
+            matcher = HookMatcher(matcher=rule.matcher, hooks=callbacks, timeout=rule.hook.timeout)
             hooks[rule.event] = [*hooks.get(rule.event, []), matcher]  # type: ignore[index, call-overload]
         else:
             group = {"matcher": rule.matcher} if rule.matcher else {}
@@ -221,9 +219,8 @@ def _handle_failure(fault: Fault, rule: Rule) -> dict[str, Any]:
     if not (rule.hook.blocking and fault.may_block):
         LOG.warning("hook %s failed and was NOT enforced: %s", quote_name(label(rule.hook)), fault.error)
         raise HookFailed(fault.error)
-    return _decision_json(
-        Block(f"this check failed and must pass before you may stop: {fault.error}"), rule.event
-    )
+    failed = Block(f"this check failed and must pass before you may stop: {fault.error}")
+    return _decision_json(failed, rule.event)
 
 
 def _decision_json(decision: Decision, event: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from turngate._frozen import frozen
-from turngate.agent.tools import Tool
+from turngate.agent.tools.tool import Tool
 from turngate.core.conversation.messages import ToolUse
 from turngate.ports import Model
 from turngate.settings.agent_types import AgentType

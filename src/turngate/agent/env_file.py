@@ -72,9 +72,8 @@ class UnusableEnvFile(Exception):
     """Raised for a file from which no variables are set; the message is for the user."""
 
     def __init__(self, path: str, why: str) -> None:
-        super().__init__(
-            f"the environment file {path} {why}, so no variables are set from it; check the SessionStart hooks"
-        )
+        advice = "so no variables are set from it; check the SessionStart hooks"
+        super().__init__(f"the environment file {path} {why}, {advice}")
 
 
 def read_exports(path: str, environ: Mapping[str, str]) -> dict[str, str]:

@@ -15,14 +15,15 @@ from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import NO_HOOKS, LoopContext
 from turngate.agent.model_loop import run_model_loop
-from turngate.agent.tools import TOOLS, Tool, ToolContext, ToolOutput
+from turngate.agent.tools import TOOLS
+from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.agent.turn.state import TurnState
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.judge import expand_arguments, judgement_problem, parse_judgement, retry_prompt
 from turngate.core.answers.reports import HookFailed, JudgeReplied, Report
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import Evaluation, Reply, UserMessage
-from turngate.core.conversation.tools import READ_ONLY, ToolFailed, tool_spec
+from turngate.core.conversation.tools import READ_ONLY, ToolFailed, ToolOutput, tool_spec
 from turngate.core.events.events import Event
 from turngate.core.events.hook_input import encode
 from turngate.core.hooks.kinds import AgentHook
@@ -56,9 +57,8 @@ BEFORE_ACTION = {
     "not_ok": "false when it may not happen. reason: one or two sentences that name what is wrong",
 }
 TRANSCRIPT = "The conversation so far is in the file {path}, one JSON object per line, the newest last; it can be long.\n"
-NUDGE = (
-    "You ended without StructuredOutput. Call it now with ok and reason; nothing else counts as an answer."
-)
+NUDGE = """\
+You ended without StructuredOutput. Call it now with ok and reason; nothing else counts as an answer."""
 
 ANSWER = tool_spec(
     "StructuredOutput",  # as Claude Code calls it
@@ -121,10 +121,8 @@ class HookAgentRun:
         self._conversation = self._create_conversation(hook_agent)
         self._turn = TurnState(new_guard(hook_agent.settings, hook_agent.world.own_environ))
         self._evaluation = Evaluation(model.name)
-        environ, paths = (
-            {**hook_agent.environ, **hook_agent.settings.env},
-            (transcript,) if transcript else (),
-        )
+        environ = {**hook_agent.environ, **hook_agent.settings.env}
+        paths = (transcript,) if transcript else ()
         self.tools = ToolContext(project, environ, paths, world=hook_agent.world)
         self._context = LoopContext(
             model=model,

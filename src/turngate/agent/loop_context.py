@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from turngate._frozen import frozen
 from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
-from turngate.agent.tools import Tool, ToolContext
+from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.agent.turn.state import TurnState
 from turngate.core.conversation.messages import AgentRole, Reply
 from turngate.core.dialect import Dialect

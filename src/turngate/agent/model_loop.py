@@ -7,14 +7,8 @@ from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
 from turngate.agent.tool_calls import run_tools
 from turngate.agent.turn.checkpoints import end_at_checkpoint
-from turngate.core.conversation.messages import (
-    ModelRequest,
-    Reply,
-    ToolResult,
-    ToolResults,
-    ToolUse,
-    UserMessage,
-)
+from turngate.core.conversation import messages
+from turngate.core.conversation.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse
 from turngate.core.events.session_events import StreamEnd, TextDelta
 from turngate.core.verdict.loop_guard import EndTurn
 from turngate.errors import ModelError
@@ -31,7 +25,7 @@ async def run_model_loop(context: LoopContext) -> EndTurn | None:
         if context.requests_exhausted:
             return context.end_at_limit()
         for text in context.take_late_context():
-            conversation.append(UserMessage(text, "context"))
+            conversation.append(messages.UserMessage(text, "context"))
         await compact_if_full(context)
         reply = await _next_reply(context)
         if reply.stop_reason == "refusal":

@@ -8,18 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from turngate.agent.loop_context import LoopContext
-from turngate.agent.tools import Tool, ToolFailed, ToolOutput, UserQuestion, check_arguments
+from turngate.agent.tools import check_arguments
+from turngate.agent.tools.tool import Tool, UserQuestion
 from turngate.agent.turn.state import ToolDeferred, TurnHalted
 from turngate.aio.foreign import run_isolated
 from turngate.core.conversation.messages import ToolResult, ToolUse, UserMessage
-from turngate.core.conversation.tools import resolve_tool, response_text
-from turngate.core.events.events import (
-    PermissionRequest,
-    PostToolBatch,
-    PostToolUse,
-    PostToolUseFailure,
-    PreToolUse,
-)
+from turngate.core.conversation.tools import ToolFailed, ToolOutput, resolve_tool, response_text
+from turngate.core.events import events
+from turngate.core.events.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
 from turngate.core.events.session_events import ToolFinished, ToolStarted
 from turngate.core.text import one_line
 from turngate.core.verdict import tool_effects
@@ -190,7 +186,7 @@ async def _permitted_args(
     `asked` is the answer of the PreToolUse hooks. Where one of them was not understood, it may have been a denial:
     a PermissionRequest hook can deny the call then, and only the user can permit it.
     """
-    event = PermissionRequest(**context.event_fields(), tool_name=use.name, tool_input=args)
+    event = events.PermissionRequest(**context.event_fields(), tool_name=use.name, tool_input=args)
     verdict = await _fire(context, event)
     answer = tool_effects.permission_for_user(verdict.runs)
     if answer.behavior == "deny":
@@ -255,7 +251,9 @@ async def _with_feedback(
     return replace(output, text=text), _find_halt(verdict)
 
 
-async def _fire(context: LoopContext, event: PreToolUse | PermissionRequest | PostToolBatch) -> Verdict:
+async def _fire(
+    context: LoopContext, event: PreToolUse | events.PermissionRequest | PostToolBatch
+) -> Verdict:
     verdict = await context.hooks.fire(event)
     if halted := _find_halt(verdict):
         raise halted

@@ -11,18 +11,8 @@ from contextlib import aclosing
 from typing import assert_never
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.conversation.messages import (
-    Message,
-    ModelRequest,
-    Reply,
-    StopReason,
-    Text,
-    ToolResult,
-    ToolResults,
-    ToolUse,
-    Usage,
-    UserMessage,
-)
+from turngate.core.conversation import messages
+from turngate.core.conversation.messages import Message, ModelRequest, Reply, StopReason, Text, ToolUse
 from turngate.errors import ModelError, UsageError
 from turngate.extra_install import install_command
 from turngate.http.connection import Timeouts
@@ -77,9 +67,8 @@ class PydanticAiModel:
             async with asyncio.timeout(seconds):
                 return await anext(pieces, None)
         except TimeoutError:
-            raise ModelError(
-                "network", f"{self._provider} did not answer in time: nothing came for {seconds:g} s"
-            ) from None
+            text = f"{self._provider} did not answer in time: nothing came for {seconds:g} s"
+            raise ModelError("network", text) from None
 
     async def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -170,26 +159,25 @@ def _parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
     return parameters
 
 
-def _history(messages: Sequence[Message]) -> list[wire.ModelMessage]:
-    names = {
-        use.id: use.name for message in messages if isinstance(message, Reply) for use in message.tool_uses
-    }
-    return [_message(message, names) for message in messages]
+def _history(history: Sequence[Message]) -> list[wire.ModelMessage]:
+    replies = [message for message in history if isinstance(message, Reply)]
+    names = {use.id: use.name for reply in replies for use in reply.tool_uses}
+    return [_message(message, names) for message in history]
 
 
 def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
     match message:
-        case UserMessage(text):
+        case messages.UserMessage(text):
             return wire.ModelRequest([wire.UserPromptPart(text)])
         case Reply(blocks):
             return wire.ModelResponse([_part(block) for block in nonblank(blocks)])
-        case ToolResults(results):
+        case messages.ToolResults(results):
             return wire.ModelRequest([_tool_return(result, names) for result in results])
         case _:
             assert_never(message)
 
 
-def _tool_return(result: ToolResult, names: Mapping[str, str]) -> wire.ToolReturnPart:
+def _tool_return(result: messages.ToolResult, names: Mapping[str, str]) -> wire.ToolReturnPart:
     return wire.ToolReturnPart(
         names.get(result.tool_use_id, "unknown"),
         content_of(result),
@@ -259,10 +247,10 @@ def _stop_reason(response: wire.ModelResponse) -> StopReason:
     return "tool_use" if response.tool_calls else "end_turn"
 
 
-def _usage(response: wire.ModelResponse) -> Usage:
+def _usage(response: wire.ModelResponse) -> messages.Usage:
     """Count as Anthropic does: cached tokens are not part of `input_tokens`."""
     used = response.usage
-    return Usage(
+    return messages.Usage(
         input_tokens=used.input_tokens - used.cache_write_tokens - used.cache_read_tokens,
         output_tokens=used.output_tokens,
         cache_creation_input_tokens=used.cache_write_tokens,

@@ -11,10 +11,7 @@ from turngate.models.scripted import ScriptedModel
 from turngate.ports import Model
 
 # The model of the first provider whose key is in the environment.
-DEFAULT_MODELS = (
-    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
-    ("OPENAI_API_KEY", "openai:gpt-6.1-sol"),
-)
+DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
 # A small model of each provider, and the variable that points a provider to another address. A server at
 # another address may not have the small model.
 SMALL_MODELS = {"anthropic": "claude-haiku-5-5", "openai": "gpt-6-luna"}
@@ -29,7 +26,7 @@ def open_model(name: str, environ: Mapping[str, str] = os.environ) -> Model:
         return ScriptedModel.from_file(name.removeprefix("scripted:"))
     if not all(name.partition(":")[::2]):
         raise UsageError(
-            f"the model {name!r} is not of the form PROVIDER:NAME, such as {DEFAULT_MODELS[0][1]}; "
+            f"the model {name!r} is not of the form PROVIDER:NAME, such as {DEFAULT_MODELS['ANTHROPIC_API_KEY']}; "
             "scripted:FILE replays a script"
         )
     if name.startswith(f"{PYDANTIC_AI}:"):
@@ -43,11 +40,11 @@ def open_model(name: str, environ: Mapping[str, str] = os.environ) -> Model:
 
 def default_model(environ: Mapping[str, str]) -> str:
     """Return a model of the first provider whose key is in the environment. Raises UsageError."""
-    name = next((model for key, model in DEFAULT_MODELS if environ.get(key)), None)
+    name = next((model for key, model in DEFAULT_MODELS.items() if environ.get(key)), None)
     if name is None:
         raise UsageError(
             "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, "
-            f"or set {' or '.join(key for key, _ in DEFAULT_MODELS)}"
+            f"or set {' or '.join(DEFAULT_MODELS)}"
         )
     return name
 

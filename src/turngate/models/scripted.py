@@ -9,15 +9,8 @@ import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from turngate.core.conversation.messages import (
-    ModelRequest,
-    Reply,
-    StopReason,
-    Text,
-    ToolUse,
-    Usage,
-    UserMessage,
-)
+from turngate.core.conversation import messages
+from turngate.core.conversation.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage
 from turngate.core.text import describe_syntax_error
 from turngate.errors import ModelError, UsageError
 from turngate.state.files import open_regular_file
@@ -37,9 +30,8 @@ class ScriptedModel:
     def __init__(self, script: Mapping[str, Any], name: str = "scripted:script") -> None:
         value: object = script
         if not isinstance(value, Mapping):
-            raise UsageError(
-                f'a script is an object like {{"main": ["an answer"]}}, not {reprlib.repr(value)}'
-            )
+            form = 'an object like {"main": ["an answer"]}'
+            raise UsageError(f"a script is {form}, not {reprlib.repr(value)}")
         _check_keys(script)
         self.name = name
         self.context = _check_field("the script's", "context", script.get("context", 200_000))
@@ -86,7 +78,7 @@ class ScriptedModel:
 
     def _find_list(self, request: ModelRequest) -> str | None:
         """Return the key of the first list whose text is in the first message; the key of a single list is empty."""
-        prompts = (each.text for each in request.messages if isinstance(each, UserMessage))
+        prompts = (each.text for each in request.messages if isinstance(each, messages.UserMessage))
         first = next(prompts, "")
         return next((key for key in self._replies[request.agent] if key in first), None)
 

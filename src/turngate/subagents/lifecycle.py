@@ -418,9 +418,8 @@ class RunLifecycle:
     async def _give_up(self, error: str) -> SubagentRun:
         run = self.current
         why = f"its result could not be announced: {error}"
-        self._host.warn(
-            run, f"subagent {run.name} has finished, but {why}; `turngate runs show {run.id[:8]}` prints it"
-        )
+        prints = f"`turngate runs show {run.id[:8]}` prints it"
+        self._host.warn(run, f"subagent {run.name} has finished, but {why}; {prints}")
         await self._notify_ended(replace(run, error=why))
         return await self._transition("given_up", self._registry.give_up, run.id, why)
 
@@ -467,9 +466,8 @@ class RunLifecycle:
         """Record what a run used before it was ended from outside."""
         turn = self._last_turn
         if turn and self.current.state == "running":
-            await self._context.call(
-                self._registry.record_usage, self.current.id, turn.usage, turn.tool_calls, turn.tools
-            )
+            used = turn.usage, turn.tool_calls, turn.tools
+            await self._context.call(self._registry.record_usage, self.current.id, *used)
 
     async def _transition(
         self, name: str, function: Callable[..., SubagentRun | None], *arguments: object, **keywords: object

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from turngate.core.conversation.subagent_run import SubagentRun, names_of
 from turngate.state.process_stat import is_alive
 from turngate.subagents.lifecycle import ChangeListeners
-from turngate.subagents.registry import Registry, owner_is_gone, process_of
+from turngate.subagents.registry import Registry, owner_is_gone
+from turngate.subagents.registry.owners import process_of
 
 
 class RunsElsewhere:

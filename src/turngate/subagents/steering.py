@@ -21,9 +21,8 @@ def check_steer(run: SubagentRun, prompt: str, *, by: str, since: float = float(
     if not prompt.strip():
         raise UsageError("a steer needs a prompt")
     if len(prompt) > MAX_STEER_PROMPT_CHARS:
-        raise UsageError(
-            f"the prompt has {len(prompt)} characters; a steer may have {MAX_STEER_PROMPT_CHARS}"
-        )
+        size = len(prompt)
+        raise UsageError(f"the prompt has {size} characters; a steer may have {MAX_STEER_PROMPT_CHARS}")
     if run.state == "waiting":
         raise UsageError(f"run {run.id} has not started yet; kill it, or steer it once it runs")
     if run.state == "steering":
@@ -31,20 +30,15 @@ def check_steer(run: SubagentRun, prompt: str, *, by: str, since: float = float(
     if run.state not in STEERABLE_STATES:
         raise UsageError(f"run {run.id} is already finished ({run.outcome or run.state})")
     if 0 <= since < STEER_INTERVAL_S:
-        raise UsageError(
-            f"this subagent was steered {since:.1f} s ago; wait {STEER_INTERVAL_S:g} s between two steers"
-        )
+        pause = f"wait {STEER_INTERVAL_S:g} s between two steers"
+        raise UsageError(f"this subagent was steered {since:.1f} s ago; {pause}")
 
 
 def request_steer(registry: Registry, run: SubagentRun, prompt: str) -> SubagentRun:
     """Request a restart with a new prompt. A steer does not count against the limit of redirects."""
+    limit, states = run.max_steers, STEERABLE_STATES
     steering = registry.request_redirect(
-        run.id,
-        prompt,
-        why="steered by hand",
-        counts=False,
-        max_steers=run.max_steers,
-        states=STEERABLE_STATES,
+        run.id, prompt, why="steered by hand", counts=False, max_steers=limit, states=states
     )
     if steering is None:
         raise UsageError(f"run {run.id} is already finished, or another steer is under way")

@@ -21,14 +21,9 @@ from turngate.subagents.host import SubagentHost
 from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
 from turngate.subagents.other_processes import RunsElsewhere
-from turngate.subagents.registry import (
-    Owner,
-    Registry,
-    RegistryWorker,
-    new_id,
-    owner_is_gone,
-    owners_with_open_runs,
-)
+from turngate.subagents.registry import Owner, Registry, RegistryWorker, owner_is_gone
+from turngate.subagents.registry.database import owners_with_open_runs
+from turngate.subagents.registry.table import new_id
 from turngate.subagents.steering import check_steer, request_steer
 
 KILL_WAIT_S = 5.0  # an interrupt does not wait longer for the plugins that are told of the end

@@ -5,18 +5,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, get_args
 
-from turngate.core.conversation.messages import (
-    Message,
-    Origin,
-    Reply,
-    StopReason,
-    Text,
-    ToolResult,
-    ToolResults,
-    ToolUse,
-    Usage,
-    UserMessage,
-)
+from turngate.core.conversation import messages
+from turngate.core.conversation.messages import Message, Origin, Reply, StopReason, Text, ToolResult, ToolUse
 from turngate.state.files import open_regular_file
 
 MAX_LINE_BYTES = 64 * 1024 * 1024  # of one record
@@ -63,7 +53,7 @@ def parse_record(line: bytes) -> dict[str, Any] | None:
 
 _ORIGINS: tuple[object, ...] = get_args(Origin)
 _STOP_REASONS: tuple[object, ...] = get_args(StopReason)
-_USAGE_FIELDS = tuple(Usage.__dataclass_fields__)
+_USAGE_FIELDS = tuple(messages.Usage.__dataclass_fields__)
 
 
 def message_of(record: Mapping[str, Any]) -> Message | None:
@@ -75,9 +65,9 @@ def message_of(record: Mapping[str, Any]) -> Message | None:
     if message.get("role") == "assistant":
         return _read_reply(message, content) if isinstance(content, list) else None
     if isinstance(content, str):
-        return UserMessage(content, _read_origin(record))
+        return messages.UserMessage(content, _read_origin(record))
     results = tuple(_read_results(content if isinstance(content, list) else []))
-    return ToolResults(results) if results else None
+    return messages.ToolResults(results) if results else None
 
 
 def _read_origin(record: Mapping[str, Any]) -> Origin:
@@ -100,7 +90,7 @@ def _read_reply(message: Mapping[str, Any], content: list[Any]) -> Reply:
     reason: Any = message.get("stop_reason")
     stop: StopReason = reason if reason in _STOP_REASONS else "end_turn"
     used = counts if isinstance(counts := message.get("usage"), dict) else {}
-    usage = Usage(**{name: used[name] for name in _USAGE_FIELDS if type(used.get(name)) is int})
+    usage = messages.Usage(**{name: used[name] for name in _USAGE_FIELDS if type(used.get(name)) is int})
     model, identity = (v if isinstance(v := message.get(key), str) else "" for key in ("model", "id"))
     return Reply(tuple(_read_blocks(content)), stop, usage, model, identity)
 

@@ -213,10 +213,9 @@ def _with_results(messages: list[Message]) -> Iterator[Message]:
                 for result in message.results if isinstance(message, ToolResults) else ():
                     results.setdefault(result.tool_use_id, result)
             lost = "the session ended before this tool did"
-            found = (
-                results.get(use.id) or ToolResult(use.id, lost, is_error=True) for use in reply.tool_uses
-            )
-            yield ToolResults(tuple(found))
+            for use in reply.tool_uses:
+                results.setdefault(use.id, ToolResult(use.id, lost, is_error=True))
+            yield ToolResults(tuple(results[use.id] for use in reply.tool_uses))
         yield from (message for message in rest if isinstance(message, UserMessage))
 
 

@@ -10,14 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
-from turngate.core.conversation.messages import (
-    Message,
-    Reply,
-    Text,
-    ToolResults,
-    ToolUse,
-    UserMessage,
-)
+from turngate.core.conversation.messages import Message, Reply, Text, ToolResults, ToolUse, UserMessage
 from turngate.state import files
 from turngate.state.files import make_private_dir, open_regular_file, os_errors_as_usage_errors, write_all
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from turngate.agent.tools import bash, files, search_tools, user_tools
 from turngate.agent.tools.arguments import check_arguments
-from turngate.agent.tools.tool import Tool, ToolContext, UserQuestion
+from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, resolve_tool
 from turngate.settings.agent_types import AgentType, is_disallowed
 from turngate.subagents.task_tool import TASK, task_spec
@@ -62,14 +62,4 @@ def tools_of_subagent(agent_type: AgentType, limit: Collection[str] | None) -> d
     return {name: tool for name, tool in tools.items() if name not in disallowed}
 
 
-__all__ = [
-    "TOOLS",
-    "Tool",
-    "ToolContext",
-    "ToolFailed",
-    "ToolOutput",
-    "UserQuestion",
-    "check_arguments",
-    "tools_of_subagent",
-    "with_task",
-]
+__all__ = ["TOOLS", "ToolContext", "ToolFailed", "check_arguments", "tools_of_subagent", "with_task"]

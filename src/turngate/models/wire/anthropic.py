@@ -4,17 +4,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import assert_never
 
-from turngate.core.conversation.messages import (
-    Message,
-    ModelRequest,
-    Reply,
-    StopReason,
-    Text,
-    ToolResults,
-    ToolUse,
-    Usage,
-    UserMessage,
-)
+from turngate.core.conversation import messages
+from turngate.core.conversation.messages import Message, ModelRequest, Reply, StopReason, Text, ToolUse, Usage
 from turngate.http.event_stream import Event
 from turngate.models.known_models import known_model
 from turngate.models.wire.base import (
@@ -79,12 +70,12 @@ def _cached(block: Json, cached: bool) -> Json:
 
 def _message(message: Message) -> Json | None:
     match message:
-        case UserMessage(text):
+        case messages.UserMessage(text):
             return {"role": "user", "content": [_text(text)]}
         case Reply(blocks):
             content = [_block(block) for block in nonblank(blocks)]
             return {"role": "assistant", "content": content} if content else None
-        case ToolResults(results):
+        case messages.ToolResults(results):
             return {
                 "role": "user",
                 "content": [

@@ -4,15 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from turngate.core.conversation.messages import (
-    ModelRequest,
-    Reply,
-    StopReason,
-    Text,
-    ToolResult,
-    ToolUse,
-    Usage,
-)
+from turngate.core.conversation import messages
+from turngate.core.conversation.messages import ModelRequest, Reply, StopReason, Text, ToolResult, ToolUse
 from turngate.core.text import replace_surrogates
 from turngate.http.event_stream import Event
 
@@ -130,11 +123,11 @@ def named_schema(schema: Mapping[str, Any]) -> Json:
     return {"name": "judgement", "schema": closed_schema(schema), "strict": strict}
 
 
-def read_usage(used: Mapping[str, Any], sent: str, received: str) -> Usage:
+def read_usage(used: Mapping[str, Any], sent: str, received: str) -> messages.Usage:
     """Return the counts under these names. As in Anthropic's API, cached tokens are not part of `input_tokens`."""
     details = object_of(used.get(f"{sent}_details"))
     cached, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
-    return Usage(
+    return messages.Usage(
         input_tokens=max(0, count_of(used, sent) - cached - written),
         output_tokens=count_of(used, received),
         cache_creation_input_tokens=written,

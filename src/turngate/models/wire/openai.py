@@ -5,17 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from turngate.core.conversation.messages import (
-    Message,
-    ModelRequest,
-    Reply,
-    StopReason,
-    Text,
-    ToolResults,
-    ToolSpec,
-    ToolUse,
-    UserMessage,
-)
+from turngate.core.conversation import messages
+from turngate.core.conversation.messages import Message, ModelRequest, Reply, StopReason, Text, ToolUse
 from turngate.http.event_stream import Event
 from turngate.models.wire.base import (
     Json,
@@ -36,7 +27,7 @@ from turngate.models.wire.base import (
 _STOP_REASONS: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
 
 
-def _function(tool: ToolSpec) -> Json:
+def _function(tool: messages.ToolSpec) -> Json:
     return {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
 
 
@@ -65,11 +56,11 @@ class ChatCompletions:
 
 def _chat_items(message: Message) -> list[Json]:
     match message:
-        case UserMessage(text):
+        case messages.UserMessage(text):
             return [{"role": "user", "content": text}]
         case Reply(blocks):
             return _reply_items(nonblank(blocks))
-        case ToolResults(results):
+        case messages.ToolResults(results):
             return [
                 {"role": "tool", "tool_call_id": result.tool_use_id, "content": content_of(result)}
                 for result in results
@@ -191,9 +182,7 @@ class Responses:
             "store": False,  # the conversation is sent whole each time
         }
         if request.tools:
-            body["tools"] = [
-                {"type": "function", **_function(tool), "strict": False} for tool in request.tools
-            ]
+            body["tools"] = [{"type": "function", **_function(t), "strict": False} for t in request.tools]
         if request.schema is not None:
             body["text"] = {"format": {"type": "json_schema", **named_schema(request.schema)}}
         return body
@@ -204,11 +193,11 @@ class Responses:
 
 def _response_items(message: Message) -> list[Json]:
     match message:
-        case UserMessage(text):
+        case messages.UserMessage(text):
             return [{"role": "user", "content": text}]
         case Reply(blocks):
             return [_block(block) for block in nonblank(blocks)]
-        case ToolResults(results):
+        case messages.ToolResults(results):
             return [
                 {"type": "function_call_output", "call_id": result.tool_use_id, "output": content_of(result)}
                 for result in results

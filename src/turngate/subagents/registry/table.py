@@ -108,9 +108,8 @@ def successor_of(run: SubagentRun, now: float) -> SubagentRun:
 
 def truncate_result(text: str) -> str:
     """Truncate a result to what the registry stores, with a note about the rest."""
-    note = (
-        f"\n[… {len(text) - MAX_RESULT_CHARS} more characters; the subagent's transcript has the whole text]"
-    )
+    rest = len(text) - MAX_RESULT_CHARS
+    note = f"\n[… {rest} more characters; the subagent's transcript has the whole text]"
     return truncate(replace_surrogates(text), MAX_RESULT_CHARS, note)
 
 
@@ -284,9 +283,8 @@ OWNED = f"SELECT * FROM runs WHERE owner = :owner AND state IN ({_OPEN}) AND {IS
 UNFINISHED = f"""\
 SELECT * FROM runs WHERE parent = :parent AND (state IN ({_LIVING}) OR state = 'final') AND {IS_OPEN}
 ORDER BY created, id"""
-CHANGED_BY_OTHERS = (
-    f"SELECT * FROM runs WHERE owner = :owner AND state IN ('killed', 'steering') AND {IS_OPEN}"
-)
+CHANGED_BY_OTHERS = f"""\
+SELECT * FROM runs WHERE owner = :owner AND state IN ('killed', 'steering') AND {IS_OPEN}"""
 IS_NOT_EMPTY = f"""\
 SELECT 1 FROM runs WHERE {IS_OPEN} UNION ALL
 SELECT 1 FROM runs WHERE state IN ('done', 'replaced') AND {_IS_DELETABLE} LIMIT 1"""
