@@ -49,29 +49,12 @@ class ModelError(TurngateError):
         return self.kind in ("overloaded", "network")
 
 
-_KINDS: dict[str, str] = {
-    "overloaded": "overloaded",
-    "overloaded_error": "overloaded",
-    "rate_limit": "overloaded",
-    "rate_limit_error": "overloaded",
-    "429": "overloaded",
-    "500": "overloaded",
-    "502": "overloaded",
-    "503": "overloaded",
-    "504": "overloaded",
-    "529": "overloaded",
-    "api_error": "overloaded",
-    "network": "network",
-    "timeout": "network",
-    "auth": "auth",
-    "authentication_error": "auth",
-    "permission_error": "auth",
-    "401": "auth",
-    "403": "auth",
-    "quota": "quota",
-    "billing_error": "quota",
-    "402": "quota",
+_NAMES = {
+    "overloaded": "overloaded overloaded_error rate_limit rate_limit_error 429 500 502 503 504 529 api_error",
+    "network": "network timeout",
+    "auth": "auth authentication_error permission_error 401 403",
+    "quota": "quota billing_error 402",
     "refusal": "refusal",
-    "context": "context",
-    "413": "context",
+    "context": "context 413",
 }
+_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}

@@ -93,9 +93,8 @@ class GateCallback:
                 return self._plugin_result(await self._decide(_stop_of_plugin(event)))
             case Mapping():
                 name = str(event.get("hook_event_name") or "Stop")
-                return answer_json(
-                    self.hook.gate, await self._decide(read_event(name, dict(event), cwd=os.getcwd()))
-                )
+                decision = await self._decide(read_event(name, dict(event), cwd=os.getcwd()))
+                return answer_json(self.hook.gate, decision)
             case StopHookInput():
                 return await self._decide(event.event())
             case _:
@@ -118,17 +117,16 @@ class GateCallback:
                 if not timer.expired():
                     raise
                 report = HookFailed(f"timed out after {limit:.3g} s")
-        decision: Decision = (
-            report.value if isinstance(report, Returned) else Fault(getattr(report, "error", ""))
-        )
+        failed = Fault(getattr(report, "error", ""))
+        decision: Decision = report.value if isinstance(report, Returned) else failed
         return live.redactor.decision(decision) if live.redactor else decision
 
     def _plugin_result(self, decision: Decision) -> SubagentStoppingResult:
         match decision:
             case Block(reason):
-                extend = decision.continuations
+                more = decision.continuations
                 return SubagentStoppingResult(
-                    allow=False, prompt=reason, reason=reason, extend_max_steers=extend
+                    allow=False, prompt=reason, reason=reason, extend_max_steers=more
                 )
             case Fault(error):  # the session reports what a handler raises, and the subagent may stop
                 raise TurngateError(describe_could_not_run(self.hook.gate, error))

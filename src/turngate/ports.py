@@ -89,9 +89,8 @@ class HookRunContext:
         # or for the connection. While `is_starting`, since when the login shell there starts; then since when it runs.
         self.runs_since = 0.0
         self.is_starting = False
-        self.finds_programs = (
-            True  # a plain command is started without a shell also if its program is on the PATH
-        )
+        # Whether a plain command is started without a shell also if its program is on the PATH.
+        self.finds_programs = True
 
     @cached_property  # only commands have output
     def stdout(self) -> BoundedOutput:
@@ -300,9 +299,8 @@ class World:
         After a callback has ended, what it left running counts only if it uses a World made inside the callback.
         """
         scope = in_callback.get()
-        return IN_HOOK in self.own_environ or (
-            scope is not None and (self._made_in_callback or not scope.ended)
-        )
+        is_called = scope is not None and (self._made_in_callback or not scope.ended)
+        return is_called or IN_HOOK in self.own_environ
 
     @cached_property
     def _secrets(self) -> frozenset[str]:

@@ -101,9 +101,8 @@ async def run_stop_hooks(
         await world.close()
     texts = [*map(str, settings.not_loaded), *([world.store_fault] if world.store_fault else [])]
     if not exists:
-        texts.insert(
-            0, f"the project folder {project_dir} does not exist, so only your user settings were read"
-        )
+        what = f"the project folder {project_dir} does not exist"
+        texts.insert(0, f"{what}, so only your user settings were read")
     if world.in_hook:
         texts.append(IN_HOOK_REASON)
     return _result(verdict, texts, settings.dialect)

@@ -28,9 +28,8 @@ class Tool:
 
     name: str
     checks: Mapping[str, str] = field(default_factory=dict)  # check → its subcommands
-    ends_with_1: str | None = (
-        None  # the subcommands with which it ends with 1, and not with 2, if it finds something
-    )
+    # The subcommands with which it ends with 1, and not with 2, if it finds something.
+    ends_with_1: str | None = None
     prints_to_stdout: bool = False  # and nothing of what it finds to stderr
     plants: Mapping[str, str] = field(default_factory=dict)  # subcommands → the failure that it has to find
     use: str | None = None  # how a text shows that it is run, where its name is not enough
@@ -51,15 +50,8 @@ _JVM = {
     "tests": r"\S*?(?:test|verify|check|build)",
     "build": r"\S*?(?:compile|package|install|verify|build|assemble|test)",
 }
-_PYTEST = PythonTool(
-    "-q",
-    (
-        *("pytest.ini", ".pytest.ini", "conftest.py", "tests/conftest.py"),
-        *(".venv/bin/pytest", "venv/bin/pytest"),
-    ),
-    ("tool:pytest", "pytest"),
-    ("testpaths",),
-)
+_PYTEST_FILES = "pytest.ini .pytest.ini conftest.py tests/conftest.py .venv/bin/pytest venv/bin/pytest"
+_PYTEST = PythonTool("-q", tuple(_PYTEST_FILES.split()), ("tool:pytest", "pytest"), ("testpaths",))
 _RUFF = PythonTool("check", ("ruff.toml", ".ruff.toml"), path_keys=("include",))
 _FLAKE8 = PythonTool("", (".flake8",), ("flake8",))
 _MYPY = PythonTool("", ("mypy.ini", ".mypy.ini"), ("mypy",), ("files",), ("packages", "modules"))
@@ -180,15 +172,11 @@ PACKAGE_SCRIPTS = {
 }
 
 _MAVEN = {"tests": "{} -q test", "build": "{} -q package -DskipTests"}
+_CARGO = {"tests": "{} test", "types": "{} check --all-targets", "build": "{} build"}
 _GRADLE = {"tests": "{} test", "build": "{} assemble"}
 # Kinds of project: the file that shows it, the kind, the program, and the command of each check.
 PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
-    (
-        "Cargo.toml",
-        "rust",
-        "cargo",
-        {"tests": "{} test", "types": "{} check --all-targets", "build": "{} build"},
-    ),
+    ("Cargo.toml", "rust", "cargo", _CARGO),
     ("Cargo.toml", "rust", "cargo-clippy", {"lint": "cargo clippy --all-targets -- -D warnings"}),
     ("go.mod", "go", "go", {"tests": "{} test ./...", "build": "{} build ./..."}),
     (".golangci.yml", "go", "golangci-lint", {"lint": "{} run"}),

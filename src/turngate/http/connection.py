@@ -88,9 +88,8 @@ async def connect(server: Server, environ: Mapping[str, str], *, seconds: float 
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            return await _connect(
-                server, proxy_for(server.scheme, server.host, server.port, environ), environ
-            )
+            proxy = proxy_for(server.scheme, server.host, server.port, environ)
+            return await _connect(server, proxy, environ)
     except OSError as error:
         if limit.expired():
             raise HttpTimeout(f"no connection to {server.name} within {seconds:g} s") from None
@@ -99,11 +98,9 @@ async def connect(server: Server, environ: Mapping[str, str], *, seconds: float 
 
 async def _connect(server: Server, proxy: Proxy | None, environ: Mapping[str, str]) -> Streams:
     # Loading this machine's certificates is slow, and plain http does not need them.
-    loading = (
-        asyncio.ensure_future(run_in_thread(_trusted_certificates, environ))
-        if server.scheme == "https"
-        else None
-    )
+    loading: asyncio.Future[ssl.SSLContext] | None = None
+    if server.scheme == "https":
+        loading = asyncio.ensure_future(run_in_thread(_trusted_certificates, environ))
     try:
         reader, writer = await _open_proxy(proxy) if proxy else await _open(server.host, server.port)
     except BaseException:
@@ -129,9 +126,8 @@ def _trusted_certificates(environ: Mapping[str, str]) -> ssl.SSLContext:
         except ssl.SSLError:
             raise HttpSetupError("the file that SSL_CERT_FILE names has no certificate") from None
         except OSError as error:
-            raise HttpSetupError(
-                f"the file that SSL_CERT_FILE names cannot be read: {error.strerror}"
-            ) from None
+            message = f"the file that SSL_CERT_FILE names cannot be read: {error.strerror}"
+            raise HttpSetupError(message) from None
     return context
 
 
@@ -153,9 +149,8 @@ async def _open(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.Str
         while addresses or waiting:
             if addresses:
                 waiting.add(asyncio.create_task(asyncio.open_connection(addresses.pop(0), port)))
-            done, waiting = await asyncio.wait(
-                waiting, timeout=NEXT_ADDRESS_S if addresses else None, return_when=asyncio.FIRST_COMPLETED
-            )
+            limit = NEXT_ADDRESS_S if addresses else None
+            done, waiting = await asyncio.wait(waiting, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 error = task.exception()
                 if error is None:
@@ -252,9 +247,8 @@ def _variable(name: str, environ: Mapping[str, str]) -> str:
 def _is_excluded(host: str, port: int, patterns: str) -> bool:
     """Return whether NO_PROXY names the host: `*`, a domain with its subdomains, either with a port, or a network."""
     host = host.rstrip(".").lower()
-    return any(
-        _covers(pattern.strip().lower(), host, port) for pattern in patterns.split(",") if pattern.strip()
-    )
+    named = filter(None, (pattern.strip().lower() for pattern in patterns.split(",")))
+    return any(_covers(pattern, host, port) for pattern in named)
 
 
 def _covers(pattern: str, host: str, port: int) -> bool:

@@ -25,9 +25,8 @@ async def run_hook(
     live.redactor = world.redactor(settings.env)  # a command and an endpoint add what they are given
     match rule.hook:
         case CommandHook() as hook:
-            return await _run_reviewed(
-                rule, world, live, partial(_run_command, rule, hook, event, settings, world, live)
-            )
+            run = partial(_run_command, rule, hook, event, settings, world, live)
+            return await _run_reviewed(rule, world, live, run)
         case CallbackHook(callback):
             return Returned(await run_callback(callback, copy_event(event)))
         case PromptHook() | AgentHook() as hook:
@@ -46,9 +45,8 @@ async def run_hook(
             # lazy: few projects have a gate
             from turngate.runners.gate import run_gate_hook  # noqa: PLC0415
 
-            return await _run_reviewed(
-                rule, world, live, partial(run_gate_hook, rule, hook, event, settings, world, live)
-            )
+            run = partial(run_gate_hook, rule, hook, event, settings, world, live)
+            return await _run_reviewed(rule, world, live, run)
         case _:
             assert_never(rule.hook)
 
@@ -67,8 +65,7 @@ async def run_callback(callback: Callable[[Any], Any], event: Any) -> Any:
 async def _run_command(
     rule: Rule, hook: CommandHook, event: Event, settings: Settings, world: World, live: HookRunContext
 ) -> Report:
-    home = world.files.home if world.machine else None
-    hook = with_own_bytecode(hook, rule.files, {**world.environ, **settings.env}, home)
+    hook = with_own_bytecode(hook, rule.files, settings, world)
     return await run_command(hook, event, settings, world, live, pass_env=settings.passed_variables(rule))
 
 
@@ -89,10 +86,10 @@ async def _run_reviewed(
         if why := await _describe_change(rule, world):
             return HookFailed(f"{why} while it ran, so its answer does not count")
     except MachineUnreachable as error:  # a block is not lost with the connection
-        live.warnings.append(
-            "its files could not be compared once more after it ran, so they may have been changed meanwhile: "
-            f"{error}"
+        what = (
+            "its files could not be compared once more after it ran, so they may have been changed meanwhile"
         )
+        live.warnings.append(f"{what}: {error}")
     return report
 
 

@@ -66,26 +66,21 @@ async def run_command(
 
 
 def with_own_bytecode(
-    hook: CommandHook,
-    files: Mapping[str, str | None],
-    environ: Mapping[str, str],
-    home_there: str | None = None,
+    hook: CommandHook, files: Mapping[str, str | None], settings: Settings, world: World
 ) -> CommandHook:
     """Return a hook that loads modules of its own with a folder for their bytecode. A script alone has none.
 
-    A repository could bring bytecode that Python runs instead of the modules that were approved.
-
-    `home_there` is the home folder on another machine, where Python makes the folder itself.
+    A repository could bring bytecode that Python runs instead of the modules that were approved. On another machine,
+    Python makes the folder itself.
     """
     modules = [path for path, recorded in files.items() if recorded and path.endswith(".py")]
-    if (
-        not modules
-        or (len(modules) == 1 and "-m" not in hook.command)
-        or BYTECODE_VARIABLE in {**environ, **hook.env}
-    ):
+    environ = {**world.environ, **settings.env}
+    is_script = len(modules) == 1 and "-m" not in hook.command
+    if not modules or is_script or BYTECODE_VARIABLE in {**environ, **hook.env}:
         return hook
-    folder = os.path.join(state_folder(environ, home_there), "trust", "bytecode")
-    if home_there is None:
+    home = world.files.home if world.machine else None
+    folder = os.path.join(state_folder(environ, home), "trust", "bytecode")
+    if not world.machine:
         with contextlib.suppress(OSError):  # without the folder, Python keeps no bytecode
             make_private_dir(folder)
     return replace(hook, env={**hook.env, BYTECODE_VARIABLE: folder})
@@ -197,9 +192,8 @@ _PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
 def _prepare_hook(hook: CommandHook, project: str, *, honours_shell: bool) -> CommandHook:
     """Expand the variables that Claude Code expands; drop an ignored `shell`."""
     if hook.args is not None:
-        command, *args = (
-            _PROJECT_VARIABLES.sub(lambda _: project, word) for word in (hook.command, *hook.args)
-        )
+        words = (hook.command, *hook.args)
+        command, *args = (_PROJECT_VARIABLES.sub(lambda _: project, word) for word in words)
         hook = replace(hook, command=command, args=tuple(args))
     hook = expand_plugin_variables(hook)
     keeps_shell = honours_shell or hook.shell in (None, "powershell")

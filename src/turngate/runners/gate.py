@@ -36,17 +36,13 @@ async def run_gate_hook(
     call = read_gate_hook(hook)
     if not isinstance(call, GateCall):
         return HookFailed("; ".join(map(str, call)))
-    command = call.command or CommandHook("", env=hook.env)
-    command = with_own_bytecode(
-        command, rule.files, {**world.environ, **settings.env}, world.files.home if world.machine else None
-    )
+    command = with_own_bytecode(call.command or CommandHook("", env=hook.env), rule.files, settings, world)
     try:
         seen = await with_copies(event, world) if call.command else event
     except OSError as error:
         return HookFailed(str(error))
-    prepared = await prepare_command(
-        command, seen, settings, world, live, pass_env=settings.passed_variables(rule)
-    )
+    pass_env = settings.passed_variables(rule)
+    prepared = await prepare_command(command, seen, settings, world, live, pass_env=pass_env)
     if isinstance(prepared, HookFailed):
         return prepared
     environ, level = environ_and_level(rule.source, world)
@@ -106,12 +102,9 @@ def _stop_of(event: Event) -> StopEvent:
     """Return the stop of the agent that an event is about, with the fields that identify the agent."""
     if isinstance(event, StopEvent):
         return event
-    subagent = (
-        Subagent(id=event.agent_id, type=event.agent_type, transcript_path="") if event.agent_id else None
-    )
-    return StopEvent(
-        session_id=event.session_id, transcript_path=event.transcript_path, cwd=event.cwd, subagent=subagent
-    )
+    named = Subagent(id=event.agent_id or "", type=event.agent_type, transcript_path="")
+    agent, session, path = named if event.agent_id else None, event.session_id, event.transcript_path
+    return StopEvent(session_id=session, transcript_path=path, cwd=event.cwd, subagent=agent)
 
 
 async def _record(call: GateCall, context: GateContext) -> Decision:

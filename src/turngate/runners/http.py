@@ -1,6 +1,5 @@
 """Http hooks: POST the event to an endpoint, which replies as a command would on its stdout."""
 
-from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,9 +46,14 @@ async def run_http(
     live.redactor = join_redactors(headers.redactor, live.redactor)
     body = encode(event, settings.dialect, settings.payload)
     try:
-        client = _open_client(hook.url, world.own_environ)
+        from turngate.http.client import HttpClient  # noqa: PLC0415 - lazy: its library may not be installed
+
+        # The engine's timeout is the only one; cancelling closes the connection.
+        client = HttpClient(hook.url, world.own_environ, UNLIMITED)
     except ImportError:
-        return HookFailed(_missing_library())
+        from turngate.extra_install import install_command  # noqa: PLC0415 - lazy: only needed here
+
+        return HookFailed(f"http hooks need a library that is not installed: {install_command('http')}")
     except ValueError:
         return HookFailed(f"{describe_url(hook.url)} is not a valid URL")
     with closing(client):
@@ -58,19 +62,6 @@ async def run_http(
         except HttpError as error:
             report = HookFailed(str(error))
     return HookFailed(headers.redact(report.error)) if isinstance(report, HookFailed) else report
-
-
-def _missing_library() -> str:
-    from turngate.extra_install import install_command  # noqa: PLC0415 - lazy: not needed where the library is installed
-
-    return f"http hooks need a library that is not installed: {install_command('http')}"
-
-
-def _open_client(url: str, environ: Mapping[str, str]) -> Any:
-    """The engine's timeout is the only one; cancelling closes the connection."""
-    from turngate.http.client import HttpClient  # noqa: PLC0415 - lazy: its library is not needed without http hooks
-
-    return HttpClient(url, environ, UNLIMITED)
 
 
 async def _post(
@@ -88,11 +79,10 @@ async def _post(
         if target is None:
             return HookFailed(f"{name} redirects to a URL that is not valid")
         if not same_origin(url, target):
-            host = _host(target) if headers.redact(target) == target else "…"
+            host = describe_url(urlsplit(target).netloc) if headers.redact(target) == target else "…"
             return HookFailed(f"{name} redirects to {host}: nothing is sent to another host")
-        target_name = _describe_url(target, headers)
         lists = settings.allowed_urls, settings.http_hook_urls
-        if problem := url_problem(target, source, *lists, name=target_name):
+        if problem := url_problem(target, source, *lists, name=_describe_url(target, headers)):
             return HookFailed(problem)
         url = target
     return HookFailed(f"{_describe_url(url, headers)} redirects more than {MAX_REDIRECTS} times")
@@ -112,7 +102,3 @@ async def _read_reply(response: Any, name: str) -> Report:
     if len(reply) > MAX_REPLY_BYTES:
         return HookFailed(f"{name} replied with more than {MAX_REPLY_BYTES // 1024:,} KiB")
     return Replied(reply.decode("utf-8", "replace"))
-
-
-def _host(url: str) -> str:
-    return describe_url(urlsplit(url).netloc)

@@ -115,9 +115,8 @@ async def _judge_prompt(hook: PromptHook, event: Event, settings: Settings, judg
         return HookFailed(UNKNOWN_FORMAT)
     heading, read = source
     agent = event.subagent.id if isinstance(event, StopEvent) and event.subagent else None
-    return replace_surrogates(
-        build_question(check, await run_in_thread(partial(read, path, agent=agent)), heading)
-    )
+    seen = await run_in_thread(partial(read, path, agent=agent))
+    return replace_surrogates(build_question(check, seen, heading))
 
 
 def _payload(event: Event, settings: Settings, limit: int) -> str:
@@ -137,9 +136,8 @@ def _record_source(hook: PromptHook, dialect: Dialect, limit: int) -> tuple[str,
         case "digest":
             return "A digest of the conversation, in which what was said is indented", digest
         case "full":
-            return "The conversation, in which the further lines of what was said are indented", partial(
-                conversation, limit=limit
-            )
+            heading = "The conversation, in which the further lines of what was said are indented"
+            return heading, partial(conversation, limit=limit)
         case _:
             return None
 

@@ -57,9 +57,7 @@ class AgentType:
     family: str = field(default="", compare=False)  # of the folder: claude or turngate
     # If it has checkpoints: the instructions up to each of them. `instructions` are those up to the first one.
     stages: tuple[Stage, ...] = field(default=(), compare=False, repr=False)
-    checkpoint: str | None = field(
-        default=None, compare=False
-    )  # at which the work with these instructions ends
+    checkpoint: str | None = field(default=None, compare=False)  # at which these instructions end
     is_unclosed: bool = field(default=False, compare=False)  # the front matter has no end, so it is not read
     # `hooks` of the front matter; `parse_hooks` reads them.
     hook_lines: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
@@ -114,13 +112,9 @@ def first_notices(notices: Sequence[str]) -> list[str]:
     left_out = len(notices) - MAX_NOTICES
     if left_out <= 0:
         return list(notices)
-    others = (
-        "1 more notice about agent types is"
-        if left_out == 1
-        else f"{left_out} more notices about agent types are"
-    )
+    others = "notice about agent types is" if left_out == 1 else "notices about agent types are"
     hint = "`turngate check` names files that are not loaded"
-    return [*notices[:MAX_NOTICES], f"{others} not shown; {hint}"]
+    return [*notices[:MAX_NOTICES], f"{left_out} more {others} not shown; {hint}"]
 
 
 Place = tuple[str, str, str]  # level, family and path of a file
@@ -182,6 +176,7 @@ def read_agent_file(path: str, files: Files = LOCAL) -> tuple[AgentType | None, 
 
 def read_text(path: str, files: Files = LOCAL) -> tuple[str | None, str | None]:
     """Return the content of a file, or why it cannot be read."""
+    text: str | None
     try:
         text = read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8", "replace")
     except (NotARegularFile, FileNotFoundError):
@@ -189,12 +184,10 @@ def read_text(path: str, files: Files = LOCAL) -> tuple[str | None, str | None]:
     except OSError as error:
         return None, f"{path} cannot be read: {error.strerror}"
     except FileTooLarge:
-        return None, _too_long(path)
-    return (text, None) if len(text) <= MAX_FILE_CHARS else (None, _too_long(path))
-
-
-def _too_long(path: str) -> str:
-    return f"{path} is longer than {MAX_FILE_CHARS} characters"
+        text = None
+    if text is None or len(text) > MAX_FILE_CHARS:
+        return None, f"{path} is longer than {MAX_FILE_CHARS} characters"
+    return text, None
 
 
 def _parse(path: str, text: str) -> tuple[AgentType | None, str | None]:
@@ -208,14 +201,15 @@ def _parse(path: str, text: str) -> tuple[AgentType | None, str | None]:
     except CheckpointError as error:
         return None, f"{path} has an unclear checkpoint: {error}; this agent type is not loaded"
     model = as_text(fields.get("model"))
+    own_model = (
+        model if ":" in model else None
+    )  # short names of other programs, such as "sonnet", are not models here
     agent_type = AgentType(
         as_text(fields.get("name")) or _name_from(path),
         as_text(fields.get("description")),
         body.strip(),
         tools,
-        model
-        if ":" in model
-        else None,  # short names of other programs, such as "sonnet", are not models here
+        own_model,
         path,
         disallowed_tools=disallowed,
         is_unclosed=is_unclosed(text),
@@ -225,11 +219,10 @@ def _parse(path: str, text: str) -> tuple[AgentType | None, str | None]:
     if not fields:
         return agent_type, f"{path} has no front matter; the agent type is named after the file"
     unknown = [name for name in dict.fromkeys(tools or ()) if name not in KNOWN_TOOLS]
-    without_effect = [
-        name
-        for name in dict.fromkeys(disallowed)
-        if not any(is_disallowed(each, [name]) for each in KNOWN_TOOLS)
+    named = [
+        name for name in dict.fromkeys(disallowed) if any(is_disallowed(each, [name]) for each in KNOWN_TOOLS)
     ]
+    without_effect = [name for name in dict.fromkeys(disallowed) if name not in named]
     return agent_type, _problem(path, model, unknown, without_effect)
 
 
@@ -245,11 +238,8 @@ def _disallowed(value: str | list[str] | None) -> tuple[str, ...]:
 
 def is_disallowed(tool: str, disallowed: Iterable[str]) -> bool:
     """Return whether one of these names or patterns is a name of the tool; upper case does not matter."""
-    return any(
-        fnmatchcase(name.casefold(), pattern.casefold())
-        for pattern in disallowed
-        for name in tool_names(tool)
-    )
+    names = [name.casefold() for name in tool_names(tool)]
+    return any(fnmatchcase(name, pattern.casefold()) for pattern in disallowed for name in names)
 
 
 def _problem(path: str, model: str, unknown: Sequence[str], without_effect: Sequence[str]) -> str | None:
@@ -347,9 +337,8 @@ def _check_file(
         message = (problem or "").removeprefix(f"{path} ")
         return [], [Problem(file=name, message=message, severity="warning")]
     if agent_type.is_unclosed:
-        return [], [
-            Problem(file=name, message="its front matter has no second line of ---, so none of it is read")
-        ]
+        message = "its front matter has no second line of ---, so none of it is read"
+        return [], [Problem(file=name, message=message)]
     if agent_type.hook_lines is None:
         return [], []
     if level == "plugin":

@@ -61,16 +61,13 @@ def _read(path: str, files: Files) -> str:
             raise UnreadableFile("is a link to a file that does not exist") from None
         raise FileNotFoundError from None
     except OSError as error:
-        raise _describe_os_error(error) from None
-
-
-def _describe_os_error(error: OSError) -> UnreadableFile:
-    if error.errno == errno.ELOOP:
-        return UnreadableFile(
-            "is a link that leads back to itself, or through too many links", "repair the link, or remove it"
-        )
-    hint = "check its permissions" if isinstance(error, PermissionError) else None
-    return UnreadableFile(f"cannot be read: {error.strerror}", hint)
+        message, hint = f"cannot be read: {error.strerror}", None
+        if error.errno == errno.ELOOP:
+            message = "is a link that leads back to itself, or through too many links"
+            hint = "repair the link, or remove it"
+        elif isinstance(error, PermissionError):
+            hint = "check its permissions"
+        raise UnreadableFile(message, hint) from None
 
 
 MAX_SEARCHED_BYTES = 64 * 1024  # a larger file is searched only if the name of an event occurs twice in it

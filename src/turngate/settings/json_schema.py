@@ -47,9 +47,9 @@ def _if_gate(gate: Gate) -> dict[str, Any]:
     if needed:
         options["required"] = needed
     then: dict[str, Any] = {"properties": {"options": options}}
-    required = [*(["command"] if gate.command == "required" else []), *(["options"] if needed else [])]
-    if required:
-        then["required"] = required
+    wanted = {"command": gate.command == "required", "options": bool(needed)}
+    if any(wanted.values()):
+        then["required"] = [name for name, is_wanted in wanted.items() if is_wanted]
     if gate.command == "never":
         then["properties"]["command"] = False
     return {"if": condition, "then": then}
@@ -74,14 +74,10 @@ def settings_schema() -> dict[str, Any]:
         "properties": {
             "$schema": {"type": "string"},
             "hooks": {
-                "type": ["object", "null"],
-                "description": "Event → list of groups → list of hooks.",
+                **_typed(["object", "null"], "Event → list of groups → list of hooks."),
                 "properties": {event: _groups(event) for event in EVENTS},
             },
-            "disableAllHooks": {
-                "type": ["boolean", "null"],
-                "description": "true: the hooks of this family do not run.",
-            },
+            "disableAllHooks": _typed(["boolean", "null"], "true: the hooks of this family do not run."),
             **{name: dict(key.schema) for name, key in keys.RESTRICTIONS.items()},
             "env": {**keys.HOOK_KEYS["env"].schema, "description": "Environment variables for all hooks."},
             "turngate": {
@@ -95,15 +91,10 @@ def settings_schema() -> dict[str, Any]:
 
 
 # Objects of another program, of which Turngate reads one number.
+_SUBAGENTS = {"properties": {"maxSteerRestarts": {"type": ["integer", "null"], "minimum": 0}}}
 _STEERS: dict[str, Any] = {
     "description": "Maximum number of redirects of one subagent: `defaults.subagents.maxSteerRestarts`.",
-    "properties": {
-        "defaults": {
-            "properties": {
-                "subagents": {"properties": {"maxSteerRestarts": {"type": ["integer", "null"], "minimum": 0}}}
-            }
-        }
-    },
+    "properties": {"defaults": {"properties": {"subagents": _SUBAGENTS}}},
 }
 
 
@@ -121,12 +112,9 @@ def _groups(event: str) -> dict[str, Any]:
 
 
 def _describe_matcher(event: str) -> str:
-    field = EVENTS[event]
-    return (
-        f"Matched against `{field}`: names separated by |, or a regular expression."
-        if field
-        else "Ignored on this event."
-    )
+    if field := EVENTS[event]:
+        return f"Matched against `{field}`: names separated by |, or a regular expression."
+    return "Ignored on this event."
 
 
 def _hook(hook: type[Hook]) -> dict[str, Any]:
@@ -173,6 +161,10 @@ def input_schema() -> dict[str, Any]:
     }
 
 
+def _typed(kind: str | list[str], description: str) -> dict[str, Any]:
+    return {"type": kind, "description": description}
+
+
 def output_schema() -> dict[str, Any]:
     """Return the schema of a hook's stdout with exit code 0."""
     return {
@@ -184,25 +176,14 @@ def output_schema() -> dict[str, Any]:
                 "enum": ["block", "deny", "approve", "allow", None],
                 "description": "block: the agent must continue.",
             },
-            "reason": {
-                "type": "string",
-                "description": "The reason that the agent gets; required with a block.",
-            },
-            "continue": {
-                "type": "boolean",
-                "description": "false: the turn ends now, regardless of other hooks.",
-            },
-            "stopReason": {
-                "type": "string",
-                "description": "The reason that the user gets when `continue` is false.",
-            },
-            "waits": {
-                "type": "boolean",
-                "description": "true: with `continue: false`, the turn ends as waiting for the user's approval.",
-            },
+            "reason": _typed("string", "The reason that the agent gets; required with a block."),
+            "continue": _typed("boolean", "false: the turn ends now, regardless of other hooks."),
+            "stopReason": _typed("string", "The reason that the user gets when `continue` is false."),
+            "waits": _typed(
+                "boolean", "true: with `continue: false`, the turn ends as waiting for the user's approval."
+            ),
             "notEnforced": {
-                "type": "string",
-                "pattern": r"\S",
+                **_TEXT,
                 "description": "Why the gate could not check anything: it counts as failed, and does not block.",
             },
             "continuations": {
@@ -210,26 +191,22 @@ def output_schema() -> dict[str, Any]:
                 "minimum": 1,
                 "description": "With a block: how many continuations of the turn it needs, up to the hard limit.",
             },
-            "suppressOutput": {
-                "type": "boolean",
-                "description": "true: do not write stdout to the transcript.",
-            },
-            "systemMessage": {"type": "string", "description": "A message for the user, not for the model."},
+            "suppressOutput": _typed("boolean", "true: do not write stdout to the transcript."),
+            "systemMessage": _typed("string", "A message for the user, not for the model."),
             "hookSpecificOutput": {
                 "type": "object",
                 "required": ["hookEventName"],
                 "properties": {
                     "hookEventName": {"enum": list(EVENTS)},
-                    "additionalContext": {"type": "string", "description": "Advice for the agent."},
+                    "additionalContext": _typed("string", "Advice for the agent."),
                     "permissionDecision": {"enum": list(get_args(Behavior))},
                     "permissionDecisionReason": {"type": "string"},
                     "updatedToolOutput": {
                         "description": "PostToolUse: what the model gets instead of the tool's output."
                     },
-                    "initialUserMessage": {
-                        "type": "string",
-                        "description": "SessionStart: a message that the agent answers before the first prompt.",
-                    },
+                    "initialUserMessage": _typed(
+                        "string", "SessionStart: a message that the agent answers before the first prompt."
+                    ),
                 },
             },
         },

@@ -31,19 +31,17 @@ def script_layers(project: str, dialect: str, files: Files) -> list[Layer]:
 def _layer(event: str, script: SettingsFile, files: Files) -> Layer:
     name = script.display_name
     layer = Layer(file=name, level=script.level, family=script.family)
+    what, hint = "", ""
     if not files.isfile(script.path):
-        message = f"{name} is not an executable file, so it never runs"
-        return _with_problem(layer, event, message, "make it an executable file, or remove it")
-    if not files.is_executable(script.path):
-        return _with_problem(layer, event, f"{name} is not executable, so it never runs", f"chmod +x {name}")
+        what, hint = "an executable file", "make it an executable file, or remove it"
+    elif not files.is_executable(script.path):
+        what, hint = "executable", f"chmod +x {name}"
+    if what:
+        message = f"{name} is not {what}, so it never runs"
+        return replace(layer, problems=(Problem(file=name, event=event, message=message, hint=hint),))
     hook = CommandHook(script.path, args=(), id=name)
     rule = Rule(event, hook, source="script", file=name, family=script.family, level=script.level)
     return replace(layer, rules=(rule,))
-
-
-def _with_problem(layer: Layer, event: str, message: str, hint: str) -> Layer:
-    problem = Problem(file=layer.file, event=event, message=message, hint=hint)
-    return replace(layer, problems=(problem,))
 
 
 def project_path(project: str, files: Files = LOCAL) -> str:
@@ -153,14 +151,11 @@ def _load_file(file: SettingsFile, dialect: Dialect, files: Files) -> Layer | No
     except FileNotFoundError:
         return None
     except UnreadableFile as error:
-        return _unusable(file, str(error), error.hint)
+        name, message = file.display_name, f"{error}; none of its hooks run"
+        problem = Problem(file=name, message=message, hint=error.hint)
+        return Layer(file=name, level=file.level, family=file.family, problems=(problem,))
     layer = parse_layer(value, file=file.display_name, level=file.level, family=file.family, dialect=dialect)
     return add_duplicate_keys(layer, duplicates)
-
-
-def _unusable(file: SettingsFile, message: str, hint: str | None = None) -> Layer:
-    problem = Problem(file=file.display_name, message=f"{message}; none of its hooks run", hint=hint)
-    return Layer(file=file.display_name, level=file.level, family=file.family, problems=(problem,))
 
 
 # The settings of a project on another machine under those of this one. Models are asked and http hooks are sent from
@@ -195,9 +190,8 @@ def _merge_with_own(layers: Sequence[Layer], own: Sequence[Layer], dialect: Dial
 def _as_remote(layer: Layer) -> Layer:
     if layer.level not in _OWNER_LEVELS or _OWN_FIELDS.isdisjoint(layer.scalars):
         return layer
-    return replace(
-        layer, scalars={name: value for name, value in layer.scalars.items() if name not in _OWN_FIELDS}
-    )
+    scalars = {name: value for name, value in layer.scalars.items() if name not in _OWN_FIELDS}
+    return replace(layer, scalars=scalars)
 
 
 def _as_own(layer: Layer) -> Layer:
@@ -211,15 +205,13 @@ def _as_own(layer: Layer) -> Layer:
         disable_all=layer.disable_all if is_managed else None,
         managed_only=layer.managed_only,
         scalars={name: layer.scalars[name] for name in _OWN_FIELDS & layer.scalars.keys()},
-        problems=tuple(
-            replace(each, file=file) for each in layer.problems if _concerns_all(each.event, each.field)
-        ),
+        problems=tuple(replace(each, file=file) for each in layer.problems if _concerns_all(each)),
     )
 
 
-def _concerns_all(event: str | None, field: str | None) -> bool:
+def _concerns_all(problem: Problem) -> bool:
     """Return whether a problem is about the whole file, or about a key that counts for another machine."""
-    return event is None and (field is None or field.startswith(_OWN_KEYS))
+    return problem.event is None and (problem.field is None or problem.field.startswith(_OWN_KEYS))
 
 
 def _narrowing(allowed: AllowedUrls) -> AllowedUrls:

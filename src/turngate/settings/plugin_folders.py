@@ -118,23 +118,19 @@ class _PluginLoader:
         root, _, written, _, named_in = self.folder
         if not self._files.isdir(root):
             wrong = "is not a folder" if self._files.lexists(root) else "does not exist"
-            message = f"{wrong}, expected the folder of a plugin"
+            name, message = _describe_path(written), f"{wrong}, expected the folder of a plugin"
             if named_in is None:
-                return Problem(file=_describe_path(written), message=message)
-            return Problem(
-                file=named_in, field="turngate.pluginDirs", message=f"{_describe_path(written)} {message}"
-            )
+                return Problem(file=name, message=message)
+            return Problem(file=named_in, field="turngate.pluginDirs", message=f"{name} {message}")
         if any(map(self._exists, (HOOKS_FILE, MANIFEST, *_OTHER_PARTS))):
             return None
         return Problem(file=self.folder.display_name, message=_NOT_A_PLUGIN, hint=self._hint())
 
     def _hint(self) -> str | None:
         parent, name = os.path.split(self.folder.root)
-        if any(
-            name == os.path.dirname(file) and self._exists(os.path.basename(file))
-            for file in (HOOKS_FILE, MANIFEST)
-        ):
-            return f"the folder above it is a plugin: name {_describe_path(parent)}"
+        for folder, file in map(os.path.split, (HOOKS_FILE, MANIFEST)):
+            if name == folder and self._exists(file):
+                return f"the folder above it is a plugin: name {_describe_path(parent)}"
         for name, expected in (("hooks.json", HOOKS_FILE), ("plugin.json", MANIFEST)):
             if self._exists(name):
                 return f"move {name} to {expected}"
@@ -211,10 +207,8 @@ class _PluginLoader:
         if isinstance(value, dict):
             is_bare = "hooks" not in value and any(key in EVENTS or key in FOREIGN_EVENTS for key in value)
             hooks = {"hooks": value if is_bare else value.get("hooks", {})}
-        file = self._display_name(name)
-        layer = parse_layer(
-            hooks, file=file, level=self.folder.level, family=self.family, dialect=self.dialect
-        )
+        file, level = self._display_name(name), self.folder.level
+        layer = parse_layer(hooks, file=file, level=level, family=self.family, dialect=self.dialect)
         if value and isinstance(value, dict) and hooks == {"hooks": {}} and "hooks" not in value:
             problem = self._problem(name, 'has no "hooks", so it has no effect', severity="warning")
             return replace(layer, problems=(problem,))
@@ -222,8 +216,7 @@ class _PluginLoader:
         plugin_name = manifest.get("name")
         title = plugin_name if isinstance(plugin_name, str) else os.path.basename(root)
         data = plugin_data_folder(state_folder(self._files.environ, self._files.home), title, root)
-        is_given = self.folder.named_in is None and self.folder.level == "user"
-        level = COMMAND_LINE if is_given else self.folder.level
+        level = COMMAND_LINE if self.folder.named_in is None and level == "user" else level
         return replace(layer, rules=tuple(_bind(rule, root, data, level) for rule in layer.rules))
 
     def _exists(self, name: str) -> bool:

@@ -15,16 +15,10 @@ _HEAD_BYTES = 4096  # in which a binary has a null character
 
 _RUNNERS = {"uv": "python", "bun": "node", "deno": "node"}
 _EXTENSIONS = {
-    ".sh": "shell",
-    ".bash": "shell",
+    **dict.fromkeys((".sh", ".bash"), "shell"),
     ".py": "python",
-    ".js": "node",
-    ".mjs": "node",
-    ".cjs": "node",
-    ".ts": "node",
-    ".rb": "other",
-    ".pl": "other",
-    ".php": "other",
+    **dict.fromkeys((".js", ".mjs", ".cjs", ".ts"), "node"),
+    **dict.fromkeys((".rb", ".pl", ".php"), "other"),
 }
 
 
@@ -45,9 +39,8 @@ class Script(NamedTuple):
         program, rest = self.interpreter
         if self.shebang is None:
             return _EXTENSIONS.get(os.path.splitext(self.path)[1])
-        name = os.path.basename(
-            env_program(rest) or "" if os.path.basename(program) == "env" else program
-        ).strip()
+        program = env_program(rest) or "" if os.path.basename(program) == "env" else program
+        name = os.path.basename(program).strip()
         return language_of(name) or _RUNNERS.get(name)
 
 

@@ -168,9 +168,8 @@ def _plugin_name(root: str, files: Files) -> str:
     except (UnreadableFile, OSError):
         manifest = None
     name = manifest.get("name") if isinstance(manifest, dict) else None
-    return (
-        name if isinstance(name, str) and _NAME.fullmatch(name) else os.path.basename(os.path.normpath(root))
-    )
+    is_usable = isinstance(name, str) and _NAME.fullmatch(name)
+    return str(name) if is_usable else os.path.basename(os.path.normpath(root))
 
 
 def _files(folder: _Folder, files: Files) -> Iterator[tuple[_Folder, str, str]]:

@@ -41,37 +41,23 @@ def is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def is_positive_count(value: Any) -> bool:
-    return type(value) is int and value >= 1
-
-
-def is_flag(value: Any) -> bool:
-    return type(value) is bool
-
-
 def is_text(value: Any) -> bool:
     """Return whether the value is a non-blank string that can be passed to a process."""
-    if type(value) is not str or not value.strip() or "\0" in value:
+    return _is_passable(value) and bool(value.strip())
+
+
+def _is_passable(value: Any) -> bool:
+    """Return whether the value is a string that can be passed to a process."""
+    if type(value) is not str or "\0" in value:
         return False
-    return value.isascii() or _is_encodable(value)
-
-
-def _is_encodable(value: str) -> bool:
     try:
-        value.encode()
+        return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
         return False
-    return True
-
-
-def is_string(value: Any) -> bool:
-    return type(value) is str
 
 
 def is_string_list(value: Any) -> bool:
-    return type(value) is list and all(
-        type(item) is str and "\0" not in item and _is_encodable(item) for item in value
-    )
+    return type(value) is list and all(map(_is_passable, value))
 
 
 def is_string_object(value: Any) -> bool:
@@ -82,14 +68,8 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def is_variable(name: Any, value: Any) -> bool:
-    return (
-        type(name) is str
-        and bool(_VARIABLE_NAME.fullmatch(name))
-        and type(value) is str
-        and len(value) <= MAX_VARIABLE_CHARS
-        and "\0" not in value
-        and _is_encodable(value)
-    )
+    is_name = type(name) is str and bool(_VARIABLE_NAME.fullmatch(name))
+    return is_name and _is_passable(value) and len(value) <= MAX_VARIABLE_CHARS
 
 
 def is_variables(value: Any) -> bool:
@@ -104,11 +84,15 @@ _SECONDS_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_TIMEO
 _TEXT_SCHEMA = {"type": "string", "minLength": 1, "pattern": r"\S"}
 
 COUNT = ValueType(is_count, "a whole number, 0 or more", {"type": "integer", "minimum": 0})
-POSITIVE_COUNT = ValueType(is_positive_count, "a whole number, 1 or more", {"type": "integer", "minimum": 1})
-FLAG = ValueType(is_flag, "true or false", {"type": "boolean"})
+POSITIVE_COUNT = ValueType(
+    lambda value: is_count(value) and value >= 1,
+    "a whole number, 1 or more",
+    {"type": "integer", "minimum": 1},
+)
+FLAG = ValueType(lambda value: type(value) is bool, "true or false", {"type": "boolean"})
 SECONDS = ValueType(is_seconds, EXPECTED_SECONDS, _SECONDS_SCHEMA, convert=float)
 DAYS = SECONDS._replace(expected="a number of days above 0")
-STRING = ValueType(is_string, "a string", {"type": "string"})
+STRING = ValueType(lambda value: type(value) is str, "a string", {"type": "string"})
 TEXT = ValueType(is_text, "a non-empty string", _TEXT_SCHEMA)
 MODEL = TEXT._replace(expected="a model's name")
 OBJECT = ValueType(lambda value: type(value) is dict, "an object", {"type": "object"})
@@ -228,11 +212,7 @@ def _describe_default_timeouts(value: Mapping[str, Any]) -> str:
     else:
         is_known = name in KINDS or name in EVENTS
         name = describe_name(name)
-    return (
-        f"an object with {describe_json(wrong)} for `{name}`"
-        if is_known
-        else f"an object with the unknown key `{name}`"
-    )
+    return f"an object with {f'{describe_json(wrong)} for' if is_known else 'the unknown key'} `{name}`"
 
 
 def _is_timeout_by_kind(value: Any) -> bool:

@@ -69,11 +69,9 @@ class Journal:
     def _start(self) -> None:
         """Start a writer with a queue of its own, so that one that is slow to end takes nothing from the next."""
         self._lines = queue.SimpleQueue()
-        writer = threading.Thread(
-            target=self._write_lines, args=(self._lines,), daemon=True, name="turngate-journal"
-        )
-        writer.start()
-        self._writer = writer
+        args, name = (self._lines,), "turngate-journal"
+        self._writer = threading.Thread(target=self._write_lines, args=args, daemon=True, name=name)
+        self._writer.start()
         atexit.register(self.close)
 
     def _write_lines(self, lines: "_Lines") -> None:
@@ -90,9 +88,8 @@ class Journal:
         if self.fault is None:
             where = getattr(error, "filename", None) or self._state
             why = getattr(error, "strerror", None) or error
-            self.fault = (
-                f"the journal could not be written ({where}: {why}); set TURNGATE_STATE to another folder"
-            )
+            what = f"the journal could not be written ({where}: {why})"
+            self.fault = f"{what}; set TURNGATE_STATE to another folder"
 
 
 _Lines = queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None]
@@ -135,9 +132,8 @@ def _lock(fd: int) -> bool:
 
 
 def _line(entry: Mapping[str, Any]) -> bytes:
-    return (json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=repr) + "\n").encode(
-        "utf-8", "replace"
-    )
+    text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=repr)
+    return f"{text}\n".encode("utf-8", "replace")
 
 
 def _delete_oldest(folder: str, needed_bytes: int) -> None:

@@ -28,18 +28,6 @@ def _absolute(given: str) -> str:
         ) from None
 
 
-__all__ = [
-    "OTHER_STATE_FOLDER",
-    "REGISTRY_FILE",
-    "TRANSCRIPT_FILE",
-    "approvals_path",
-    "main_transcript_path",
-    "plugin_data_folder",
-    "session_folder",
-    "state_folder",
-    "user_approvals_path",
-]
-
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
