@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 VERSION = 1
 KEPT_S = 30 * 24 * 3600  # the state of a session that had no stop since
@@ -35,7 +34,7 @@ class GateState:
         self.holds = False  # whether the last result is that of this tree and may be reused
         record = _read(path) if path else {}
 
-        def read_dict(name: str) -> dict[str, Any] | None:
+        def read_dict(name: str) -> dict[str, object] | None:
             return value if isinstance(value := record.get(name), dict) else None
 
         tree = record.get("tree")
@@ -46,7 +45,7 @@ class GateState:
         self.activity: object = record.get("activity")  # how much the agent had done by then
         self.start: dict[str, object] | None = read_dict("start")  # at SessionStart
         # When each task in the background was first seen running.
-        self.waits: dict[str, float] = read_dict("waits") or {}
+        self.waits: dict[str, float] = waits if isinstance(waits := record.get("waits"), dict) else {}
         self.data: dict[str, object] = read_dict("data") or {}
 
     def save(self) -> bool:
