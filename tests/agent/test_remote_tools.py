@@ -5,9 +5,11 @@ import shutil
 import signal
 import tempfile
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import asyncssh
 import pytest
 
 from tests.support.machines import Machine, SshMachine
@@ -149,6 +151,25 @@ def test_a_file_is_read_on_where_the_first_command_ended(place: ToolContext, pro
 
 
 # Searches
+
+
+def test_names_that_another_machine_reports_never_leave_the_copy(
+    place: ToolContext, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scandir(sftp: asyncssh.SFTPClient, folder: str) -> AsyncIterator[asyncssh.SFTPName]:
+        for name in ("../victim", f"{tmp_path}/victim", "..", ".", "", "a\0b", "sub/x", "good"):
+            yield asyncssh.SFTPName(name, attrs=await sftp.stat(f"{folder}/good"))
+
+    temporary = tmp_path / "temporary" / "inner"
+    temporary.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(asyncssh.SFTPClient, "scandir", scandir)
+    for path in (project / "good", project / "sub" / "x", project.parent / "victim"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("a needle")
+    found = [use(place, "Grep", pattern="[n]eedle"), use(place, "Glob", pattern="**")]
+    assert found == [f"{project}/good"] * 2
+    assert list((tmp_path / "temporary").rglob("*")) == [temporary]
 
 
 def test_a_search_leaves_nothing_here(

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import asyncssh
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -311,6 +312,46 @@ def test_a_folder_without_write_access_keeps_its_files(files: SshFiles, place: P
     with pytest.raises(PermissionError):
         files.replace(f"{place}/folder/new", b"new")
     assert os.listdir(place / "folder") == ["inner"]
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_other(
+    files: SshFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise asyncssh.SFTPFailure("Failure")
+
+    async def statvfs(*_: object) -> asyncssh.SFTPVFSAttrs:
+        return asyncssh.SFTPVFSAttrs(bavail=0)
+
+    (tmp_path / "old").write_text("old")
+    before = files.inspect(f"{tmp_path}/old")
+    monkeypatch.setattr(asyncssh.SFTPClientFile, "write", fail)
+    with pytest.raises(OSError, match="the machine reports: Failure"):
+        files.replace(f"{tmp_path}/new", b"new")
+    monkeypatch.setattr(asyncssh.SFTPClient, "statvfs", statvfs)
+    for name, state in (("new", None), ("old", before)):
+        with pytest.raises(OSError, match="No space left on device"):
+            files.replace(f"{tmp_path}/{name}", b"new", state)
+    assert (os.listdir(tmp_path), (tmp_path / "old").read_text()) == (["old"], "old")
+
+
+@pytest.mark.skipif(SSHD is None, reason="the processes of asyncssh's server cannot be killed one by one")
+def test_a_connection_that_is_lost_while_writing_leaves_no_temporary_file(
+    files: SshFiles, server: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, seen = asyncssh.SFTPClientFile.write, []
+
+    async def write_and_lose(file: asyncssh.SFTPClientFile, data: bytes) -> int:
+        await write(file, data)
+        seen.extend(os.listdir(tmp_path))
+        server.cut_connections()
+        return await write(file, data)
+
+    monkeypatch.setattr(asyncssh.SFTPClientFile, "write", write_and_lose)
+    with pytest.raises(MachineUnreachable, match="the connection to box was lost"):
+        files.replace(f"{tmp_path}/new", b"new")
+    assert [name.startswith(".turngate-") for name in seen] == [True]
+    assert os.listdir(tmp_path) == []
 
 
 # Many files

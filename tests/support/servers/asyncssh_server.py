@@ -6,20 +6,51 @@ still holds its output.
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec, TypeVar, cast
 
 import asyncssh
+from asyncssh.channel import SSHChannel
+from asyncssh.stream import SSHServerStreamSession
 
+P = ParamSpec("P")
+T = TypeVar("T")
 OUTPUT_GRACE_S = 5.0
+SFTP_VERSION = 3  # of OpenSSH
 
 
-class Command(asyncssh.SSHServerSession[bytes]):
-    """One command as a child process that leads a session, as sshd starts it."""
+def _as_openssh(method: Callable[P, T]) -> Callable[P, T]:
+    """Report errors that asyncssh knows no number for as OpenSSH does."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise asyncssh.SFTPNoSuchFile(str(error)) from None
+            if error.errno in (errno.EINVAL, errno.ENAMETOOLONG):
+                raise asyncssh.SFTPBadMessage(str(error)) from None
+            raise
+
+    return call
+
+
+class SftpServer(asyncssh.SFTPServer):
+    stat = _as_openssh(asyncssh.SFTPServer.stat)
+    lstat = _as_openssh(asyncssh.SFTPServer.lstat)
+    readlink = _as_openssh(asyncssh.SFTPServer.readlink)
+
+
+class Session(SSHServerStreamSession[bytes]):
+    """SFTP, or one command as a child process that leads a session, as sshd starts it."""
 
     def __init__(self, home: Path) -> None:
+        super().__init__(None, self._make_sftp_server, SFTP_VERSION)
         self._home = home
         self._channel: asyncssh.SSHServerChannel[bytes] | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -27,18 +58,32 @@ class Command(asyncssh.SSHServerSession[bytes]):
         self._eof = False
         self._task: asyncio.Task[None] | None = None
 
-    def connection_made(self, chan: "asyncssh.SSHServerChannel[bytes]") -> None:
-        self._channel = chan
+    def connection_made(self, chan: SSHChannel[bytes]) -> None:
+        super().connection_made(chan)
+        self._channel = cast("asyncssh.SSHServerChannel[bytes]", chan)
+
+    def _make_sftp_server(self, _: SSHChannel[bytes]) -> SftpServer:
+        assert self._channel is not None
+        return SftpServer(self._channel)
+
+    def session_started(self) -> None:
+        if self._task is None:
+            super().session_started()
 
     def exec_requested(self, command: str) -> bool:
         self._task = asyncio.create_task(self._run(command))
         return True
 
-    def data_received(self, data: bytes, datatype: int | None) -> None:  # noqa: ARG002 - asyncssh's signature
+    def data_received(self, data: bytes, datatype: int | None) -> None:
+        if self._task is None:
+            super().data_received(data, datatype)
+            return
         self._stdin += data
         self._feed()
 
     def eof_received(self) -> bool:
+        if self._task is None:
+            return bool(super().eof_received())
         self._eof = True
         self._feed()
         return True
@@ -48,7 +93,8 @@ class Command(asyncssh.SSHServerSession[bytes]):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.Signals[f"SIG{signal_name}"])
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncssh's signature
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
         self._channel = None
         self._eof = True
         self._feed()
@@ -109,8 +155,8 @@ class Server(asyncssh.SSHServer):
     def __init__(self, home: Path) -> None:
         self._home = home
 
-    def session_requested(self) -> Command:
-        return Command(self._home)
+    def session_requested(self) -> Session:
+        return Session(self._home)
 
 
 async def serve(folder: Path, port: int) -> None:
