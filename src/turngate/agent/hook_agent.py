@@ -162,7 +162,8 @@ class HookAgentRun:
         self._conversation.append(UserMessage(prompt))
         end, reply = await self._work()
         if end is None and reply is None:
-            self._conversation.append(UserMessage(self._nudge(), "context"))
+            nudge = NUDGE if dialect.strict_judge else retry_prompt(NUDGE.partition(".")[0])
+            self._conversation.append(UserMessage(nudge, "context"))
             end, reply = await self._work()
         if reply is not None:
             return JudgeReplied(reply)
@@ -195,9 +196,6 @@ class HookAgentRun:
     def _judgement_problem(self, text: str) -> str | None:
         dialect = self._settings.dialect
         return judgement_problem(parse_judgement(text, self._hook.prompt, self._event.name, dialect), dialect)
-
-    def _nudge(self) -> str:
-        return NUDGE if self._settings.dialect.strict_judge else retry_prompt(NUDGE.partition(".")[0])
 
     def close(self) -> Evaluation | None:
         """Record what the run cost, also if it failed."""

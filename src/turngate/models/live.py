@@ -252,13 +252,9 @@ def _model_error(
         return ModelError("quota", f"{provider} reports: {text}")
     if status in (400, 413) and _TOO_LONG.search(what):
         return ModelError("context", f"the conversation is too long for the model: {text}")
-    return ModelError(_kind(status), f"{provider} answered {status}: {text}", retry_after=retry_after)
-
-
-def _kind(status: int) -> str:
-    if status == 429 or status >= 500:
-        return "overloaded"
-    return {401: "auth", 403: "auth", 408: "network", 413: "context"}.get(status, "invalid")
+    return ModelError(
+        providers.error_kind(status), f"{provider} answered {status}: {text}", retry_after=retry_after
+    )
 
 
 def _error_object(body: bytes) -> dict[str, Any]:

@@ -14,50 +14,37 @@ WireName = Literal["anthropic", "chat", "responses"]
 
 class Provider(NamedTuple):
     wire: WireName
+    variables: str  # begins the names of its variables
     url: str
-    url_variable: str  # names another address
-    key_variables: tuple[str, ...]  # the first one that is set holds the key
-    needs_key: bool = True
     known_as: str = ""  # its name in the table of known models
+    other_key: str = ""  # a further variable for the key
+    needs_key: bool = True
+
+    @property
+    def url_variable(self) -> str:
+        """The variable that names another address."""
+        return f"{self.variables}_BASE_URL"
+
+    @property
+    def key_variables(self) -> list[str]:
+        """The variables for the key; the first one that is set holds it."""
+        return [name for name in (f"{self.variables}_API_KEY", self.other_key) if name]
 
 
-PROVIDERS: dict[str, Provider] = {
+_GOOGLE = "https://generativelanguage.googleapis.com/v1beta/openai"
+PROVIDERS = {
     "anthropic": Provider(
-        "anthropic",
-        "https://api.anthropic.com",
-        "ANTHROPIC_BASE_URL",
-        ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
-        known_as="anthropic",
+        "anthropic", "ANTHROPIC", "https://api.anthropic.com", "anthropic", "ANTHROPIC_AUTH_TOKEN"
     ),
-    "openai": Provider(
-        "responses", "https://api.openai.com/v1", "OPENAI_BASE_URL", ("OPENAI_API_KEY",), known_as="openai"
-    ),
-    "openai-chat": Provider(
-        "chat", "https://api.openai.com/v1", "OPENAI_BASE_URL", ("OPENAI_API_KEY",), known_as="openai"
-    ),
-    "gemini": Provider(
-        "chat",
-        "https://generativelanguage.googleapis.com/v1beta/openai",
-        "GEMINI_BASE_URL",
-        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        known_as="google",
-    ),
-    "openrouter": Provider(
-        "chat", "https://openrouter.ai/api/v1", "OPENROUTER_BASE_URL", ("OPENROUTER_API_KEY",)
-    ),
-    "ollama": Provider(
-        "chat", "http://localhost:11434/v1", "OLLAMA_BASE_URL", ("OLLAMA_API_KEY",), needs_key=False
-    ),
-    "deepseek": Provider(
-        "chat", "https://api.deepseek.com", "DEEPSEEK_BASE_URL", ("DEEPSEEK_API_KEY",), known_as="deepseek"
-    ),
-    "groq": Provider(
-        "chat", "https://api.groq.com/openai/v1", "GROQ_BASE_URL", ("GROQ_API_KEY",), known_as="groq"
-    ),
-    "mistral": Provider(
-        "chat", "https://api.mistral.ai/v1", "MISTRAL_BASE_URL", ("MISTRAL_API_KEY",), known_as="mistral"
-    ),
-    "xai": Provider("chat", "https://api.x.ai/v1", "XAI_BASE_URL", ("XAI_API_KEY",), known_as="x-ai"),
+    "openai": Provider("responses", "OPENAI", "https://api.openai.com/v1", "openai"),
+    "openai-chat": Provider("chat", "OPENAI", "https://api.openai.com/v1", "openai"),
+    "gemini": Provider("chat", "GEMINI", _GOOGLE, "google", "GOOGLE_API_KEY"),
+    "openrouter": Provider("chat", "OPENROUTER", "https://openrouter.ai/api/v1"),
+    "ollama": Provider("chat", "OLLAMA", "http://localhost:11434/v1", needs_key=False),
+    "deepseek": Provider("chat", "DEEPSEEK", "https://api.deepseek.com", "deepseek"),
+    "groq": Provider("chat", "GROQ", "https://api.groq.com/openai/v1", "groq"),
+    "mistral": Provider("chat", "MISTRAL", "https://api.mistral.ai/v1", "mistral"),
+    "xai": Provider("chat", "XAI", "https://api.x.ai/v1", "x-ai"),
 }
 ALIASES = {"google": "gemini", "openai-responses": "openai"}
 PYDANTIC_AI = "pydantic-ai"
@@ -85,6 +72,13 @@ def find_key(model: str, provider: Provider, environ: Mapping[str, str]) -> tupl
     if provider.needs_key:
         raise UsageError(f"the model {model!r} cannot be used: set {' or '.join(provider.key_variables)}")
     return "", ""
+
+
+def error_kind(status: int) -> str:
+    """Return the kind of a ModelError for the status of a response."""
+    if status == 429 or status >= 500:
+        return "overloaded"
+    return {401: "auth", 402: "quota", 403: "auth", 408: "network", 413: "context"}.get(status, "invalid")
 
 
 MAX_MESSAGE_CHARS = 200

@@ -17,7 +17,7 @@ from turngate.errors import ModelError, UsageError
 from turngate.extra_install import install_command
 from turngate.http.connection import Timeouts
 from turngate.models.known_models import DEFAULT_CONTEXT_TOKENS
-from turngate.models.providers import PYDANTIC_AI, safe_line
+from turngate.models.providers import PYDANTIC_AI, error_kind, safe_line
 from turngate.models.wire.base import content_of, is_repeated, nonblank
 
 try:
@@ -280,7 +280,7 @@ def translate_error(error: Exception, provider: str) -> ModelError:
             text = f"{provider} answered {status}: {_error_message(error)}"
             if status in (400, 413) and _TOO_LONG.search(text):
                 return ModelError("context", text)
-            return ModelError(_kind(status), text, retry_after=_retry_after(error))
+            return ModelError(error_kind(status), text, retry_after=_retry_after(error))
         case (
             exceptions.ModelRateLimitError()
             | exceptions.ModelUnavailableError()
@@ -304,12 +304,6 @@ def _retry_after(error: Exception) -> float | None:
         return max(0.0, float(headers.get("retry-after", "")))
     except ValueError:
         return None
-
-
-def _kind(status: int) -> str:
-    if status == 429 or status >= 500:
-        return "overloaded"
-    return {401: "auth", 402: "quota", 403: "auth", 408: "network", 413: "context"}.get(status, "invalid")
 
 
 def _error_message(error: exceptions.ModelAPIError) -> str:

@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from turngate.errors import UsageError
-from turngate.models.providers import PYDANTIC_AI
+from turngate.models.providers import PROVIDERS, PYDANTIC_AI
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import Model
 
 # The model of the first provider whose key is in the environment.
 DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
-# A small model of each provider, and the variable that points a provider to another address. A server at
-# another address may not have the small model.
+# A small model of each provider. A server at another address may not have it.
 SMALL_MODELS = {"anthropic": "claude-haiku-5-5", "openai": "gpt-6-luna"}
-BASE_URL_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
 # Claude Code: the `model` field, "else ANTHROPIC_SMALL_FAST_MODEL, else ANTHROPIC_DEFAULT_HAIKU_MODEL".
 SMALL_MODEL_VARIABLES = {"anthropic": ("ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL")}
 
@@ -110,7 +108,7 @@ class JudgeModels:
         for variable in SMALL_MODEL_VARIABLES.get(provider, ()):
             if name := self._environ.get(variable):
                 return name
-        return None if self._environ.get(BASE_URL_VARIABLES[provider]) else SMALL_MODELS[provider]
+        return None if self._environ.get(PROVIDERS[provider].url_variable) else SMALL_MODELS[provider]
 
     async def close(self) -> None:
         """Close the opened models; the session closes its own."""

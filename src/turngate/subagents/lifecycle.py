@@ -169,21 +169,16 @@ class RunLifecycle:
         run, limits = self.current, self._context.limits
         if run.state in LIVING_STATES and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
             return await self._give_up_lost(f"it was lost: its process died {run.recoveries} times")
-        match run.state:
-            case "waiting":
-                return await self._start()
-            case "running":
-                return await self._run_subagent()
-            case "ended":
-                return await self._check_stop()
-            case "steering":
-                return await self._restart()
-            case "final":
-                return await self._deliver_result()
-            case "announced" | "killed":
-                return await self._finish()
-            case _:
-                return await self._reload()
+        steps = {
+            "waiting": self._start,
+            "running": self._run_subagent,
+            "ended": self._check_stop,
+            "steering": self._restart,
+            "final": self._deliver_result,
+            "announced": self._finish,
+            "killed": self._finish,
+        }
+        return await steps.get(run.state, self._reload)()
 
     # One run
 

@@ -28,21 +28,18 @@ def check_arguments(tool: Tool, args: Mapping[str, Any], context: ToolContext) -
 
 def resolve_path(path: str, context: ToolContext) -> str:
     """Return the path with all links resolved. Raises ToolFailed if it is outside of the allowed folders."""
+    if len(os.fsencode(path)) > MAX_PATH_BYTES:
+        too_long = os.strerror(errno.ENAMETOOLONG)
+        raise ToolFailed(f"{truncate(path, MAX_PATH_BYTES)} cannot be used: {too_long}")
     try:
-        resolved = _resolve(path, context)
+        resolved = context.files.resolve(path)
     except OSError as error:
-        raise ToolFailed(f"{truncate(path, MAX_PATH_BYTES)} cannot be used: {error.strerror}") from None
+        raise ToolFailed(f"{path} cannot be used: {error.strerror}") from None
     except MachineUnreachable as error:
         raise ToolFailed(f"{path} cannot be used: {error}") from None
     if any(is_inside(resolved, folder) for folder in context.allowed_folders):
         return resolved
     raise ToolFailed(f"{path} is not allowed: it is outside of the project {context.project}")
-
-
-def _resolve(path: str, context: ToolContext) -> str:
-    if len(os.fsencode(path)) > MAX_PATH_BYTES:
-        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
-    return context.files.resolve(path)
 
 
 def _absolute(path: str, context: ToolContext) -> str:
