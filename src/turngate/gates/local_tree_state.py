@@ -41,7 +41,8 @@ def local_tree_state(project: str, state: str) -> tuple[str, str] | None:
     top = os.path.realpath(project)
     try:
         repository = _repository(top)
-        if repository and (repository == top or not _ignores(repository, top, deadline)):
+        words = (deadline, "check-ignore", "--quiet", top)
+        if repository and (repository == top or _run_git(repository, *words) is None):
             top = repository
         return _find_state(top, os.path.join(state, "gates", digest(f"files of {top}"), "files-1"), deadline)
     except (OSError, _Unknown):
@@ -55,10 +56,6 @@ def _repository(folder: str) -> str | None:
             return None
         folder = parent
     return folder
-
-
-def _ignores(repository: str, folder: str, deadline: float) -> bool:
-    return _run_git(repository, deadline, "check-ignore", "--quiet", folder) is not None
 
 
 def _find_state(top: str, cache: str, deadline: float) -> tuple[str, str]:

@@ -34,8 +34,12 @@ class Approval(NamedTuple):
 
     def text_of(self, path: str) -> str | None:
         """Return the content of a file as it was approved, or None if it was not kept."""
-        recorded = self.fingerprint.files.get(path)
-        return _read_text(self.folder, recorded.removeprefix("sha256:")) if recorded else None
+        digest = (self.fingerprint.files.get(path) or "").removeprefix("sha256:")
+        try:
+            path = os.path.join(self.folder, os.path.basename(digest))
+            return read_local_bytes(path, MAX_HASHED_BYTES + 1).decode("utf-8", "replace")
+        except (OSError, NotARegularFile, FileTooLarge):  # without a digest, it is the folder
+            return None
 
 
 class Approvals:
@@ -59,15 +63,16 @@ class Approvals:
 
     def find(self, digest: str) -> Approval | None:
         """Return the approval of a definition."""
-        return self._approval(self._data["approved"].get(digest))
+        record = self._data["approved"].get(digest)
+        if record is None:
+            return None
+        approved = Fingerprint(record["content"], record["files"], record["variables"])
+        return Approval(record["key"], approved, record["time"], os.path.join(self._trust, "content"))
 
     def latest_of(self, place: str) -> Approval | None:
         """Return the last approval of the hook at this place of a settings file."""
-        found = [
-            (record["time"], digest)
-            for digest, record in self._data["approved"].items()
-            if record["place"] == place
-        ]
+        approved = self._data["approved"].items()
+        found = [(record["time"], digest) for digest, record in approved if record["place"] == place]
         return self.find(max(found)[1]) if found else None
 
     def all(self) -> Iterator[tuple[str, Approval]]:
@@ -150,7 +155,7 @@ class Approvals:
                 _wait_for_lock(lock, f"{self.path}.lock")
                 data = self._load()
                 yield data
-                self._save(data)
+                _write_private(self.path, json.dumps(data, indent=1).encode())
                 self._data = data
             finally:
                 os.close(lock)
@@ -188,38 +193,22 @@ class Approvals:
         except (FileNotFoundError, NotADirectoryError):
             return self._empty()
         except (ValueError, RecursionError):
-            return self._unreadable("it is not JSON")
+            wrong = "cannot be read (it is not JSON)"
         except (OSError, NotARegularFile, FileTooLarge) as error:
-            return self._unreadable(str(error) or "it is too large")
-        if not _is_valid(data):
-            self.problem = f"{self.path} is damaged, so no approval counts; remove it, and approve again"
-            return self._empty()
-        header = self._header()
-        if any(data.get(name) != value for name, value in header.items()):
-            return self._empty()
-        return data
-
-    def _unreadable(self, why: str) -> dict[str, Any]:
-        self.problem = (
-            f"{self.path} cannot be read ({why}), so no approval counts; remove it, and approve again"
-        )
+            wrong = f"cannot be read ({str(error) or 'it is too large'})"
+        else:
+            if _is_valid(data):
+                is_own = all(data.get(name) == value for name, value in self._header().items())
+                return data if is_own else self._empty()
+            wrong = "is damaged"
+        self.problem = f"{self.path} {wrong}, so no approval counts; remove it, and approve again"
         return self._empty()
-
-    def _save(self, data: Mapping[str, Any]) -> None:
-        _write_private(self.path, json.dumps(data, indent=1).encode())
 
     def _keep(self, digest: str, content: bytes) -> None:
         path = os.path.join(self._trust, "content", digest)
         if not os.path.exists(path):
             make_private_dir(os.path.dirname(path))
             _write_private(path, content)
-
-    def _approval(self, record: Mapping[str, Any] | None) -> Approval | None:
-        if record is None:
-            return None
-        folder = os.path.join(self._trust, "content")
-        approved = Fingerprint(record["content"], record["files"], record["variables"])
-        return Approval(record["key"], approved, record["time"], folder)
 
 
 def _wait_for_lock(lock: int, path: str) -> None:
@@ -253,17 +242,8 @@ def _texts_of(key: str, found: Fingerprint, files: Files) -> dict[str, bytes]:
                 f"{path} has changed while {key} was reviewed; nothing was approved, review it again"
             )
         if recorded and recorded.startswith("sha256:"):
-            content = read_bytes(path, MAX_HASHED_BYTES, files)
-            texts[recorded.removeprefix("sha256:")] = content
+            texts[recorded.removeprefix("sha256:")] = read_bytes(path, MAX_HASHED_BYTES, files)
     return texts
-
-
-def _read_text(folder: str, digest: str) -> str | None:
-    try:
-        path = os.path.join(folder, os.path.basename(digest))
-        return read_local_bytes(path, MAX_HASHED_BYTES + 1).decode("utf-8", "replace")
-    except (OSError, NotARegularFile, FileTooLarge):
-        return None
 
 
 def _is_in_repository(path: str, folder: str) -> bool:
@@ -285,23 +265,15 @@ def _why_not_private(path: str) -> str | None:
 
 
 def _is_valid(data: Any) -> bool:
-    if not isinstance(data, dict) or not isinstance(data.get("env"), list):
-        return False
-    approved, rejected = data.get("approved"), data.get("rejected")
-    return (
-        isinstance(rejected, dict) and isinstance(approved, dict) and all(map(_is_record, approved.values()))
-    )
+    has_tables = _has_types(data, {"env": list, "approved": dict, "rejected": dict})
+    return has_tables and all(_has_types(record, _RECORD) for record in data["approved"].values())
 
 
-def _is_record(record: Any) -> bool:
-    return (
-        isinstance(record, dict)
-        and isinstance(record.get("key"), str)
-        and isinstance(record.get("place"), str)
-        and isinstance(record.get("content"), str)
-        and isinstance(record.get("time"), int | float)
-        and all(isinstance(record.get(name), dict) for name in ("files", "variables"))
-    )
+_RECORD = {"key": str, "place": str, "content": str, "time": (int, float), "files": dict, "variables": dict}
+
+
+def _has_types(value: Any, types: Mapping[str, Any]) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(name), each) for name, each in types.items())
 
 
 def _write_private(path: str, data: bytes) -> None:

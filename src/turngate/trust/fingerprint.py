@@ -49,29 +49,21 @@ class Surroundings:
         self, files: Files, project: str, home: str, environ: Mapping[str, str], *, of_user: bool = False
     ) -> None:
         """`of_user`: for hooks of the user, who chooses which programs of the project are in `$PATH`."""
-        self.files, self.project, self.home, self.environ = (
-            files,
-            files.realpath(project),
-            home,
-            dict(environ),
-        )
+        self.files, self.home, self.environ = files, home, dict(environ)
+        self.project = files.realpath(project)
         self._of_user = of_user
         self._path_folders: dict[str, list[str]] = {}
 
     def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> dict[str, str]:
-        project = dict.fromkeys(
-            ("CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR"), self.project
-        )
+        names = ("CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
+        project = dict.fromkeys(names, self.project)
         return {**self.environ, **env, **hook.env, "PWD": self.project, **project}
 
     def path_folders(self, path: str) -> list[str]:
         """Return the folders of `$PATH` that are inside the project: a file there can take a program's name."""
         if path not in self._path_folders:
-            entries = (
-                [os.path.join(self.project, entry) for entry in path.split(":")]
-                if path and not self._of_user
-                else []
-            )
+            entries = [os.path.join(self.project, each) for each in path.split(":")]
+            entries = entries if path and not self._of_user else []
             inside = [each for each in entries if is_inside(self.files.realpath(each), self.project)]
             self._path_folders[path] = inside
         return self._path_folders[path]
@@ -90,16 +82,14 @@ class LevelSettings(NamedTuple):
         hook, event, kind = rule.hook, rule.event, rule.hook.kind
         modes, timeouts = self.options.get("mode", {}), self.options.get("timeouts", {})
         keys = ((event, kind), (event, "*"), ("*", kind), ("*", "*"))
+        timeout = next((timeouts[key] for key in keys if key in timeouts), None)
+        needs_judge = asks_judge(hook) and not getattr(hook, "model", None)
         found = {
             "mode": None if hook.mode else modes.get(event) or modes.get("*"),
-            "defaults": None
-            if hook.timeout
-            else next((timeouts[key] for key in keys if key in timeouts), None),
+            "defaults": None if hook.timeout else timeout,
             "stopBudget": self.options.get("stop_budget") if event in STOP_EVENTS else None,
             "payload": self.options.get("payload"),
-            "judge": self.options.get("judge")
-            if asks_judge(hook) and not getattr(hook, "model", None)
-            else None,
+            "judge": self.options.get("judge") if needs_judge else None,
             "passEnv": self.options.get("pass_env") if isinstance(hook, CommandHook | GateHook) else None,
         }
         return {name: value for name, value in found.items() if value is not None}
@@ -131,9 +121,8 @@ def definition_of(rule: Rule, level: LevelSettings = NO_SETTINGS) -> str:
     """Return what decides when and how a hook runs, as compact JSON."""
     options = {name: value for name, value in _options(rule.hook) if value is not None}
     if isinstance(rule.hook, HttpHook):
-        options["headers"] = {
-            name: f"sha256:{text_digest(value)[:16]}" for name, value in rule.hook.headers.items()
-        }
+        headers = rule.hook.headers.items()
+        options["headers"] = {name: f"sha256:{text_digest(value)[:16]}" for name, value in headers}
     content = {
         "event": rule.event,
         "matcher": rule.matcher,
@@ -159,15 +148,14 @@ def _options(hook: Hook) -> Iterable[tuple[str, Any]]:
 _NOT_IN_DEFINITION = ("status_message", "callback")
 
 
-def _read_defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple(
+_DEFAULTS = {
+    kind: tuple(
         (each.name, {} if each.default_factory is dict else each.default)
         for each in dataclasses.fields(kind)
         if each.name not in _NOT_IN_DEFINITION
     )
-
-
-_DEFAULTS = {kind: _read_defaults(kind) for kind in KINDS.values()}
+    for kind in KINDS.values()
+}
 
 
 def fingerprint(rule: Rule, level: LevelSettings, around: Surroundings) -> Fingerprint:
@@ -180,9 +168,8 @@ def fingerprint(rule: Rule, level: LevelSettings, around: Surroundings) -> Finge
         return Fingerprint(content, {path: file_id(around.files, path, around.project) for path in paths})
     hook = expand_plugin_variables(command)
     variables = around.variables_of(hook, env)
-    found = ScriptFiles(
-        around.files, around.project, variables, around.path_folders(variables.get("PATH", ""))
-    )
+    folders = around.path_folders(variables.get("PATH", ""))
+    found = ScriptFiles(around.files, around.project, variables, folders)
     if hook.args is None:
         found.add_command(hook.command)
     else:
@@ -199,12 +186,7 @@ def used_variables(hook: CommandHook, env: Mapping[str, str], around: Surroundin
     used: dict[str, str | None] = {"PATH": text_digest("\n".join(folders))[:16]} if folders else {}
     text = hook.command if hook.args is None else ""  # without a shell, no variable is replaced
     for name in _USED.findall(text) if "$" in text else ():
-        if (
-            name not in env
-            and name not in hook.env
-            and name != "PATH"
-            and not _SET_BY_THE_RUN.fullmatch(name)
-        ):
+        if name not in {"PATH", *env, *hook.env} and not _SET_BY_THE_RUN.fullmatch(name):
             value = around.environ.get(name)
             used[name] = None if value is None else text_digest(value)[:16]
     return used

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
@@ -81,16 +81,14 @@ class Reviewer:
         self._changed = ChangedFiles(self.files)
         self._files: dict[str, Approvals] = {}
         if self._is_remote:
-            first = (
-                replace(each, rules=tuple(map(without_first_sight, each.rules))) for each in layers.layers
-            )
+            read = layers.layers
+            first = (replace(each, rules=tuple(map(without_first_sight, each.rules))) for each in read)
             layers = replace(layers, layers=tuple(first))
         self._layers = layers
-        self._levels = {owner: level_settings(owner, layers.layers) for owner in ("project", "user")}
-        self._digests: dict[str, set[str]] = {"project": set(), "user": set()}
-        self._digest_by_rule: dict[
-            int, tuple[Rule, str]
-        ] = {}  # the rule is kept so that its id stays its own
+        self.levels = {owner: level_settings(owner, layers.layers) for owner in ("project", "user")}
+        self.digests: dict[str, set[str]] = {"project": set(), "user": set()}
+        # By the id of a rule, which is kept so that its id stays its own.
+        self._digest_by_rule: dict[int, tuple[Rule, str]] = {}
         self._first: list[tuple[str, str, Fingerprint]] = []  # hooks of the user that were not seen before
         # The beginnings of the places in files with errors.
         self._with_errors = tuple(
@@ -121,9 +119,8 @@ class Reviewer:
     def _gone_rules(self) -> Iterator[Rule]:
         approvals = self.approvals("project")
         for digest, approval in approvals.all():
-            place = approvals.place_of(digest)
-            if self._is_gone("project", digest) and is_read_by(place, self.dialect):
-                yield gone_rule(approval, place)
+            if self._is_gone("project", digest):
+                yield gone_rule(approval, approvals.place_of(digest))
 
     def review_rules(self, rules: Iterable[Rule]) -> tuple[Rule, ...]:
         """Return more rules of the same settings: the hooks of agent files."""
@@ -163,21 +160,17 @@ class Reviewer:
         """Review what a hook of the user would run of this project: that is not the user's."""
         found = self._fingerprint(hook.rule, "user")
         _, inside = self.divided(found)
-        used = [
-            path for path, recorded in inside.files.items() if recorded and not is_list_of_names(recorded)
-        ]
+        used = [path for path, each in inside.files.items() if each and not is_list_of_names(each)]
         if not used:
             return self._reviewed(hook.rule, "approved", None, found, hook.approval)
         approval = self.approvals("project").find(digest)
         if approval is None:
             name = os.path.relpath(used[0], self.files.realpath(self.project))
-            return self._reviewed(
-                hook.rule, "new", f"it runs {name} of the project, which is not approved", found
-            )
-        if why := describe_change(
-            {**inside.files, **approval.fingerprint.files}, self.project, self._changed
-        ):
-            return self._reviewed(hook.rule, "changed", f"{why} after it was approved", found, approval)
+            why = f"it runs {name} of the project, which is not approved"
+            return self._reviewed(hook.rule, "new", why, found)
+        recorded = {**inside.files, **approval.fingerprint.files}
+        if change := describe_change(recorded, self.project, self._changed):
+            return self._reviewed(hook.rule, "changed", f"{change} after it was approved", found, approval)
         return self._reviewed(hook.rule, "approved", None, found, approval)
 
     def divided(self, found: Fingerprint) -> tuple[Fingerprint, Fingerprint]:
@@ -190,19 +183,13 @@ class Reviewer:
         return found._replace(files=outside), Fingerprint(found.content, inside)
 
     def _fingerprint(self, rule: Rule, owner: str) -> Fingerprint:
-        return fingerprint(rule, self._levels[owner], self._around[owner])
+        return fingerprint(rule, self.levels[owner], self._around[owner])
 
     def approvals(self, owner: str) -> Approvals:
         if owner not in self._files:
             folder = self.project if owner == "project" else self.home
             self._files[owner] = Approvals(folder, self._state, of_user=owner == "user", files=self.files)
         return self._files[owner]
-
-    def env_of(self, owner: str) -> Mapping[str, str]:
-        return self._levels[owner].env
-
-    def digests_of(self, owner: str) -> Collection[str]:
-        return self._digests[owner]
 
     def vanished(self) -> tuple[Approval, ...]:
         """Return the approvals of hooks that are no longer in the settings, neither as approved nor changed."""
@@ -211,35 +198,30 @@ class Reviewer:
             for owner in ("project", "user")
             for digest, approval in self.approvals(owner).all()
             if self._is_gone(owner, digest)
-            and is_read_by(self.approvals(owner).place_of(digest), self.dialect)
         )
 
     def _is_gone(self, owner: str, digest: str) -> bool:
         """A hook of a file with an error may not have been loaded; the error is reported."""
         place = self.approvals(owner).place_of(digest)
-        if place.startswith(self._with_errors):
+        if place.startswith(self._with_errors) or not is_read_by(place, self.dialect):
             return False
         if owner == "project" and place.startswith("~/"):
             return False  # what a hook of the user runs of the project
-        return digest not in self._digests[owner] and digest not in self._replaced
+        return digest not in self.digests[owner] and digest not in self._replaced
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Why a file of approvals does not count."""
         return tuple(
-            Problem(
-                file=approvals.path,
-                message=approvals.problem.removeprefix(f"{approvals.path} "),
-                severity="warning",
-            )
-            for approvals in self._files.values()
-            if approvals.problem
+            Problem(file=each.path, message=each.problem.removeprefix(f"{each.path} "), severity="warning")
+            for each in self._files.values()
+            if each.problem
         )
 
     def _fingerprint_of_pending(self, rule: Rule, owner: str) -> Fingerprint:
         if self._complete:
             return self._fingerprint(rule, owner)
-        return Fingerprint(definition_of(rule, self._levels[owner]))
+        return Fingerprint(definition_of(rule, self.levels[owner]))
 
     def _review_unknown(self, rule: Rule, owner: str, digest: str) -> ReviewedHook:
         """Review a definition without an approval: a new hook, another definition of a known one, or a rejected one."""
@@ -247,7 +229,7 @@ class Reviewer:
         if approvals.is_rejected(digest):
             return self._reviewed(rule, "rejected", "it was rejected", found)
         earlier = approvals.latest_of(place_of(rule))
-        if earlier is not None and earlier.fingerprint.digest not in self._digests[owner]:
+        if earlier is not None and earlier.fingerprint.digest not in self.digests[owner]:
             return self._review_changed(rule, found, earlier)
         if owner == "user" and not approvals.problem and not (self._is_remote and acts_here(rule.hook)):
             return self._approve_first(rule)
@@ -274,13 +256,13 @@ class Reviewer:
         if first:
             # If it cannot be stored, the next session sees them for the first time again.
             with contextlib.suppress(UsageError):
-                self.approvals("user").approve(first, self.env_of("user"), self._digests["user"])
+                self.approvals("user").approve(first, self.levels["user"].env, self.digests["user"])
 
     def _why_changed(self, rule: Rule, owner: str, approved: Fingerprint) -> str | None:
         if why := describe_change(approved.files, self.project, self._changed):
             return f"{why} after it was approved"
         if command := command_of(rule.hook):
-            now = used_variables(command, self._levels[owner].env, self._around[owner])
+            now = used_variables(command, self.levels[owner].env, self._around[owner])
             for name in now.keys() | approved.variables.keys():
                 if now.get(name) != approved.variables.get(name):
                     return f"${name} has another value than when it was approved"
@@ -301,18 +283,18 @@ class Reviewer:
         """Remember which definitions there are: one that is still there has not been changed into another."""
         for rule in () if self.accept else rules:
             if owner := owner_of(rule):
-                self._digests[owner].add(self._digest_of(rule, owner))
+                self.digests[owner].add(self._digest_of(rule, owner))
 
     def _digest_of(self, rule: Rule, owner: str) -> str:
         """Return the digest of a definition. It is asked for twice: for the status, and to know what is still there."""
         if id(rule) not in self._digest_by_rule:
-            digest = text_digest(definition_of(rule, self._levels[owner]))
+            digest = text_digest(definition_of(rule, self.levels[owner]))
             self._digest_by_rule[id(rule)] = (rule, digest)
         return self._digest_by_rule[id(rule)][1]
 
     def _without_unapproved_env(self, layers: Sequence[Layer]) -> list[Layer]:
         """Leave out the project's `env` until it is approved: it would reach the hooks of the user too."""
-        env = self.env_of("project")
+        env = self.levels["project"].env
         if self.accept or not env or self.approvals("project").has_env(env):
             return list(layers)
         return [
@@ -347,21 +329,21 @@ class Review:
 
     def _approve(self, chosen: Sequence[tuple[str, str, Fingerprint]], owner: str) -> None:
         reviewer = self.reviewer
-        present = reviewer.digests_of(owner)
+        present = reviewer.digests[owner]
         if owner == "user":
             divided = [(place, key, *reviewer.divided(found)) for place, key, found in chosen]
             inside = [(place, key, part) for place, key, _, part in divided if any(part.files.values())]
             if inside:
                 reviewer.approvals("project").approve(inside, present=present)
             chosen = [(place, key, part) for place, key, part, _ in divided]
-        reviewer.approvals(owner).approve(chosen, reviewer.env_of(owner), present)
+        reviewer.approvals(owner).approve(chosen, reviewer.levels[owner].env, present)
 
     def reject(self, hooks: Iterable[ReviewedHook]) -> None:
         """Withdraw the approval of hooks; they are no longer pending, and do not run. Raises UsageError."""
         hooks = tuple(hooks)
         for owner in ("project", "user"):
             if chosen := _places_and_keys(hooks, owner):
-                self.reviewer.approvals(owner).reject(chosen, self.reviewer.digests_of(owner))
+                self.reviewer.approvals(owner).reject(chosen, self.reviewer.digests[owner])
 
     def forget(self, approvals: Iterable[Approval]) -> None:
         """Remove approvals of hooks that have vanished. Raises UsageError."""
@@ -436,7 +418,7 @@ def gone_rule(approval: Approval, place: str, why: str = GONE) -> Rule:
         content.get("matcher"),
         source="project",
         file=file,
-        family=_family(file),
+        family=next((each for each in FAMILIES["turngate"] if file.startswith(f".{each}/")), "claude"),
         agent_type=content.get("agent"),
         pending=why,
     )
@@ -458,10 +440,6 @@ def _hook(content: Mapping[str, Any], key: str) -> Hook:
     return hook
 
 
-def _family(file: str) -> str:
-    return next((family for family in FAMILIES["turngate"] if file.startswith(f".{family}/")), "claude")
-
-
 def is_read_by(place: str, dialect: str) -> bool:
     """Return whether the file of a hook is one that sessions of the dialect read."""
     others = {*FAMILIES["turngate"]} - {*FAMILIES[dialect]}
@@ -476,11 +454,9 @@ def describe_change_of_definition(approved: str, now: str) -> str:
         case ["settings_env"]:
             return "the `env` of the settings was changed"
         case ["settings"]:
-            options: list[Mapping[str, Any]] = [each.get("settings", {}) for each in (one, other)]
-            changed = [
-                key for key in {**options[0], **options[1]} if options[0].get(key) != options[1].get(key)
-            ]
-            return f"`{changed[0]}` of the settings was changed"
+            old, new = one.get("settings", {}), other.get("settings", {})
+            changed = next(key for key in {**old, **new} if old.get(key) != new.get(key))
+            return f"`{changed}` of the settings was changed"
         case _:
             return "its definition was changed"
 

@@ -78,10 +78,8 @@ class ScriptFiles:
             if path in seen:
                 continue
             seen.add(path)
-            script = (
-                None if is_system_file(self._files, path, self.project) else read_script(path, self._files)
-            )
-            if script is not None:
+            is_read = not is_system_file(self._files, path, self.project)
+            if is_read and (script := read_script(path, self._files)):
                 unknown = "shell" if script.shebang is None else "other"
                 self._read_script(script, language or script.language or unknown)
 
