@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 from bench.measure import Row, interleaved
+from turngate.project.files import LOCAL
 from turngate.settings.load import load_layers
 from turngate.trust.review import Reviewer, review_project
 
@@ -56,7 +57,7 @@ def load_many_hooks() -> Row:
             file.write(data)
 
         def ours() -> None:
-            layers = load_layers(folder, dialect="turngate", home="/nonexistent")
+            layers = load_layers(folder, dialect="turngate", home="/nonexistent", files=LOCAL)
             assert len(layers.merge().rules) == 1000
 
         a, b = interleaved(ours, lambda: json.loads(data), rounds=101)
@@ -76,9 +77,9 @@ def review_hooks() -> Row:
                 file.write("#!/bin/sh\n" + f"# {path}\n" * 40 + "exit 0\n")
         with open(os.path.join(folder, ".turngate", "settings.json"), "w", encoding="utf-8") as file:
             json.dump({"hooks": {"Stop": [{"hooks": hooks}]}}, file)
-        review = review_project(folder, home=home, state=home)
+        review = review_project(folder, home=home, state=home, files=LOCAL)
         review.approve(review.hooks)
-        layers = load_layers(folder, dialect="turngate", home=home)
+        layers = load_layers(folder, dialect="turngate", home=home, files=LOCAL)
 
         def ours() -> None:
             reviewed = Reviewer(layers, state=home, environ={}).review_settings()

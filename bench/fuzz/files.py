@@ -18,6 +18,7 @@ from turngate.core.conversation.messages import Reply, ToolResults
 from turngate.core.dialect import DIALECTS
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.hooks.selection import plan
+from turngate.project.files import LOCAL
 from turngate.settings.agent_types import parse_hooks, read_agent_file
 from turngate.transcript.digest import MAX_DIGEST_BYTES, conversation, digest, last_answer
 from turngate.transcript.reader import read_last_assistant_message
@@ -251,7 +252,7 @@ def make_agent_file(random: Random) -> bytes:
 
 def check_agent_file(data: bytes) -> None:
     path = write("agents/reviewer.md", data)
-    agent_type, problem = read_agent_file(path)
+    agent_type, problem = read_agent_file(path, LOCAL)
     assert agent_type is not None or problem, "an agent type disappears without a message"
     (problem or "").encode()
     if agent_type is not None:

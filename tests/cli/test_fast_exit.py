@@ -9,6 +9,7 @@ import pytest
 from tests.support.builders import stop_hooks, write_settings
 from turngate.cli.fast_exit import nothing_is_configured
 from turngate.cli.main import main
+from turngate.project.files import LOCAL
 from turngate.settings.paths import script_files, settings_files
 
 DIALECTS = ["turngate", "mux", "claude", "host"]
@@ -16,7 +17,7 @@ DIALECTS = ["turngate", "mux", "claude", "host"]
 
 def configuration(project: Path, dialect: str) -> list[Path]:
     scripts = [file for _, file in script_files(str(project), dialect)]
-    return [Path(file.path) for file in (*settings_files(str(project), dialect), *scripts)]
+    return [Path(file.path) for file in (*settings_files(str(project), dialect, files=LOCAL), *scripts)]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -13,6 +13,7 @@ from tests.support.subagents import parent
 from turngate.core.conversation.checkpoints import CHECKPOINT_NOTE
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.events.session_events import TurnResult
+from turngate.project.files import LOCAL
 from turngate.settings.agent_types import load_agent_types
 
 PLANNER = """\
@@ -171,6 +172,6 @@ def test_only_the_main_agent_starts_an_agent_type_with_a_checkpoint(project: Pat
 def test_a_checkpoint_that_is_not_clear_is_a_problem_of_the_file(project: Path) -> None:
     path = project / ".turngate" / "agents" / "planner" / "AGENT.md"
     path.write_text(PLANNER.replace("</checkpoint>", ""))
-    agent_types, problems = load_agent_types(str(project))
+    agent_types, problems = load_agent_types(str(project), files=LOCAL)
     why = "the <checkpoint> in line 7 has no </checkpoint>; this agent type is not loaded"
     assert ("planner" in agent_types, problems) == (False, [f"{path} has an unclear checkpoint: {why}"])

@@ -232,7 +232,7 @@ def test_what_was_approved_can_be_shown_again(there: Machine) -> None:
 def test_approvals_of_the_same_path_on_another_machine_do_not_count(there: Machine, project: Path) -> None:
     for folder in (there.project, project):
         write_settings(folder, "turngate", stop_hooks("check"))
-    here = review_project(str(project))
+    here = review_project(str(project), files=LOCAL)
     here.approve(here.hooks)
     assert (pending(load_settings(str(project))), pending(there.load())) == ([None], ["it is not approved"])
     there.approve_all()

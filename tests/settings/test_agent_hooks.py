@@ -16,6 +16,7 @@ from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import Rule
 from turngate.extra_install import install_command
 from turngate.models.scripted import ScriptedModel
+from turngate.project.files import LOCAL
 from turngate.settings.agent_types import agent_type_rules, load_agent_types
 from turngate.settings.front_matter import NotUnderstood, parse_nested
 from turngate.trust.load import load_settings
@@ -45,7 +46,7 @@ def write_agent(folder: Path, hooks: str = HOOKS, family: str = "claude", name: 
 
 
 def rules_of(project: Path, dialect: Dialect = CLAUDE, *, plugins: Any = ()) -> Any:
-    agent_types, _ = load_agent_types(str(project), plugins)
+    agent_types, _ = load_agent_types(str(project), plugins, files=LOCAL)
     rules, not_loaded, notices = agent_type_rules(agent_types.values(), dialect)
     return rules, [*map(str, not_loaded), *notices]
 

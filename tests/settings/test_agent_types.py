@@ -9,6 +9,7 @@ from tests.support.builders import rule, write_settings
 from tests.support.sessions import saved_inputs
 from tests.support.subagents import parent, task
 from turngate.models.scripted import ScriptedModel
+from turngate.project.files import LOCAL
 from turngate.settings.agent_types import (
     BUILT_IN,
     MAX_FILE_CHARS,
@@ -30,14 +31,14 @@ def wrote(path: Path, text: str) -> str:
 
 def found(project: Path) -> tuple[dict[str, AgentType], list[str]]:
     """The agent types that files describe, and the problems."""
-    agent_types, problems = load_agent_types(str(project))
+    agent_types, problems = load_agent_types(str(project), files=LOCAL)
     return {
         name: agent_type for name, agent_type in agent_types.items() if agent_type not in BUILT_IN
     }, problems
 
 
 def test_two_agent_types_are_built_in_and_one_of_them_is_read_only(project: Path) -> None:
-    agent_types, problems = load_agent_types(str(project))
+    agent_types, problems = load_agent_types(str(project), files=LOCAL)
     assert (agent_types, problems) == (BUILT_IN_TYPES, [])
     assert [(agent_type.name, agent_type.tools) for agent_type in agent_types.values()] == [
         ("general-purpose", None),
@@ -136,7 +137,7 @@ def test_what_is_nearer_to_the_project_wins(project: Path, home: Path) -> None:
     instructions = []
     for number, place in enumerate(places):
         wrote(place, f"---\nname: one\n---\nplace {number}")
-        agent_types, problems = load_agent_types(str(project), ["extra"])
+        agent_types, problems = load_agent_types(str(project), ["extra"], files=LOCAL)
         instructions.append((agent_types["one"].instructions, problems))
     assert instructions == [(f"place {number}", []) for number in range(5)]
 
@@ -147,14 +148,14 @@ def test_an_agent_type_is_a_file_or_a_folder_with_agent_md(project: Path, folder
     wrote(project / folder / "agents/one.md", "---\ndescription: x\n---\nOne.")
     wrote(project / folder / "agents/two/AGENT.md", "---\ndescription: x\n---\nTwo.")
     wrote(project / folder / "agents/two/notes.md", "---\ndescription: x\n---\nNotes.")
-    agent_types, problems = load_agent_types(str(project), ["extra"])
+    agent_types, problems = load_agent_types(str(project), ["extra"], files=LOCAL)
     found = {name: each.instructions for name, each in agent_types.items() if each.file}
     assert (found, problems) == ({"one": "One.", "two": "Two."}, [])
 
 
 def test_an_agent_type_of_a_plugin_has_the_name_of_its_folder(project: Path) -> None:
     file = wrote(project / "extra/agents/helper/AGENT.md", "---\ndescription: helps\n---\nHelp.")
-    agent_types, problems = load_agent_types(str(project), ["extra"])
+    agent_types, problems = load_agent_types(str(project), ["extra"], files=LOCAL)
     assert (agent_types["helper"], problems) == (AgentType("helper", "helps", "Help.", file=file), [])
 
 
@@ -290,7 +291,9 @@ def test_the_model_gets_the_list_of_agent_types(project: Path) -> None:
     scene = parent(project)
     scene.play()
     [about] = [tool.description for tool in scene.model.requests[0].tools if tool.name == "Task"]
-    assert about.endswith("The agent types are:\n" + describe_types(load_agent_types(str(project))[0]))
+    assert about.endswith(
+        "The agent types are:\n" + describe_types(load_agent_types(str(project), files=LOCAL)[0])
+    )
     assert about.endswith("\n- k: counts")
 
 

@@ -14,6 +14,7 @@ from turngate.core.dialect import DIALECTS
 from turngate.core.hooks.kinds import CallbackHook, CommandHook, hook_text
 from turngate.core.hooks.selection import plan
 from turngate.core.settings import Rule, Settings
+from turngate.project.files import LOCAL
 from turngate.settings import paths
 from turngate.trust.load import load_settings
 
@@ -152,4 +153,6 @@ def test_no_variable_leads_to_other_managed_settings(
     for name in (*names, "TURNGATE_MANAGED", "CLAUDE_CODE_MANAGED_SETTINGS", "CLAUDE_CONFIG_DIR"):
         monkeypatch.setenv(name, "/nowhere")
     assert asked(load(project)) == ["policy"]
-    assert paths.settings_files(str(project), "claude")[-1].path == str(managed / "managed-settings.json")
+    assert paths.settings_files(str(project), "claude", files=LOCAL)[-1].path == str(
+        managed / "managed-settings.json"
+    )

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import script
+from turngate.project.files import LOCAL
 from turngate.settings.script_file import MAX_SCRIPT_BYTES, env_program, read_script
 
 
@@ -23,7 +24,7 @@ from turngate.settings.script_file import MAX_SCRIPT_BYTES, env_program, read_sc
 def test_the_language_is_that_of_the_first_line_or_of_the_name(
     tmp_path: Path, name: str, text: str, language: str | None
 ) -> None:
-    found = read_script(str(script(tmp_path / name, text)))
+    found = read_script(str(script(tmp_path / name, text)), LOCAL)
     assert found is not None
     assert found.language == language
 
@@ -32,7 +33,7 @@ def test_only_small_text_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\x7fELF\0")
     (tmp_path / "large").write_bytes(b"#" * (MAX_SCRIPT_BYTES + 1))
     names = ("binary", "large", "missing", ".")
-    assert [read_script(str(tmp_path / name)) for name in names] == [None] * 4
+    assert [read_script(str(tmp_path / name), LOCAL) for name in names] == [None] * 4
 
 
 @pytest.mark.parametrize(

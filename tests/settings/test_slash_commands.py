@@ -8,6 +8,7 @@ import pytest
 from turngate.cli.main import main
 from turngate.core.conversation.checkpoints import Stage, Workflow
 from turngate.errors import UsageError
+from turngate.project.files import LOCAL
 from turngate.settings.slash_commands import SlashCommand, SlashCommands, expand, load_commands, parse_call
 
 PLAN = """\
@@ -39,7 +40,7 @@ def messages(commands: SlashCommands) -> tuple[str, ...]:
 @pytest.mark.req("S3-61")
 def test_a_file_is_a_command_with_its_front_matter_and_its_stages(project: Path) -> None:
     write(project, ".turngate/commands/plan.md", PLAN)
-    assert load_commands(str(project)).find("plan") == SlashCommand(
+    assert load_commands(str(project), files=LOCAL).find("plan") == SlashCommand(
         "plan",
         "Plan $ARGUMENTS.\n\n<checkpoint>\nPresent the plan of $1.\n</checkpoint>\n\nWrite PLAN.md.",
         ".turngate/commands/plan.md",
@@ -64,7 +65,7 @@ def test_a_file_closer_to_the_project_wins(project: Path, home: Path) -> None:
         (project / ".turngate" / "commands", "project"),
     ):
         write(folder, "plan.md", text)
-        loaded = load_commands(str(project), ["plugins/tidy"])
+        loaded = load_commands(str(project), ["plugins/tidy"], files=LOCAL)
         assert loaded.find("plan").text == text
     assert loaded.find("tidy:plan").text == "plugin"
 
@@ -74,7 +75,7 @@ def test_a_command_in_a_folder_has_two_names_and_a_plugin_that_of_its_manifest(p
     write(project, ".claude/commands/git/commit.md", "Commit.")
     write(project, "tools/commands/build.md", "Build.")
     write(project, "tools/.claude-plugin/plugin.json", '{"name": "intents"}')
-    loaded = load_commands(str(project), ["tools"])
+    loaded = load_commands(str(project), ["tools"], files=LOCAL)
     assert sorted(loaded.by_name) == ["build", "commit", "git:commit", "intents:build"]
     assert [(each.name, each.folder, each.level) for each in loaded] == [
         ("build", "intents", "plugin"),
@@ -102,7 +103,7 @@ def test_a_command_in_a_folder_has_two_names_and_a_plugin_that_of_its_manifest(p
 )
 def test_arguments_are_filled_in_once(project: Path, text: str, arguments: str, prompt: str) -> None:
     write(project, ".claude/commands/x.md", text)
-    command = load_commands(str(project)).find("x")
+    command = load_commands(str(project), files=LOCAL).find("x")
     assert expand(command, arguments) == Workflow("/x", (Stage(prompt),))
 
 
@@ -147,7 +148,7 @@ PROBLEMS: dict[str, tuple[str, str | bytes, str]] = {
 def test_a_file_that_cannot_be_used_is_named_with_the_reason(project: Path, case: str) -> None:
     name, text, why = PROBLEMS[case]
     write(project, f".claude/commands/{name}", text)
-    loaded = load_commands(str(project))
+    loaded = load_commands(str(project), files=LOCAL)
     assert (list(loaded), messages(loaded)) == ([], (f".claude/commands/{name}: {why}",))
     with pytest.raises(UsageError) as raised:
         loaded.find("plan")
@@ -165,7 +166,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(project: Path, case
 )
 def test_a_name_that_cannot_be_typed_is_a_problem(project: Path, name: str, why: str) -> None:
     write(project, f".claude/commands/{name}", "Plan.")
-    loaded = load_commands(str(project))
+    loaded = load_commands(str(project), files=LOCAL)
     assert (dict(loaded.by_name), messages(loaded)) == ({}, (f".claude/commands/{name}: {why}",))
 
 
@@ -183,7 +184,7 @@ def test_a_link_out_of_the_project_does_not_make_a_private_file_a_prompt(project
     mine = home / ".claude" / "commands"
     mine.mkdir(parents=True)
     (mine / "linked.md").symlink_to(secret)
-    loaded = load_commands(str(project))
+    loaded = load_commands(str(project), files=LOCAL)
     assert [each.name for each in loaded] == ["inside", "linked"]
     assert messages(loaded) == (
         ".claude/commands/key.md: it is a link that leads out of the project or plugin",
@@ -195,7 +196,7 @@ def test_a_link_out_of_the_project_does_not_make_a_private_file_a_prompt(project
 def test_of_very_many_files_only_the_first_are_read(project: Path) -> None:
     for number in range(502):
         write(project, f".claude/commands/c{number:03}.md", "x")
-    loaded = load_commands(str(project))
+    loaded = load_commands(str(project), files=LOCAL)
     assert len(loaded.by_name) == 500
     path = ".claude/commands/c500.md"
     assert messages(loaded) == (f"{path}: is not read, nor are 1 more: at most 500 files with 4 MiB are",)
@@ -213,14 +214,14 @@ def test_of_very_many_files_only_the_first_are_read(project: Path) -> None:
 def test_an_unknown_command_is_answered_with_the_nearest_name(project: Path, name: str, message: str) -> None:
     write(project, ".claude/commands/plan.md", "Plan.")
     with pytest.raises(UsageError) as raised:
-        load_commands(str(project)).find(name)
+        load_commands(str(project), files=LOCAL).find(name)
     others = "/help lists the commands, and a space in front sends the text as a message"
     assert str(raised.value) == message + others
 
 
 def test_what_the_author_expects_to_be_run_is_named_and_not_run(project: Path) -> None:
     write(project, ".claude/commands/plan.md", "State: !`touch pwned`")
-    assert load_commands(str(project)).find("plan").not_run == "!`touch pwned`"
+    assert load_commands(str(project), files=LOCAL).find("plan").not_run == "!`touch pwned`"
     assert not (project / "pwned").exists()
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.support.builders import write_settings
 from tests.support.cli import turngate
 from tests.trust.support import RUNS, approve_all, ask, command, make, said, stop_settings, write
+from turngate.project.files import LOCAL
 from turngate.trust.load import load_settings
 from turngate.trust.review import review_project
 
@@ -124,7 +125,8 @@ def test_the_first_of_several_without_a_name_is_removed(project: Path) -> None:
     configure(hooks[1])(project)
     assert [(run.hook, run.said) for run in ask(project).unenforced] == [("true 1", GONE)]
     assert [
-        json.loads(each.fingerprint.content)["command"] for each in review_project(str(project)).vanished
+        json.loads(each.fingerprint.content)["command"]
+        for each in review_project(str(project), files=LOCAL).vanished
     ] == ["true 1"]
 
 
@@ -132,14 +134,14 @@ def test_a_version_that_was_replaced_is_not_gone(project: Path) -> None:
     for text in ("true 1", "true 2", "true 3"):
         configure(command(text))(project)
         approve_all(project)
-    assert (said(ask(project)), review_project(str(project)).vanished) == ([], ())
+    assert (said(ask(project)), review_project(str(project), files=LOCAL).vanished) == ([], ())
 
 
 def test_a_version_that_was_rejected_ends_the_approval_of_the_one_before(project: Path) -> None:
     make(project, HOOK, CHECK)
     approve_all(project)
     configure({**HOOK, "timeout": 9})(project)
-    review = review_project(str(project))
+    review = review_project(str(project), files=LOCAL)
     review.reject(review.hooks)
     assert said(ask(project)) == []
 

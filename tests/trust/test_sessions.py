@@ -14,6 +14,7 @@ from turngate.agent.session import Session
 from turngate.core.events.events import StopHookInput
 from turngate.core.events.session_events import TurnResult
 from turngate.models.scripted import ScriptedModel
+from turngate.project.files import LOCAL
 from turngate.shells.local import LocalShell
 from turngate.stop_hooks import run_stop_hooks
 from turngate.trust.review import review_project
@@ -140,7 +141,7 @@ def test_a_pending_hook_is_not_enforced_and_strict_says_so(project: Path) -> Non
 
 def test_a_rejected_hook_is_not_a_gate_that_was_not_enforced(project: Path) -> None:
     make(project, HOOK, CHECK)
-    review = review_project(str(project))
+    review = review_project(str(project), files=LOCAL)
     review.reject(review.hooks)
     verdict = ask(project)
     assert (said(verdict), [run.said for run in verdict.hook_outputs], (project / "ran").exists()) == (
@@ -165,7 +166,7 @@ def test_a_hook_of_the_user_is_approved_on_first_sight(project: Path, home: Path
         [f"{path} was changed after it was approved"],
         False,
     )
-    review = review_project(str(project))
+    review = review_project(str(project), files=LOCAL)
     review.approve(review.hooks)
     assert (said(ask(project)), (project / "evil").exists()) == ([], True)
 
@@ -202,14 +203,14 @@ def test_a_review_names_each_hook_and_what_is_gone(project: Path) -> None:
     make(project, HOOK, CHECK)
     approve_all(project)
     write_settings(project, "turngate", stop_settings(command("true"), command("true", id="check")))
-    review = review_project(str(project))
+    review = review_project(str(project), files=LOCAL)
     shown = [(hook.key, hook.status, hook.why) for hook in review.hooks]
     assert shown == [
         ("Stop:1", "new", "it is not approved"),
         ("check", "changed", "its definition was changed after it was approved"),
     ]
     write_settings(project, "turngate", {})
-    (approval,) = review_project(str(project)).vanished
+    (approval,) = review_project(str(project), files=LOCAL).vanished
     assert (approval.key, approval.text_of(str(project / "hooks/check.sh"))) == ("check", RUNS)
     assert json.loads(approval.fingerprint.definition) == {
         "event": "Stop",
@@ -221,7 +222,7 @@ def test_a_review_names_each_hook_and_what_is_gone(project: Path) -> None:
 
 def test_only_what_was_reviewed_is_approved(project: Path) -> None:
     make(project, HOOK, CHECK)
-    review = review_project(str(project))
+    review = review_project(str(project), files=LOCAL)
     write(project, {"hooks/check.sh": EVIL})
     with pytest.raises(Exception, match="has changed while check was reviewed; nothing was approved"):
         review.approve(review.hooks)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.builders import write_settings
 from tests.trust.support import EVIL, RUNS, approve_all, ask, command, said, stop_settings, write
+from turngate.project.files import LOCAL
 from turngate.trust.review import review_project
 
 HOOK = command("if [ -f scripts/check.sh ]; then sh scripts/check.sh; fi", id="check")
@@ -91,5 +92,5 @@ def test_many_hooks_are_stored_at_once(project: Path, home: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "replace", replace)
     write_settings(home, "turngate", stop_settings(*(command(f"true {number}") for number in range(900))))
-    review = review_project(str(project))
+    review = review_project(str(project), files=LOCAL)
     assert ({hook.status for hook in review.hooks}, replaced) == ({"approved"}, ["user.json"])

@@ -81,7 +81,7 @@ def read_exports(path: str, environ: Mapping[str, str]) -> dict[str, str]:
 
     Raises UnusableEnvFile.
     """
-    return _parse_exports(_read(path), path, environ)
+    return _parse_exports(_read(path, LOCAL), path, environ)
 
 
 def _parse_exports(text: str, path: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -97,7 +97,7 @@ def _parse_exports(text: str, path: str, environ: Mapping[str, str]) -> dict[str
     return exports
 
 
-def _read(path: str, files: Files = LOCAL) -> str:
+def _read(path: str, files: Files) -> str:
     try:
         # No process can be started with a NUL character in its environment. A shell leaves it out too.
         return read_bytes(path, MAX_BYTES, files).decode("utf-8", "replace").replace("\0", "")

@@ -31,7 +31,7 @@ from turngate.errors import UsageError
 from turngate.models.resolve import open_model
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import Model, Shell, World, describe_killed, ssh_option
-from turngate.project.files import Files
+from turngate.project.files import LOCAL, Files
 from turngate.settings.agent_types import AgentType, agent_type_rules, first_notices, load_agent_types
 from turngate.settings.load import project_path, report_unreachable
 from turngate.settings.slash_commands import SlashCommands, expand, load_commands, parse_call
@@ -246,7 +246,7 @@ class Session:
     def commands(self) -> SlashCommands:
         """The slash commands of files, read when they are first needed; of another machine, at the start."""
         if self._commands is None:
-            self._commands = load_commands(self.project, self.settings.plugin_dirs)
+            self._commands = load_commands(self.project, self.settings.plugin_dirs, files=LOCAL)
         return self._commands
 
     def stream(self, prompt: str) -> AsyncIterator[SessionEvent]:
@@ -404,7 +404,7 @@ def _with_agent_types(
 def _workspace(project: str | World, shell: Shell | None) -> World:
     """Return the workspace of a session. Raises UsageError if its files cannot be read from here."""
     if isinstance(project, str):
-        return World(shell or LocalShell(), project_path(project))
+        return World(shell or LocalShell(), project_path(project, LOCAL))
     if shell is not None:
         raise UsageError("a session in a workspace uses the shell of the workspace; leave `shell` out")
     if project.machine and _is_on_event_loop():

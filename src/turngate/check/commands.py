@@ -22,6 +22,7 @@ from turngate.core.shell.parse import (
     read_commands,
     substituted_commands,
 )
+from turngate.project.files import LOCAL
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import MAX_SCRIPT_BYTES, is_large_text, read_script
 
@@ -312,7 +313,7 @@ class _CommandCheck:
         return os.path.abspath(path) if relative.startswith("..") else relative
 
     def lint_script(self, name: str, path: str, language: str | None) -> Iterator[Problem]:
-        script = read_script(path)
+        script = read_script(path, LOCAL)
         if script is None:
             if is_large_text(path):
                 message = f"{name} is larger than {MAX_SCRIPT_BYTES // 1024} KiB, so it is not checked"

@@ -13,7 +13,7 @@ from turngate.core.settings import Layer, Problem, Severity
 from turngate.project.paths import real_path
 from turngate.settings.key_table import closest_name
 from turngate.settings.load import Layers
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 from turngate.settings.plugin_folders import HOOKS_FILE, MANIFEST
 
 MAX_SEARCHED_BYTES = 1024 * 1024
@@ -203,6 +203,6 @@ def _has_project_hooks(layers: Sequence[Layer]) -> bool:
 
 def _read(path: str) -> str:
     try:
-        return read_bytes(path, MAX_SEARCHED_BYTES).decode("utf-8", "replace")
+        return read_local_bytes(path, MAX_SEARCHED_BYTES).decode("utf-8", "replace")
     except (OSError, NotARegularFile, FileTooLarge):
         return ""

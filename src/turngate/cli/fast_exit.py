@@ -13,6 +13,7 @@ from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin
 from turngate.core.constants import STOP_EVENTS
 from turngate.gates.stored_state import digest, write_file
 from turngate.hosts.input_fields import normalise
+from turngate.project.files import LOCAL
 from turngate.project.paths import real_path
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import approvals_path, state_folder
@@ -31,7 +32,7 @@ def nothing_is_configured(project: str, dialect: str) -> bool:
 
 def _configuration(project: str, dialect: str) -> list[str]:
     scripts = (file for _, file in script_files(project, dialect))
-    return [file.path for file in (*settings_files(project, dialect), *scripts)]
+    return [file.path for file in (*settings_files(project, dialect, files=LOCAL), *scripts)]
 
 
 def _is_absent(path: str) -> bool:

@@ -10,8 +10,9 @@ from turngate.core.settings import Problem, Settings
 from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels
 from turngate.plugins.handlers import installed_plugins
+from turngate.project.files import LOCAL
 from turngate.settings.json_file import MAX_FILE_BYTES
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, settings_files
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes, settings_files
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.slash_commands import load_commands
 
@@ -27,14 +28,14 @@ def find_problems(settings: Settings, project: str) -> tuple[Problem, ...]:
         *_empty_files(settings, project),
         *_without_model(settings),
         *_missing_plugins(settings, project),
-        *load_commands(project, settings.plugin_dirs).problems,
+        *load_commands(project, settings.plugin_dirs, files=LOCAL).problems,
     )
 
 
 def _empty_files(settings: Settings, project: str) -> Iterator[Problem]:
-    for file in settings_files(project, settings.dialect.name):
+    for file in settings_files(project, settings.dialect.name, files=LOCAL):
         with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
-            if not read_bytes(file.path, _MAX_BLANK_BYTES).strip():
+            if not read_local_bytes(file.path, _MAX_BLANK_BYTES).strip():
                 message = "is empty, so it has no hooks"
                 yield Problem(file=file.display_name, message=message, severity="note")
 
@@ -74,8 +75,8 @@ def _missing_plugins(settings: Settings, project: str) -> Iterator[Problem]:
 
 def _naming_file(plugin: str, project: str, dialect: str) -> str:
     """Return the file that enables a plugin: the last one that names it, since the last list counts."""
-    for file in reversed(settings_files(project, dialect)):
+    for file in reversed(settings_files(project, dialect, files=LOCAL)):
         with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
-            if json.dumps(plugin).encode() in read_bytes(file.path, MAX_FILE_BYTES):
+            if json.dumps(plugin).encode() in read_local_bytes(file.path, MAX_FILE_BYTES):
                 return file.display_name
     return ""

@@ -9,6 +9,7 @@ from turngate.check.misplaced_files import find_misplaced_files
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import describe_name
 from turngate.doctor.diagnosis import fired_event
+from turngate.project.files import LOCAL
 from turngate.settings.agent_types import agent_type_rules, check_agent_files, load_agent_types
 from turngate.settings.load import load_layers
 from turngate.settings.plugin_folders import display_name
@@ -26,10 +27,10 @@ def review_settings(
     project: str, *, dialect: str, plugin_dirs: Sequence[str] = (), extra: str | None = None
 ) -> ReviewedSettings:
     """Return the settings as a session would have them, and the problems of all files."""
-    layers = load_layers(project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra)
+    layers = load_layers(project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra, files=LOCAL)
     reviewer = Reviewer(layers)
     settings = reviewer.review_settings().with_rules(problems=find_misplaced_files(layers))
-    agent_types, _ = load_agent_types(project)  # a plugin's have no hooks
+    agent_types, _ = load_agent_types(project, files=LOCAL)  # a plugin's have no hooks
     of_agents, _, _ = agent_type_rules(agent_types.values(), settings.dialect)
     rules = (*settings.rules, *reviewer.review_rules(of_agents))
     reviewed = with_unique_keys([reviewer.review(rule) for rule in rules])

@@ -89,7 +89,7 @@ BUILT_IN = (
 
 
 def load_agent_types(
-    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None, files: Files = LOCAL
+    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None, *, files: Files
 ) -> tuple[dict[str, AgentType], list[str]]:
     """Return the agent types by name, and the problems of their files. Files closer to the project win."""
     agent_types = {agent_type.name: agent_type for agent_type in BUILT_IN}
@@ -121,7 +121,7 @@ Place = tuple[str, str, str]  # level, family and path of a file
 
 
 def agent_files(
-    project: str, plugin_dirs: Sequence[str], home: str, files: Files = LOCAL
+    project: str, plugin_dirs: Sequence[str], home: str, files: Files
 ) -> tuple[list[Place], list[str]]:
     """Return the files that are read, weakest first, and the paths of the others."""
     places = list(_agent_files(project, plugin_dirs, home, files))
@@ -130,7 +130,7 @@ def agent_files(
     return places[:count], paths[count:]
 
 
-def count_readable(paths: Iterable[str], files: Files = LOCAL) -> int:
+def count_readable(paths: Iterable[str], files: Files) -> int:
     """Return how many of these files may be read, from the first one on."""
     sizes = accumulate(_size(path, files) for path in islice(paths, MAX_FILES))
     return sum(1 for _ in takewhile(lambda total: total <= MAX_TOTAL_BYTES, sizes))
@@ -166,7 +166,7 @@ def _files_of(folder: str, files: Files) -> Iterator[str]:
         yield from sorted(files.match(os.path.join(glob.escape(folder), *pattern)))
 
 
-def read_agent_file(path: str, files: Files = LOCAL) -> tuple[AgentType | None, str | None]:
+def read_agent_file(path: str, files: Files) -> tuple[AgentType | None, str | None]:
     """Return the agent type of a file, and what is wrong with the file."""
     text, problem = read_text(path, files)
     if text is None:
@@ -174,7 +174,7 @@ def read_agent_file(path: str, files: Files = LOCAL) -> tuple[AgentType | None, 
     return _parse(path, text)
 
 
-def read_text(path: str, files: Files = LOCAL) -> tuple[str | None, str | None]:
+def read_text(path: str, files: Files) -> tuple[str | None, str | None]:
     """Return the content of a file, or why it cannot be read."""
     text: str | None
     try:
@@ -315,7 +315,7 @@ def check_agent_files(settings: Settings, project: str) -> tuple[tuple[Rule, ...
     rules: list[Rule] = []
     problems: list[Problem] = []
     seen: set[str] = set()
-    places, unread = agent_files(project, settings.plugin_dirs, home)
+    places, unread = agent_files(project, settings.plugin_dirs, home, LOCAL)
     for level, family, path in places:
         real = real_path(path)
         if family in settings.dialect.families and real not in seen:
@@ -332,7 +332,7 @@ def check_agent_files(settings: Settings, project: str) -> tuple[tuple[Rule, ...
 def _check_file(
     level: str, family: str, path: str, settings: Settings, name: str
 ) -> tuple[list[Rule], list[Problem]]:
-    agent_type, problem = read_agent_file(path)
+    agent_type, problem = read_agent_file(path, LOCAL)
     if agent_type is None:
         message = (problem or "").removeprefix(f"{path} ")
         return [], [Problem(file=name, message=message, severity="warning")]
@@ -351,9 +351,9 @@ def _skill_problems(project: str, settings: Settings, home: str) -> Iterator[Pro
     roots = [os.path.join(base, ".claude") for base in dict.fromkeys((home, project))]
     folders = [os.path.join(glob.escape(root), "skills", "*") for root in (*settings.plugin_dirs, *roots)]
     paths = [path for folder in folders for path in sorted(glob.glob(os.path.join(folder, "SKILL.md")))]
-    count = count_readable(paths)
+    count = count_readable(paths, LOCAL)
     for path in paths[:count]:
-        text, _ = read_text(path)
+        text, _ = read_text(path, LOCAL)
         if text is not None and nested_lines(text, "hooks") is not None:
             message = "are not run: Turngate does not run hooks of skills"
             yield _note(display_name(path, project, home), message)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS, reject_constant
 from turngate.core.text import COMMENT, describe_syntax_error
-from turngate.project.files import LOCAL, Files
+from turngate.project.files import Files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -28,7 +28,7 @@ class UnreadableFile(Exception):
         self.hint = hint
 
 
-def read_json(path: str, files: Files = LOCAL) -> JsonFile:
+def read_json(path: str, files: Files) -> JsonFile:
     """Return the value of a file, an object without keys if it is empty. Raises UnreadableFile or FileNotFoundError."""
     return parse_json(_read(path, files))
 

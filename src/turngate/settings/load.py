@@ -44,7 +44,7 @@ def _layer(event: str, script: SettingsFile, files: Files) -> Layer:
     return replace(layer, rules=(rule,))
 
 
-def project_path(project: str, files: Files = LOCAL) -> str:
+def project_path(project: str, files: Files) -> str:
     """Return the absolute path of a project's folder. Raises UsageError if it is not a folder."""
     if files.isdir(project):
         return os.path.abspath(project)
@@ -93,7 +93,7 @@ def load_layers(
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
     recorded_plugins: Sequence[str] = (),
-    files: Files = LOCAL,
+    files: Files,
 ) -> Layers:
     """Read the settings of a project whose folder may not exist: then only those of the user are found.
 
@@ -124,7 +124,7 @@ def load_extra(extra: str, dialect: Dialect) -> Layer:
     """
     name = "--settings" if extra.lstrip().startswith("{") else extra
     try:
-        value, duplicates = parse_json(extra) if name == "--settings" else read_json(extra)
+        value, duplicates = parse_json(extra) if name == "--settings" else read_json(extra, LOCAL)
     except FileNotFoundError:
         raise UsageError(
             f"--settings {extra}: there is no such file; give a file, or JSON in braces"

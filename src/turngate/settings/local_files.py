@@ -5,7 +5,7 @@ import os
 import shutil
 
 from turngate.gates.check_commands import LISTED_FOLDERS, MAX_FILE_BYTES, READ_FILES, ProjectFiles
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 
 
 def read_project_files(project: str) -> ProjectFiles:
@@ -19,7 +19,7 @@ def read_project_files(project: str) -> ProjectFiles:
     texts = {}
     for name in names.intersection(READ_FILES):
         with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
-            data = read_bytes(os.path.join(project, name), MAX_FILE_BYTES)
+            data = read_local_bytes(os.path.join(project, name), MAX_FILE_BYTES)
             texts[name] = data.decode("utf-8-sig", "replace")
     return ProjectFiles(frozenset(names), texts)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from turngate.core.constants import DIALECT_NAMES, FAMILIES, MANAGED, SCRIPT_FAMILIES, SCRIPTS
-from turngate.project.files import LOCAL, Files
+from turngate.project.files import Files
 
 # Where an administrator configures Claude Code. No environment variable changes it: a project could set that too.
 MANAGED_FOLDERS = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
@@ -22,7 +22,7 @@ class SettingsFile:
 
 
 def settings_files(
-    project: str | None, dialect: str, home: str | None = None, *, files: Files = LOCAL
+    project: str | None, dialect: str, home: str | None = None, *, files: Files
 ) -> list[SettingsFile]:
     """Return every file that may hold settings, weakest first. A file that is reached twice counts as the first.
 
@@ -126,7 +126,7 @@ class FileTooLarge(Exception):
     """Raised for a file that is larger than the limit."""
 
 
-def read_bytes(path: str, max_bytes: int, files: Files = LOCAL) -> bytes:
+def read_bytes(path: str, max_bytes: int, files: Files) -> bytes:
     """Return the content of a regular file of a project, on the machine where the project is.
 
     Raises OSError, NotARegularFile or FileTooLarge.

@@ -7,8 +7,8 @@ import shlex
 from typing import NamedTuple
 
 from turngate.core.shell.invocation import language_of
-from turngate.project.files import LOCAL, Files
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.project.files import Files
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, read_local_bytes
 
 MAX_SCRIPT_BYTES = 128 * 1024  # a larger script is not read
 _HEAD_BYTES = 4096  # in which a binary has a null character
@@ -44,7 +44,7 @@ class Script(NamedTuple):
         return language_of(name) or _RUNNERS.get(name)
 
 
-def read_script(path: str, files: Files = LOCAL) -> Script | None:
+def read_script(path: str, files: Files) -> Script | None:
     """Return a script, or None for a binary, a large or an unreadable file."""
     try:
         data = read_bytes(path, MAX_SCRIPT_BYTES, files)
@@ -60,7 +60,7 @@ def read_script(path: str, files: Files = LOCAL) -> Script | None:
 def is_large_text(path: str) -> bool:
     """Return whether `read_script` does not read the file because of its size alone."""
     try:
-        read_bytes(path, MAX_SCRIPT_BYTES)
+        read_local_bytes(path, MAX_SCRIPT_BYTES)
     except FileTooLarge:
         with contextlib.suppress(OSError), open(path, "rb") as file:
             return b"\0" not in file.read(_HEAD_BYTES)

@@ -15,7 +15,7 @@ from turngate.core.conversation.checkpoints import CheckpointError, Stage, Workf
 from turngate.core.settings import Problem
 from turngate.core.text import one_line, quote_name, truncate
 from turngate.errors import UsageError
-from turngate.project.files import LOCAL, Files, is_inside
+from turngate.project.files import Files, is_inside
 from turngate.settings.agent_types import count_readable, describe_unread, read_text
 from turngate.settings.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 from turngate.settings.json_file import UnreadableFile, read_json
@@ -122,7 +122,7 @@ def _positional(arguments: str) -> dict[str, str]:
 
 
 def load_commands(
-    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None, files: Files = LOCAL
+    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None, *, files: Files
 ) -> SlashCommands:
     """Read all commands. A file that cannot be used is named in `problems`, and when its command is run."""
     files, home = settings_snapshot(files, project), home if home is not None else files.home

@@ -14,7 +14,7 @@ from turngate.core.settings import GUARDED, Layer, Problem, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
 from turngate.project.content import is_list_of_names
-from turngate.project.files import LOCAL, Files
+from turngate.project.files import Files
 from turngate.project.paths import is_inside
 from turngate.settings.load import Layers, load_layers, report_unreachable
 from turngate.settings.paths import settings_snapshot
@@ -369,7 +369,7 @@ def review_project(
     home: str | None = None,
     state: str | None = None,
     agent_hooks: Iterable[Rule] = (),
-    files: Files = LOCAL,
+    files: Files,
 ) -> Review:
     """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
     environ = {name: value for name, value in os.environ.items() if name != TRUST_VARIABLE}

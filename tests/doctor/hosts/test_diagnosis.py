@@ -18,6 +18,7 @@ from turngate.doctor.hosts.files import codex_key, hooks_in, read_host_files
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Level
 from turngate.hosts.install.hook_command import entries_for
+from turngate.project.files import LOCAL
 from turngate.settings.load import load_layers
 
 NAMES = tuple(HOSTS)
@@ -89,7 +90,7 @@ def trust(host: str, home: Path, project: Path) -> None:
 
 
 def diagnose(host: str, project: Path) -> HostDiagnosis:
-    settings = load_layers(str(project), dialect="host").merge()
+    settings = load_layers(str(project), dialect="host", files=LOCAL).merge()
     return diagnose_host(HOSTS[host], settings, str(project), os.environ)
 
 

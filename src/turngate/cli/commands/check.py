@@ -19,6 +19,7 @@ from turngate.core.constants import FAMILIES
 from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Problem, Settings
 from turngate.doctor.problems import find_problems
+from turngate.project.files import LOCAL
 from turngate.settings.agent_types import check_agent_files
 from turngate.settings.load import load_layers, project_path
 from turngate.settings.paths import script_files, settings_files, unread_files
@@ -59,7 +60,11 @@ def run(options: argparse.Namespace) -> int:
     plugins = plugin_folders(options.plugin_dir)
     with show_if_slow("checking the settings"):
         layers = load_layers(
-            project_path(project), dialect=options.dialect, plugin_dirs=plugins, extra=options.settings
+            project_path(project, LOCAL),
+            dialect=options.dialect,
+            plugin_dirs=plugins,
+            extra=options.settings,
+            files=LOCAL,
         )
         settings = layers.merge()
         in_agents, agent_problems = check_agent_files(settings, project)
@@ -92,7 +97,9 @@ def _counts(problem: Problem, *, strict: bool) -> bool:
 def _settings_files(project: str, settings: Settings, problems: Iterable[Problem]) -> list[str]:
     """Return the existing settings files and hook scripts, then files of plugins and agent types, and of problems."""
     dialect = settings.dialect.name
-    candidates = settings_files(project, dialect) + [file for _, file in script_files(project, dialect)]
+    candidates = settings_files(project, dialect, files=LOCAL) + [
+        file for _, file in script_files(project, dialect)
+    ]
     files = [file.display_name for file in candidates if os.path.lexists(file.path)]
     others = [
         rule.file for rule in settings.rules if rule.file and (rule.source == "plugin" or rule.agent_type)
@@ -158,7 +165,7 @@ NOT_IGNORED = 1  # exit code of `git check-ignore`; 128 outside of a repository
 
 def unignored_local_settings(project: str, dialect: str) -> Iterator[Problem]:
     """Report each `settings.local.json` of a git repository that is tracked or not ignored."""
-    files = [file for file in settings_files(project, dialect) if file.level == "local"]
+    files = [file for file in settings_files(project, dialect, files=LOCAL) if file.level == "local"]
     git = shutil.which("git")
     for file in files:
         if git and os.path.lexists(file.path) and check_ignore(git, project, file.path) == NOT_IGNORED:

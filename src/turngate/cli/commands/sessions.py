@@ -16,6 +16,7 @@ from turngate.cli.project import project_folder, recorded_project
 from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.text import one_line, printable, truncate
 from turngate.errors import UsageError
+from turngate.project.files import LOCAL
 from turngate.settings.load import load_layers
 from turngate.state.paths import state_folder
 from turngate.transcript.reader import message_of, read_records
@@ -149,7 +150,7 @@ def _below_home(path: str) -> str:
 
 def _retention_days(project: str) -> float:
     """Return how long sessions are kept. A project, whose sessions are not the only ones, can only keep them longer."""
-    read = load_layers(project, dialect="turngate")
+    read = load_layers(project, dialect="turngate", files=LOCAL)
     others = tuple(layer for layer in read.layers if layer.level not in ("project", "local"))
     return max(each.merge().retention_days for each in (read, replace(read, layers=others)))
 

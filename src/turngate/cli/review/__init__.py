@@ -9,7 +9,7 @@ from turngate.core.settings import Rule
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import AGENT_MARKERS
-from turngate.project.files import LOCAL, Files
+from turngate.project.files import Files
 from turngate.settings.agent_types import agent_type_rules, load_agent_types
 from turngate.settings.load import project_path
 from turngate.trust.review import Review, ReviewedHook, review_project
@@ -21,7 +21,7 @@ def review_hooks(
     dialect: str,
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
-    files: Files = LOCAL,
+    files: Files,
 ) -> Review:
     """Review the hooks of a project and of the user, as they are now."""
     project = project_path(project, files)
@@ -35,7 +35,7 @@ def review_hooks(
     )
 
 
-def agent_hooks(project: str, dialect: str, files: Files = LOCAL) -> tuple[Rule, ...]:
+def agent_hooks(project: str, dialect: str, files: Files) -> tuple[Rule, ...]:
     """Return the hooks of agent files."""
     agent_types, _ = load_agent_types(project, files=files)  # a plugin's have no hooks
     rules, _, _ = agent_type_rules(agent_types.values(), DIALECTS[dialect])

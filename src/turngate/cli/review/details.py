@@ -23,7 +23,7 @@ from turngate.core.settings import Settings
 from turngate.core.text import one_line, truncate
 from turngate.errors import UsageError
 from turngate.project.content import MAX_HASHED_BYTES, content_id, has_id
-from turngate.project.files import LOCAL, Files
+from turngate.project.files import Files
 from turngate.project.paths import is_inside
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.trust.review import ReviewedHook
@@ -46,7 +46,7 @@ class _Version:
     text: str | None
 
 
-def format_changes(hook: ReviewedHook, project: str, files: Files = LOCAL) -> Iterator[DiffLine]:
+def format_changes(hook: ReviewedHook, project: str, files: Files) -> Iterator[DiffLine]:
     """Format a hook as a person has to see it before it is approved: whole if it is new, otherwise what has changed.
 
     Raises UsageError if a file is not as it was reviewed.

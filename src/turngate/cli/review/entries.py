@@ -58,7 +58,7 @@ class HookEntry:
         return file if self.line is None else f"{file}:{self.line}"
 
 
-def read_entries(review: Review, project: str, state: str, files: Files = LOCAL) -> list[HookEntry]:
+def read_entries(review: Review, project: str, state: str, files: Files) -> list[HookEntry]:
     """Return all hooks with their lines and last runs."""
     lines, given, histories = HookLines(files), HookLines(LOCAL), Histories(files.machine + project, state)
 
@@ -78,7 +78,7 @@ _Place = tuple[str | int, ...]  # keys and positions: ("Stop", 0, "hooks", 1)
 class HookLines:
     """Finds the lines of hooks in their files, and reads each file once."""
 
-    def __init__(self, files: Files = LOCAL) -> None:
+    def __init__(self, files: Files) -> None:
         self._machine_files = files
         self._files: dict[str, tuple[str, dict[_Place, int]]] = {}
 

@@ -13,7 +13,7 @@ from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.codex import CODEX
 from turngate.hosts.host import FolderTrust, Host, Level
 from turngate.hosts.install.json_text import NotJson, read_json_text
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 
@@ -109,7 +109,7 @@ def full_path(host: Host, name: str, project: str, environ: Mapping[str, str]) -
 
 def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
     try:
-        text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
+        text = read_local_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
         if path.endswith(".toml"):
             return HostFile(path, name, host, level, tomllib.loads(text))
         node = read_json_text(text)

@@ -20,6 +20,7 @@ from turngate.doctor.hosts.files import HostHook
 from turngate.hosts.host import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host
 from turngate.hosts.input_fields import PROJECT_VARIABLES
 from turngate.hosts.install.hook_command import hook_command, how_to_find
+from turngate.project.files import LOCAL
 from turngate.settings.script_file import Script, read_script
 
 START_TIMEOUT_S = 60.0
@@ -230,4 +231,5 @@ def _script_of(command: str, host: Host, project: str) -> Script | None:
     except ValueError:
         return None
     paths = (os.path.join(project, os.path.expanduser(word)) for word in words if "/" in word or "." in word)
-    return next(filter(None, map(read_script, filter(os.path.isfile, paths))), None)
+    scripts = (read_script(path, LOCAL) for path in paths if os.path.isfile(path))
+    return next(filter(None, scripts), None)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from turngate.gates.check_commands import MAKEFILES
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 
 MAX_BYTES = 1024 * 1024  # of a file that is read
 MAX_RECIPES = 50  # of one gate
@@ -28,7 +28,7 @@ def gate_text(command: str, scripts: Iterable[str], project: str) -> str:
 def read_text(path: str) -> str:
     """Return the content of a file, or an empty text if it cannot be read."""
     try:
-        return read_bytes(path, MAX_BYTES).decode("utf-8", "surrogateescape")
+        return read_local_bytes(path, MAX_BYTES).decode("utf-8", "surrogateescape")
     except (OSError, NotARegularFile, FileTooLarge):
         return ""
 

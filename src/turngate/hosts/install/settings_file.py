@@ -15,7 +15,7 @@ from turngate.errors import UsageError
 from turngate.hosts.install.json_text import BLANKS
 from turngate.hosts.install.settings_text import Path, add_lines, hook_lines, remove_lines
 from turngate.project.paths import real_path
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, read_local_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 from turngate.state.files import make_private_dir, open_regular_file, write_and_rename
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -30,7 +30,7 @@ class ChangedMeanwhile(UsageError):
 def read_settings_text(path: str) -> str | None:
     """Return the text of a file, with its line ends and byte order mark, or None if there is none. Raises UsageError."""
     try:
-        return read_bytes(path, MAX_BYTES).decode()
+        return read_local_bytes(path, MAX_BYTES).decode()
     except (FileNotFoundError, NotADirectoryError):
         if os.path.islink(path):
             raise _unusable(path, "is a link to a file that does not exist") from None

@@ -39,6 +39,7 @@ from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, cop
 from turngate.doctor.proof.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
 from turngate.doctor.review import ReviewedSettings, review_settings
 from turngate.hosts.all_hosts import HOSTS
+from turngate.project.files import LOCAL
 from turngate.settings.agent_types import load_agent_types
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import state_folder
@@ -92,7 +93,7 @@ def examine(options: argparse.Namespace) -> int:
 
 def _diagnose(reviewed: ReviewedSettings, project: str) -> Diagnosis:
     settings = reviewed.settings
-    agent_types, _ = load_agent_types(project, settings.plugin_dirs)
+    agent_types, _ = load_agent_types(project, settings.plugin_dirs, files=LOCAL)
     problems = (*find_problems(settings, project), *unignored_local_settings(project, settings.dialect.name))
     histories = Histories(project, state_folder())
     paths = _paths_of_settings(project, settings.dialect.name)
@@ -119,7 +120,10 @@ def _how_to_forget(key: str) -> str:
 
 
 def _paths_of_settings(project: str, dialect: str) -> dict[str, str]:
-    files = [*settings_files(project, dialect), *(file for _, file in script_files(project, dialect))]
+    files = [
+        *settings_files(project, dialect, files=LOCAL),
+        *(file for _, file in script_files(project, dialect)),
+    ]
     return {file.display_name: file.path for file in files}
 
 

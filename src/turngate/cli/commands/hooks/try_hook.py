@@ -38,6 +38,7 @@ from turngate.doctor.proof.project_copy import ProjectTooLarge, Relocation, copy
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
+from turngate.project.files import LOCAL
 from turngate.settings.load import has_unloaded_hooks
 from turngate.stop_hooks import open_world
 from turngate.trust.load import load_reviewed, review_agent_hooks
@@ -117,7 +118,7 @@ def _load(options: argparse.Namespace, project: str) -> Settings:
     settings = load_reviewed(
         project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings, trust=options.trust
     )
-    in_agents = agent_hooks(project, options.dialect)
+    in_agents = agent_hooks(project, options.dialect, LOCAL)
     return settings.with_rules(*review_agent_hooks(in_agents, project, options.dialect, trust=options.trust))
 
 

@@ -26,6 +26,7 @@ from turngate.errors import UsageError
 from turngate.gates.check_commands import CheckCommand, chosen_commands, find_check_commands, unreadable_files
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.project.content import is_list_of_names
+from turngate.project.files import LOCAL
 from turngate.project.paths import is_inside, real_path
 from turngate.settings.load import load_layers, project_path
 from turngate.settings.local_files import has_program, read_project_files
@@ -147,7 +148,7 @@ def approve_written(project: str, text: str) -> Iterator[str]:
 
 
 def _review(project: str) -> Review:
-    return review_hooks(project, dialect="turngate")
+    return review_hooks(project, dialect="turngate", files=LOCAL)
 
 
 def _unseen_file(hook: ReviewedHook, project: str) -> str | None:
@@ -204,7 +205,7 @@ def init(options: argparse.Namespace) -> int:
 
 def _configured(gates: Sequence[ProposedGate], project: str) -> dict[str, str]:
     """Return the ids of gates whose check a hook of the project runs already, each with the file of that hook."""
-    settings = load_layers(project_path(project), dialect="turngate").merge()
+    settings = load_layers(project_path(project, LOCAL), dialect="turngate", files=LOCAL).merge()
     rules = [rule for rule in settings.rules if rule.event == "Stop" and rule.source != "user"]
     found = ((gate.id, rule.file or "") for gate in gates for rule in rules if _runs(rule, gate))
     return dict(found)

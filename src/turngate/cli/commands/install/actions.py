@@ -54,6 +54,7 @@ from turngate.hosts.install.settings_file import (
     write_record,
 )
 from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
+from turngate.project.files import LOCAL
 from turngate.project.paths import real_path
 from turngate.state.paths import state_folder
 from turngate.trust.review import Review
@@ -358,7 +359,7 @@ def next_steps(place: Place) -> Iterator[str]:
 
 
 def _project_steps(project: str) -> Iterator[str]:
-    review = review_hooks(project, dialect="turngate")
+    review = review_hooks(project, dialect="turngate", files=LOCAL)
     if not _has_stop_hooks(review):
         yield "→ this project has no hooks for a stop yet: `turngate init` writes gates for its checks"
     count = sum(hook.rule.family != "claude" for hook in pending_hooks(review))
