@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
-from turngate.cli.fast_exit import nothing_is_configured
 from turngate.cli.main import main
+from turngate.cli.project import nothing_is_configured
 from turngate.project.files import LOCAL
 from turngate.settings.paths import script_files, settings_files
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_event, stop_hooks, write_settings
-from turngate.cli.fast_exit import nothing_is_configured
+from turngate.cli.project import nothing_is_configured
 from turngate.core.answers.reports import Skipped
 from turngate.core.constants import MANAGED
 from turngate.core.dialect import DIALECTS

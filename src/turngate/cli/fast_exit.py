@@ -1,4 +1,4 @@
-"""A stop that needs no hook: nothing is configured, or everything has passed and is as it was. Imports little.
+"""A stop that needs no hook: everything has passed and is as it was. Imports little.
 
 Agent programs run `turngate hook` and `turngate gate` at every stop, and most stops end here. A stamp is a file that
 says for one agent of one session that everything has passed: for which project, which tree, which settings and
@@ -10,39 +10,16 @@ import sys
 import time
 
 from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin
+from turngate.cli.project import configuration_files
 from turngate.core.constants import STOP_EVENTS
 from turngate.gates.stored_state import digest, write_file
 from turngate.hosts.input_fields import normalise
-from turngate.project.files import LOCAL
-from turngate.project.paths import real_path
-from turngate.settings.paths import script_files, settings_files
-from turngate.state.paths import approvals_path, state_folder
+from turngate.state.paths import state_folder
 
 GATE_PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
 VERSION = "4"
 # A file that was changed this shortly before could be changed again without a new time.
 CLOCK_TICK_NS = 2_000_000_000
-
-
-def nothing_is_configured(project: str, dialect: str) -> bool:
-    """Return whether there is no settings file, no script hook and no approval of a hook that is gone."""
-    approvals = approvals_path(state_folder(), real_path(project))
-    return all(map(_is_absent, (*_configuration(project, dialect), approvals)))
-
-
-def _configuration(project: str, dialect: str) -> list[str]:
-    scripts = (file for _, file in script_files(project, dialect))
-    return [file.path for file in (*settings_files(project, dialect, files=LOCAL), *scripts)]
-
-
-def _is_absent(path: str) -> bool:
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:  # it may exist
-        return False
-    return False
 
 
 def stamp_path(fields: dict[str, object], words: list[str]) -> str | None:
@@ -86,7 +63,7 @@ def settings_state(project: str) -> str | None:
     """Return what is the same only if settings and approvals are; None if they were changed just now."""
     trust = os.path.join(state_folder(), "trust")
     try:
-        stats = [_stat(path) for path in (*_configuration(project, "host"), trust, f"{trust}/projects")]
+        stats = [_stat(path) for path in (*configuration_files(project, "host"), trust, f"{trust}/projects")]
     except (OSError, ValueError):
         return None
     return digest(f"{stats}")

@@ -1,11 +1,14 @@
-"""The project folder of a command: the one that is given, or the nearest one that holds settings."""
+"""The project folder of a command: the one that is given, or the nearest one that holds settings. Imports little."""
 
 import os
 import sys
 
 from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 from turngate.errors import UsageError
+from turngate.project.files import LOCAL
 from turngate.project.paths import real_path
+from turngate.settings.paths import script_files, settings_files
+from turngate.state.paths import approvals_path, state_folder
 
 
 def project_folder(given: str | None, dialect: str = "turngate") -> str:
@@ -114,6 +117,27 @@ def _foreign_path(folders: list[str], owners: tuple[int, ...]) -> str | None:
             except OSError:  # it does not exist, or cannot be read
                 continue
     return None
+
+
+def nothing_is_configured(project: str, dialect: str) -> bool:
+    """Return whether there is no settings file, no script hook and no approval of a hook that is gone."""
+    approvals = approvals_path(state_folder(), real_path(project))
+    return all(map(_is_absent, (*configuration_files(project, dialect), approvals)))
+
+
+def configuration_files(project: str, dialect: str) -> list[str]:
+    scripts = (file for _, file in script_files(project, dialect))
+    return [file.path for file in (*settings_files(project, dialect, files=LOCAL), *scripts)]
+
+
+def _is_absent(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # it may exist
+        pass
+    return False
 
 
 def check_one_project(project: str | None, ssh: str | None) -> None:

@@ -18,7 +18,6 @@ from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.core.constants import FAMILIES
 from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Problem, Settings
-from turngate.doctor.problems import find_problems
 from turngate.project.files import LOCAL
 from turngate.settings.agent_types import check_agent_files
 from turngate.settings.load import load_layers, project_path
@@ -26,11 +25,7 @@ from turngate.settings.paths import script_files, settings_files, unread_files
 from turngate.settings.problem_log import rule_problem
 
 _MAX_POSITIONS = 3  # of one finding
-
-
 _ORDER = {"error": 0, "warning": 1, "note": 2}
-
-
 _STYLES = {"error": "alert", "warning": "notice", "note": "dim"}
 
 
@@ -56,6 +51,8 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
+    from turngate.doctor.problems import find_problems  # noqa: PLC0415 # lazy: loads asyncio, which --help does not need
+
     project = project_folder(options.project, options.dialect)
     plugins = plugin_folders(options.plugin_dir)
     with show_if_slow("checking the settings"):
@@ -124,13 +121,7 @@ def _no_settings(project: str, dialect: str) -> str:
 
 
 def _print(
-    files: list[str],
-    hooks: int,
-    problems: tuple[Problem, ...],
-    project: str,
-    dialect: str,
-    *,
-    strict: bool,
+    files: list[str], hooks: int, problems: tuple[Problem, ...], project: str, dialect: str, *, strict: bool
 ) -> None:
     if not files:
         print(_no_settings(project, dialect))
@@ -158,8 +149,6 @@ def _group(problems: Iterable[Problem]) -> Iterator[tuple[Problem, str]]:
 
 
 GIT_TIMEOUT_S = 10.0
-
-
 NOT_IGNORED = 1  # exit code of `git check-ignore`; 128 outside of a repository
 
 

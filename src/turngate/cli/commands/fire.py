@@ -1,7 +1,6 @@
 """`turngate fire`: run the hooks of one event once and print the verdict."""
 
 import argparse
-import json
 import os
 import select
 import signal
@@ -20,8 +19,13 @@ from turngate.cli.arguments import (
     event_name,
 )
 from turngate.cli.console.streams import paint
-from turngate.cli.fast_exit import nothing_is_configured
-from turngate.cli.project import describe_path, plugin_folders, project_folder, search_note
+from turngate.cli.project import (
+    describe_path,
+    nothing_is_configured,
+    plugin_folders,
+    project_folder,
+    search_note,
+)
 from turngate.core.constants import EVENTS, IN_HOOK, check_fields, reject_constant
 from turngate.errors import UsageError
 from turngate.settings.paths import unread_files
@@ -77,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _fire(options: argparse.Namespace, project: str, fields: dict[str, object]) -> int:
     # lazy: the engine, and all that it needs
+    import json  # noqa: PLC0415
+
     from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
     from turngate.cli.console.verdict import (  # noqa: PLC0415
         ask_with_progress,
@@ -144,6 +150,8 @@ def _not_configured(options: argparse.Namespace, project: str, events: Container
 
 def read_input(path: str, event: str) -> dict[str, object]:
     """Read the fields of the event from the value of `--input`."""
+    import json  # noqa: PLC0415 # lazy: a fire without hooks does not need it
+
     try:
         fields: dict[str, object] = json.loads(_read_input(path), parse_constant=reject_constant)
     except OSError as error:

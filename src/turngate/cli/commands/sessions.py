@@ -22,20 +22,10 @@ from turngate.state.paths import state_folder
 from turngate.transcript.reader import message_of, read_records
 
 _Row = tuple[str, str, str, str]
-
-
 _HEADINGS: _Row = ("CHANGED", "ID", "PROJECT", "FIRST MESSAGE")
-
-
 MIN_ID_CHARS = 8
-
-
 MIN_CELL_CHARS = 8  # of a project or a message, in a very narrow terminal
-
-
 MAX_PROJECT_CHARS = 200  # of a path in the table
-
-
 MAX_TOOL_CHARS = 200  # of the input and of the result of a tool
 
 
@@ -176,7 +166,7 @@ def _show(session_id: str | None) -> None:
         raise UsageError("which session? `turngate sessions show ID`; `turngate sessions` lists them")
     paths = {session.session_id: session.path for session in _read_all()}
     found = find_session(session_id, paths)
-    for record in read_records(paths[found] if found else transcript_of_subagent(session_id)):
+    for record in read_records(paths[found] if found else find_subagent(session_id)[1]):
         _print_message(message_of(record))
 
 
@@ -216,17 +206,8 @@ def find_session(given: str, ids: Iterable[str]) -> str | None:
     return matches[0] if matches else None
 
 
-def session_of_subagent(given: str) -> str:
-    """Return the session of the one subagent whose id starts so. Raises UsageError if there is none."""
-    return _find_subagent(given)[0]
-
-
-def transcript_of_subagent(given: str) -> str:
-    """Return the transcript of the one subagent whose id starts so. Raises UsageError if there is none."""
-    return _find_subagent(given)[1]
-
-
-def _find_subagent(given: str) -> tuple[str, str]:
+def find_subagent(given: str) -> tuple[str, str]:
+    """Return the session and the transcript of the one subagent whose id starts so. Raises UsageError."""
     # lazy: loads the registry, which is needed only if no session has this id
     from turngate.cli.commands.runs.summary import open_registry, summarize  # noqa: PLC0415
 

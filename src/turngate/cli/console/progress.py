@@ -1,6 +1,5 @@
 """The line on stderr that says what a command waits for."""
 
-import asyncio
 import contextlib
 import os
 import shutil
@@ -39,6 +38,8 @@ class ProgressLine:
 
     async def run(self) -> None:
         """Update the line until this task is cancelled."""
+        import asyncio  # noqa: PLC0415 # lazy: --help of a command does not need it
+
         was_waiting, seconds = False, 0
         try:
             while True:

@@ -50,10 +50,7 @@ def examine(options: argparse.Namespace) -> int:
     project = project_folder(options.project, dialect)
     with show_if_slow("examining the hooks"):
         reviewed = review_settings(
-            project,
-            dialect=dialect,
-            plugin_dirs=plugin_folders(options.plugin_dir),
-            extra=options.settings,
+            project, dialect=dialect, plugin_dirs=plugin_folders(options.plugin_dir), extra=options.settings
         )
         settings = reviewed.settings
         diagnosis = _diagnose(reviewed, project)

@@ -156,10 +156,7 @@ def host_json(diagnosis: HostDiagnosis) -> dict[str, Any]:
 
 
 def report_json(
-    diagnosis: Diagnosis,
-    facts: Iterable[Fact],
-    proofs: Mapping[int, Proof],
-    project: str,
+    diagnosis: Diagnosis, facts: Iterable[Fact], proofs: Mapping[int, Proof], project: str
 ) -> dict[str, Any]:
     return {
         "project": project,

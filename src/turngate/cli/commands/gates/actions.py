@@ -71,20 +71,12 @@ class Workspace(NamedTuple):
 
 
 MAX_REASON_CHARS = 8_000
-
-
 NO_GATES = "no gates are configured; `turngate init` finds the checks of a project"
-
-
 APPROVE = (
     "read what is not approved with `turngate hooks diff`, and approve it with `turngate hooks approve --all`; "
     "or add --trust, in CI of your own repository"
 )
-
-
 _LABEL_WIDTH = len("could not run")
-
-
 _STYLES: Mapping[Outcome, str] = {
     "passed": "good",
     "failed": "alert",
@@ -121,11 +113,7 @@ def _load(options: argparse.Namespace, project: str) -> Settings:
 
 
 def _run(
-    entries: Sequence[GateEntry],
-    settings: Settings,
-    project: str,
-    options: argparse.Namespace,
-    base: str,
+    entries: Sequence[GateEntry], settings: Settings, project: str, options: argparse.Namespace, base: str
 ) -> int:
     with open_workspace() as workspace:
         runs = run_gates(entries, settings, project, workspace, base)

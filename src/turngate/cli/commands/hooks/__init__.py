@@ -61,8 +61,6 @@ Exit codes:
   64  wrong usage, also an unknown hook
   {EXIT_INTERNAL}
   {EXIT_OUTPUT}"""
-
-
 _A_PERSON = "also in a process that a hook or an agent has started: a person decides"
 
 

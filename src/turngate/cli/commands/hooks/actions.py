@@ -8,9 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from turngate.aio.threads import event_loop_in_thread
-from turngate.cli.arguments import (
-    not_over_ssh,
-)
+from turngate.cli.arguments import not_over_ssh
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.console.streams import paint

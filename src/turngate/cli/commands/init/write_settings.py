@@ -35,8 +35,6 @@ from turngate.state.files import write_all
 from turngate.trust.review import Review, ReviewedHook
 
 TEST_TIMEOUT_S = 600
-
-
 _USUAL = ("tests", "lint", "types")  # a build is proposed only where there is nothing else
 
 
@@ -164,16 +162,10 @@ NOTHING_FOUND = (
     "no checks were found: there is no script, target or configuration of a test runner, a linter or a type checker "
     "whose program is there"
 )
-
-
 BY_HAND = """\
 → name a command yourself, in .turngate/settings.json:
 {"hooks": {"Stop": [{"hooks": [{"type": "gate", "command": "./check.sh"}]}]}}"""
-
-
 NOW = "→ `turngate gates run` runs them now, `turngate doctor --prove` shows that they block"
-
-
 WHEN_APPROVED = (
     "→ when they are approved, `turngate gates run` runs them (before that only with --trust), "
     "and `turngate doctor --prove` shows that they block"
@@ -320,14 +312,8 @@ def _approve(project: str, text: str, *, is_confirmed: bool) -> int:
 
 
 FOLDER = ".turngate"
-
-
 SETTINGS = f"{FOLDER}/settings.json"
-
-
 LOCAL_SETTINGS = f"{FOLDER}/settings.local.json"
-
-
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
 
 

@@ -6,8 +6,6 @@ from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser
 from turngate.hosts.all_hosts import HOSTS
 
 _NAMES = ", ".join(HOSTS)
-
-
 _EXIT_CODES = f"""1   not written: the answer was no
   {EXIT_USAGE}, settings that cannot hold hooks, or no terminal to ask at and no --yes
   {EXIT_INTERNAL}
@@ -69,8 +67,6 @@ _LEVELS = {
     "user": "your own settings (default outside of a project)",
     "project": "the settings of the project that the current folder is in (default in a project)",
 }
-
-
 _LEVELS_AND_LINES = {
     "user": "your own settings, with the path of this program (default outside of a project)",
     "project": "the settings of the project that the current folder is in, with a line that finds Turngate on PATH, and\n"

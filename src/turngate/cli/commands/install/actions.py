@@ -374,17 +374,9 @@ def _has_stop_hooks(review: Review) -> bool:
 
 
 MAX_COMPARED_LINES = 5_000  # of both sides; more would take minutes
-
-
 MAX_SHARED_CHARS = 60  # of a long line, before and behind what differs
-
-
 Line = tuple[str, TextStyle]
-
-
 _STYLES: dict[str, TextStyle] = {"+": "good", "-": "bad", "@": "notice"}
-
-
 _CONTEXT = 3
 
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from turngate.agent.session_store import list_sessions
 from turngate.cli.commands.log.format import JsonLines, TextLines
-from turngate.cli.commands.sessions import find_session, session_of_subagent
+from turngate.cli.commands.sessions import find_session, find_subagent
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import stdout_error
 from turngate.cli.project import project_folder, recorded_project
@@ -22,14 +22,8 @@ from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNA
 from turngate.state.paths import session_folder, state_folder
 
 FOLLOW_INTERVAL_S = 0.2
-
-
 SEARCH_EVERY = 5  # intervals, for other sessions
-
-
 READ_BYTES = 1024 * 1024
-
-
 MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
 
 
@@ -170,7 +164,7 @@ def _current_project() -> str | None:
 
 def _session_folder(given: str) -> str:
     sessions = os.path.join(state_folder(), "sessions")
-    return session_folder(state_folder(), find_session(given, _names(sessions)) or session_of_subagent(given))
+    return session_folder(state_folder(), find_session(given, _names(sessions)) or find_subagent(given)[0])
 
 
 def _names(sessions: str) -> list[str]:

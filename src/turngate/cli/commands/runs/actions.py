@@ -23,8 +23,6 @@ from turngate.subagents.registry import Registry, owner_is_gone
 from turngate.subagents.steering import check_steer, request_steer
 
 KILL_REASON = "killed by hand"
-
-
 MAX_SUGGESTED_IDS = 10
 
 

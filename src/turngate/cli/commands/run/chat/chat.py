@@ -45,8 +45,6 @@ from turngate.settings.slash_commands import BUILT_IN
 from turngate.trust.review import Review
 
 MODEL_REQUEST = "waiting for the model"
-
-
 MODEL_REPLY = "the model is answering"
 
 
@@ -164,11 +162,7 @@ class PermissionDialog:
 
 
 BACKGROUND_JOB = "background"  # compared by identity: answer commands that have ended in the background
-
-
 DOUBLE_CTRL_C_S = 2.0  # two Ctrl-C within this time exit
-
-
 LATE_CTRL_C_S = 0.5  # a Ctrl-C this soon after a turn was meant for the turn
 
 
