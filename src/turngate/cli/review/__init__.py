@@ -16,12 +16,7 @@ from turngate.trust.review import Review, ReviewedHook, review_project
 
 
 def review_hooks(
-    project: str,
-    *,
-    dialect: str,
-    plugin_dirs: Sequence[str] = (),
-    extra: str | None = None,
-    files: Files,
+    project: str, *, dialect: str, plugin_dirs: Sequence[str] = (), extra: str | None = None, files: Files
 ) -> Review:
     """Review the hooks of a project and of the user, as they are now."""
     project = project_path(project, files)

@@ -46,9 +46,7 @@ class _Interpreter(NamedTuple):
 
 
 _SHELL = _Interpreter(
-    "shell",
-    r"-[a-rt-z]*s[a-z]*|--version",
-    frozenset({"-o", "+o", "-O", "--rcfile", "--init-file"}),
+    "shell", r"-[a-rt-z]*s[a-z]*|--version", frozenset({"-o", "+o", "-O", "--rcfile", "--init-file"})
 )
 _PYTHON = _Interpreter("python", r"-[A-Za-z]*[mc]|-|-V|--version|-h|--help", frozenset({"-W", "-X"}))
 _NODE = _Interpreter(

@@ -5,14 +5,7 @@ from typing import Any
 
 from turngate.core.answers.reports import Exited, printed
 from turngate.core.conversation.messages import Evaluation
-from turngate.core.hooks.kinds import (
-    COMMAND_GATE,
-    CallbackHook,
-    GateHook,
-    Hook,
-    HttpHook,
-    hook_text,
-)
+from turngate.core.hooks.kinds import COMMAND_GATE, CallbackHook, GateHook, Hook, HttpHook, hook_text
 from turngate.core.settings import Settings
 from turngate.core.text import keep_ends
 from turngate.core.verdict.hook_run import HookOutput, HookRun, outcome, run_message

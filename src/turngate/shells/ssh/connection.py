@@ -40,10 +40,7 @@ class Connection:
     """An open connection, its cleanup shell, and its SFTP client once files are asked for."""
 
     def __init__(
-        self,
-        client: asyncssh.SSHClientConnection,
-        cleanup: CleanupShell,
-        environment: Mapping[str, str],
+        self, client: asyncssh.SSHClientConnection, cleanup: CleanupShell, environment: Mapping[str, str]
     ) -> None:
         self.client = client
         self.cleanup = cleanup

@@ -22,14 +22,7 @@ import asyncssh
 from asyncssh.sftp import SFTPAttrs, SFTPClient, SFTPClientFile
 
 from turngate.aio.threads import T
-from turngate.project.files import (
-    Files,
-    FileState,
-    FileVersion,
-    FoundFile,
-    MachineUnreachable,
-    check_regular,
-)
+from turngate.project.files import Files, FileState, FileVersion, FoundFile, MachineUnreachable, check_regular
 from turngate.project.resolved_files import PathChanged
 from turngate.project.snapshot import Answers, Snapshot
 from turngate.shells.ssh.shell import SshShell

@@ -98,12 +98,7 @@ async def open_ssh_workspace(
         for part in (copies, background, shell):
             await part.close()
 
-    return World(
-        shell,
-        project,
-        environ=environ,
-        remote=RemoteMachine(files, copies, background, disconnect),
-    )
+    return World(shell, project, environ=environ, remote=RemoteMachine(files, copies, background, disconnect))
 
 
 def _home_folder(host: str, environ: Mapping[str, str]) -> str:
