@@ -80,7 +80,6 @@ def _gone_hooks(reviewer: Reviewer, settings: Settings) -> Iterator[tuple[Rule, 
     gone = {approval.fingerprint.digest for approval in reviewer.vanished()}
     unread = {problem.file for problem in settings.errors}
     for digest, approval in approvals.all():
-        place = approvals.place_of(digest)
-        rule = gone_rule(approval, place)
+        rule = gone_rule(approval, approvals.place_of(digest))
         if digest in gone and rule.file not in unread:
             yield rule, approval.key

@@ -107,12 +107,8 @@ def normalise(fields: dict[str, object]) -> dict[str, object]:
         known["agent_transcript_path"] = own
     known["hook_event_name"] = _event_name(fields, known)
     loops = fields.get("loop_count")  # Cursor counts instead: it is 0 at the first stop
-    flags = (
-        fields.get("stop_hook_active"),
-        fields.get("stopHookActive"),
-        isinstance(loops, int) and loops > 0,
-    )
-    known["stop_hook_active"] = any(flag is True for flag in flags)
+    is_active = fields.get("stop_hook_active") is True or fields.get("stopHookActive") is True
+    known["stop_hook_active"] = is_active or (isinstance(loops, int) and loops > 0)
     return known
 
 

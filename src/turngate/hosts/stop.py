@@ -51,14 +51,6 @@ class HostStop(NamedTuple):
     verdict: Verdict
 
 
-def stop_event(
-    name: str, fields: Mapping[str, Any], host_fields: Mapping[str, Any], project: str
-) -> StopEvent:
-    """Return the stop that a host reports; `fields` are normalised. Raises ValueError."""
-    event = read_stop(name, {**fields, "hook_event_name": name}, cwd=project)
-    return replace(event, host_fields=dict(host_fields))
-
-
 _Fields = Mapping[str, Any]
 
 
@@ -75,10 +67,10 @@ async def answer_host_event(
         await ask_hooks(read_event(name, {**known}, cwd=world.project), replace(settings, rules=rules), world)
         return None
     try:
-        event = stop_event(name, known, fields, world.project)
+        event = read_stop(name, {**known}, cwd=world.project)
     except ValueError as error:
         raise UsageError(f"the event on stdin: {error}") from None
-    return await ask_at_stop(host, event, settings, world, count)
+    return await ask_at_stop(host, replace(event, host_fields=dict(fields)), settings, world, count)
 
 
 def tree_that_passed(stop: HostStop, settings: Settings, world: World) -> str | None:

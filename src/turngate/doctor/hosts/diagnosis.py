@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from turngate._frozen import frozen
-from turngate.core.constants import wrong_claude_setting
+from turngate.core.constants import STOP_EVENTS, wrong_claude_setting
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import describe_json, one_line, quote_name
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, position, worst_first
@@ -28,14 +28,13 @@ from turngate.doctor.hosts.files import (
     trusts_folder,
     why_ignored,
 )
-from turngate.doctor.hosts.hooks import SlowHook, ask_version, check_line, check_stop_hook, missing_events
+from turngate.doctor.hosts.hooks import SlowHook, ask_version, check_line, check_stop_hook
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.codex import CODEX
 from turngate.hosts.host import FolderTrust, Host
 from turngate.hosts.input_fields import EVENT_NAMES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 
-_STOPS = ("Stop", "SubagentStop")
 _FAILS = ("will NOT run", "will NOT hold")
 MAX_NAME_CHARS = 60
 
@@ -112,11 +111,11 @@ def diagnose_host(host: Host, settings: Settings, project: str, environ: Mapping
 
 
 def _is_examined(hook: HostHook) -> bool:
-    return hook.is_turngate or hook.our_event in _STOPS
+    return hook.is_turngate or hook.our_event in STOP_EVENTS
 
 
 def _slowest(settings: Settings) -> SlowHook | None:
-    stops = [rule for rule in settings.rules if rule.event in _STOPS and rule.hook.enabled]
+    stops = [rule for rule in settings.rules if rule.event in STOP_EVENTS and rule.hook.enabled]
     slowest = max(stops, key=settings.timeout_of, default=None)
     if slowest is None:
         return None
@@ -211,14 +210,11 @@ def _problems_of(file: HostFile, host: Host) -> Iterator[Problem]:
     events = file.value.get("hooks")
     for event in events if isinstance(events, dict) else ():
         owner = file.owner
-        if event in _KNOWN_EVENTS and event_of(owner, event) is None:
-            theirs = owner.events.get(EVENT_NAMES.get(event, ""))
+        if event in EVENT_NAMES and event_of(owner, event) is None:
+            theirs = owner.events.get(EVENT_NAMES[event])
             message = f"is not an event of {owner.title}: hooks of it never run"
             hint = f"write {theirs}" if theirs else f"{owner.title} has no event for it"
             yield Problem(file=file.name, event=event, message=message, hint=hint)
-
-
-_KNOWN_EVENTS = frozenset(EVENT_NAMES) | {name for host in HOSTS.values() for name in host.events.values()}
 
 
 def why_rejected(file: HostFile, host: Host) -> str | None:
@@ -230,7 +226,7 @@ def why_rejected(file: HostFile, host: Host) -> str | None:
         for part, value in filter(None, wrong):
             return f"{part} is {describe_json(value)}"
     for hook in hooks_in(file):
-        if hook.our_event in _STOPS and hook.entry.get("type") in host.rejected_types:
+        if hook.our_event in STOP_EVENTS and hook.entry.get("type") in host.rejected_types:
             return f"{hook.position} has the type {hook.entry['type']!r}, which it does not accept at a stop"
     is_json = host.has_plain_json and file.path.endswith(".json")
     return _why_not_plain_json(file) if is_json else None
@@ -264,10 +260,12 @@ def with_host_events(diagnosis: Diagnosis, host: Host) -> Diagnosis:
 
 def _with_host_event(hook: HookDiagnosis, host: Host) -> HookDiagnosis:
     event = hook.rule.event
-    if event in _STOPS and event in host.events:
+    if event in STOP_EVENTS and event in host.events:
         return hook
-    further = Finding("will NOT run", "note", f"`turngate hook` asks only hooks at {' and '.join(_STOPS)}")
-    if event in _STOPS:
+    further = Finding(
+        "will NOT run", "note", f"`turngate hook` asks only hooks at {' and '.join(STOP_EVENTS)}"
+    )
+    if event in STOP_EVENTS:
         message = f"{host.title} has no event for {event}, so it is never asked"
         further = Finding("will NOT run", "warning", message)
     return replace(hook, findings=worst_first([*hook.findings, further]))
@@ -281,12 +279,10 @@ def _installed(host: Host, lines: Sequence[HostHook]) -> Fact:
         text = f"{host.title} does not run Turngate: no settings file has the line `turngate hook`"
         return Fact("installed", text, is_problem=True, hint=f"`turngate install {host.name}` adds it")
     files = ", ".join(dict.fromkeys(f"{line.file.name} ({line.file.level})" for line in lines))
-    if missing := missing_events(host, lines):
-        text, hint = (
-            f"in {files}, but not at {', '.join(missing)}",
-            f"`turngate install {host.name}` adds the others",
-        )
-        return Fact("installed", text, is_problem=True, hint=hint)
+    present = {line.our_event for line in lines}
+    if missing := [name for ours, name in host.events.items() if ours not in present]:
+        hint = f"`turngate install {host.name}` adds the others"
+        return Fact("installed", f"in {files}, but not at {', '.join(missing)}", is_problem=True, hint=hint)
     return Fact("installed", f"in {files}")
 
 
@@ -301,7 +297,7 @@ def _claude_hooks(host: Host, project: str, environ: Mapping[str, str]) -> Itera
     """Say who runs the hooks of `.claude`: never `turngate hook`."""
     files = read_host_files(HOSTS["claude"], project, environ)
     hooks_there = (hook for file in files for hook in hooks_in(file))
-    count = sum(hook.our_event in _STOPS and not hook.is_turngate for hook in hooks_there)
+    count = sum(hook.our_event in STOP_EVENTS and not hook.is_turngate for hook in hooks_there)
     if not count:
         return
     hooks = f"{count} stop hook{'s' * (count != 1)}"

@@ -110,32 +110,23 @@ def full_path(host: Host, name: str, project: str, environ: Mapping[str, str]) -
 def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
     try:
         text = read_local_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
-        if path.endswith(".toml"):
-            return HostFile(path, name, host, level, tomllib.loads(text))
-        node = read_json_text(text)
+        node = None if path.endswith(".toml") else read_json_text(text)
+        value = tomllib.loads(text) if path.endswith(".toml") else node.value if node else {}
+        problem = None if isinstance(value, dict) else "is not a JSON object"
     except (NotJson, tomllib.TOMLDecodeError) as error:
-        problem = f"cannot be parsed: {error}"
+        value, problem = {}, f"cannot be parsed: {error}"
     except UnicodeDecodeError as error:
-        problem = f"is not UTF-8 (byte {error.start})"
+        value, problem = {}, f"is not UTF-8 (byte {error.start})"
     except (OSError, NotARegularFile, FileTooLarge, RecursionError) as error:
-        problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-    else:
-        value = {} if node is None else node.value
-        if isinstance(value, dict):
-            return HostFile(path, name, host, level, value)
-        problem = "is not a JSON object"
-    return HostFile(path, name, host, level, {}, problem)
-
-
-def _events_of(file: HostFile) -> object:
-    """Return the value of `hooks`; the file that holds nothing else in droid may have the events at its top."""
-    is_top = os.path.basename(file.path) == file.owner.ignored_beside and "hooks" not in file.value
-    return file.value if is_top else file.value.get("hooks")
+        value, problem = {}, f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    return HostFile(path, name, host, level, {} if problem else value, problem)
 
 
 def hooks_in(file: HostFile) -> Iterator[HostHook]:
     """Yield the hooks of a file, in groups as Claude Code has them, or one by one."""
-    events = _events_of(file)
+    # The file that holds nothing else in droid may have the events at its top.
+    is_top = os.path.basename(file.path) == file.owner.ignored_beside and "hooks" not in file.value
+    events = file.value if is_top else file.value.get("hooks")
     for event, entries in events.items() if isinstance(events, dict) else ():
         for group, entry in enumerate(entries if isinstance(entries, list) else ()):
             if not isinstance(entry, dict):

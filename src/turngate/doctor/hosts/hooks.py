@@ -117,7 +117,8 @@ def ask_version(words: Sequence[str], timeout_s: float) -> "subprocess.Completed
 
 
 def _check_timeout(hook: HostHook, host: Host, slow: SlowHook | None) -> Iterator[Finding]:
-    key, in_ms = _timeout_key(hook), host.timeout_unit == "ms"
+    key, in_ms = hook.file.owner.timeout_key, host.timeout_unit == "ms"
+    key = "timeout" if key not in hook.entry and "timeout" in hook.entry else key
     value = hook.entry.get(key)
     wanted = INSTALLED_TIMEOUT_S * (1000 if in_ms else 1)
     hint = f'write "{key}": {wanted}'
@@ -127,7 +128,8 @@ def _check_timeout(hook: HostHook, host: Host, slow: SlowHook | None) -> Iterato
         yield Finding("will run, but", "warning", f"{key}: is {value!r}, expected a positive number", hint)
         return
     else:
-        seconds, text = _seconds(value, host), "its timeout"
+        is_ms = in_ms or (host.ms_from is not None and value >= host.ms_from)
+        seconds, text = value / 1000 if is_ms else value, "its timeout"
     if in_ms and seconds is not None and seconds < 1:
         message = f"is {value}, which {host.title} reads as milliseconds: it is ended before it answers"
         yield Finding("will NOT hold", "error", f"{key}: {message}", hint)
@@ -139,16 +141,6 @@ def _check_timeout(hook: HostHook, host: Host, slow: SlowHook | None) -> Iterato
             f"{host.title} then ends it, and the agent may stop"
         )
         yield Finding("will run, but", "warning", message, hint)
-
-
-def _timeout_key(hook: HostHook) -> str:
-    own = hook.file.owner.timeout_key
-    return "timeout" if own not in hook.entry and "timeout" in hook.entry else own
-
-
-def _seconds(value: float, host: Host) -> float:
-    in_ms = host.timeout_unit == "ms" or (host.ms_from is not None and value >= host.ms_from)
-    return value / 1000 if in_ms else value
 
 
 # The form
@@ -163,12 +155,6 @@ def _check_form(hook: HostHook) -> Iterator[Finding]:
     if hook.command != hook_command(owner, "project", event, "turngate"):
         hint = f"`turngate install {owner.name} --project` updates it"
         yield Finding("will run", "note", "it is not the line that this version of Turngate installs", hint)
-
-
-def missing_events(host: Host, hooks: Sequence[HostHook]) -> list[str]:
-    """Return the names of the events of the host that have no line."""
-    present = {hook.our_event for hook in hooks}
-    return [name for ours, name in host.events.items() if ours not in present]
 
 
 # Hooks that are not Turngate's

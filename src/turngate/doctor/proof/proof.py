@@ -9,11 +9,10 @@ from typing import Literal
 from uuid import uuid4
 
 from turngate._frozen import frozen
-from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE
 from turngate.core.events.events import SessionStart, StopEvent, Subagent
 from turngate.core.hooks.kinds import CommandHook, hook_text
-from turngate.core.settings import Rule, Settings
+from turngate.core.settings import Settings
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Fault, Halt
 from turngate.core.verdict.hints import run_hint
@@ -53,11 +52,6 @@ def cannot_prove(text: str) -> Proof:
     return Proof("cannot prove", text)
 
 
-def is_provable(rule: Rule) -> bool:
-    """Whether `--prove` is about this hook at all: it decides whether an agent may stop."""
-    return rule.event in STOP_EVENTS
-
-
 def why_unprovable(hook: HookDiagnosis) -> str | None:
     """Return why a gate is not run, or None if it can be tried."""
     if hook.outlook == "will NOT run":
@@ -95,9 +89,7 @@ async def _try(trial: "_Trial") -> Proof:
     if not failures:
         return cannot_prove("; ".join(reasons) or f"it is not known what it checks; known are {KNOWN}")
     first = failures[0]
-    if (
-        first.as_is is not None
-    ):  # a gate that does not find what it checks would say nothing about a planted one
+    if first.as_is is not None:  # a gate that does not find what it checks says nothing about a planted one
         run = await trial.run(first.as_is, first.passing_answer)
         if outcome(run) == "failed":
             reason = one_line(run_message(run) or "", MAX_REASON_CHARS)

@@ -97,7 +97,7 @@ def with_judge(hook: Hook, model: str) -> Hook:
 # Files
 
 
-def walk_files(project: str) -> Iterator[str]:
+def _walk_files(project: str) -> Iterator[str]:
     """Yield the regular files, relative to the project, in the order of their names."""
     for folder, folders, names in os.walk(project):
         folders[:] = sorted(name for name in folders if name not in (".git", "node_modules", ".venv", "venv"))
@@ -174,7 +174,7 @@ def _outputs(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
 
 
 def _find_file(globs: Sequence[str], project: str) -> str | None:
-    paths = islice(walk_files(project), MAX_SEARCHED_FILES)
+    paths = islice(_walk_files(project), MAX_SEARCHED_FILES)
     return next((path for path in paths if matches_globs(globs, path)), None)
 
 
@@ -279,10 +279,8 @@ def _budget(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     passing = {gate.transcript: spent_conversation(*below)}
     failures = []
     for name in (name for name, limit in limits.items() if limit is not None):
-        what, files = (
-            f"a conversation over its limit of {name}",
-            {gate.transcript: spent_conversation(*over[name])},
-        )
+        what = f"a conversation over its limit of {name}"
+        files = {gate.transcript: spent_conversation(*over[name])}
         failures.append(PlantedFailure(what, _CONVERSATION, files, passing=passing, is_limit=True))
     if not failures:
         raise CannotPlantError("it has no limit: give tokens, minutes or turns")

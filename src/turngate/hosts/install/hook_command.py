@@ -5,13 +5,13 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from turngate.core.constants import STOP_EVENTS
 from turngate.hosts.host import Host, HostAnswer, Level
 from turngate.project.paths import is_inside
 
 NOT_CHECKED = "Turngate is not installed here or cannot run, so this stop was not checked"
 # Turngate is not published: a name for pip could fetch another package.
 INSTALL_COMMANDS = "`pipx install .` or `uv tool install .` in a clone of Turngate"
-_STOPS = ("Stop", "SubagentStop")
 
 
 def entries_for(host: Host, level: Level, program: str) -> dict[str, Mapping[str, Any]]:
@@ -29,7 +29,7 @@ def hook_command(host: Host, level: Level, event: str, program: str) -> str:
     program = program if level == "user" else "turngate"
     [word, *_] = shlex.split(program)
     # A program that is there but cannot be started (its Python is gone) takes the same way as one that is not there.
-    otherwise = _not_checked(host) if event in _STOPS else "true"
+    otherwise = _not_checked(host) if event in STOP_EVENTS else "true"
     return f"command -v {shlex.quote(word)} >/dev/null 2>&1 && {program} hook || {otherwise}"
 
 

@@ -28,6 +28,7 @@ from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.review.entries import what_to_do
 from turngate.cli.review.history import Histories
+from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import HOST
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
@@ -36,7 +37,7 @@ from turngate.doctor.environment import Fact, inspect_turngate
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, diagnose_host, with_host_events
 from turngate.doctor.problems import find_problems
 from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
-from turngate.doctor.proof.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
+from turngate.doctor.proof.proof import Proof, cannot_prove, prove, why_unprovable
 from turngate.doctor.review import ReviewedSettings, review_settings
 from turngate.hosts.all_hosts import HOSTS
 from turngate.project.files import LOCAL
@@ -68,7 +69,7 @@ def examine(options: argparse.Namespace) -> int:
     proofs: dict[int, Proof] = {}
     try:
         for hook in diagnosis.hooks if options.prove else ():
-            if is_provable(hook.rule):
+            if hook.rule.event in STOP_EVENTS:
                 proofs[id(hook)] = _prove(hook, settings, project)
                 if not options.json:
                     print_proof(hook, proofs[id(hook)], is_first=len(proofs) == 1)
