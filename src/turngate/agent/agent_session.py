@@ -93,7 +93,7 @@ class AgentSession:
     ) -> None:
         self.id, self.resources, self.config, self.events = session_id, resources, config, events
         self.subagents, self.plugins, self._lock, self._problems = subagents, plugins, lock, problems
-        self.project, self.state = resources.project, resources.state
+        self.project, self.state = resources.world.project, resources.state
         self.model, self.role, self.permissions = config.model, config.role, config.permissions
         self.last_result: TurnResult | None = None
         self.inbox = Inbox()
@@ -324,7 +324,11 @@ class AgentSession:
     # The end of a turn
 
     async def _finish(self, turn: TurnState, end: EndTurn, *, notify_stop: bool) -> TurnResult:
-        await self._end_subagents(turn, interrupted=end.ended_by == "interrupt")
+        interrupted, agent_id = end.ended_by == "interrupt", self.config.agent_id
+        if interrupted:
+            await self.background.kill_since(turn.started)
+            await self.subagents.kill_all(self.id, agent_id, "interrupted")
+        await self.subagents.end_turn(self.id, agent_id, interrupted=interrupted)
         conversation = self.conversation
         try:
             self.inbox.drop_continuations()
@@ -345,12 +349,6 @@ class AgentSession:
             self.events.turn = None
         self.events.emit(TurnEnd(result))
         return result
-
-    async def _end_subagents(self, turn: TurnState, *, interrupted: bool) -> None:
-        if interrupted:
-            await self.background.kill_since(turn.started)
-            await self.subagents.kill_all(self.id, self.config.agent_id, "interrupted")
-        await self.subagents.end_turn(self.id, self.config.agent_id, interrupted=interrupted)
 
     def _write_end(self, end: EndTurn) -> None:
         if self.conversation.is_open:

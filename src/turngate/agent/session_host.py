@@ -33,10 +33,6 @@ class SessionHost:
         self._resources, self._agent_types = resources, agent_types
 
     @property
-    def project(self) -> str:
-        return self._resources.project
-
-    @property
     def settings(self) -> Settings:
         return self._resources.settings
 
@@ -101,7 +97,7 @@ class SessionHost:
     def _keep_output(self, printed: Sequence[Mapping[str, str]], path: str, session_id: str) -> None:
         """Write hook output to the transcript of a subagent, whose session another process may have opened."""
         try:
-            transcript = Transcript(path, session_id, self.project, machine=self.world.machine)
+            transcript = Transcript(path, session_id, self.world.project, machine=self.world.machine)
         except UsageError as error:
             names = ", ".join(quote_name(record["hook"]) for record in printed)
             self.notice(f"the output of hook {names} could not be written to the transcript: {error}")

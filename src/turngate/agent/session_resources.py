@@ -55,7 +55,6 @@ class LateContext:
 class SessionResources:
     """Belongs to a main session, which closes it."""
 
-    project: str
     settings: Settings
     state: str
     journal: Journal
@@ -93,7 +92,7 @@ class SessionResources:
             remote=workspace.remote,
         )
         world.inspect = HookAgentRunner(world, settings, state, judges, workspace.environ)
-        return cls(world.project, settings, state, journal, judges, world, models, late)
+        return cls(settings, state, journal, judges, world, models, late)
 
     def transcript_path(self, session_id: str, role: SubagentRole | None) -> str:
         if role is not None:

@@ -52,7 +52,7 @@ async def notify_start(host: SubagentHost, run: SubagentRun) -> Verdict:
     event = SubagentStart(
         session_id=run.parent,
         transcript_path=host.parent_transcript_path(run),
-        cwd=host.project,
+        cwd=host.world.project,
         permission_mode=host.permission_mode(run),
         prompt_id=str(run.launch.get("prompt_id") or ""),
         effort=effort_level(host.settings, host.world.own_environ),

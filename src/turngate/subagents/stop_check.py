@@ -135,7 +135,7 @@ def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -
     return events.StopEvent(
         session_id=run.parent,
         transcript_path=host.parent_transcript_path(run),
-        cwd=host.project,
+        cwd=host.world.project,
         permission_mode=host.permission_mode(run) if in_claude else "default",
         stop_hook_active=run.by_hook,
         last_assistant_message=answer or None,

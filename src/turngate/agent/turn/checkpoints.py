@@ -1,13 +1,8 @@
 """Checkpoints and questions: what a message of the user means while the agent waits for an answer.
 
-A turn in which the agent asks its user something ends as waiting, and the question stays open until the user answers:
-the first message of the next turn. Everything else, such as the report of a subagent or a message that the user typed
-before, waits behind the answer. Continuations are dropped, because the hooks are asked again at the next stop. Only
-in the `claude` dialect the hooks are asked at once, and a block then takes the question back.
-
-A stage of a workflow that ends with a checkpoint ends its turn in the same way, in every dialect without asking the hooks.
-Only a message of the user answers: yes begins the next stage, no ends the workflow, anything else is a message to the
-agent within the stage.
+Only the user answers, with the first message of the next turn; everything else waits behind the answer. The hooks are
+asked again at the next stop; only in the `claude` dialect a question asks them at once, and a block takes it back. At a
+checkpoint yes begins the next stage of a workflow, no ends it, and anything else is a message within the stage.
 """
 
 from collections.abc import Mapping

@@ -328,16 +328,13 @@ class Registry:
             try:
                 return self._db.execute(statement, values).fetchall()
             except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() > end:
+                code = error.sqlite_errorcode & 0xFF  # without the bits of extended codes
+                if code != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
                 query = sql.rows_to_change(statement)
                 if query and not self._db.execute(query, values).fetchall():
                     return []
                 time.sleep(BUSY_PAUSE_S)  # SQLite does not wait for every kind of lock itself
-
-
-def _is_busy(error: sqlite3.OperationalError) -> bool:
-    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY  # without the bits of extended codes
 
 
 T = TypeVar("T")
