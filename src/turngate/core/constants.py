@@ -21,10 +21,7 @@ STOP_EVENTS = ("Stop", "SubagentStop")
 # Prompt and agent hooks, which ask a model, run only here (C-22).
 JUDGED_EVENTS = (*STOP_EVENTS, "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse")
 PERMISSION_EVENTS = ("PreToolUse", "PermissionRequest")  # a hook can deny a tool call
-STOP_OF_START = {
-    "SessionStart": "Stop",
-    "SubagentStart": "SubagentStop",
-}  # a start, and the stop of the same agent
+STOP_OF_START = {"SessionStart": "Stop", "SubagentStart": "SubagentStop"}  # the stop of the same agent
 OBSERVED_EVENTS = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")  # a block has no effect
 
 # Events of Claude Code that Turngate does not fire: a note, not a mistake.
@@ -115,41 +112,26 @@ def _is_of(value: object, expected: object) -> bool:
     return isinstance(value, types) and (not isinstance(value, bool) or bool in types)
 
 
+_STRING = (str, "a string")
 # Field: (type, the type as it appears in a message).
 FIELDS: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "session_id": (str, "a string"),
-    "transcript_path": (str, "a string"),
-    "cwd": (str, "a string"),
-    "permission_mode": (str, "a string"),
-    "hook_event_name": (str, "a string"),
+    **dict.fromkeys("session_id transcript_path cwd permission_mode hook_event_name".split(), _STRING),
     "stop_hook_active": (bool, "true or false"),
-    "last_assistant_message": (str, "a string"),
-    "continuation_count": (int, "a whole number"),
-    "max_continuations": (int, "a whole number"),
-    "agent_id": (str, "a string"),
-    "agent_type": (str, "a string"),
-    "agent_transcript_path": (str, "a string"),
-    "parent_session_id": (str, "a string"),
-    "parent_transcript_path": (str, "a string"),
+    "last_assistant_message": _STRING,
+    **dict.fromkeys(("continuation_count", "max_continuations"), (int, "a whole number")),
+    **dict.fromkeys(("agent_id", "agent_type", "agent_transcript_path"), _STRING),
+    **dict.fromkeys(("parent_session_id", "parent_transcript_path"), _STRING),
     "outcome": (str, '"ok", "error" or "timeout"'),
-    "prompt_id": (str, "a string"),
-    "effort": (dict, "an object"),
-    "usage": (dict, "an object"),
+    "prompt_id": _STRING,
+    **dict.fromkeys(("effort", "usage"), (dict, "an object")),
     "duration_ms": ((int, float), "a number"),
     "tool_calls": ((int, list), "a whole number, or at PostToolBatch a list"),
-    "background_tasks": (list, "a list"),
-    "session_crons": (list, "a list"),
-    "tool_name": (str, "a string"),
+    **dict.fromkeys(("background_tasks", "session_crons"), (list, "a list")),
+    "tool_name": _STRING,
     "tool_input": (dict, "an object"),
-    "tool_use_id": (str, "a string"),
+    "tool_use_id": _STRING,
     "is_interrupt": (bool, "true or false"),
-    "prompt": (str, "a string"),
-    "source": (str, "a string"),
-    "model": (str, "a string"),
-    "trigger": (str, "a string"),
-    "custom_instructions": (str, "a string"),
-    "reason": (str, "a string"),
-    "error": (str, "a string"),
+    **dict.fromkeys("prompt source model trigger custom_instructions reason error".split(), _STRING),
 }
 
 

@@ -32,9 +32,8 @@ class Dialect:
     defers_to_user: bool  # answer a pending user message before the hooks run
     stall_after: int | None  # end the turn after this many equal blocks without a tool call between them
     subagents_in_background: bool  # the default of the Task tool
-    wakes_without_user: (
-        bool  # a turn without a user waits for hooks with `asyncRewake`, and continues if they block
-    )
+    # A turn without a user waits for hooks with `asyncRewake`, and continues if they block.
+    wakes_without_user: bool
 
     # How output of a hook is read
     json_on_any_exit: bool

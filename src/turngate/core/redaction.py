@@ -2,13 +2,11 @@
 
 The secrets are those that an endpoint was sent, and those in the environment of a command. The answer is parsed first and
 redacted afterwards, so a secret that is also a word of the contract cannot change what the answer means.
-
-Which values of an environment are secrets. Variables are recognized by their names, passwords also in URLs.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -62,28 +60,19 @@ class Redactor:
     def truncated(self, text: str) -> str:
         """Redact also a part of a secret where the text, or a value that it quotes, is truncated."""
         first, *others = self.text(text).split("…")
-        parts = [
-            first,
-            *(self._without_part(part, str.startswith, lambda form, size: form[-size:]) for part in others),
-        ]
-        *before, last = parts
-        return "…".join(
-            [
-                *(self._without_part(part, str.endswith, lambda form, size: form[:size]) for part in before),
-                last,
-            ]
-        )
+        *before, last = [first, *(self._without_part(part, at_end=False) for part in others)]
+        return "…".join([*(self._without_part(part, at_end=True) for part in before), last])
 
-    def _without_part(
-        self, text: str, has: Callable[[str, str], bool], part_of: Callable[[str, int], str]
-    ) -> str:
+    def _without_part(self, text: str, *, at_end: bool) -> str:
         """Return a text next to a truncation mark without the part of a secret that touches the mark."""
         bare = text.strip(" ")
         folded = bare.lower()
         for form in self.forms:
             for size in range(min(len(form), len(bare)), MIN_SECRET_CHARS - 1, -1):
-                if has(folded, part_of(form, size).lower()):
-                    return text.replace(bare, bare[:-size] if has is str.endswith else bare[size:])
+                if at_end and folded.endswith(form[:size].lower()):
+                    return text.replace(bare, bare[:-size])
+                if not at_end and folded.startswith(form[-size:].lower()):
+                    return text.replace(bare, bare[size:])
         return text
 
     def report(self, report: Report) -> Report:
@@ -106,10 +95,8 @@ class Redactor:
     def answer(self, answer: Answer) -> Answer:
         """Redact the texts; `updated_input` stays, because a tool needs it as it came."""
         texts = self._texts(answer, _ANSWER_TEXTS)
-        output = self._json(answer.updated_output)
-        return replace(
-            answer, **texts, updated_output=output, warnings=tuple(map(self.truncated, answer.warnings))
-        )
+        output, warnings = self._json(answer.updated_output), tuple(map(self.truncated, answer.warnings))
+        return replace(answer, **texts, updated_output=output, warnings=warnings)
 
     def _json(self, value: Any) -> Any:
         match value:
@@ -139,10 +126,7 @@ def make_redactor(secrets: Iterable[str], *, ignores_case: bool = True) -> Redac
     """Return a redactor of these values, as they are, percent-encoded, and escaped as in JSON."""
     long_enough = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS}
     forms = {form for secret in long_enough if secret.lower() not in _SCHEMES for form in _encodings(secret)}
-    if not forms:
-        return None
-    longest_first = tuple(sorted(forms, key=len, reverse=True))
-    return Redactor(longest_first, ignores_case)
+    return Redactor(tuple(sorted(forms, key=len, reverse=True)), ignores_case) if forms else None
 
 
 def _encodings(secret: str) -> Iterator[str]:
@@ -190,9 +174,7 @@ def _secrets(name: str, value: str) -> Iterator[str]:
         return
     if is_secret_name(name):
         yield value.strip()
-        lines = value.splitlines()
-        yield from (
-            line for line in lines if len(lines) > 1 and len(line) >= MIN_LINE_CHARS and "---" not in line
-        )
+        lines = value.splitlines() if len(value.splitlines()) > 1 else []
+        yield from (line for line in lines if len(line) >= MIN_LINE_CHARS and "---" not in line)
     elif "://" in value:
         yield from (found for found in _URL_PASSWORD.findall(value) if len(found) >= MIN_SECRET_VALUE_CHARS)

@@ -20,7 +20,7 @@ _OWNERS = (
     "user",
     COMMAND_LINE,
     MANAGED,
-)  # the levels that no project sets, each trusted more than the one before
+)  # levels that no project sets, each trusted more than the one before
 # Fields of `Settings` with which a file could disarm a gate: they do not loosen hooks that are trusted more than it.
 GUARDED = frozenset({"mode", "timeouts", "stop_budget", "payload", "judge", "pass_env"})
 
@@ -138,9 +138,7 @@ class Settings:
     plugin_dirs: tuple[str, ...] = ()
     allowed_urls: tuple[AllowedUrls, ...] = ()  # the URL of an http hook must be allowed by each of them
     http_hook_urls: tuple[str, ...] | None = None  # patterns for URLs of http hooks; None: no restriction
-    http_hook_variables: tuple[str, ...] | None = (
-        None  # that headers of http hooks may use; None: no restriction
-    )
+    http_hook_variables: tuple[str, ...] | None = None  # that headers of http hooks may use; None: all
     # Set: command hooks have a clean environment, with these variables besides the usual ones.
     pass_env: tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
@@ -251,7 +249,8 @@ def merge(
 
     `merge_rules` names the scalar fields of `Settings`; the table is `settings.keys.MERGE_RULES`.
     """
-    ordered = sorted(layers, key=lambda layer: _rank(layer, dialect))
+    levels, families = (*LEVELS, COMMAND_LINE, MANAGED), dialect.families  # weakest first (C-08)
+    ordered = sorted(layers, key=lambda layer: (levels.index(layer.level), families.index(layer.family)))
     scalars = {name: _merge_scalar(name, rule, ordered, dialect) for name, rule in merge_rules.items()}
     return Settings(
         rules=_replace_same_id(chain.from_iterable(layer.rules for layer in ordered)),
@@ -290,11 +289,11 @@ def _merge_scalar(name: str, rule: MergeRule, layers: Sequence[Layer], dialect: 
             assert_never(rule)
 
 
+_Scalars = Mapping[str, Any]
+
+
 def _guarded(
-    layers: Sequence[Layer],
-    scalars: Mapping[str, Any],
-    merge_rules: Mapping[str, MergeRule],
-    dialect: Dialect,
+    layers: Sequence[Layer], scalars: _Scalars, merge_rules: Mapping[str, MergeRule], dialect: Dialect
 ) -> dict[int, dict[str, Any]]:
     """Return, for hooks of each level above a project, the values that less trusted files would change."""
     names = GUARDED.intersection(merge_rules, chain.from_iterable(layer.scalars for layer in layers))
@@ -305,11 +304,6 @@ def _guarded(
         if different := {name: value for name, value in values.items() if value != scalars[name]}:
             found[number + 1] = different
     return found
-
-
-def _rank(layer: Layer, dialect: Dialect) -> tuple[int, int]:
-    """Order layers: user < project < local < `--settings` < managed, and within a level by the dialect's families (C-08)."""
-    return (*LEVELS, COMMAND_LINE, MANAGED).index(layer.level), dialect.families.index(layer.family)
 
 
 def _replace_same_id(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -47,9 +47,8 @@ def gate_warnings(value: Mapping[str, Any]) -> list[str]:
     elif waits and value.get("continue") is not False:
         warnings.append("`waits` has an effect only with `continue: false`: ignored")
     if continuations is not None and not is_continuations(continuations):
-        warnings.append(
-            f"`continuations` is {describe_json(continuations)}, expected {EXPECTED_CONTINUATIONS}: ignored"
-        )
+        shown = describe_json(continuations)
+        warnings.append(f"`continuations` is {shown}, expected {EXPECTED_CONTINUATIONS}: ignored")
     return warnings
 
 
@@ -122,15 +121,11 @@ def _lost(body: str, event: str) -> str | None:
     """Where a block has no effect, none can be lost. About a tool call, what is too long may hold a denial."""
     if event in OBSERVED_EVENTS:
         return None
-    from turngate.core.answers.misplaced import (  # noqa: PLC0415  # most hooks print an answer, or nothing
-        MAX_SEARCHED_CHARS,
-        ONLY_JSON,
-        lost_in_text,
-    )
+    from turngate.core.answers import misplaced  # noqa: PLC0415 # lazy: most hooks print an answer, or nothing
 
-    lost = lost_in_text(body)
-    if lost is None and event in PERMISSION_EVENTS and len(body) > MAX_SEARCHED_CHARS:
-        return f"its output is not JSON and too long to be searched for a decision: {ONLY_JSON}"
+    lost = misplaced.lost_in_text(body)
+    if lost is None and event in PERMISSION_EVENTS and len(body) > misplaced.MAX_SEARCHED_CHARS:
+        return f"its output is not JSON and too long to be searched for a decision: {misplaced.ONLY_JSON}"
     return lost
 
 
@@ -187,11 +182,7 @@ def _read_invalid_json(
         return InvalidAnswer(problem)
     if lost := _lost(body, event):
         return PlainText(lost)
-    return (
-        PlainText()
-        if dialect.strict_json
-        else PlainText(None, (f"{problem}, so it was taken as plain text",))
-    )
+    return PlainText(None, () if dialect.strict_json else (f"{problem}, so it was taken as plain text",))
 
 
 def read_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | InvalidAnswer:
@@ -218,21 +209,28 @@ def _read_strictly(value: Mapping[str, Any], event: str) -> Answer | InvalidAnsw
     if value.get("async") is True:
         return Answer()
     specific = value.get("hookSpecificOutput", {"hookEventName": event})
-    problem = _strict_problem(value) or _strict_specific_problem(specific, event)
-    if problem:
+    if problem := _strict_problem(value) or _strict_specific_problem(specific, event):
         return InvalidAnswer(problem)
     decision: BlockOrAllow | None = None
     if "decision" in value:
         decision = "block" if value["decision"] == "block" else "allow"
+    answer = _make_answer(value, specific, event, decision)
+    is_lost = answer.decision != "block" and event not in OBSERVED_EVENTS
+    return replace(answer, lost=_lost_in_object(value, event)) if is_lost else answer
+
+
+def _make_answer(
+    value: Mapping[str, Any], specific: Mapping[str, Any], event: str, decision: BlockOrAllow | None
+) -> Answer:
+    """Return the answer with the fields that all dialects read in the same way."""
     decision, reason = _block_of_tool_event(event, specific, decision, _text(value.get("reason")))
     return Answer(
         decision=decision,
         reason=reason,
-        continue_turn=value.get("continue"),
+        continue_turn=value["continue"] if isinstance(value.get("continue"), bool) else None,
         stop_reason=_text(value.get("stopReason")),
         notice=_text(value.get("systemMessage")) or None,
         advice=_text(specific.get("additionalContext")) or None,
-        lost=None if decision == "block" or event in OBSERVED_EVENTS else _lost_in_object(value, event),
         **_tool_fields(event, specific),
     )
 
@@ -271,33 +269,18 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     warnings += _misplaced_keys(value)
     warnings += _ignored_fields(event, specific)
     warnings += gate_warnings(value)
-    word = _lenient_decision(value.get("decision"), dialect)
-    decision, reason = _block_of_tool_event(event, specific, word, _text(value.get("reason")))
-    lost = _lenient_problem(value, word)
-    if decision != "block":
+    word = value.get("decision")
+    word = word.strip().lower() if isinstance(word, str) else None
+    known: BlockOrAllow | None = "allow" if word in dialect.allow_words else None
+    known = "block" if word in dialect.block_words else known
+    answer = _make_answer(value, specific, event, known)
+    lost = _lenient_problem(value, known)
+    if answer.decision != "block":
         lost = lost or _lost_in_lenient(value, specific, event)
     if lost and event in OBSERVED_EVENTS:
         lost, warnings = None, [*warnings, f"{lost}: ignored"]
-    return Answer(
-        decision=decision,
-        reason=reason,
-        continue_turn=value["continue"] if isinstance(value.get("continue"), bool) else None,
-        stop_reason=_text(value.get("stopReason")),
-        notice=_text(value.get("systemMessage")) or None,
-        advice=_text(specific.get("additionalContext")) or None,
-        quiet=value.get("suppressOutput") is True,
-        lost=lost,
-        warnings=tuple(warnings),
-        **gate_fields(value),
-        **_tool_fields(event, specific),
-    )
-
-
-def _lenient_decision(word: object, dialect: Dialect) -> BlockOrAllow | None:
-    known = word.strip().lower() if isinstance(word, str) else None
-    if known in dialect.block_words:
-        return "block"
-    return "allow" if known in dialect.allow_words else None
+    quiet = value.get("suppressOutput") is True
+    return replace(answer, quiet=quiet, lost=lost, warnings=tuple(warnings), **gate_fields(value))
 
 
 def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) -> str | None:
@@ -351,12 +334,7 @@ def _lenient_specific(specific: Any, event: str, warnings: list[str]) -> Mapping
     if not is_event_name(name, event):
         warnings.append(f'`hookEventName` is {describe_json(name)}, expected "{event}": ignored')
         return {}
-    return _with_known_words(specific)
-
-
-def _with_known_words(specific: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the object with the words of a permission as the contract spells them."""
-    known = dict(specific)
+    known = dict(specific)  # with the words of a permission as the contract spells them
     if word := _known_word(specific.get("permissionDecision"), PERMISSIONS):
         known["permissionDecision"] = word
     request = specific.get("decision")

@@ -91,15 +91,12 @@ def with_notes(decision: Decision, answer: Answer) -> Decision:
     warnings = answer.warnings + decision.warnings
     if answer.lost and not isinstance(decision, Fault):
         warnings = (f"{answer.lost}; this part of its answer is NOT enforced", *warnings)
-    notice = None if _repeats_fault(answer) else answer.notice
+    # For hosts that know no `notEnforced`, the notice says what the warning about the fault says.
+    repeats_fault = answer.not_enforced and answer.not_enforced in (answer.notice or "")
+    notice = None if repeats_fault else answer.notice
     if notice is None and not warnings and not answer.quiet:
         return decision
     return replace(decision, notice=notice, warnings=warnings, quiet=answer.quiet)
-
-
-def _repeats_fault(answer: Answer) -> bool:
-    """Return whether the notice says what the warning about the fault says, for hosts that know no `notEnforced`."""
-    return bool(answer.not_enforced and answer.notice and answer.not_enforced in answer.notice)
 
 
 def interpret_exit(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
@@ -137,7 +134,8 @@ def _interpret_success(
             return decide(answer, rule.event, dialect)
         return Fault("a child process still held its output when it exited, so its JSON was ignored")
     decision = decide(answer, rule.event, dialect)
-    if isinstance(decision, Allow) and rule.event not in OBSERVED_EVENTS and _says_nothing(answer):
+    says_nothing = not (isinstance(answer, Answer) and has_effect(answer))
+    if isinstance(decision, Allow) and rule.event not in OBSERVED_EVENTS and says_nothing:
         decision = _interpret_stderr(report, decision)
         if report.held and isinstance(decision, Allow) and not dialect.held_pipes_void_json:
             return replace(decision, warnings=(*decision.warnings, LATE_OUTPUT))
@@ -151,16 +149,15 @@ LATE_OUTPUT = (
 
 
 def _interpret_stderr(report: Exited, decision: Decision) -> Decision:
-    """Return the decision of a hook that says nothing on stdout."""
-    if not report.stderr:
-        return decision
-    from turngate.core.answers.misplaced import lost_in_text  # noqa: PLC0415  # few hooks that pass write to stderr
+    """Return the decision of a hook that says nothing on stdout.
 
-    return Fault(LOST_ON_STDERR) if lost_in_text(report.stderr) else _with_missing_program(report, decision)
+    A shell goes on after `x=$(cat | jq …)` without jq: the hook passes, with a warning.
+    """
+    if report.stderr:
+        from turngate.core.answers.misplaced import lost_in_text  # noqa: PLC0415 # lazy: few hooks that pass print here
 
-
-def _with_missing_program(report: Exited, decision: Decision) -> Decision:
-    """A shell goes on after `x=$(cat | jq …)` without jq: the hook passes, with a warning."""
+        if lost_in_text(report.stderr):
+            return Fault(LOST_ON_STDERR)
     if report.code != 0 or not (found := _MISSING_PROGRAM.search(report.stderr)):
         return decision
     problem = f'passed, but its stderr says "{found[0]}": the gate may not have checked anything'
@@ -168,40 +165,26 @@ def _with_missing_program(report: Exited, decision: Decision) -> Decision:
 
 
 _MISSING_PROGRAM = re.compile(r"(?<=: )[^\s:]{1,100}: (?:command )?not found(?=\r?$)", re.MULTILINE)
-
-
 LOST_ON_STDERR = "its decision is on stderr, where it is not read: print it on stdout, or exit with 2"
-
-
-def _says_nothing(answer: Answer | PlainText | InvalidAnswer) -> bool:
-    return isinstance(answer, PlainText) or (isinstance(answer, Answer) and not has_effect(answer))
 
 
 def _lost_answer(
     report: Exited, answer: Answer | PlainText | InvalidAnswer, dialect: Dialect
 ) -> tuple[str, ...]:
     """Return the warning about an answer of a hook that failed."""
+    exited = f"but exited with {report.code}, so"
     match answer:
         case InvalidAnswer(error):
-            return (error,) if dialect.json_on_any_exit else ()
-        case PlainText(lost):
-            return (lost,) if lost else ()
+            lost = error if dialect.json_on_any_exit else None
         case Answer(decision="block"):
-            return (
-                f"it printed a block but exited with {report.code}, so the block is NOT enforced: exit with 0 or 2",
-            )
+            lost = f"it printed a block {exited} the block is NOT enforced: exit with 0 or 2"
         case Answer(continue_turn=False):
-            return (
-                f"it printed `continue: false` but exited with {report.code}, so the turn is NOT ended: exit with 0",
-            )
+            lost = f"it printed `continue: false` {exited} the turn is NOT ended: exit with 0"
         case Answer(permission="ask" | "defer"):
-            return (
-                f"it printed `{answer.permission}` but exited with {report.code}, so it is NOT enforced: exit with 0",
-            )
-        case Answer(lost=lost):
-            return (lost,) if lost else ()
+            lost = f"it printed `{answer.permission}` {exited} it is NOT enforced: exit with 0"
         case _:
-            assert_never(answer)
+            lost = answer.lost
+    return (lost,) if lost else ()
 
 
 def _exit_error(report: Exited) -> str:
@@ -243,9 +226,8 @@ def exited_with_2_at_request(report: Exited, rule: Rule, dialect: Dialect) -> In
     answer = _read_stdout(report, rule, dialect)
     if isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect):
         return Interpretation(decide(answer, rule.event, dialect), answer)
-    return Interpretation(
-        Fault("exit code 2 alone changes nothing at a PermissionRequest: answer with JSON", may_block=False)
-    )
+    error = "exit code 2 alone changes nothing at a PermissionRequest: answer with JSON"
+    return Interpretation(Fault(error, may_block=False))
 
 
 def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
@@ -303,25 +285,20 @@ def _has_unreadable_answer(report: Report, rule: Rule, dialect: Dialect) -> bool
 
 
 def _restricts(answer: Answer | PlainText | InvalidAnswer) -> bool:
-    match answer:
-        case Answer():
-            denies = answer.decision == "block" or answer.permission in ("deny", "ask", "defer")
-            return denies or answer.continue_turn is False or answer.lost is not None
-        case PlainText(lost):
-            return lost is not None
-        case InvalidAnswer():
-            return True
-        case _:
-            assert_never(answer)
+    if isinstance(answer, InvalidAnswer) or answer.lost is not None:
+        return True
+    if isinstance(answer, PlainText):
+        return False
+    denies = answer.decision == "block" or answer.permission in ("deny", "ask", "defer")
+    return denies or answer.continue_turn is False
 
 
 def _without_block(block: Block, answer: Answer | None, event: str) -> Interpretation:
     """A block has no effect at this event; the context of a hook that also blocks is kept."""
     error = f"a hook cannot block at {event}: {one_line(block.reason, MAX_BLOCK_CHARS)}"
     if block.advice:
-        return Interpretation(
-            Advise(block.advice, notice=block.notice, warnings=(error, *block.warnings)), answer
-        )
+        advise = Advise(block.advice, notice=block.notice, warnings=(error, *block.warnings))
+        return Interpretation(advise, answer)
     fault = Fault(error, may_block=False, notice=block.notice, warnings=block.warnings)
     return Interpretation(replace(fault, quiet=block.quiet), answer)
 
@@ -363,7 +340,7 @@ def _interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
 def _interpret_reply(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     """Claude Code: "2xx empty = allow; JSON as above; text -> error"."""
     answer = read_answer(text, rule.event, dialect)
-    if isinstance(answer, PlainText) and text.strip("\ufeff \t\r\n"):
+    if isinstance(answer, PlainText) and text.strip(BLANKS):
         lost = (answer.lost,) if answer.lost else ()
         return Interpretation(Fault("its reply is not a JSON object", warnings=(*lost, *answer.warnings)))
     return Interpretation(decide(answer, rule.event, dialect), answer if isinstance(answer, Answer) else None)
@@ -374,9 +351,8 @@ def _interpret_judgement(text: str, rule: Rule, dialect: Dialect) -> Interpretat
 
     # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
     heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
-    decision = decide(
-        parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading), rule.event, dialect
-    )
+    judgement = parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading)
+    decision = decide(judgement, rule.event, dialect)
     ends_turn = dialect.judge_ends_turn and not rule.hook.continue_on_block and rule.event not in STOP_EVENTS
     if ends_turn and isinstance(decision, Block):
         # Claude Code: "on UserPromptSubmit `{"ok": false, "reason": "no"}` ends the turn with" these words.

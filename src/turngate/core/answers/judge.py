@@ -155,10 +155,8 @@ def expand_arguments(prompt: str, payload: str, dialect: Dialect) -> str | HookF
     count = prompt.count(ARGUMENTS)
     length = len(prompt) + count * (len(payload) - len(ARGUMENTS))
     if length > MAX_PROMPT_CHARS:
-        times = f" {count:,} times" if count > 1 else ""
-        return HookFailed(
-            f"its prompt with the input{times} has {length:,} characters, the limit is {MAX_PROMPT_CHARS:,}"
-        )
+        what = f"its prompt with the input{f' {count:,} times' if count > 1 else ''}"
+        return HookFailed(f"{what} has {length:,} characters, the limit is {MAX_PROMPT_CHARS:,}")
     return prompt.replace(ARGUMENTS, payload)
 
 
@@ -222,10 +220,6 @@ def _ends_turn(answer: Answer, objects: Sequence[FoundObject], event: str) -> bo
     return answer.continue_turn is False or (is_impossible and event in STOP_EVENTS)
 
 
-def _is_verdict(value: Mapping[str, Any]) -> bool:
-    return isinstance(value.get("ok"), bool) or "decision" in value or value.get("continue") is False
-
-
 def _parse_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | InvalidAnswer:
     """Parse the JSON of command hooks, in which `ok` may replace the decision."""
     ok = value.get("ok")
@@ -255,22 +249,20 @@ def _parse_ok(value: Mapping[str, Any], event: str) -> Answer:
     reason = replace_surrogates(value["reason"]) if isinstance(value.get("reason"), str) else None
     if value.get("impossible") is True and event in STOP_EVENTS:
         return Answer(decision="allow", reason=reason, notice=_impossible(reason))
-    if value["ok"]:
-        return Answer(decision="allow", reason=reason)
-    return Answer(decision="block", reason=reason)
+    return Answer(decision="allow" if value["ok"] else "block", reason=reason)
 
 
 def _parse_decision(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | InvalidAnswer:
     """Parse the words of command hooks in any case; unlike there, an unknown word is an error."""
     word = value.get("decision")
-    answer = read_object(
-        {**value, "decision": word.strip().lower()} if isinstance(word, str) else value, event, dialect
-    )
-    if isinstance(answer, Answer):
-        answer = replace(answer, lost=None)  # a judge may answer in any of these forms
-    if isinstance(answer, Answer) and answer.decision is None and answer.continue_turn is not False:
+    known = {**value, "decision": word.strip().lower()} if isinstance(word, str) else value
+    answer = read_object(known, event, dialect)
+    if isinstance(answer, InvalidAnswer):
+        return answer
+    if answer.decision is None and answer.continue_turn is not False:
         return InvalidAnswer('its answer has a `decision` that is neither "approve" nor "block"')
-    if isinstance(answer, Answer) and value.get("impossible") is True and event in STOP_EVENTS:
+    answer = replace(answer, lost=None)  # a judge may answer in any of these forms
+    if value.get("impossible") is True and event in STOP_EVENTS:
         return replace(answer, decision="allow", notice=_impossible(answer.reason))
     return answer
 
@@ -311,13 +303,10 @@ def _parse_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
     elif word in dialect.allow_words and _BY_ITSELF.match(rest) and not _NEGATED.match(rest):
         decision = "allow" if DENIALS.isdisjoint(re.findall(r"[a-z]+", rest.lower())) else None
     if decision is None:
-        return InvalidAnswer(
-            f"its answer is neither JSON with `ok` or `decision` nor approve or block: {_describe(text)}"
-        )
-    return Answer(
-        decision=decision,
-        reason=replace_surrogates(rest).lstrip(" \t\r\n-:.,;!\u2013\u2014").rstrip() or None,
-    )
+        problem = "its answer is neither JSON with `ok` or `decision` nor approve or block"
+        return InvalidAnswer(f"{problem}: {_describe(text)}")
+    reason = replace_surrogates(rest).lstrip(" \t\r\n-:.,;!\u2013\u2014").rstrip() or None
+    return Answer(decision=decision, reason=reason)
 
 
 def _objects(text: str, repeated: list[str]) -> Iterator[FoundObject]:
@@ -338,7 +327,8 @@ def _objects(text: str, repeated: list[str]) -> Iterator[FoundObject]:
             end = place + 1
         else:
             if isinstance(value, dict):
-                yield FoundObject(place, end, value, _is_verdict(value))
+                decides = "decision" in value or value.get("continue") is False
+                yield FoundObject(place, end, value, decides or isinstance(value.get("ok"), bool))
         place = text.find("{", end)
 
 
@@ -362,18 +352,15 @@ def _read_strictly(text: str, event: str, heading: str) -> Answer | InvalidAnswe
     if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
         return InvalidAnswer(f"Schema validation failed: `ok` must be true or false: {_describe(text)}")
     if not isinstance(value.get("reason", ""), str) or not isinstance(value.get("impossible", False), bool):
-        return InvalidAnswer(
-            f"Schema validation failed: `reason` or `impossible` has a wrong type: {_describe(text)}"
-        )
+        problem = "Schema validation failed: `reason` or `impossible` has a wrong type"
+        return InvalidAnswer(f"{problem}: {_describe(text)}")
     answer = _parse_ok(value, event)
     if answer.decision == "allow":  # Claude Code takes it, whatever is beside it
         is_impossible = answer.notice is not None
         lost = describe_repeated(repeated[0]) if repeated else contradicting_part(value)
         return answer if is_impossible else replace(answer, lost=lost)
     # Claude Code: "[<raw prompt text, $ARGUMENTS unexpanded>]: <reason>; missing reason -> …: undefined".
-    return Answer(
-        decision="block", reason=f"{heading}{'undefined' if answer.reason is None else answer.reason}"
-    )
+    return replace(answer, reason=f"{heading}{'undefined' if answer.reason is None else answer.reason}")
 
 
 def _describe(text: str) -> str:

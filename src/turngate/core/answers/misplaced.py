@@ -18,9 +18,7 @@ from turngate.core.text import BLANKS, closest_word, describe_json, is_truncated
 BLOCKS = ("block", "deny")
 ALLOWS = ("approve", "allow")
 # Words that are not those of the contract, but mean a block to everyone.
-DENIALS = frozenset(
-    {*BLOCKS, "blocked", "denied", "reject", "rejected", "refuse", "refused", "forbid", "forbidden"}
-)
+DENIALS = frozenset((*BLOCKS, *"blocked denied reject rejected refuse refused forbid forbidden".split()))
 # Keys that are not those of the contract, but say a decision with true or false.
 FLAGS = {"block": True, "blocked": True, "deny": True, "denied": True, "reject": True, "rejected": True}
 FLAGS |= {"approve": False, "approved": False, "allow": False, "allowed": False}
@@ -74,16 +72,14 @@ def _is_false(value: object) -> bool:
 
 def _restricting_flag(value: Mapping[str, Any]) -> str | None:
     """Return the key of `{"block": true}` or `{"approve": false}`."""
-    flags = (
-        (key, value[key], str(FLAGS[key]).lower()) for key in FLAGS if isinstance(value.get(key), bool | str)
-    )
-    return next((key for key, flag, word in flags if str(flag).strip().lower() == word), None)
+    flags = (key for key in FLAGS if isinstance(value.get(key), bool | str))
+    return next((key for key in flags if str(value[key]).strip().lower() == str(FLAGS[key]).lower()), None)
 
 
 def is_block(word: object) -> bool:
-    return isinstance(word, str) and (
-        word.strip().lower() in DENIALS or closest_word(word, BLOCKS) is not None
-    )
+    if not isinstance(word, str):
+        return False
+    return word.strip().lower() in DENIALS or closest_word(word, BLOCKS) is not None
 
 
 def lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
@@ -134,11 +130,7 @@ def _misplaced_change(value: Mapping[str, Any], specific: Mapping[str, Any], eve
     return None
 
 
-_CHANGED_AT = {
-    "PreToolUse": "updatedInput",
-    "PermissionRequest": "updatedInput",
-    "PostToolUse": "updatedToolOutput",
-}
+_CHANGED_AT = {**dict.fromkeys(PERMISSION_EVENTS, "updatedInput"), "PostToolUse": "updatedToolOutput"}
 
 
 def _unknown_key(value: Mapping[str, Any], event: str) -> str | None:
@@ -285,10 +277,9 @@ def _lost_after_brace(body: str) -> str | None:
 def _begins_like_answer(body: str) -> bool:
     """`{"reason": "two te` may have been a block; `{"name": "parser",` is a file that was printed."""
     first = re.match(r'\{\s*"(\w*)("?)', body)
-    if first is None:
-        return False
-    key, is_complete = first[1], bool(first[2])
-    return key in ANSWER_KEYS if is_complete else any(name.startswith(key) for name in ANSWER_KEYS)
+    if first is None or first[2]:
+        return first is not None and first[1] in ANSWER_KEYS
+    return any(name.startswith(first[1]) for name in ANSWER_KEYS)
 
 
 _Object = tuple[int, int, Mapping[str, Any] | None]
@@ -342,16 +333,12 @@ def _is_answer(body: str, place: int, end: int, value: Mapping[str, Any]) -> boo
     It begins a line, or it ends the output, or it is complete and not inside another object: a reported test is
     safer than a lost block.
     """
-    if not wants_to_block(value) or _begins_line(body, place):
+    before = body[max(0, place - _MAX_LINE_CHARS) : place].rstrip(" \t\ufeff")
+    if not wants_to_block(value) or before.endswith(("\n", "\r")):
         return wants_to_block(value)
     if not body[end : end + _MAX_LINE_CHARS].strip(BLANKS + "\"'`"):
         return set(value) != {"ok"}  # the reply of a health check
     return ("reason" in value or "hookSpecificOutput" in value) and not _is_inside(body, place)
-
-
-def _begins_line(body: str, place: int) -> bool:
-    before = body[max(0, place - _MAX_LINE_CHARS) : place].rstrip(" \t\ufeff")
-    return before.endswith(("\n", "\r"))
 
 
 def _is_inside(body: str, place: int) -> bool:

@@ -22,16 +22,8 @@ RunState = Literal[
 ]
 
 
-OPEN_STATES: tuple[RunState, ...] = (
-    "waiting",
-    "running",
-    "ended",
-    "steering",
-    "final",
-    "announced",
-    "killed",
-)
 LIVING_STATES: tuple[RunState, ...] = ("waiting", "running", "ended", "steering")  # can still be killed
+OPEN_STATES: tuple[RunState, ...] = (*LIVING_STATES, "final", "announced", "killed")
 
 MAX_UNENFORCED = 20  # gates in one row
 _UNENFORCED_KEYS = ("event", "hook", "kind", "outcome", "said")

@@ -5,6 +5,7 @@ from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, get_args
 
 from turngate._frozen import frozen
+from turngate.core.constants import EVENTS
 
 SubagentOutcome = Literal["ok", "error", "timeout"]
 
@@ -104,9 +105,8 @@ class StopHookInput:
 
     def __post_init__(self) -> None:
         if self.hook_event_name not in ("Stop", "SubagentStop"):
-            raise ValueError(
-                f'hook_event_name must be "Stop" or "SubagentStop", not {self.hook_event_name!r}'
-            )
+            event = self.hook_event_name
+            raise ValueError(f'hook_event_name must be "Stop" or "SubagentStop", not {event!r}')
         for name in ("session_id", "transcript_path", "cwd", "permission_mode"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a string, not {getattr(self, name)!r}")
@@ -143,9 +143,8 @@ class SubagentStopHookInput(StopHookInput):
         _check_strings(self, "agent_id", "agent_type")
 
     def event(self) -> StopEvent:
-        subagent = Subagent(
-            id=self.agent_id or self.session_id, type=self.agent_type, transcript_path=self.transcript_path
-        )
+        agent_id, path = self.agent_id or self.session_id, self.transcript_path
+        subagent = Subagent(id=agent_id, type=self.agent_type, transcript_path=path)
         return replace(super().event(), subagent=subagent)
 
 
@@ -168,7 +167,9 @@ class _Common:
 
     @property
     def subject(self) -> str | None:
-        return None
+        """Return what matchers are compared with."""
+        name = EVENTS[self.name]
+        return None if name is None else str(getattr(self, name))
 
     @property
     def stopping_transcript(self) -> str:
@@ -180,10 +181,6 @@ class SessionStart(_Common):
     name: ClassVar[str] = "SessionStart"
     source: Literal["startup", "resume", "clear", "compact"] = "startup"
     model: str = ""
-
-    @property
-    def subject(self) -> str:
-        return self.source
 
 
 @frozen(kw_only=True)
@@ -199,20 +196,12 @@ class PreToolUse(_Common):
     tool_input: Mapping[str, Any] = field(default_factory=dict)
     tool_use_id: str = ""
 
-    @property
-    def subject(self) -> str:
-        return self.tool_name
-
 
 @frozen(kw_only=True)
 class PermissionRequest(_Common):
     name: ClassVar[str] = "PermissionRequest"
     tool_name: str = ""
     tool_input: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def subject(self) -> str:
-        return self.tool_name
 
 
 @frozen(kw_only=True)
@@ -224,10 +213,6 @@ class PostToolUse(_Common):
     tool_use_id: str = ""
     duration_ms: int | None = None  # of the tool, without its hooks
 
-    @property
-    def subject(self) -> str:
-        return self.tool_name
-
 
 @frozen(kw_only=True)
 class PostToolUseFailure(_Common):
@@ -238,10 +223,6 @@ class PostToolUseFailure(_Common):
     error: str = ""
     is_interrupt: bool = False
     duration_ms: int | None = None
-
-    @property
-    def subject(self) -> str:
-        return self.tool_name
 
 
 @frozen(kw_only=True)
@@ -258,18 +239,10 @@ class PreCompact(_Common):
     trigger: Literal["manual", "auto"] = "manual"
     custom_instructions: str = ""
 
-    @property
-    def subject(self) -> str:
-        return self.trigger
-
 
 @frozen(kw_only=True)
 class SubagentStart(_Common):
     name: ClassVar[str] = "SubagentStart"
-
-    @property
-    def subject(self) -> str:
-        return self.agent_type
 
 
 @frozen(kw_only=True)
@@ -284,71 +257,29 @@ class SessionEnd(_Common):
     name: ClassVar[str] = "SessionEnd"
     reason: Literal["clear", "prompt_input_exit", "other"] = "other"
 
-    @property
-    def subject(self) -> str:
-        return self.reason
-
 
 ToolEvent = PreToolUse | PermissionRequest | PostToolUse | PostToolUseFailure  # about one call of a tool
 
-OtherEvent = (
-    SessionStart
-    | UserPromptSubmit
-    | PreToolUse
-    | PermissionRequest
-    | PostToolUse
-    | PostToolUseFailure
-    | PostToolBatch
-    | PreCompact
-    | SubagentStart
-    | StopFailure
-    | SessionEnd
-)
+_AfterTools = PostToolBatch | PreCompact | SubagentStart | StopFailure | SessionEnd
+OtherEvent = SessionStart | UserPromptSubmit | ToolEvent | _AfterTools
 Event = StopEvent | OtherEvent
 
-OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {
-    kind.name: kind
-    for kind in (
-        SessionStart,
-        UserPromptSubmit,
-        PreToolUse,
-        PermissionRequest,
-        PostToolUse,
-        PostToolUseFailure,
-        PostToolBatch,
-        PreCompact,
-        SubagentStart,
-        StopFailure,
-        SessionEnd,
-    )
-}
+OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {kind.name: kind for kind in get_args(OtherEvent)}
 
 
 def copy_event(event: Event) -> Event:
     """Return a copy with its own containers, so that a callback cannot change what other hooks get."""
-    match event:
-        case StopEvent():
-            message, usage = event.last_assistant_message, event.usage
-            tasks, crons = event.background_tasks, event.session_crons
-            if usage or tasks or crons or type(message) is list:
-                return replace(
-                    event,
-                    last_assistant_message=_copy(message),
-                    usage=_copy(usage),
-                    background_tasks=_copy(tasks),
-                    session_crons=_copy(crons),
-                )
-            return event
-        case PreToolUse() | PermissionRequest() | PostToolUseFailure():
-            return replace(event, tool_input=_copy(event.tool_input))
-        case PostToolUse():
-            return replace(
-                event, tool_input=_copy(event.tool_input), tool_response=_copy(event.tool_response)
-            )
-        case PostToolBatch():
-            return replace(event, tool_calls=_copy(event.tool_calls))
-        case _:
-            return event
+    values = {name: value for name in _CONTAINERS if (value := getattr(event, name, ())) not in ((), None)}
+    copies = {
+        name: _copy(value) for name, value in values.items() if isinstance(value, Mapping | list | tuple)
+    }
+    return replace(event, **copies) if copies else event
+
+
+_CONTAINERS = (
+    *("tool_input", "tool_response", "tool_calls"),
+    *("last_assistant_message", "usage", "background_tasks", "session_crons"),
+)
 
 
 def _copy(value: Any) -> Any:

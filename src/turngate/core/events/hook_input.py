@@ -33,18 +33,9 @@ _CLAUDE_ABSENT: Mapping[str, frozenset[str]] = {
 
 # Fields in which Turngate does not repeat what another agent program says.
 _COUNTED_HERE = ("hook_event_name", "stop_hook_active", "continuation_count", "max_continuations")
-_DECIDED_HERE = frozenset(
-    (*_COUNTED_HERE, "agent_transcript_path")
-)  # that of Qwen Code may be the main agent's
-
-_STRICT_FIELDS = (
-    "session_id",
-    "transcript_path",
-    "cwd",
-    "permission_mode",
-    "hook_event_name",
-    "stop_hook_active",
-)
+_DECIDED_HERE = {*_COUNTED_HERE, "agent_transcript_path"}  # that of Qwen Code may be the main agent's
+_COMMON_FIELDS = ("session_id", "transcript_path", "cwd", "permission_mode")
+_STRICT_FIELDS = (*_COMMON_FIELDS, "hook_event_name", "stop_hook_active")
 
 
 def encode(event: Event, dialect: Dialect, form: Payload = "full") -> bytes:
@@ -59,10 +50,7 @@ def hook_payload(event: Event, dialect: Dialect) -> dict[str, Any]:
     if not isinstance(event, StopEvent):
         return _other_payload(event, dialect)
     payload = {
-        "session_id": event.session_id,
-        "transcript_path": event.transcript_path,
-        "cwd": event.cwd,
-        "permission_mode": event.permission_mode,
+        **{key: getattr(event, key) for key in _COMMON_FIELDS},
         "hook_event_name": event.name,
         "stop_hook_active": event.stop_hook_active,
         "last_assistant_message": last_message(event, dialect),
@@ -123,7 +111,7 @@ def last_message(event: StopEvent, dialect: Dialect) -> str | None:
 
 def _other_payload(event: OtherEvent, dialect: Dialect) -> dict[str, Any]:
     own = {f.name: getattr(event, f.name) for f in fields(event)}
-    common = {key: own.pop(key) for key in ("session_id", "transcript_path", "cwd", "permission_mode")}
+    common = {key: own.pop(key) for key in _COMMON_FIELDS}
     known = {key: value for key in ("agent_id", "agent_type", "prompt_id") if (value := own.pop(key))}
     if effort := own.pop("effort"):
         known["effort"] = {"level": effort}
@@ -163,18 +151,15 @@ def environment(event: Event, project: str, dialect: Dialect, *, pid: int) -> di
 
 
 # What programs need to run at all.
-_USUAL_VARIABLES = frozenset(
-    {"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "CLAUDE_ENV_FILE"}
-)
+_USUAL_VARIABLES = frozenset("PATH HOME LANG TERM TMPDIR USER LOGNAME SHELL CLAUDE_ENV_FILE".split())
 _USUAL_PREFIXES = ("LC_", "TURNGATE_")
 
 
 def clean_environment(environ: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
     """Return the usual variables of an environment, and those that are named."""
     names = _USUAL_VARIABLES.union(passed)
-    return {
-        name: value for name, value in environ.items() if name in names or name.startswith(_USUAL_PREFIXES)
-    }
+    kept = (name for name in environ if name in names or name.startswith(_USUAL_PREFIXES))
+    return {name: environ[name] for name in kept}
 
 
 def _claude_variables(event: Event, pid: int) -> dict[str, str]:
@@ -244,9 +229,5 @@ def _read_common(name: str, values: Mapping[str, Any], cwd: str) -> dict[str, An
 
 def _read_subagent(values: Mapping[str, Any]) -> Subagent:
     own = values.get("agent_transcript_path", values.get("transcript_path", ""))
-    return Subagent(
-        id=values.get("agent_id", "fire-agent"),
-        type=values.get("agent_type", ""),
-        transcript_path=own,
-        outcome=values.get("outcome", "ok"),
-    )
+    agent_id, agent_type = values.get("agent_id", "fire-agent"), values.get("agent_type", "")
+    return Subagent(id=agent_id, type=agent_type, transcript_path=own, outcome=values.get("outcome", "ok"))

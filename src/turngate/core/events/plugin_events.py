@@ -7,7 +7,7 @@ from typing import Any
 from turngate._frozen import frozen
 from turngate.core.conversation.subagent_run import EndedOutcome, SubagentRun
 from turngate.core.events.events import SubagentOutcome
-from turngate.core.text import CamelCaseAccess, snake_case
+from turngate.core.text import CamelCaseAccess, replace_surrogates, snake_case
 
 
 @frozen(kw_only=True)
@@ -88,10 +88,7 @@ def stopping_event(run: SubagentRun, answer: str | None) -> SubagentStoppingEven
         raise ValueError(f"no handler is asked about a run that ended as {run.outcome!r}")
     seconds = run.seconds
     return SubagentStoppingEvent(
-        run_id=run.id,
-        child_session_key=run.agent_id,
-        requester_session_key=run.parent_agent or run.parent,
-        agent_id=run.agent_id,
+        **vars(stopping_context(run)),
         task=run.task or None,
         label=run.label or None,
         outcome=run.outcome,
@@ -122,10 +119,7 @@ def stopping_context(run: SubagentRun) -> SubagentStoppingContext:
 
 def ended_event(run: SubagentRun) -> SubagentEndedEvent:
     return SubagentEndedEvent(
-        run_id=run.id,
-        child_session_key=run.agent_id,
-        requester_session_key=run.parent_agent or run.parent,
-        agent_id=run.agent_id,
+        **vars(stopping_context(run)),
         agent_type=run.agent_type,
         outcome=run.outcome or "error",
         reason=run.reason,
@@ -156,11 +150,10 @@ def stopping_result(returned: object) -> tuple[SubagentStoppingResult, str | Non
     prompt, reason = values.get("prompt"), values.get("reason")
     if not isinstance(prompt, str) or not prompt.strip():
         return allowed, unknown or "returned allow=False without a prompt; it counts as allow"
-    if not _is_encodable(prompt):
+    if replace_surrogates(prompt) != prompt:
         return allowed, "returned allow=False with a prompt that is not valid Unicode; it counts as allow"
-    return replace(
-        allowed, allow=False, prompt=prompt, reason=reason if isinstance(reason, str) else None
-    ), unknown
+    reason = reason if isinstance(reason, str) else None
+    return replace(allowed, allow=False, prompt=prompt, reason=reason), unknown
 
 
 def _unknown_keys(returned: Mapping[str, object]) -> str | None:
@@ -171,14 +164,6 @@ def _unknown_keys(returned: Mapping[str, object]) -> str | None:
         return None
     keys = "keys" if len(unknown) > 1 else "key"
     return f"returned the unknown {keys} {', '.join(unknown)}; the keys are {', '.join(known)}"
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @frozen(kw_only=True)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from turngate._frozen import frozen
 from turngate.core.conversation.messages import Reply, ToolResult, ToolUse, Usage
+from turngate.core.text import snake_case
 from turngate.core.verdict.hook_run import HookOutput, HookRun, outputs
 from turngate.core.verdict.json_output import unenforced_json
 from turngate.core.verdict.loop_guard import EndedBy
@@ -196,22 +197,9 @@ class TurnEnd:
     result: TurnResult
 
 
-SessionEvent = (
-    TextDelta
-    | StreamEnd
-    | ToolStarted
-    | ToolFinished
-    | HookStarted
-    | HookFinished
-    | Continuation
-    | Notice
-    | Compacted
-    | SubagentStarted
-    | SubagentRedirected
-    | SubagentFinished
-    | BackgroundCommandFinished
-    | TurnEnd
-)
+_TurnEvent = TextDelta | StreamEnd | ToolStarted | ToolFinished | Continuation | Notice | Compacted | TurnEnd
+_SubagentEvent = SubagentStarted | SubagentRedirected | SubagentFinished
+SessionEvent = _TurnEvent | HookStarted | HookFinished | _SubagentEvent | BackgroundCommandFinished
 
 
 def blocked_subagents_json(result: TurnResult) -> list[dict[str, Any]]:
@@ -226,7 +214,7 @@ def subagent_json(finished: SubagentFinished) -> dict[str, Any]:
 
 def event_json(event: SessionEvent) -> dict[str, Any]:
     """Return one line of `stream-json`; the result of the turn is a further object that `cli` prints."""
-    name = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(event).__name__).lstrip("_")
+    name = snake_case(type(event).__name__).lstrip("_")
     match event:
         case StreamEnd(reply, active):
             return {"type": name, "text": reply.text, "stop_hook_active": active}

@@ -14,7 +14,7 @@ OWNER_LEVELS = (
     "python",
     "command line",
     "managed",
-)  # levels whose list of URLs holds for hooks of every level
+)  # whose list of URLs holds for hooks of every level
 MAX_PERCENT_ENCODINGS = 5  # of one path: `%252e` is two
 MAX_REDIRECT_URL_CHARS = 8000
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9a-f.]*:[0-9a-f:.]*")  # a host name or an IP address
@@ -47,12 +47,8 @@ def url_problem(
             whose = "your settings" if allowed.level in OWNER_LEVELS else f"the {allowed.level} settings"
             return f"{name} is not among the `turngate.allowedUrls` of {whose}"
     listed = any(allowed.level in OWNER_LEVELS for allowed in lists)
-    if (
-        not listed
-        and source not in OWNER_LEVELS
-        and parts.scheme == "http"
-        and not is_loopback(parts.hostname)
-    ):
+    is_open = parts.scheme == "http" and not is_loopback(parts.hostname)
+    if is_open and not listed and source not in OWNER_LEVELS:
         return (
             f"{name} is not encrypted: use https, or allow it in `turngate.allowedUrls` of your user settings"
         )
@@ -87,18 +83,11 @@ def wildcard_allows(pattern: str, url: str) -> bool:
     `https://b.example/x.a.example/`. The host is compared without case. The fragment is never sent, and a path with
     `..` is not the one that is requested.
     """
-    path, query = _split_query(url.partition("#")[0])
-    path_pattern, query_pattern = _split_query(pattern)
+    path, mark, query = url.partition("#")[0].partition("?")
+    path_pattern, mark_pattern, query_pattern = pattern.partition("?")
     # Only `*` at the end covers a query, so that `https://a.example/*/b` does not allow `https://a.example/?/b`.
-    if not query_pattern and pattern.endswith("*"):
-        query_pattern = "*"
-    return wildcard_matches(query_pattern, query) and _wildcard_allows_path(path_pattern, path)
-
-
-def _split_query(url: str) -> tuple[str, str]:
-    """Return what comes before the query, and the query with its question mark."""
-    path, mark, query = url.partition("?")
-    return path, mark + query
+    covered = mark_pattern + query_pattern or ("*" if pattern.endswith("*") else "")
+    return wildcard_matches(covered, mark + query) and _wildcard_allows_path(path_pattern, path)
 
 
 def _wildcard_allows_path(pattern: str, url: str) -> bool:
@@ -132,11 +121,8 @@ def _is_host(pattern: str, host: str) -> bool:
 
 def _is_below(folder: str, path: str) -> bool:
     base = folder.rstrip("/")
-    if not base:
-        return True
-    if _has_dots(path):
-        return False
-    return path in (folder, base) or path.startswith(base + "/")
+    is_inside = path in (folder, base) or path.startswith(base + "/")
+    return not base or (is_inside and not _has_dots(path))
 
 
 def _has_dots(path: str) -> bool:
@@ -248,20 +234,15 @@ def read_headers(
             warnings.append(f"its header {describe(name)} was not sent: the name is not allowed")
             continue
         expanded = _VARIABLE.sub(expand, value).strip(" \t")
-        if not _is_sendable(expanded):
-            warnings.append(
-                f"its header {describe_name(name)} was not sent: its value has characters that are not allowed"
-            )
+        if not expanded.isascii() or not expanded.replace("\t", " ").isprintable():
+            why = "its value has characters that are not allowed"
+            warnings.append(f"its header {describe_name(name)} was not sent: {why}")
             continue
         fields[name] = expanded
-        if _SECRET_NAME.search(name):
-            secrets |= _secrets_of(expanded)
+        if _SECRET_NAME.search(name):  # also the token of `Bearer token`, and the values of a cookie
+            secrets |= {expanded, expanded.partition(" ")[2].strip()}
+            secrets.update(re.findall(r'="?([^\s;,"]+)', expanded))
     return Headers(fields, tuple(dict.fromkeys(warnings)), make_redactor(secrets))
-
-
-def _secrets_of(value: str) -> set[str]:
-    """Return a header's value, the token of `Bearer token`, and the values of a cookie."""
-    return {value, value.partition(" ")[2].strip(), *re.findall(r'="?([^\s;,"]+)', value)}
 
 
 def unlisted_variables(headers: Mapping[str, str], allowed: Iterable[str]) -> tuple[str, ...]:
@@ -270,7 +251,3 @@ def unlisted_variables(headers: Mapping[str, str], allowed: Iterable[str]) -> tu
     matches = (match for value in headers.values() for match in _VARIABLE.finditer(value))
     names = (match[1] or match[2] for match in matches)
     return tuple(dict.fromkeys(name for name in names if name not in listed))
-
-
-def _is_sendable(value: str) -> bool:
-    return value.isascii() and all(character.isprintable() or character == "\t" for character in value)

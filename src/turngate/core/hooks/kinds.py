@@ -49,9 +49,8 @@ class _HookOptions:
         if timeout_ms is None:
             return
         if not is_milliseconds(timeout_ms):
-            raise ValueError(
-                f"a hook's timeout_ms must be {EXPECTED_MILLISECONDS}, not {describe(timeout_ms)}"
-            )
+            given = describe(timeout_ms)
+            raise ValueError(f"a hook's timeout_ms must be {EXPECTED_MILLISECONDS}, not {given}")
         if self.timeout is not None:
             raise ValueError("give timeout (seconds) or timeout_ms (milliseconds), not both")
         object.__setattr__(self, "timeout", timeout_ms / 1000)

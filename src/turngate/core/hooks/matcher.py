@@ -85,8 +85,6 @@ def read_matcher(matcher: str) -> NameMatcher | RegexMatcher | InvalidMatcher:
 
 
 _UNBOUNDED = "can backtrack without bound (it repeats a part that itself repeats or is ambiguous)"
-
-
 _IGNORES_CASE = re.compile(r"\(\?[a-zA-Z]*i")
 
 

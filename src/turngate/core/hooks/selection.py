@@ -30,11 +30,8 @@ Locate = Callable[[str], str]  # as in `path_rule`
 
 def plan(settings: Settings, event: Event, locate: Locate | None = None) -> Plan:
     """Return which rules run for an event. `locate` resolves links in the paths of tool calls and conditions."""
-    of_event = [
-        rule
-        for rule in settings.rules
-        if rule.event == event.name and (rule.agent_type is None or rule.agent_type == _agent_type(event))
-    ]
+    of_event = [rule for rule in settings.rules if rule.event == event.name]
+    of_event = [rule for rule in of_event if rule.agent_type in (None, _agent_type(event))]
     if not of_event:
         return EMPTY_PLAN
     matching = [rule for rule in of_event if matches(rule.matcher, event)]
@@ -69,22 +66,17 @@ def _agent_type(event: Event) -> str | None:
 
 
 def _no_match(rule: Rule, event: Event, settings: Settings, locate: Locate | None) -> Skipped | HookFailed:
-    matcher = read_matcher(rule.matcher or "")
-    if isinstance(matcher, InvalidMatcher):
-        why = _switched_off(rule, settings) or _why_skipped(rule, event, settings, locate)
-        return why or _invalid_matcher(rule, matcher, settings)
-    return Skipped(
-        f"its matcher {_describe(rule.matcher)} does not match {_describe(event.subject)}", on_purpose=True
-    )
-
-
-def _invalid_matcher(rule: Rule, matcher: InvalidMatcher, settings: Settings) -> Skipped | HookFailed:
-    """A mistake is never on purpose: a failure, so that a hook whose failure blocks does.
+    """An invalid matcher is never on purpose: a failure, so that a hook whose failure blocks does.
 
     Claude Code: "bad regex -> never matches (debug line)".
     """
-    why = f"its matcher {_describe(rule.matcher)} {matcher.why}"
-    return HookFailed(why) if settings.dialect.failure_may_block else Skipped(why)
+    matcher, shown = read_matcher(rule.matcher or ""), f"its matcher {_describe(rule.matcher)}"
+    if not isinstance(matcher, InvalidMatcher):
+        return Skipped(f"{shown} does not match {_describe(event.subject)}", on_purpose=True)
+    if why := _switched_off(rule, settings) or _why_skipped(rule, event, settings, locate):
+        return why
+    invalid = HookFailed if settings.dialect.failure_may_block else Skipped
+    return invalid(f"{shown} {matcher.why}")
 
 
 def _describe(text: str | None) -> str:
@@ -142,22 +134,17 @@ def _why_condition_skips(
         return HookFailed(f"its `if` {_describe(condition)} is not a permission rule such as 'Bash(git *)'")
     if rule_matches(rule, event.tool_name, event.tool_input, event.cwd, locate):
         return None
-    return Skipped(
-        f"its `if` {_describe(condition)} does not match this call of {event.tool_name}", on_purpose=True
-    )
+    shown = f"its `if` {_describe(condition)}"
+    return Skipped(f"{shown} does not match this call of {event.tool_name}", on_purpose=True)
 
 
 def matches(matcher: str | None, event: Event) -> bool:
     """Return whether the matcher matches the event's subject. Events without a subject ignore it."""
-    if _matches_everything(matcher, event):
+    if matcher is None or matcher in ("", "*") or EVENTS[event.name] is None:
         return True
     subject = event.subject or ""
     names = tool_names(subject) if isinstance(event, ToolEvent) else (subject,)
     return any(map(read_matcher(matcher or "").matches, names))
-
-
-def _matches_everything(matcher: str | None, event: Event) -> bool:
-    return matcher is None or matcher in ("", "*") or EVENTS[event.name] is None
 
 
 def without_duplicates(rules: Iterable[Rule], settings: Settings) -> tuple[Rule, ...]:

@@ -33,13 +33,10 @@ def join_lines(text: str) -> tuple[str, str]:
         if kind == "blank" and piece[0] == "#":
             continue
         is_joined = kind in ("double", "bare")
-        joined.append(_ESCAPED.sub(_without_continuation, piece) if is_joined else piece)
+        plain = _ESCAPED.sub(lambda found: "" if found[0] == "\\\n" else found[0], piece)
+        joined.append(plain if is_joined else piece)
         expanded.append("''" if kind in ("single", "escape") else _ESCAPED.sub("", piece))
     return "".join(joined), "".join(expanded)
-
-
-def _without_continuation(escaped: re.Match[str]) -> str:
-    return "" if escaped[0] == "\\\n" else escaped[0]
 
 
 # `${…}` that is replaced by a value or by the text in it, as opposed to `${x@P}`, `${!x}`, `${x:y}` and `${x[y]}`.
@@ -85,13 +82,11 @@ def evaluates(command: SimpleCommand, words: Sequence[str]) -> bool:
         leading += 1
     if leading == len(words):
         return False
-    first = command.words[leading].parts[0]
-    is_element = first.quoting == "bare" and _ELEMENT.match(
-        "".join(p.text for p in command.words[leading].parts)
-    )
-    return bool(is_element) or _builtin_evaluates(
-        words[leading], words[leading + 1 :], command.words[leading + 1 :]
-    )
+    first, *written = command.words[leading:]
+    text = "".join(part.text for part in first.parts)
+    if first.parts[0].quoting == "bare" and _ELEMENT.match(text):
+        return True
+    return _builtin_evaluates(words[leading], words[leading + 1 :], written)
 
 
 def _builtin_evaluates(name: str, arguments: Sequence[str], written: Sequence[Word]) -> bool:
@@ -100,7 +95,8 @@ def _builtin_evaluates(name: str, arguments: Sequence[str], written: Sequence[Wo
     if name in _DECLARATIONS:
         return not all(map(_DECLARED.fullmatch, arguments))
     if name == "printf":
-        return bool(arguments) and arguments[0].startswith(("-v", UNKNOWN)) and not _is_name(arguments[1:2])
+        option, variable, *_ = (*arguments, "", "")
+        return option.startswith(("-v", UNKNOWN)) and not variable.isidentifier()
     if name in ("test", "["):
         return _test_evaluates(arguments, written)
     if name not in _NAMES:
@@ -110,10 +106,6 @@ def _builtin_evaluates(name: str, arguments: Sequence[str], written: Sequence[Wo
         "[" in text or (UNKNOWN in text and not _is_special(word))
         for text, word in zip(arguments, written, strict=True)
     )
-
-
-def _is_name(arguments: Sequence[str]) -> bool:
-    return bool(arguments) and arguments[0].isidentifier()
 
 
 def _is_special(word: Word) -> bool:

@@ -1,9 +1,6 @@
 """Permission rules of Claude Code, such as `Bash(git commit *)` or `Edit(src/**)`: the `if` of a hook on a tool event.
 
 A rule is a filter and not a boundary: where a call cannot be told apart for certain, it matches, and the hook runs.
-
-Does a call of a file tool reach what the path in a permission rule names, such as `src/**` or `~/.ssh/**`?
-
 Paths are compared as they are, and without their links. A search matches if it could come to such a file.
 """
 
@@ -21,6 +18,8 @@ from turngate.core.permissions.globs import expand_braces
 from turngate.core.text import wildcard_matches
 
 MAX_RULE_CHARS = 2_000
+# Returns the path without links, and with a slash at the end if it is a folder; `~/` is the home folder.
+Locate = Callable[[str], str]
 
 
 @frozen
@@ -59,46 +58,33 @@ def why_never(rule: PermissionRule) -> str | None:
     tool, content = resolve_tool(rule.tool), rule.content or ""
     if tool == "WebFetch" and content and not content.startswith("domain:"):
         return "it must be domain:HOST"
-
     if tool in FILE_TOOLS and (content.startswith("!") or any(mark in content for mark in "$\\")):
         return "`$`, a backslash and a leading `!` have no meaning in a path"
     return None
 
 
 def rule_matches(
-    rule: PermissionRule,
-    tool: str,
-    tool_input: Mapping[str, Any],
-    project: str,
-    locate: Callable[[str], str] | None = None,
+    rule: PermissionRule, tool: str, tool_input: Mapping[str, Any], project: str, locate: Locate | None = None
 ) -> bool:
-    """Return whether a call of the tool with this input matches the rule; `locate` is that of `path_rule`."""
-    content = rule.content
-    names = tool_names(tool)
+    """Return whether a call of the tool with this input matches the rule."""
+    content, names = rule.content, tool_names(tool)
     if content is None:
         return any(wildcard_matches(rule.tool, name) for name in names)
-
     if not any(wildcard_matches(rule.tool, name) for name in (*names, *covered_by(tool))):
         return False
     is_other = tool in FILE_TOOLS or resolve_tool(tool) in ("Task", "WebFetch")
     if not is_other and isinstance(command := tool_input.get("command"), str):
-        from turngate.core.permissions.bash import command_matches  # noqa: PLC0415  # as above
+        from turngate.core.permissions.bash import command_matches  # noqa: PLC0415 # lazy: few hooks have an `if`
 
         return command_matches(content, command)
     if reaches_path(content, tool, tool_input, project, locate):
         return True
     if content.startswith("domain:") and isinstance(url := tool_input.get("url"), str):
         return _host_matches(content.removeprefix("domain:"), url)
-    return resolve_tool(tool) == "Task" and _agent_type_matches(content, tool_input)
-
-
-# Agent types and URLs
-
-
-def _agent_type_matches(pattern: str, tool_input: Mapping[str, Any]) -> bool:
-    """A subagent that is resumed keeps its type, which the call does not name."""
-    agent_type = tool_input.get("subagent_type") or DEFAULT_AGENT_TYPE
-    return bool(tool_input.get("resume")) or wildcard_matches(pattern, str(agent_type))
+    # A subagent that is resumed keeps its type, which the call does not name.
+    agent_type = str(tool_input.get("subagent_type") or DEFAULT_AGENT_TYPE)
+    is_type = bool(tool_input.get("resume")) or wildcard_matches(content, agent_type)
+    return is_type and resolve_tool(tool) == "Task"
 
 
 def _host_matches(pattern: str, url: str) -> bool:
@@ -110,9 +96,6 @@ def _host_matches(pattern: str, url: str) -> bool:
         return True
     return wildcard_matches(pattern.lower(), host.lower())
 
-
-# Returns the path without links, and with a slash at the end if it is a folder; `~/` is the home folder.
-Locate = Callable[[str], str]
 
 EDITORS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 SEARCHES = frozenset({"Grep", "Glob", "LS"})
@@ -142,10 +125,8 @@ def reaches_path(
     files = files if isinstance(files, str) else ""
     roots = [posixpath.join(path, _literal(files)) if tool == "Glob" else path for path in paths or [project]]
     is_sought = not files or _may_be_sought(posixpath.basename(files), rule, project, locate)
-    return any(
-        _is_named(rule, root, project, locate) or (is_sought and _is_searched(rule, root, project, locate))
-        for root in roots
-    )
+    is_named = any(_is_named(rule, root, project, locate) for root in roots)
+    return is_named or (is_sought and any(_is_searched(rule, root, project, locate) for root in roots))
 
 
 def _is_named(rule: str, path: str, project: str, locate: Locate | None) -> bool:

@@ -30,9 +30,13 @@ def exit_codes(text: str, language: str | None) -> frozenset[int] | None:
         return None
     match language:
         case "shell":
-            return _shell_exit_codes(_SHELL_NEEDS.sub("", _COMMENT_LINES.sub("", text)))
+            text = _SHELL_NEEDS.sub("", _COMMENT_LINES.sub("", text))
+            return None if _SHELL_UNKNOWN.search(text) else _numbers(_SHELL_EXIT.findall(text))
         case "python":
-            return _python_exit_codes(text)
+            try:
+                return _codes_of_tree(ast.parse(text))
+            except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
+                return None
         case "node":
             return _numbers(code.strip() or "0" for code in _NODE_EXIT.findall(text))
         case _:
@@ -44,7 +48,10 @@ def block_attempt(text: str, language: str | None = "shell") -> str | None:
     """Return how a command or a script blocks, in words; None if it does not, as far as that can be seen."""
     match language:
         case "shell":
-            exits = "2" in _SHELL_EXIT.findall(_QUOTED.sub(_without_quoted, _COMMENT_LINES.sub("", text)))
+            bare = _QUOTED.sub(
+                lambda found: "''" if found[1] or found[2] else found[0], _COMMENT_LINES.sub("", text)
+            )
+            exits = "2" in _SHELL_EXIT.findall(bare)
         case "python":
             exits = bool(_PYTHON_EXIT_2.search(_COMMENT_LINES.sub("", text)))
         case "node":
@@ -58,29 +65,12 @@ def block_attempt(text: str, language: str | None = "shell") -> str | None:
 
 # On one line; one that is not closed there is found too, so that each character is read once.
 _QUOTED = re.compile(r"'[^'\n]*('?)|\"(?:[^\"\\\n]|\\.?)*(\"?)")
-
-
-def _without_quoted(match: re.Match[str]) -> str:
-    return "''" if match[1] or match[2] else match[0]
-
-
 _PYTHON_EXIT_2 = re.compile(r"(?:exit|SystemExit)\(2\b")
-
-
-def _shell_exit_codes(text: str) -> frozenset[int] | None:
-    return None if _SHELL_UNKNOWN.search(text) else _numbers(_SHELL_EXIT.findall(text))
 
 
 def _numbers(words: Iterator[str] | list[str]) -> frozenset[int] | None:
     words = list(words)
     return frozenset(map(int, words)) if all(re.fullmatch(r"\d{1,3}", word) for word in words) else None
-
-
-def _python_exit_codes(text: str) -> frozenset[int] | None:
-    try:
-        return _codes_of_tree(ast.parse(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
-        return None
 
 
 def _codes_of_tree(tree: ast.AST) -> frozenset[int] | None:
@@ -92,7 +82,8 @@ def _codes_of_tree(tree: ast.AST) -> frozenset[int] | None:
             called.add(value.func.id)
         else:
             values.append(value)
-    values += [value for name in called for value in _returned(functions[name])]
+    nodes = (node for name in called for node in ast.walk(functions[name]))
+    values += [node.value for node in nodes if isinstance(node, ast.Return)]
     codes = {_constant_code(value) for value in values}
     return frozenset(code for code in codes if code is not None) if None not in codes else None
 
@@ -112,10 +103,6 @@ def _is_exit(function: ast.expr) -> bool:
             return True
         case _:
             return False
-
-
-def _returned(function: ast.FunctionDef) -> list[ast.expr | None]:
-    return [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
 
 
 def _constant_code(value: ast.expr | None) -> int | None:

@@ -44,9 +44,9 @@ def _expand_part(part: Part, variables: Mapping[str, str | None], home: str | No
         case "double":
             expansion = _expand_variables(text, variables)
             return expansion and expansion._replace(text=re.sub(_ESCAPED, r"\1", expansion.text))
-        case "bare" if not re.search(r"[*?\[{]", re.sub(r"\$\{[^}]*\}", "", text)) and not re.search(
-            r"\s", text
-        ):
+        case "bare":
+            if re.search(r"\s", text) or re.search(r"[*?\[{]", re.sub(r"\$\{[^}]*\}", "", text)):
+                return None
             if home is not None and text.startswith("~"):
                 if text[1:2] not in ("", "/"):
                     return None  # another user's home

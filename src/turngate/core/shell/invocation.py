@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import dropwhile
 from typing import NamedTuple
 
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh"])
@@ -110,21 +111,15 @@ def skip_wrappers(texts: Texts) -> int | None:
         name = _SYSTEM_FOLDER.sub("", word)
         if name not in WRAPPERS:
             return position
-        after = _skip_options(texts, position + 1, WRAPPERS[name])
-        if after is None:
-            return None
-        position = after + (name in ("timeout", "gtimeout"))  # the duration
+        position += 1
+        while position < len(texts) and (texts[position] or "").startswith("-"):
+            if texts[position] in _CHANGES_MEANING:
+                return None
+            position += 2 if texts[position] in WRAPPERS[name] else 1
+        position += name in ("timeout", "gtimeout")  # the duration
         while name == "env" and position < len(texts) and _ASSIGNMENT.fullmatch(texts[position] or ""):
             position += 1
     return None
-
-
-def _skip_options(texts: Texts, position: int, with_value: frozenset[str]) -> int | None:
-    while position < len(texts) and (texts[position] or "").startswith("-"):
-        if texts[position] in _CHANGES_MEANING:
-            return None
-        position += 2 if texts[position] in with_value else 1
-    return position
 
 
 def _read_interpreter(texts: Texts, program: int, interpreter: _Interpreter) -> Invocation:
@@ -132,20 +127,14 @@ def _read_interpreter(texts: Texts, program: int, interpreter: _Interpreter) -> 
     is_shell = interpreter is _SHELL
     while position < len(texts) and (option := texts[position]) is not None and option[:1] in ("-", "+"):
         if is_shell and re.fullmatch(r"-[abd-z]*c[a-z]*", option):
-            position = _skip_shell_options(texts, position + 1)
-            return Invocation(program, shell_command=texts[position] if position < len(texts) else None)
+            rest = dropwhile(lambda text: re.fullmatch(r"--|-[a-z]+", text or ""), texts[position + 1 :])
+            return Invocation(program, shell_command=next(rest, None))
         if re.fullmatch(interpreter.without_script, option):
             return Invocation(program)
         position += 2 if option in interpreter.with_value else 1
     if position >= len(texts) or texts[position] is None:
         return Invocation(program)
     return Invocation(program, script=position, language=interpreter.language)
-
-
-def _skip_shell_options(texts: Texts, position: int) -> int:
-    while position < len(texts) and re.fullmatch(r"--|-[a-z]+", texts[position] or ""):
-        position += 1
-    return position
 
 
 def _read_script_runner(texts: Texts, program: int, before: frozenset[str]) -> Invocation:

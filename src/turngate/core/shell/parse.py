@@ -275,9 +275,8 @@ def _read_command(operator: str, tokens: list[_Token]) -> SimpleCommand:
         else:
             words.append(token)
     span = (words[0].start, tokens[-1].start + len(tokens[-1].written)) if words else (0, 0)
-    return SimpleCommand(
-        operator, tuple(word.word for word in words), tuple(assignments), tuple(redirects), span
-    )
+    plain = tuple(word.word for word in words)
+    return SimpleCommand(operator, plain, tuple(assignments), tuple(redirects), span)
 
 
 def _is_simple(command: SimpleCommand, tokens: list[_Token]) -> bool:

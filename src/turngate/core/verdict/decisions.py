@@ -32,8 +32,11 @@ class _Notes:
     def __post_init__(self) -> None:
         if self.notice is not None:
             self._check_text("notice")
-        if self.warnings != ():
-            self._check_warnings()
+        texts: object = self.warnings
+        if texts != ():
+            if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
+                raise TypeError(f"{type(self).__name__}.warnings must be a tuple of strings")
+            object.__setattr__(self, "warnings", tuple(map(replace_surrogates, texts)))
         self._check_flag("quiet", self.quiet)
 
     def _check_text(self, name: str) -> None:
@@ -42,12 +45,6 @@ class _Notes:
             raise TypeError(f"{type(self).__name__}.{name} must be a string, not {type(text).__name__}")
         if not text.isascii():
             object.__setattr__(self, name, replace_surrogates(text))
-
-    def _check_warnings(self) -> None:
-        texts: object = self.warnings
-        if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
-            raise TypeError(f"{type(self).__name__}.warnings must be a tuple of strings")
-        object.__setattr__(self, "warnings", tuple(map(replace_surrogates, texts)))
 
     def _check_flag(self, name: str, value: object) -> None:
         if not isinstance(value, bool):
@@ -85,9 +82,8 @@ class Block(_Notes):
         if self.advice is not None:
             self._check_text("advice")
         if self.continuations is not None and not is_continuations(self.continuations):
-            raise ValueError(
-                f"Block.continuations must be {EXPECTED_CONTINUATIONS}, not {describe(self.continuations)}"
-            )
+            given = describe(self.continuations)
+            raise ValueError(f"Block.continuations must be {EXPECTED_CONTINUATIONS}, not {given}")
 
 
 @frozen
@@ -164,15 +160,11 @@ def truncate_decision(decision: Decision, dialect: Dialect, saved_as: Mapping[st
         reason = truncate_middle(decision.reason, dialect.reason_limit, saved_as[decision.reason])
         decision = replace(decision, reason=reason)
     if isinstance(decision, Block | Advise) and decision.advice and decision.advice in saved_as:
-        advice = _truncate_advice(decision.advice, dialect, saved_as[decision.advice])
-        return replace(decision, advice=advice)
+        advice, path = decision.advice, saved_as[decision.advice]
+        if dialect.prefix_each:
+            return replace(decision, advice=persisted_output(advice, path))
+        return replace(decision, advice=truncate_middle(advice, dialect.advice_limit or 0, path))
     return decision
-
-
-def _truncate_advice(advice: str, dialect: Dialect, saved_as: str | None) -> str:
-    if dialect.prefix_each:
-        return persisted_output(advice, saved_as)
-    return truncate_middle(advice, dialect.advice_limit or 0, saved_as)
 
 
 def persisted_output(text: str, saved_as: str | None) -> str:

@@ -87,28 +87,20 @@ def run_message(run: HookRun) -> str | None:
         effect = "exit code 2 wakes the agent" if run.rule.hook.rewake else "its decision is ignored"
         return f"started in the background: {effect}"
     match run.decision:
-        case Allow(reason) | Halt(reason):
+        case Advise(text) | Fault(text):
+            return text
+        case Allow(reason) | Halt(reason) | Block(reason):
             return reason
-        case Block(reason):
-            return reason
-        case Advise(advice):
-            return advice
-        case Fault(error):
-            return error
         case _:
             assert_never(run.decision)
 
 
 def outputs(runs: Iterable[HookRun]) -> tuple[HookOutput, ...]:
-    return tuple(
-        HookOutput(
-            run.rule.event,
-            label(run.rule.hook),
-            run.rule.hook.kind,
-            outcome(run),
-            run_message(run),
-            printed(run.report)[0],
-            run.decision.notice,
-        )
-        for run in runs
+    return tuple(map(_output, runs))
+
+
+def _output(run: HookRun) -> HookOutput:
+    event, hook, stdout = run.rule.event, run.rule.hook, printed(run.report)[0]
+    return HookOutput(
+        event, label(hook), hook.kind, outcome(run), run_message(run), stdout, run.decision.notice
     )

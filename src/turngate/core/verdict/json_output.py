@@ -24,11 +24,10 @@ def verdict_json(
     not_loaded: bool = False,
 ) -> dict[str, Any]:
     """Return the object that `turngate fire --json` prints. `not_loaded`: a part of the settings was not loaded."""
-    stops = isinstance(verdict, Stop)
     permission = permission_of(event, verdict.runs)
     return {
         "event": event,
-        "verdict": "stop" if stops else "continue",
+        "verdict": "stop" if isinstance(verdict, Stop) else "continue",
         "ended_by": _ended_by(verdict),
         "prompt": None if isinstance(verdict, Stop) else verdict.prompt,
         "stop_reason": verdict.stop_reason if isinstance(verdict, Stop) else None,

@@ -105,25 +105,22 @@ class LoopGuard:
             case Stop():
                 return EndTurn("allowed")
             case Continue(prompt=prompt, advice_only=True):
-                if self.advised and self.dialect.advice == "once":
-                    return EndTurn("allowed")
-                # Advice does not block, so at the limit the turn ends as allowed.
-                return (
-                    ContinueTurn(prompt, self._count_continuation((), advised=True))
-                    if self.below_limit
-                    else EndTurn("allowed")
-                )
+                if not self.below_limit or (self.advised and self.dialect.advice == "once"):
+                    return EndTurn("allowed")  # advice does not block
+                return ContinueTurn(prompt, self._count_continuation((), advised=True))
             case Continue(prompt=prompt):
                 request = requested_continuations(verdict, self.dialect)
                 if request is not None and request[0] > self.requested:
                     return self._grant(*request, verdict)
                 blocks = block_signature(verdict, self.dialect)
+                hooks, last = blocking_hooks(verdict, self.dialect), _last_reason(verdict, self.dialect)
                 if not self.below_limit:
-                    return self.capped(
-                        blocking_hooks(verdict, self.dialect), _last_reason(verdict, self.dialect)
-                    )
-                if self._is_stalled(blocks):
-                    return self._stalled(verdict)
+                    return self.capped(hooks, last)
+                after = self.dialect.stall_after  # X-08: equal blocks in a row, without a tool call
+                if after is not None and blocks == self.last_refusal and self.repeats >= after:
+                    unchanged = f"nothing changed in {_continuations(self.repeats)}"
+                    notice = f"Turn ended: {unchanged}. {_still_blocked_by(hooks)}"
+                    return EndTurn("stalled", notice, last_reason=last)
                 guard = self._count_continuation(blocks, advised=self.advised)
                 return ContinueTurn(prompt, guard, verdict.messages)
             case _:
@@ -135,13 +132,14 @@ class LoopGuard:
         step = raised.after(verdict)
         if isinstance(step, EndTurn) or raised.limit is None or raised.limit >= requested:
             return step
-        return replace(step, notice=_less_than_requested(hook, requested, raised.limit))
+        asks = f"gate {quote_name(hook)} asks for {requested:,} continuations"
+        gets = f"gets {raised.limit}, the hard limit: raise `hardLimit` in the user settings for more"
+        return replace(step, notice=f"{asks} and {gets}")
 
     def after_tool_call(self) -> "LoopGuard":
         """A tool call ends a stall. Where the dialect counts blocks in a row, it also resets the count."""
-        return replace(
-            self, repeats=0, last_refusal=(), count=0 if self.dialect.tool_call_resets else self.count
-        )
+        count = 0 if self.dialect.tool_call_resets else self.count
+        return replace(self, repeats=0, last_refusal=(), count=count)
 
     def after_report(self) -> "LoopGuard":
         """Work in the background has ended and wakes the agent: not a continuation, and no new count either."""
@@ -149,11 +147,8 @@ class LoopGuard:
 
     def resume_continuation(self, waiting: "LoopGuard") -> "LoopGuard":
         """Return the guard for a continuation that waited in the inbox under its own; what was counted since stays."""
-        return replace(
-            waiting,
-            count=max(self.count, waiting.count),
-            continuations=max(self.continuations, waiting.continuations),
-        )
+        continuations = max(self.continuations, waiting.continuations)
+        return replace(waiting, count=max(self.count, waiting.count), continuations=continuations)
 
     def redirected(self) -> "LoopGuard":
         """Count a redirect by a plugin: one more continuation, without a block that could repeat."""
@@ -201,21 +196,11 @@ class LoopGuard:
             last_refusal=blocks,
         )
 
-    def _is_stalled(self, blocks: tuple[tuple[str, str], ...]) -> bool:
-        """X-08: three continuations in a row with the same block and without a tool call."""
-        after = self.dialect.stall_after
-        return after is not None and blocks == self.last_refusal and self.repeats >= after
-
     def capped(self, hooks: Sequence[str], reason: str) -> EndTurn:
         """End the turn at the limit although these hooks still block."""
         limit = self.hard_limit if self._below(self.limit, self.count) else self.limit
         notice = f"Turn ended after {_continuations(limit)} (the limit). {_still_blocked_by(hooks)}"
         return EndTurn("capped", notice, last_reason=reason)
-
-    def _stalled(self, verdict: Continue) -> EndTurn:
-        hooks = _still_blocked_by(blocking_hooks(verdict, self.dialect))
-        notice = f"Turn ended: nothing changed in {_continuations(self.repeats)}. {hooks}"
-        return EndTurn("stalled", notice, last_reason=_last_reason(verdict, self.dialect))
 
 
 def _continuations(count: int | None) -> str:
@@ -224,11 +209,6 @@ def _continuations(count: int | None) -> str:
 
 def _still_blocked_by(hooks: Sequence[str]) -> str:
     return f"Still blocked by: {', '.join(map(quote_name, hooks))}."
-
-
-def _less_than_requested(hook: str, requested: int, limit: int) -> str:
-    gets = f"gate {quote_name(hook)} asks for {requested:,} continuations and gets {limit}, the hard limit"
-    return f"{gets}: raise `hardLimit` in the user settings for more"
 
 
 def _last_reason(verdict: Continue, dialect: Dialect) -> str:
@@ -253,12 +233,10 @@ def new_guard(
     if limit is not None:
         hard = None if hard is None else max(hard, limit)
         return LoopGuard(dialect=dialect, limit=max(0, limit), hard_limit=hard)
-    if dialect.limit_variable:
-        value = {**environ, **settings.env}.get(dialect.limit_variable)
-        if value is not None:
-            return LoopGuard(
-                dialect=dialect, limit=_limit_from_variable(value, dialect.limit), hard_limit=hard
-            )
+    variable = dialect.limit_variable
+    if variable and (value := {**environ, **settings.env}.get(variable)) is not None:
+        soft_limit = _limit_from_variable(value, dialect.limit)
+        return LoopGuard(dialect=dialect, limit=soft_limit, hard_limit=hard)
     configured = settings.child_limit if child and settings.child_limit is not None else settings.limit
     soft = dialect.limit if configured is None else configured
     return LoopGuard(dialect=dialect, limit=soft if hard is None else min(soft, hard), hard_limit=hard)

@@ -23,9 +23,7 @@ class Permission:
     updated_input: Mapping[str, Any] | None = None
     context: str = ""
     interrupt: bool = False
-    user_only: bool = (
-        False  # an answer was not understood, so a hook cannot permit the call in place of the user
-    )
+    user_only: bool = False  # an answer was not understood, so only the user can permit the call
 
 
 # Here plain stdout is context too.
@@ -98,9 +96,8 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
     order: tuple[Behavior, ...] = ("defer", "ask", "allow")
     not_understood = _not_understood(runs)
     permits: list[tuple[Behavior | None, str]] = [("ask", why) for why in not_understood]
-    permits += [
-        (answer.permission, answer.permission_reason) for answer in answers if answer.permission in order
-    ]
+    decided = (answer for answer in answers if answer.permission in order)
+    permits += [(answer.permission, answer.permission_reason) for answer in decided]
     behaviors = {behavior for behavior, _ in permits}
     return Permission(
         behavior=next((behavior for behavior in order if behavior in behaviors), None),

@@ -51,11 +51,8 @@ def merge_missed(missed: Iterable[MissedGates]) -> MissedGates:
 
 def missed_gates_of(record: Mapping[str, Any]) -> MissedGates:
     """Read a record; values that no version writes are left out."""
-    subagents = (_subagent(value) for value in _objects(record.get("subagents")))
-    return MissedGates(
-        unenforced=_hook_outputs(record.get("unenforced")),
-        subagents=tuple(finished for finished in subagents if finished),
-    )
+    subagents = tuple(filter(None, map(_subagent, _objects(record.get("subagents")))))
+    return MissedGates(unenforced=_hook_outputs(record.get("unenforced")), subagents=subagents)
 
 
 def _objects(values: object) -> Iterator[Mapping[str, Any]]:
@@ -63,8 +60,7 @@ def _objects(values: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _hook_outputs(values: object) -> tuple[HookOutput, ...]:
-    hooks = (_hook_output(value) for value in _objects(values))
-    return tuple(hook for hook in hooks if hook)
+    return tuple(filter(None, map(_hook_output, _objects(values))))
 
 
 def _hook_output(value: Mapping[str, Any]) -> HookOutput | None:

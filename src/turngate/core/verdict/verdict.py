@@ -84,19 +84,13 @@ def is_blocking(run: HookRun, dialect: Dialect) -> bool:
     match run.decision:
         case Block():
             return True
-        case Fault():
-            return run.decision.may_block and run.mode == "gate" and _failure_blocks(run, dialect)
+        case Fault(may_block=may_block, kind=kind):
+            on_failure = kind != "skipped" and honours_on_failure(run.rule, dialect)
+            return may_block and run.mode == "gate" and (on_failure or honours_blocking(run.rule, dialect))
         case Allow() | Advise() | Halt():
             return False
         case _:
             assert_never(run.decision)
-
-
-def _failure_blocks(run: HookRun, dialect: Dialect) -> bool:
-    if honours_blocking(run.rule, dialect):
-        return True
-    skipped = isinstance(run.decision, Fault) and run.decision.kind == "skipped"
-    return not skipped and honours_on_failure(run.rule, dialect)
 
 
 def honours_blocking(rule: Rule, dialect: Dialect) -> bool:
@@ -206,11 +200,8 @@ def unenforced(runs: Iterable[HookRun], dialect: Dialect) -> tuple[HookRun, ...]
 
     A hook that was skipped on purpose, because of its matcher, `enabled` or `outcomes`, is not among them.
     """
-    return tuple(
-        run
-        for run in runs
-        if run.mode == "gate" and isinstance(run.decision, Fault) and not is_blocking(run, dialect)
-    )
+    faults = (run for run in runs if run.mode == "gate" and isinstance(run.decision, Fault))
+    return tuple(run for run in faults if not is_blocking(run, dialect))
 
 
 def warnings(runs: Iterable[HookRun], dialect: Dialect) -> tuple[str, ...]:
@@ -245,16 +236,15 @@ def unenforced_warnings(runs: Iterable[HookRun], dialect: Dialect) -> tuple[str,
 def _fault_warning(run: HookRun, fault: Fault, *, is_enforced: bool) -> str:
     if isinstance(run.report, TimedOut):  # the error says how long
         return fault.error if is_enforced else f"{fault.error} and was NOT enforced"
-    match fault.kind:
-        case "failed":
-            summary = "failed" if is_enforced else "failed and was NOT enforced"
-        case "timeout":
-            summary = "timed out" if is_enforced else "timed out and was NOT enforced"
-        case "skipped":
-            summary = "was skipped" if is_enforced else "was skipped and NOT enforced"
-        case _:
-            assert_never(fault.kind)
-    return f"{summary}: {fault.error}"
+    happened, then = _FAULTS[fault.kind]
+    return f"{happened if is_enforced else f'{happened} and {then}'}: {fault.error}"
+
+
+_FAULTS = {
+    "failed": ("failed", "was NOT enforced"),
+    "timeout": ("timed out", "was NOT enforced"),
+    "skipped": ("was skipped", "NOT enforced"),
+}
 
 
 def notices(runs: Iterable[HookRun]) -> tuple[str, ...]:
