@@ -86,12 +86,9 @@ def _option_problems(hook: GateHook, gate: Gate) -> Iterator[GateProblem]:
 def _unknown_option(name: str, gate: Gate, rows: Mapping[str, GateOption]) -> GateProblem:
     meant = closest_word(name.replace("_", "").replace("-", ""), tuple(map(str.lower, rows)))
     known = next((each for each in rows if each.lower() == meant), None)
-    hint = f"did you mean {quote_name(known)}?" if known else _list_options(rows)
+    listed = f"its options are {', '.join(rows)}" if rows else "it has no options"
+    hint = f"did you mean {quote_name(known)}?" if known else listed
     return GateProblem(f"options.{name}", f"is not an option of the gate {gate.name}", hint)
-
-
-def _list_options(rows: Mapping[str, GateOption]) -> str:
-    return f"its options are {', '.join(rows)}" if rows else "it has no options"
 
 
 _EXPECTED: Mapping[OptionKind, str] = {

@@ -75,8 +75,10 @@ def unreadable_files(files: ProjectFiles) -> dict[str, str]:
             json.loads(files.texts.get(name, "{}"))
         except (ValueError, RecursionError) as error:
             problems[name] = f"it is not JSON (line {getattr(error, 'lineno', 1)})"
+    import tomllib  # noqa: PLC0415 # lazy: only for a project without a known check
+
     try:
-        _parse_toml(files.texts.get("pyproject.toml", ""))
+        tomllib.loads(files.texts.get("pyproject.toml", ""))
     except (ValueError, RecursionError) as error:
         problems["pyproject.toml"] = f"it is not TOML ({error})"
     return problems
@@ -215,16 +217,12 @@ def _read_json(text: str) -> Mapping[str, Any]:
 
 
 def _read_toml(text: str) -> Mapping[str, Any]:
-    try:
-        return _parse_toml(text)
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _parse_toml(text: str) -> Mapping[str, Any]:
     import tomllib  # noqa: PLC0415 # lazy: only for a project of Python
 
-    return tomllib.loads(text)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _table(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:

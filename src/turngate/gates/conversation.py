@@ -303,12 +303,8 @@ def _blocks_of(record: Mapping[str, Any], event: StopEvent) -> list[dict[str, An
 
 # How hosts begin what they write in the user's name without marking it.
 _NOT_PROMPTS = (
-    "Stop hook feedback:",
-    "<hook_prompt ",
-    "[Request interrupted",
-    "<task-notification>",
-    "<system-reminder>",
-    "<local-command-",
+    *("Stop hook feedback:", "<hook_prompt ", "[Request interrupted"),
+    *("<task-notification>", "<system-reminder>", "<local-command-"),
 )
 
 

@@ -52,6 +52,7 @@ _JVM = {
 }
 _PYTEST_FILES = "pytest.ini .pytest.ini conftest.py tests/conftest.py .venv/bin/pytest venv/bin/pytest"
 _PYTEST = PythonTool("-q", tuple(_PYTEST_FILES.split()), ("tool:pytest", "pytest"), ("testpaths",))
+_USES_PYTEST = r"(?<![\w.-])py\.?test(?![\w/=-]|\.\w)"
 _RUFF = PythonTool("check", ("ruff.toml", ".ruff.toml"), path_keys=("include",))
 _FLAKE8 = PythonTool("", (".flake8",), ("flake8",))
 _MYPY = PythonTool("", ("mypy.ini", ".mypy.ini"), ("mypy",), ("files",), ("packages", "modules"))
@@ -69,13 +70,7 @@ def _tools(names: str, checks: Mapping[str, str], ends_with_1: str | None = None
 TOOLS: tuple[Tool, ...] = (
     # Python: the usual choice of each check first
     Tool(
-        "pytest",
-        _TESTS,
-        ALWAYS,
-        prints_to_stdout=True,
-        plants=_PYTHON_TEST,
-        use=r"(?<![\w.-])py\.?test(?![\w/=-]|\.\w)",
-        python=_PYTEST,
+        "pytest", _TESTS, ALWAYS, prints_to_stdout=True, plants=_PYTHON_TEST, use=_USES_PYTEST, python=_PYTEST
     ),
     *_tools("py.test", _TESTS, ALWAYS),
     Tool("unittest", _TESTS, ALWAYS, plants=_PYTHON_TEST, use=r"-m\s+unittest\b"),

@@ -316,9 +316,8 @@ def _commands(groups: Any) -> Iterator[str]:
 
 def _has_gate(groups: Any) -> bool:
     """Return whether a command of these groups tries to block."""
-    commands = [
-        text for text in islice(_commands(groups), MAX_HOOKS) if "exit 2" in text or "decision" in text
-    ]
+    first = islice(_commands(groups), MAX_HOOKS)
+    commands = [text for text in first if "exit 2" in text or "decision" in text]
     if not commands:
         return False
     # lazy: `turngate fire` does not need it
@@ -338,10 +337,8 @@ def looks_like_milliseconds(seconds: float) -> bool:
 
 def describe_milliseconds(seconds: float) -> tuple[str, str]:
     """Return the message and the hint about seconds that look like milliseconds."""
-    return (
-        f"is {seconds:g}, which is read as seconds",
-        f"write {seconds / 1000:g} for {seconds:g} milliseconds",
-    )
+    hint = f"write {seconds / 1000:g} for {seconds:g} milliseconds"
+    return f"is {seconds:g}, which is read as seconds", hint
 
 
 def _is_removal(entry: dict[str, Any]) -> bool:

@@ -34,11 +34,9 @@ async def check_clean(context: GateContext) -> Decision:
     status = await _read_status(context, str(start.get("head", "")))
     if status is None:
         return Fault(NO_REPOSITORY)
-    problems = [
-        f"a {name} is in progress: complete or abort it."
-        for name in status.operations
-        if name not in _texts(start.get("operations"))
-    ]
+    before = start.get("operations")
+    new = [name for name in status.operations if not (isinstance(before, list) and name in before)]
+    problems = [f"a {name} is in progress: complete or abort it." for name in new]
     entries = await _select(context, status)
     if entries:
         listed = list_findings([f"{_label(entries[path])}: {show_path(path)}" for path in sorted(entries)])
@@ -104,10 +102,6 @@ def _label(letters: str) -> str:
     if "D" in letters:
         return "deleted"
     return "new" if "A" in letters else "modified"
-
-
-def _texts(value: object) -> tuple[object, ...]:
-    return tuple(value) if isinstance(value, list) else ()
 
 
 CLEAN = Gate(

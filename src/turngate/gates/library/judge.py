@@ -17,7 +17,8 @@ async def check_judge(context: GateContext) -> Decision:
     if isinstance(question, Fault):
         return question
     tree, _ = await tree_state(context) or (None, None)
-    answer = _digest(last_answer(context.event))
+    text = last_answer(context.event).encode("utf-8", "replace")
+    answer = hashlib.sha256(text).hexdigest()[:32]
     if tree is not None and (stored := _stored(context, tree, answer)):
         return stored
     if context.ask_judge is None:
@@ -45,10 +46,6 @@ async def _read_question(context: GateContext) -> PromptHook | Fault:
     return PromptHook(text, model=context.options["model"], transcript=seen)
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
-
-
 def _stored(context: GateContext, tree: str, answer: str) -> Decision | None:
     """Return the last judgement if it still holds.
 
@@ -69,13 +66,10 @@ def _stored(context: GateContext, tree: str, answer: str) -> Decision | None:
 
 def _store(context: GateContext, tree: str | None, answer: str, result: Decision) -> None:
     judgement: dict[str, object] | None = None
-    match result:
-        case Allow(note):
-            judgement = {"passed": True, "note": note}
-        case Block(reason):
-            judgement = {"passed": False, "reason": reason}
-        case _:
-            pass
+    if isinstance(result, Allow):
+        judgement = {"passed": True, "note": result.reason}
+    elif isinstance(result, Block):
+        judgement = {"passed": False, "reason": result.reason}
     context.state.data.update(tree=tree, answer=answer, judgement=judgement)
 
 
