@@ -16,7 +16,6 @@ from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_by
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.slash_commands import load_commands
 
-_MAX_BLANK_BYTES = 100  # a larger file is not taken for an empty one
 _MAX_MODELS = 20  # of hooks; each takes a while to open
 
 
@@ -33,11 +32,16 @@ def find_problems(settings: Settings, project: str) -> tuple[Problem, ...]:
 
 
 def _empty_files(settings: Settings, project: str) -> Iterator[Problem]:
+    for name, content in _contents(settings, project):
+        if not content.strip():
+            yield Problem(file=name, message="is empty, so it has no hooks", severity="note")
+
+
+def _contents(settings: Settings, project: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the names of the settings files that can be read, with their contents."""
     for file in settings_files(project, settings.dialect.name, files=LOCAL):
         with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
-            if not read_local_bytes(file.path, _MAX_BLANK_BYTES).strip():
-                message = "is empty, so it has no hooks"
-                yield Problem(file=file.display_name, message=message, severity="note")
+            yield file.display_name, read_local_bytes(file.path, MAX_FILE_BYTES)
 
 
 def _without_model(settings: Settings) -> Iterator[Problem]:
@@ -66,17 +70,9 @@ def _missing_plugins(settings: Settings, project: str) -> Iterator[Problem]:
     installed = installed_plugins() if settings.plugins else ()
     for name in settings.plugins:
         if name not in installed:
-            available = ", ".join(installed) or "none"
-            file = _naming_file(name, project, settings.dialect.name)
+            quoted = json.dumps(name).encode()
+            files = [file for file, content in _contents(settings, project) if quoted in content]
             message = f"enables the plugin {name!r}, which is not installed, so `turngate run` does not start"
-            hint = f"install it, or remove the name; installed: {available}"
+            hint = f"install it, or remove the name; installed: {', '.join(installed) or 'none'}"
+            file = files[-1] if files else ""  # the last list counts
             yield Problem(file=file, field="turngate.plugins", message=message, hint=hint)
-
-
-def _naming_file(plugin: str, project: str, dialect: str) -> str:
-    """Return the file that enables a plugin: the last one that names it, since the last list counts."""
-    for file in reversed(settings_files(project, dialect, files=LOCAL)):
-        with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
-            if json.dumps(plugin).encode() in read_local_bytes(file.path, MAX_FILE_BYTES):
-                return file.display_name
-    return ""

@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from turngate.core.constants import FAMILIES
 from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Problem, Settings
 from turngate.project.files import LOCAL
+from turngate.project.git import run_git
 from turngate.settings.agent_types import check_agent_files
 from turngate.settings.load import load_layers, project_path
 from turngate.settings.paths import script_files, settings_files, unread_files
@@ -155,9 +155,8 @@ NOT_IGNORED = 1  # exit code of `git check-ignore`; 128 outside of a repository
 def unignored_local_settings(project: str, dialect: str) -> Iterator[Problem]:
     """Report each `settings.local.json` of a git repository that is tracked or not ignored."""
     files = [file for file in settings_files(project, dialect, files=LOCAL) if file.level == "local"]
-    git = shutil.which("git")
     for file in files:
-        if git and os.path.lexists(file.path) and check_ignore(git, project, file.path) == NOT_IGNORED:
+        if os.path.lexists(file.path) and check_ignore(project, file.path) == NOT_IGNORED:
             yield Problem(
                 file=file.display_name,
                 message="is for this machine only, but git does not ignore it",
@@ -166,17 +165,9 @@ def unignored_local_settings(project: str, dialect: str) -> Iterator[Problem]:
             )
 
 
-def check_ignore(git: str, project: str, path: str) -> int | None:
+def check_ignore(project: str, path: str) -> int | None:
     """Return the exit code of `git check-ignore`; None if git cannot answer."""
     try:
-        done = subprocess.run(  # noqa: S603 - git, with a path of ours
-            # A repository may configure a program that git starts when it reads its index.
-            [git, "-C", project, "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--", path],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=GIT_TIMEOUT_S,
-        )
+        return run_git(project, "check-ignore", "--quiet", "--", path, timeout=GIT_TIMEOUT_S).returncode
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.returncode

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Literal, TypeVar
 
 from turngate.cli.review.entries import PENDING, shown_key
 from turngate.core.dialect import DIALECTS
@@ -13,6 +14,8 @@ from turngate.project.files import Files
 from turngate.settings.agent_types import agent_type_rules, load_agent_types
 from turngate.settings.load import project_path
 from turngate.trust.review import Review, ReviewedHook, review_project
+
+_T = TypeVar("_T")
 
 
 def review_hooks(
@@ -48,15 +51,18 @@ def check_person(environ: Mapping[str, str], does: str = "approves and rejects h
 def find_hooks(review: Review, keys: Iterable[str]) -> list[ReviewedHook]:
     """Return the hooks with these keys, each once. Raises UsageError."""
     by_key = {hook.key: hook for hook in review.hooks}
-    return [_find(by_key, key) for key in dict.fromkeys(keys)]
+    return find_keys(by_key, keys, "hook")
 
 
-def _find(by_key: Mapping[str, ReviewedHook], key: str) -> ReviewedHook:
-    if key in by_key:
-        return by_key[key]
-    close = get_close_matches(key, by_key, 1)
-    hint = f"did you mean {shown_key(close[0])}?" if close else "`turngate hooks` lists them"
-    raise UsageError(f"there is no hook {quote_name(shown_key(key))}; {hint}")
+def find_keys(by_key: Mapping[str, _T], keys: Iterable[str], what: Literal["hook", "gate"]) -> list[_T]:
+    """Return the values of these keys, each once. Raises UsageError."""
+    wanted = dict.fromkeys(keys)
+    for key in wanted:
+        if key not in by_key:
+            close = get_close_matches(key, by_key, 1)
+            hint = f"did you mean {shown_key(close[0])}?" if close else f"`turngate {what}s` lists them"
+            raise UsageError(f"there is no {what} {quote_name(shown_key(key))}; {hint}")
+    return [by_key[key] for key in wanted]
 
 
 def pending_hooks(review: Review) -> list[ReviewedHook]:

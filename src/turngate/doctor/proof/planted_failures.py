@@ -17,7 +17,7 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.doctor.proof.gate_text import folder_at, read_text
-from turngate.doctor.proof.project_copy import run_git
+from turngate.doctor.proof.project_copy import git_output
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.gates.toolchains import TOOLS, Tool
 
@@ -285,7 +285,7 @@ def dirty_tree(gate: Gate) -> PlantedFailure:
 
 def _tracked_text(project: str) -> str | None:
     """Return a tracked file to which a line can be added; one of prose, if there is one."""
-    paths = {name: os.path.join(project, name) for name in run_git(project, "ls-files", "-z").split("\0")}
+    paths = {name: os.path.join(project, name) for name in git_output(project, "ls-files", "-z").split("\0")}
     files = [name for name, path in paths.items() if os.path.isfile(path) and not os.path.islink(path)]
     small = [name for name in files if os.path.getsize(paths[name]) < MAX_BYTES]
     prose = [name for name in small if name.endswith((".md", ".txt", ".rst"))]

@@ -32,6 +32,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.doctor.proof.gate_text import read_text
 from turngate.project.content import content_id, has_id, names_id
 from turngate.project.files import LOCAL
+from turngate.project.git import run_git
 from turngate.project.paths import is_inside, real_path
 from turngate.trust.fingerprint import NO_SETTINGS, Surroundings, fingerprint
 
@@ -407,18 +408,10 @@ def _write(path: str, text: str) -> None:
 GIT_TIMEOUT_S = 60.0
 
 
-def run_git(project: str, *arguments: str) -> str:
+def git_output(project: str, *words: str) -> str:
     """Return what git prints in the copy; an empty text if it fails."""
     try:
-        done = subprocess.run(  # noqa: S603 - git, with our own arguments
-            ["git", "-c", "core.fsmonitor=false", *arguments],  # noqa: S607 - that of the user
-            cwd=project,
-            env=environment_in_copy(os.environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=GIT_TIMEOUT_S,
-        )
+        done = run_git(project, *words, timeout=GIT_TIMEOUT_S, environ=environment_in_copy(os.environ))
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return os.fsdecode(done.stdout) if done.returncode == 0 else ""
@@ -426,8 +419,8 @@ def run_git(project: str, *arguments: str) -> str:
 
 def commit_everything(project: str, message: str) -> None:
     identity = ("-c", "user.name=turngate", "-c", "user.email=turngate@localhost")
-    run_git(project, "add", "--all")
-    run_git(project, *identity, "commit", "--quiet", "--no-gpg-sign", "--no-verify", "--message", message)
+    git_output(project, "add", "--all")
+    git_output(project, *identity, "commit", "--quiet", "--no-gpg-sign", "--no-verify", "--message", message)
 
 
 # Hooks, settings and the environment in it

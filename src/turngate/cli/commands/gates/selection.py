@@ -4,10 +4,10 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 
 from turngate._frozen import frozen
 from turngate.cli.console.format import flat
+from turngate.cli.review import find_keys
 from turngate.cli.review.entries import shown_key
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import CommandHook, identity
@@ -20,6 +20,7 @@ from turngate.doctor.proof.ready_made_gates import named_gate, why_not_a_check
 from turngate.errors import UsageError
 from turngate.gates.gate import Gate
 from turngate.gates.session_changes import NO_SESSION
+from turngate.project.git import run_git
 from turngate.settings.plugin_folders import display_name
 from turngate.trust.review import unique_keys
 
@@ -58,15 +59,7 @@ def select_gates(
         )
     )
     by_key = {entry.key: entry for entry in entries}
-    return [_find(by_key, name) for name in dict.fromkeys(names)] if names else entries
-
-
-def _find(by_key: dict[str, GateEntry], name: str) -> GateEntry:
-    if name in by_key:
-        return by_key[name]
-    close = get_close_matches(name, by_key, 1)
-    hint = f"did you mean {shown_key(close[0])}?" if close else "`turngate gates` lists them"
-    raise UsageError(f"there is no gate {quote_name(shown_key(name))}; {hint}")
+    return find_keys(by_key, names, "gate") if names else entries
 
 
 def _entries(
@@ -134,17 +127,9 @@ def find_base(project: str, revision: str) -> str:
 def _git(project: str, *words: str) -> str:
     """Return the first line that git prints; empty if it fails."""
     try:
-        done = subprocess.run(  # noqa: S603 - git, with a revision that cannot be an option
-            ["git", "-C", project, *words],  # noqa: S607 - the git of the user
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=GIT_TIMEOUT_S,
-        )
+        done = run_git(project, *words, timeout=GIT_TIMEOUT_S)
     except (OSError, ValueError) as error:
         raise UsageError(f"--base: git could not be started: {error}") from None
     except subprocess.TimeoutExpired:
         raise UsageError(f"--base: git did not answer within {GIT_TIMEOUT_S:.0f} s") from None
-    return done.stdout.partition("\n")[0] if done.returncode == 0 else ""
+    return done.stdout.decode("utf-8", "replace").partition("\n")[0] if done.returncode == 0 else ""

@@ -5,7 +5,6 @@ import contextlib
 import errno
 import json
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -368,8 +367,7 @@ def _create(path: str, data: bytes) -> None:
 
 def ignore_is_missing(project: str) -> bool:
     """Whether git would commit the local settings of this project."""
-    git = shutil.which("git")
-    return git is not None and check_ignore(git, project, LOCAL_SETTINGS) == NOT_IGNORED
+    return check_ignore(project, LOCAL_SETTINGS) == NOT_IGNORED
 
 
 def add_to_gitignore(project: str) -> None:
