@@ -138,8 +138,9 @@ class LoopGuard:
 
     def after_tool_call(self) -> "LoopGuard":
         """A tool call ends a stall. Where the dialect counts blocks in a row, it also resets the count."""
-        count = 0 if self.dialect.tool_call_resets else self.count
-        return replace(self, repeats=0, last_refusal=(), count=count)
+        return replace(
+            self, repeats=0, last_refusal=(), count=0 if self.dialect.tool_call_resets else self.count
+        )
 
     def after_report(self) -> "LoopGuard":
         """Work in the background has ended and wakes the agent: not a continuation, and no new count either."""
