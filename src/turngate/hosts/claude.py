@@ -1,10 +1,10 @@
 """Claude Code: the contract that most other hosts follow, each in its own way."""
 
-from turngate.hosts.host import SAME_NAMES, Host, HostAnswer, HostOutput, notice_field, write_json
+from turngate.hosts.host import SAME_NAMES, Host, HostAnswer, HostOutput, write_json
 
 
 def write_answer(answer: HostAnswer) -> HostOutput:
-    notices = notice_field(answer)
+    notices = {"systemMessage": "\n".join(answer.notices)} if answer.notices else {}
     match answer.decision:
         case "block":
             return write_json({"decision": "block", "reason": answer.reason, **notices})

@@ -1,17 +1,9 @@
 """Cursor: a block is a `followup_message`. From its documentation; not run."""
 
-from turngate.hosts.host import (
-    INSTALLED_TIMEOUT_S,
-    Host,
-    HostAnswer,
-    HostOutput,
-    with_halt_as_notice,
-    write_json,
-)
+from turngate.hosts.host import INSTALLED_TIMEOUT_S, Host, HostAnswer, HostOutput, write_json
 
 
 def write_answer(answer: HostAnswer) -> HostOutput:
-    answer = with_halt_as_notice(answer)
     return write_json({"followup_message": answer.reason} if answer.decision == "block" else {})
 
 

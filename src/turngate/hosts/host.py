@@ -114,11 +114,6 @@ def write_json(value: Mapping[str, Any]) -> HostOutput:
     return HostOutput(stdout=to_json(value) if value else "")
 
 
-def notice_field(answer: HostAnswer) -> dict[str, str]:
-    """Return the notices as the field that Claude Code and the programs that follow it show to the user."""
-    return {"systemMessage": "\n".join(answer.notices)} if answer.notices else {}
-
-
 def with_halt_as_notice(answer: HostAnswer) -> HostAnswer:
     """Return the answer for a host that cannot end a turn: the stop is allowed, and the user gets the reason."""
     if answer.decision != "halt":

@@ -1,22 +1,7 @@
 """Qwen Code: `continue: false` continues the turn there, so it is never sent."""
 
-from turngate.hosts.host import (
-    SAME_NAMES,
-    FolderTrust,
-    Host,
-    HostAnswer,
-    HostOutput,
-    notice_field,
-    with_halt_as_notice,
-    write_json,
-)
-
-
-def write_answer(answer: HostAnswer) -> HostOutput:
-    answer = with_halt_as_notice(answer)
-    block = {"decision": "block", "reason": answer.reason} if answer.decision == "block" else {}
-    return write_json({**block, **notice_field(answer)})
-
+from turngate.hosts import claude
+from turngate.hosts.host import SAME_NAMES, FolderTrust, Host, with_halt_as_notice
 
 QWEN = Host(
     name="qwen",
@@ -46,5 +31,5 @@ QWEN = Host(
     ),
     documentation="https://github.com/QwenLM/qwen-code/blob/main/docs/users/features/hooks.md",
     steps_by_hand={"project": "if Qwen Code asks, trust the folder: hooks of a project do not run before"},
-    write_answer=write_answer,
+    write_answer=lambda answer: claude.write_answer(with_halt_as_notice(answer)),
 )

@@ -129,12 +129,8 @@ def _repository_above(project: str) -> str | None:
 
 def _copy_first(roots: Iterable[str], private: str, max_files: int, max_bytes: int) -> "_Copier":
     """Copy the first of these folders that is not too large."""
-    *larger, smallest = (
-        _Copier(
-            root, os.path.join(LOCAL.resolve(private), os.path.basename(root) or "root"), max_files, max_bytes
-        )
-        for root in roots
-    )
+    targets = {root: os.path.join(LOCAL.resolve(private), os.path.basename(root) or "root") for root in roots}
+    *larger, smallest = (_Copier(*each, max_files, max_bytes) for each in targets.items())
     for copier in larger:
         with contextlib.suppress(ProjectTooLarge):
             copier.copy()
