@@ -62,9 +62,6 @@ class Files:
     def listdir(self, path: str) -> list[str]:
         raise NotImplementedError
 
-    def is_executable(self, path: str) -> bool:
-        raise NotImplementedError
-
     def read(self, path: str, max_bytes: int) -> bytes:
         """Return the content of a regular file, through links, but at most `max_bytes`."""
         raise NotImplementedError
@@ -147,9 +144,7 @@ class Files:
         """Return what a link holds, or None if the path is not a link."""
         try:
             return self.readlink(path)
-        except (
-            ValueError
-        ):  # it holds a lone surrogate; a link of another machine may lead to a null character
+        except ValueError:  # a lone surrogate; a link of another machine may lead to a null character
             raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ), path) from None
         except OSError as error:
             if error.errno in _NOT_A_LINK:
@@ -179,6 +174,10 @@ class Files:
 
     def isdir(self, path: str) -> bool:
         return modes.S_ISDIR(_mode(self.stat, path) or 0)
+
+    def is_executable(self, path: str) -> bool:
+        """Return whether anybody may execute it: another machine does not say who we are."""
+        return bool((_mode(self.stat, path) or 0) & 0o111)
 
     def islink(self, path: str) -> bool:
         return modes.S_ISLNK(_mode(self.lstat, path) or 0)

@@ -3,10 +3,11 @@
 import errno
 import os
 import stat as modes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from io import BufferedReader
 from typing import Any
 
+from turngate.aio.threads import T
 from turngate.project.files import Files, FileVersion
 
 # An answer is what a method returned or raised, by the name of the method and the path.
@@ -25,25 +26,19 @@ class Snapshot(Files):
         return self._files
 
     def stat(self, path: str) -> os.stat_result:
-        info: os.stat_result = self._ask("stat", path)
-        return info
+        return self._ask(self._files.stat, path)
 
     def lstat(self, path: str) -> os.stat_result:
-        info: os.stat_result = self._ask("lstat", path)
-        return info
+        return self._ask(self._files.lstat, path)
 
     def readlink(self, path: str) -> str:
         known = self._answers.get(("lstat", path))
         if isinstance(known, os.stat_result) and not modes.S_ISLNK(known.st_mode):
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-        target: str = self._ask("readlink", path)
-        return target
+        return self._ask(self._files.readlink, path)
 
     def listdir(self, path: str) -> list[str]:
-        return list(self._ask("listdir", path))
-
-    def is_executable(self, path: str) -> bool:
-        return bool(_mode_of(self, path) & 0o111)
+        return list(self._ask(self._files.listdir, path))
 
     def read(self, path: str, max_bytes: int) -> bytes:
         data = self._answers.get(("read", path))
@@ -52,12 +47,10 @@ class Snapshot(Files):
     def resolve(self, path: str) -> str:
         if ("lstat", os.path.dirname(path)) in self._answers:
             return super().resolve(path)
-        resolved: str = self._ask("resolve", path)
-        return resolved
+        return self._ask(self._files.resolve, path)
 
     def locate(self, path: str) -> str:
-        located: str = self._ask("locate", path)
-        return located
+        return self._ask(self._files.locate, path)
 
     def open(self, path: str) -> tuple[BufferedReader, FileVersion]:
         return self._files.open(path)
@@ -65,15 +58,15 @@ class Snapshot(Files):
     def snapshot(self, places: Iterable[str] = ()) -> Files:  # noqa: ARG002 - it is one already
         return self
 
-    def _ask(self, method: str, path: str) -> Any:
-        key = (method, path)
+    def _ask(self, method: Callable[[str], T], path: str) -> T:
+        key = (method.__name__, path)
         if key not in self._answers:
             try:
                 self._check_missing(path)
-                self._answers[key] = getattr(self._files, method)(path)
+                self._answers[key] = method(path)
             except OSError as error:
                 self._answers[key] = error
-        answer = self._answers[key]
+        answer: T = self._answers[key]
         if isinstance(answer, OSError):
             raise answer.with_traceback(None)
         return answer
@@ -87,13 +80,6 @@ class Snapshot(Files):
             if isinstance(self._answers.get(("lstat", path)), FileNotFoundError) or not is_listed:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             path = folder
-
-
-def _mode_of(files: Files, path: str) -> int:
-    try:
-        return files.stat(path).st_mode
-    except OSError:
-        return 0
 
 
 def _may_name(name: str, names: list[str]) -> bool:

@@ -4,10 +4,9 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable
 
 from turngate.core.constants import DIALECT_NAMES, FAMILIES, MANAGED, SCRIPT_FAMILIES, SCRIPTS
-from turngate.project.files import Files
+from turngate.project.files import LOCAL, Files
 
 # Where an administrator configures Claude Code. No environment variable changes it: a project could set that too.
 MANAGED_FOLDERS = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
@@ -127,49 +126,23 @@ class FileTooLarge(Exception):
 
 
 def read_bytes(path: str, max_bytes: int, files: Files) -> bytes:
-    """Return the content of a regular file of a project, on the machine where the project is.
+    """Return the content of a regular file without ever blocking, even for files such as /proc/kmsg.
 
     Raises OSError, NotARegularFile or FileTooLarge.
     """
-    if not files.machine:
-        return read_local_bytes(path, max_bytes)
-    _check(_stat(path, files.stat), max_bytes)
-    data = files.read(path, max_bytes + 1)
-    if len(data) > max_bytes:
+    try:
+        info = files.stat(path)
+    except ValueError:  # it holds a null character or a lone surrogate
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path) from None
+    if stat.S_ISDIR(info.st_mode):
+        raise NotARegularFile("is a folder, expected a file", "remove or rename the folder")
+    if not stat.S_ISREG(info.st_mode):
+        raise NotARegularFile("is not a regular file")
+    if info.st_size > max_bytes or len(data := files.read(path, max_bytes + 1)) > max_bytes:
         raise FileTooLarge
     return data
 
 
 def read_local_bytes(path: str, max_bytes: int) -> bytes:
-    """Return the content of a regular file of this machine without ever blocking, even for files such as /proc/kmsg.
-
-    Raises OSError, NotARegularFile or FileTooLarge. Files of the state folder are read with it.
-    """
-    _check(_stat(path, os.stat), max_bytes)
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        _check(os.fstat(fd), max_bytes)
-        data = bytearray()
-        while chunk := os.read(fd, 1024 * 1024):
-            data += chunk
-            if len(data) > max_bytes:
-                raise FileTooLarge
-        return bytes(data)
-    finally:
-        os.close(fd)
-
-
-def _stat(path: str, function: Callable[[str], os.stat_result]) -> os.stat_result:
-    try:
-        return function(path)
-    except ValueError:  # it holds a null character or a lone surrogate
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path) from None
-
-
-def _check(info: os.stat_result, max_bytes: int) -> None:
-    if stat.S_ISDIR(info.st_mode):
-        raise NotARegularFile("is a folder, expected a file", "remove or rename the folder")
-    if not stat.S_ISREG(info.st_mode):
-        raise NotARegularFile("is not a regular file")
-    if info.st_size > max_bytes:
-        raise FileTooLarge
+    """Return the same of a file of this machine."""
+    return read_bytes(path, max_bytes, LOCAL)

@@ -10,7 +10,6 @@ import os
 import re
 import resource
 from collections.abc import Mapping
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from turngate.core.answers.reports import Exited
@@ -24,23 +23,9 @@ MIN_SLOTS = 4
 MAX_SLOTS = 4096
 
 
-class _Slots(NamedTuple):
-    foreground: asyncio.Semaphore
-    background: asyncio.Semaphore  # a separate pool, so background hooks never delay foreground hooks
-
-
-_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, _Slots] = WeakKeyDictionary()
-
-
-def process_slot(*, background: bool = False) -> asyncio.Semaphore:
-    """Return the semaphore to hold while a command runs; waiters get a slot in order of arrival."""
-    loop = asyncio.get_running_loop()
-    slots = _slots.get(loop)
-    if slots is None:
-        total = _slot_count()
-        foreground, spare = asyncio.Semaphore(total - total // 4), asyncio.Semaphore(max(1, total // 4))
-        slots = _slots[loop] = _Slots(foreground, spare)
-    return slots.background if background else slots.foreground
+# For each loop the pool of foreground hooks and that of background hooks, which never delay the others.
+_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[asyncio.Semaphore, asyncio.Semaphore]]
+_slots = WeakKeyDictionary()
 
 
 def _slot_count() -> int:
@@ -82,7 +67,11 @@ class LocalShell:
 
     def slot(self, *, background: bool = False) -> contextlib.AbstractAsyncContextManager[None]:
         """Wait for a slot of this process; all LocalShells share them, as they share its file descriptors."""
-        return process_slot(background=background)
+        loop = asyncio.get_running_loop()
+        if loop not in _slots:
+            total = _slot_count()
+            _slots[loop] = asyncio.Semaphore(total - total // 4), asyncio.Semaphore(max(1, total // 4))
+        return _slots[loop][background]
 
     async def run(
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext

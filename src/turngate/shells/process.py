@@ -213,15 +213,12 @@ class _Child:
             self._watch_output()
             await asyncio.wait({self._drained}, timeout=OUTPUT_GRACE_S)
 
-    def _stop_reading(self) -> None:
-        for fd in tuple(self._outputs):
-            self._close_output(fd)
-
     def close(self) -> None:
         """Close every descriptor, and kill and reap the child if it still runs."""
         self._start_reading.cancel()
         self._close_stdin()
-        self._stop_reading()
+        for fd in tuple(self._outputs):
+            self._close_output(fd)
         self._unwatch()
         if not self.exit.done():
             tree.kill_group(self.pid)

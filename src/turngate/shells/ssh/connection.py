@@ -112,12 +112,8 @@ class Connection:
 
     def drop_if_silent(self) -> None:
         """Give up a connection whose cleanup shell does not answer: the next command opens another one."""
-        if self.is_silent:
+        if self.cleanup.is_silent:
             self.client.abort()
-
-    @property
-    def is_silent(self) -> bool:
-        return self.cleanup.is_silent
 
     @property
     def is_open(self) -> bool:

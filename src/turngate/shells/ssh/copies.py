@@ -5,10 +5,6 @@ removed or changed, is sent anew, and so is one of a transcript that was rewritt
 no clock does.
 
 The folder is removed when the connection ends, also when it is lost or this process is killed: the cleanup shell does it.
-
-The checksum that the POSIX program `cksum` prints, computed piece by piece.
-
-It is the CRC of zlib with the bits of every byte in the other order, followed by the length.
 """
 
 import asyncio
@@ -35,7 +31,7 @@ _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 @frozen
 class Checksum:
-    """The checksum of the bytes so far."""
+    """What POSIX `cksum` prints of the bytes so far: zlib's CRC with the bits of a byte reversed, and of the length."""
 
     size: int = 0
     crc: int = 0xFFFFFFFF

@@ -85,13 +85,6 @@ class SshFiles(Files):
     def listdir(self, path: str) -> list[str]:
         return list(self._ask(path, lambda sftp: _list(sftp, path)))
 
-    def is_executable(self, path: str) -> bool:
-        """Return whether anybody may execute it: the protocol does not say who we are."""
-        try:
-            return bool(self.stat(path).st_mode & 0o111)
-        except OSError:
-            return False
-
     def read(self, path: str, max_bytes: int) -> bytes:
         return self._ask(path, lambda sftp: _read(sftp, path, max_bytes), limit=_NONE)
 
@@ -496,13 +489,9 @@ async def _remember(sftp: SFTPClient, places: Sequence[str], answers: Answers) -
     plain = [place.removesuffix("/**").removesuffix("/.") for place in places]
     parents = dict.fromkeys(parent for place in plain for parent in _with_parents(place))
     await _for_each(lambda path: look_up(path, content=False), parents)
-    await _for_each(
-        remember, [place for place, path in zip(places, plain, strict=True) if _is_there(path, answers)]
-    )
-
-
-def _is_there(path: str, answers: Answers) -> bool:
-    return isinstance(answers.get(("stat", path)), os.stat_result)
+    pairs = zip(places, plain, strict=True)
+    there = [place for place, path in pairs if isinstance(answers.get(("stat", path)), os.stat_result)]
+    await _for_each(remember, there)
 
 
 async def _for_each(function: Callable[[str], Awaitable[None]], paths: Iterable[str]) -> None:

@@ -82,11 +82,11 @@ async def _open(
                 raise
             # asyncssh asks for keys of the known types only. Which key has a server of other types?
             return await _connect(host, options, known_hosts, tunnel, server_host_key_algs="default")
-    except (OSError, asyncssh.Error, ValueError) as error:
-        _abort(tunnel)
-        raise _explain(error, known_hosts, ssh, host, options) from None
-    except BaseException:
-        _abort(tunnel)
+    except BaseException as error:
+        if tunnel is not None:
+            tunnel.abort()
+        if isinstance(error, OSError | asyncssh.Error | ValueError):
+            raise _explain(error, known_hosts, ssh, host, options) from None
         raise
 
 
@@ -113,11 +113,6 @@ async def _open_jumps(
         named = (name, int(number)) if colon and number.isdigit() else (place, None)
         tunnel = await _open(named[0], user or None, named[1], attempt, tunnel, depth + 1)
     return tunnel
-
-
-def _abort(tunnel: asyncssh.SSHClientConnection | None) -> None:
-    if tunnel is not None:
-        tunnel.abort()
 
 
 async def _connect(

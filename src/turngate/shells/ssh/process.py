@@ -3,8 +3,9 @@
 import asyncio
 import errno
 import secrets
-import signal
+import signal as signals
 from collections.abc import Callable
+from functools import partial
 
 import asyncssh
 
@@ -36,7 +37,8 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
         self.lost: Exception | None = None  # why the connection was lost
         self.channel: asyncssh.SSHClientChannel[bytes] | None = None
         self._live = live
-        self._stdout = _AfterToken(live.stdout, f"{self.token} ".encode(), self._set_started)
+        started = partial(_set, self.started)
+        self._stdout = _AfterToken(live.stdout, f"{self.token} ".encode(), started)
         self._stderr = _AfterToken(live.stderr, f"{self.token}\n".encode())
 
     def send(self, line: str, stdin: bytes) -> None:
@@ -118,9 +120,6 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
         text = (self._stderr.before or self._stdout.before).decode("utf-8", "replace")
         return keep_ends(one_line(text), 100, 200, " … ")
 
-    def _set_started(self, line: str) -> None:
-        _set(self.started, line)
-
     # Called by asyncssh
 
     def connection_made(self, chan: "asyncssh.SSHClientChannel[bytes]") -> None:
@@ -139,7 +138,7 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
         _set(self.exit, None)
 
     def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:  # noqa: ARG002 - asyncssh's signature
-        self.signal = signal_number(signal)
+        self.signal = int(getattr(signals, f"SIG{signal}", 0))  # the protocol has names; 0: not known here
         _set(self.exit, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -194,12 +193,6 @@ def command_words(hook: CommandHook) -> tuple[str, ...]:
 
 def not_started(host: str, why: str) -> NotStarted:
     return NotStarted(errno.EHOSTUNREACH, why, f"ssh {host}")
-
-
-def signal_number(name: str) -> int:
-    """Return the number of a signal here, which has no number in the protocol; 0 for one that is not known."""
-    found = signal.Signals.__members__.get(f"SIG{name}")
-    return found.value if found else 0
 
 
 def _set(future: asyncio.Future[T], value: T) -> None:

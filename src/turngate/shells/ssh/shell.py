@@ -2,10 +2,6 @@
 
 Nothing is assumed of the other machine but an SSH server, a POSIX `/bin/sh` and the utilities of POSIX that
 `shells/ssh/command_line.py` names. See there for how a command starts, and `shells/ssh/cleanup_shell.py` for how it ends.
-
-Limit how many channels of an SSH connection are open at once; the limit follows what the server allows.
-
-Tasks that run in the background.
 """
 
 import asyncio
@@ -37,7 +33,7 @@ GROW_AFTER = 50  # channels that were opened since the limit last changed
 
 
 class ChannelLimit:
-    """Waiters get a channel in order of arrival."""
+    """How many channels are open at once, as the server allows. Waiters get a channel in order of arrival."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -116,9 +112,8 @@ class BackgroundTasks:
 
 
 CONNECT_TIMEOUT_S = 10.0
-MAX_COMMANDS = (
-    8  # at once on one connection; OpenSSH allows ten channels: one is the cleanup shell's, one that of SFTP
-)
+# At once on one connection; OpenSSH allows ten channels: one is the cleanup shell's, one that of SFTP.
+MAX_COMMANDS = 8
 MIN_SESSIONS = 3  # on one connection: the cleanup shell, SFTP and a command
 SFTP_TIMEOUT_S = 10.0  # to start it; some servers start it with the login shell
 ADD_SFTP = "add `Subsystem sftp internal-sftp` to its sshd_config"
@@ -273,7 +268,8 @@ class SshShell:
     async def run(
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
     ) -> Exited:
-        if any("\0" in word for word in (*command_words(hook), cwd)):  # a shell there would leave it out
+        argv = command_words(hook)
+        if any("\0" in word for word in (*argv, cwd)):  # a shell there would leave it out
             raise ValueError("embedded null byte")
         if not cwd:  # `cd ''` stays in the home folder
             raise NotStarted(errno.ENOENT, "no such folder, or no access to it", cwd)
@@ -287,28 +283,13 @@ class SshShell:
         process.gone.add_done_callback(lambda _: self._channel_gone(connection))
         self._channels.opened()
         self._slots.set_limit(self._channels.limit)
-        return await self._run(process, connection, hook, cwd=cwd, env=env, stdin=stdin, live=live)
-
-    async def _run(
-        self,
-        process: RemoteProcess,
-        connection: Connection,
-        hook: CommandHook,
-        *,
-        cwd: str,
-        env: Mapping[str, str],
-        stdin: bytes,
-        live: HookRunContext,
-    ) -> Exited:
         marker = new_run_marker()
         marked_env = {**env, VARIABLE: add_marker(env, marker)}
         if names := unsettable(marked_env, connection.environment):
             live.warnings.append(
                 f"${', $'.join(names[:3])} cannot be set by a shell and was not passed to it"
             )
-        argv = command_words(hook)
         line = command_line(argv, cwd=cwd, env=marked_env, base=connection.environment, token=process.token)
-        pid = ""
         try:
             connection.watch(NO_PROCESS, marker)
             process.send(line, stdin)
@@ -404,13 +385,16 @@ class SshShell:
         if await connection.cleanup.end(pid, marker):
             return
         line = end_line(pid, marker)
-        ending = self._endings.start(self._end_over_another_connection(connection, line))
-        if not connection.is_silent:  # otherwise an interrupt does not wait for a network that may be gone
-            await ending
 
-    async def _end_over_another_connection(self, connection: Connection, line: str) -> None:
-        await run_line(line, self._address, self._connect_timeout)
-        connection.drop_if_silent()
+        async def end_over_another_connection() -> None:
+            await run_line(line, self._address, self._connect_timeout)
+            connection.drop_if_silent()
+
+        ending = self._endings.start(end_over_another_connection())
+        if (
+            not connection.cleanup.is_silent
+        ):  # otherwise an interrupt does not wait for a network that may be gone
+            await ending
 
     async def _make_room(self, live: HookRunContext) -> bool:
         """The server opened no channel: wait until another command ends. Return False if there is no other one.
@@ -422,15 +406,12 @@ class SshShell:
         if has_others:
             self._channels.release()
             live.runs_since = math.inf
-            await self._reacquire()
+            try:
+                await self._channels.acquire()
+            except BaseException:
+                self._channels.take()  # `run` releases it
+                raise
         return has_others
-
-    async def _reacquire(self) -> None:
-        try:
-            await self._channels.acquire()
-        except BaseException:
-            self._channels.take()  # `run` releases it
-            raise
 
     # The connection
 
