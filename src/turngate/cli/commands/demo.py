@@ -44,22 +44,8 @@ unittest.main(verbosity=0)
 ADDED, SUBTRACTED = "sum(prices) + discount", "max(sum(prices) - discount, 0)"
 WRONG = f"def total(prices, discount=0):\n    return {ADDED}\n"
 
-SETTINGS = {
-    "hooks": {
-        "Stop": [
-            {
-                "hooks": [
-                    {
-                        "type": "command",
-                        "id": "tests",
-                        "command": f"{shlex.quote(sys.executable)} test_prices.py >&2 || exit 2",
-                    }
-                ]
-            }
-        ]
-    }
-}
-
+COMMAND = f"{shlex.quote(sys.executable)} test_prices.py >&2 || exit 2"
+SETTINGS = {"hooks": {"Stop": [{"hooks": [{"type": "command", "id": "tests", "command": COMMAND}]}]}}
 PROMPT = "Write prices.py with total(prices, discount)."
 
 
@@ -68,25 +54,17 @@ def script(project: str) -> dict[str, object]:
     path = os.path.join(project, "prices.py")
     # Another size: Python would run the bytecode of a file that is replaced by one of the same size in the same second.
     edit = {"file_path": path, "old_string": ADDED, "new_string": SUBTRACTED}
-    pace = {"word_delay": 0.04}
-    return {
-        "main": [
-            {
-                "text": "I will write the function.",
-                "tool": "Write",
-                "input": {"file_path": path, "content": WRONG},
-                **pace,
-            },
-            {"text": "Done: prices.py has total(prices, discount).", **pace},
-            {
-                "text": "The test is right: a discount is taken off, not added.",
-                "tool": "Edit",
-                "input": edit,
-                **pace,
-            },
-            {"text": "Done: the discount is subtracted now, and the test passes.", **pace},
-        ]
-    }
+    steps: list[dict[str, object]] = [
+        {
+            "text": "I will write the function.",
+            "tool": "Write",
+            "input": {"file_path": path, "content": WRONG},
+        },
+        {"text": "Done: prices.py has total(prices, discount)."},
+        {"text": "The test is right: a discount is taken off, not added.", "tool": "Edit", "input": edit},
+        {"text": "Done: the discount is subtracted now, and the test passes."},
+    ]
+    return {"main": [{**step, "word_delay": 0.04} for step in steps]}
 
 
 def declare(parser: Parser) -> None:

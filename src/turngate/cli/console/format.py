@@ -67,15 +67,7 @@ def format_limit(seconds: float | None) -> str:
 # Input
 
 Permission = Literal["yes", "always", "no"]
-
-_PERMISSIONS: dict[str, Permission] = {
-    "y": "yes",
-    "yes": "yes",
-    "a": "always",
-    "always": "always",
-    "n": "no",
-    "no": "no",
-}
+_PERMISSIONS: tuple[Permission, ...] = ("yes", "always", "no")
 
 
 def parse_command(text: str) -> tuple[str | None, str]:
@@ -86,7 +78,8 @@ def parse_command(text: str) -> tuple[str | None, str]:
 
 def parse_permission(text: str) -> Permission | None:
     """Return the answer to a permission question, or None if it is not one."""
-    return _PERMISSIONS.get(text.strip().lower())
+    word = text.strip().lower()
+    return next((each for each in _PERMISSIONS if word in (each, each[0])), None)
 
 
 # Text

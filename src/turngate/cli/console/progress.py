@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from turngate.cli.console.streams import own_sequence
 from turngate.core.text import strip_controls
@@ -36,9 +36,21 @@ class ProgressLine:
         self._is_terminal = _can_rewrite_lines()
         self._visible = False
 
+    @contextlib.asynccontextmanager
+    async def shown(self) -> AsyncIterator[None]:
+        """Update the line in a task of its own, and remove it at the end."""
+        import asyncio  # noqa: PLC0415 # lazy: --help of a command does not need it
+
+        task = asyncio.create_task(self.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
     async def run(self) -> None:
         """Update the line until this task is cancelled."""
-        import asyncio  # noqa: PLC0415 # lazy: --help of a command does not need it
+        import asyncio  # noqa: PLC0415 # lazy: as above
 
         was_waiting, seconds = False, 0
         try:
@@ -67,8 +79,7 @@ class ProgressLine:
     def _rewrite(self, text: str, seconds: int) -> None:
         self.clear()
         if text:
-            line = f"{text} … {seconds} s{self._hint}"
-            _rewrite_line(line)
+            _rewrite_line(f"{text} … {seconds} s{self._hint}")
             self._visible = True
 
     def _is_due(self, seconds: int) -> bool:

@@ -111,15 +111,8 @@ def report_stdout_error(message: str) -> None:
 
 # Colour. `turngate fire` loads this module anyway, and a further one would take time.
 
-_SGR_CODES = {
-    "good": "32",
-    "bad": "31",
-    "alert": "1;31",
-    "notice": "33",
-    "dim": "2",
-    "bold": "1",
-    "plain": "",
-}
+SGR_CODES = {"good": "32", "bad": "31", "alert": "1;31", "notice": "33"}
+SGR_CODES |= {"dim": "2", "bold": "1", "user": "1", "plain": ""}
 
 
 def has_colour(stream: object) -> bool:
@@ -131,7 +124,7 @@ def has_colour(stream: object) -> bool:
 
 def paint(text: str, style: str, stream: object = None) -> str:
     """Return the text in a colour if the stream (stdout) has colour."""
-    code, stream = _SGR_CODES[style], stream or sys.stdout
+    code, stream = SGR_CODES[style], stream or sys.stdout
     if not code or not has_colour(stream):
         return text
     return own_sequence(f"\033[{code}m", stream) + text + own_sequence("\033[0m", stream)

@@ -41,17 +41,14 @@ class InputHandler(Protocol):
 
     def on_message(self, text: str) -> None:
         """Handle a complete message."""
-        ...
 
     def on_menu_key(self, key: MenuKey) -> None:
         """Handle a key while a menu is shown."""
-        ...
 
     def on_ctrl_c(self) -> None: ...
 
     def on_eof(self) -> None:
         """Handle the end of the input."""
-        ...
 
     def interrupt(self) -> None: ...
 
@@ -65,11 +62,9 @@ class TerminalUI(Protocol):
 
     def print(self, text: str, style: TextStyle = "plain") -> None:
         """Print complete lines."""
-        ...
 
     def stream(self, text: str) -> None:
         """Print a part of the agent's answer; the next `print` starts on a new line."""
-        ...
 
     def end_stream(self) -> None: ...
 
@@ -77,16 +72,12 @@ class TerminalUI(Protocol):
 
     def ask(self, question: str | None) -> None:
         """Show a question that the next line answers; None withdraws it."""
-        ...
 
     def show_menu(self, menu: Menu | None) -> None:
         """Show a menu, or its next state; None removes it. Without keys, the next line says what to do."""
-        ...
 
     def prompt(self) -> None:
         """Show that the next message is expected."""
-        ...
 
     async def listen(self, handler: InputHandler) -> None:
         """Pass input to the handler until it ends; restore the terminal when cancelled."""
-        ...

@@ -1,6 +1,5 @@
 """The verdict on one event, for a person: ask the hooks with a progress line, and print what they decided."""
 
-import asyncio
 import re
 import sys
 from collections.abc import Iterable
@@ -49,12 +48,8 @@ async def ask_with_progress(event: Event, settings: Settings, world: World) -> V
             running.remove(name)
 
     world.watch, world.logs = watch, False
-    progress = asyncio.create_task(ProgressLine(lambda: running).run())
-    try:
+    async with ProgressLine(lambda: running).shown():
         return await ask_hooks(event, settings, world)
-    finally:
-        progress.cancel()
-        await asyncio.gather(progress, return_exceptions=True)
 
 
 def problems_for(event: str, settings: Settings) -> list[Problem]:

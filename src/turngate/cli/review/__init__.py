@@ -1,18 +1,21 @@
 """Review the hooks of a project with a person: find them, and approve or reject exactly what was shown."""
 
+import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal, TypeVar
 
+from turngate.cli.project import plugin_folders
 from turngate.cli.review.entries import PENDING, shown_key
 from turngate.core.dialect import DIALECTS
-from turngate.core.settings import Rule
+from turngate.core.settings import Rule, Settings
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import AGENT_MARKERS
-from turngate.project.files import Files
+from turngate.project.files import LOCAL, Files
 from turngate.settings.agent_types import agent_type_rules, load_agent_types
 from turngate.settings.load import project_path
+from turngate.trust.load import load_reviewed, review_agent_hooks
 from turngate.trust.review import Review, ReviewedHook, review_project
 
 _T = TypeVar("_T")
@@ -38,6 +41,17 @@ def agent_hooks(project: str, dialect: str, files: Files) -> tuple[Rule, ...]:
     agent_types, _ = load_agent_types(project, files=files)  # a plugin's have no hooks
     rules, _, _ = agent_type_rules(agent_types.values(), DIALECTS[dialect])
     return tuple(rules)
+
+
+def load_all_hooks(options: argparse.Namespace, project: str) -> Settings:
+    """Return the reviewed settings with the hooks of agent files, for the options of a command."""
+    dialect, trust = options.dialect, getattr(options, "trust", False)
+    plugins = plugin_folders(options.plugin_dir)
+    settings = load_reviewed(
+        project, dialect=dialect, plugin_dirs=plugins, extra=options.settings, trust=trust
+    )
+    in_agents = agent_hooks(project, dialect, LOCAL)
+    return settings.with_rules(*review_agent_hooks(in_agents, project, dialect, trust=trust))
 
 
 def check_person(environ: Mapping[str, str], does: str = "approves and rejects hooks") -> None:

@@ -30,10 +30,8 @@ from turngate.trust.review import ReviewedHook
 
 MAX_COMPARED_LINES = 5_000  # of both sides; more would take minutes
 SHA256 = "sha256:"  # the ids of files whose content is compared begin with it
-IMPLIED = (
-    "path:",
-    "names:",
-)  # of programs of the system and of patterns: a reader sees them in the command or script
+# Of programs of the system and of patterns: a reader sees them in the command or script.
+IMPLIED = ("path:", "names:")
 
 DiffLine = tuple[str, TextStyle]
 

@@ -113,13 +113,10 @@ def _positions(text: str) -> dict[_Place, int]:
         return {}
     nodes: list[tuple[_Place, Node]] = [((), root)] if root else []
     for place, node in nodes:
-        items = [
-            (number if item.key is None else item.key, item.node) for number, item in enumerate(node.items)
-        ]
-        nodes += [((*place, name)[-4:], inner) for name, inner in items]
-    return {
-        place: node.start for place, node in reversed(nodes)
-    }  # of equal keys the last counts, as for `json`
+        for number, item in enumerate(node.items):
+            nodes.append(((*place, number if item.key is None else item.key)[-4:], item.node))
+    # Of equal keys the last counts, as for `json`.
+    return {place: node.start for place, node in reversed(nodes)}
 
 
 # Lines

@@ -69,13 +69,9 @@ class Histories:
 def _name_of_record(record: Mapping[str, Any]) -> HookName:
     hook = record["hook"]
     is_gate = hook.get("type") == "gate"
-    text = recorded_gate(hook) if is_gate else " ".join((*_texts(hook), *hook.get("args", ())))
-    text = hook.get("id") or text
-    return record["event"], record.get("file"), text
-
-
-def _texts(hook: Mapping[str, Any]) -> Iterator[str]:
-    return (hook[key] for key in _TEXT_KEYS if hook.get(key))
+    texts = (hook[key] for key in _TEXT_KEYS if hook.get(key))
+    text = recorded_gate(hook) if is_gate else " ".join((*texts, *hook.get("args", ())))
+    return record["event"], record.get("file"), hook.get("id") or text
 
 
 def _past_run(record: Mapping[str, Any]) -> PastRun:
@@ -102,11 +98,12 @@ def _records(project: str, state: str) -> Iterator[Mapping[str, Any]]:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(record, dict) and record.get("project") == project and record.get("kind") in _KINDS:
+        if (
+            isinstance(record, dict)
+            and record.get("project") == project
+            and record.get("kind") in ("hook", "background")
+        ):
             yield record
-
-
-_KINDS = ("hook", "background")
 
 
 def _lines(state: str) -> Iterator[bytes]:

@@ -1,7 +1,6 @@
 """`turngate doctor`: say for each hook whether it will run and, if it is a gate, whether it will hold."""
 
 import argparse
-import asyncio
 import contextlib
 import json
 import os
@@ -185,9 +184,5 @@ def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
 
 async def _prove_in(copy: ProjectCopy, hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
     waiting = format_waiting(label(hook.rule.hook), settings.timeout_of(hook.rule))
-    progress = asyncio.create_task(ProgressLine(lambda: [waiting]).run())
-    try:
+    async with ProgressLine(lambda: [waiting]).shown():
         return await prove(hook, settings, project, copy)
-    finally:
-        progress.cancel()
-        await asyncio.gather(progress, return_exceptions=True)

@@ -1,7 +1,6 @@
 """The actions of `turngate gates`: run the gates of a project without an agent, as CI does, or list them."""
 
 import argparse
-import asyncio
 import contextlib
 import json
 import os
@@ -23,14 +22,14 @@ from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
 from turngate.cli.console.verdict import problems_for
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
-from turngate.cli.project import plugin_folders, project_folder, search_note
-from turngate.cli.review import agent_hooks
+from turngate.cli.project import project_folder, search_note
+from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import format_text, shown_key
 from turngate.core.answers.reports import Skipped
 from turngate.core.constants import GATES_BASE, STOP_EVENTS
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import label
-from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.settings import Problem, Settings
 from turngate.core.text import indent, keep_ends, quote_name
 from turngate.core.verdict.decisions import Fault, Halt
 from turngate.core.verdict.hints import run_hint
@@ -39,10 +38,8 @@ from turngate.core.verdict.json_output import hook_json
 from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
-from turngate.project.files import LOCAL
 from turngate.settings.load import has_unloaded_hooks
 from turngate.stop_hooks import open_world
-from turngate.trust.load import load_reviewed, review_agent_hooks
 
 Outcome = Literal["passed", "failed", "could not run", "left out"]
 
@@ -91,22 +88,11 @@ def run_action(options: argparse.Namespace) -> int:
         print(note)
     base = find_base(project, options.base) if getattr(options, "base", None) is not None else ""
     with show_if_slow("reading the settings"):
-        settings = _load(options, project)
+        settings = load_all_hooks(options, project)
         entries = select_gates(settings, project, getattr(options, "names", ()), has_base=bool(base))
-    return (
-        _run(entries, settings, project, options, base)
-        if options.action == "run"
-        else _list(entries, project, options)
-    )
-
-
-def _load(options: argparse.Namespace, project: str) -> Settings:
-    plugins, trust = plugin_folders(options.plugin_dir), getattr(options, "trust", False)
-    settings = load_reviewed(
-        project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings, trust=trust
-    )
-    in_agents = agent_hooks(project, options.dialect, LOCAL)
-    return settings.with_rules(*review_agent_hooks(in_agents, project, options.dialect, trust=trust))
+    if options.action == "run":
+        return _run(entries, settings, project, options, base)
+    return _list(entries, project, options)
 
 
 # Run
@@ -252,24 +238,15 @@ async def _run_gate(
     fields = sample_fields(rule, given, project=project, transcript=workspace.transcript)
     event = read_event(rule.event, fields, cwd=project)
     own = replace(settings, rules=(rule,), stop_budget=None)
-    async with open_world(project, own, state=workspace.state) as world, _show_progress(rule, settings):
+    waiting = format_waiting(label(rule.hook), settings.timeout_of(rule))
+    progress = ProgressLine(lambda: [waiting])
+    async with open_world(project, own, state=workspace.state) as world, progress.shown():
         world.logs = False
         world.environ = {**os.environ, "TURNGATE_STATE": workspace.state, GATES_BASE: base}
         verdict = await ask_hooks(event, own, world)
     if not verdict.runs:
         return GateResult(entry, "could not run", "it does not run for this event")
     return _read_run(entry, verdict.runs[0], settings)
-
-
-@contextlib.asynccontextmanager
-async def _show_progress(rule: Rule, settings: Settings) -> AsyncIterator[None]:
-    waiting = format_waiting(label(rule.hook), settings.timeout_of(rule))
-    progress = asyncio.create_task(ProgressLine(lambda: [waiting]).run())
-    try:
-        yield
-    finally:
-        progress.cancel()
-        await asyncio.gather(progress, return_exceptions=True)
 
 
 def _read_run(entry: GateEntry, run: HookRun, settings: Settings) -> GateResult:

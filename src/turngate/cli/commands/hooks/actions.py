@@ -56,9 +56,8 @@ def run_action(options: argparse.Namespace) -> int:
     if options.action == "test":
         raise not_over_ssh("turngate hooks test")
     if options.settings is not None:
-        load_extra(
-            options.settings, ALL_DIALECTS[options.dialect]
-        )  # its mistakes are found without a connection
+        # Its mistakes are found without a connection.
+        load_extra(options.settings, ALL_DIALECTS[options.dialect])
     with _connected(options.ssh) as world, report_unreachable(world.files):
         return _run(options, world)
 
@@ -103,7 +102,7 @@ def _read_entries(review: Review, world: World) -> list[HookEntry]:
 def _print_lines(lines: Iterable[Line], world: World) -> None:
     for text, style in lines:
         shown = with_location(text, world.location) if world.machine else text
-        print(paint(shown, "bold" if style == "user" else style))
+        print(paint(shown, style))
 
 
 # List, show and compare

@@ -21,8 +21,7 @@ from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
 from turngate.cli.console.verdict import problems_for, verdict_headline
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED
-from turngate.cli.project import plugin_folders
-from turngate.cli.review import agent_hooks
+from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import shown_key
 from turngate.core.answers.reports import Skipped
 from turngate.core.events.hook_input import read_event
@@ -38,10 +37,8 @@ from turngate.doctor.proof.project_copy import ProjectTooLarge, Relocation, copy
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
-from turngate.project.files import LOCAL
 from turngate.settings.load import has_unloaded_hooks
 from turngate.stop_hooks import open_world
-from turngate.trust.load import load_reviewed, review_agent_hooks
 from turngate.trust.review import unique_keys
 
 MAX_COMMAND_CHARS = 120
@@ -57,9 +54,7 @@ class Trial:
     key: str
     fields: dict[str, Any]
     run: HookRun
-    script_of_project: str | None = (
-        None  # a script that names the folder of the project, and so leaves the copy
-    )
+    script_of_project: str | None = None  # one that names the folder of the project, and so leaves the copy
 
 
 @frozen
@@ -91,7 +86,7 @@ class Place:
 
 def try_hooks(options: argparse.Namespace, project: str) -> int:
     """Run the command. `project` is the folder of the project."""
-    settings = _load(options, project)
+    settings = load_all_hooks(options, project)
     chosen = _choose(settings, options.event, options.hook)
     fields = {} if options.input is None else read_input(options.input, options.event)
     if not chosen:
@@ -105,21 +100,13 @@ def try_hooks(options: argparse.Namespace, project: str) -> int:
     if isinstance(trials, signal.Signals):
         print(f"turngate: ended by {trials.name}; no hook is left running", file=sys.stderr)
         return 128 + trials
-    _print_json(trials, settings, place, project, options) if options.json else _print(
-        trials, settings, place, options
-    )
+    if options.json:
+        _print_json(trials, settings, place, project, options)
+    else:
+        _print(trials, settings, place, options)
     has_fault = any(isinstance(trial.run.decision, Fault) for trial in trials)
     not_loaded = has_unloaded_hooks(settings, options.event)
     return EXIT_NOT_ENFORCED if has_fault or not_loaded else EXIT_ALLOWED
-
-
-def _load(options: argparse.Namespace, project: str) -> Settings:
-    plugins = plugin_folders(options.plugin_dir)
-    settings = load_reviewed(
-        project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings, trust=options.trust
-    )
-    in_agents = agent_hooks(project, options.dialect, LOCAL)
-    return settings.with_rules(*review_agent_hooks(in_agents, project, options.dialect, trust=options.trust))
 
 
 def _choose(settings: Settings, event: str, key: str | None) -> list[tuple[str, Rule]]:
@@ -193,9 +180,7 @@ def _together(trials: Iterable[Trial], settings: Settings) -> Verdict:
 
 def _print(trials: Sequence[Trial], settings: Settings, place: Place, options: argparse.Namespace) -> None:
     not_loaded = has_unloaded_hooks(settings, options.event)
-    where = (
-        "in the project itself" if place.relocation is None else "in a copy of the project, which is removed"
-    )
+    where = "in a copy of the project, which is removed" if place.relocation else "in the project itself"
     headline = hanging(verdict_headline(_together(trials, settings), options.event, not_loaded=not_loaded))
     print(paint(f"{options.event}: {headline}", headline_style(headline)))
     print(f"  {where}")

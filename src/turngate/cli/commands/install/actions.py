@@ -163,7 +163,7 @@ def _show_and_ask(place: Place, change: Change, options: argparse.Namespace, que
     if os.path.islink(place.path):
         print(f"{place.shown} is a link to {os.path.realpath(place.path)}")
     for text, style in format_file_diff(place.shown, change.before, change.after):
-        print(paint(text, "bold" if style == "user" else style))
+        print(paint(text, style))
     if options.dry_run:
         print("nothing was written (--dry-run)")
         return False

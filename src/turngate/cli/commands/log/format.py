@@ -47,7 +47,7 @@ class TextLines:
             record.get("project"),
             f"session {record.get('session_id')}",
         )
-        heading = "  ".join(part for part in parts if part)
+        heading = "  ".join(filter(None, parts))
         if heading != self._heading:
             self._heading = heading
             yield paint(strip_controls(heading), "bold")
@@ -99,14 +99,8 @@ def _format_turn_end(record: dict[str, Any]) -> str | None:
     if ended_by == "allowed":
         return None
     reason = record.get("reason") or ""
-    rest = (
-        reason.removeprefix("Turn ended")
-        if reason.startswith("Turn ended")
-        else f": {reason}"
-        if reason
-        else ""
-    )
-    return one_line(f"turn ended ({ended_by}){rest}")
+    rest = reason.removeprefix("Turn ended")
+    return one_line(f"turn ended ({ended_by}){f': {rest}' if rest and rest == reason else rest}")
 
 
 def _format_verdict(record: dict[str, Any]) -> str:
@@ -157,15 +151,10 @@ def _format_run(record: dict[str, Any]) -> str:
     result = record.get("outcome", "")
     label = (_question(record) if result == "allow" else None) or outcome_label(result, blocking=True)
     reason = _lines_with_words(record.get("reason"))
-    return (
-        f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {_quote(name)}"
-        + (f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else "")
-        + (
-            _format_cost(record["evaluation"])
-            if "evaluation" in record and hook.get("type") != "agent"
-            else ""
-        )
-    )
+    why = f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else ""
+    has_cost = "evaluation" in record and hook.get("type") != "agent"
+    cost = _format_cost(record["evaluation"]) if has_cost else ""
+    return f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {_quote(name)}{why}{cost}"
 
 
 def _format_cost(evaluation: dict[str, Any]) -> str:

@@ -3,8 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -103,26 +102,14 @@ class _SingleTurn:
 
     async def _run(self, session: Session, prompt: str) -> TurnResult:
         try:
-            async with self._progress("the agent is working"):
-                result = await self._run_turn(session, prompt)
+            async with self._printer.show_progress("the agent is working"):
+                is_command = parse_call(prompt) is not None  # a blank in front makes it a message
+                result = await (session.run_command if is_command else session.send)(prompt)
             self._printer.print_answer(result)
         finally:
-            async with self._progress():
+            async with self._printer.show_progress():
                 await self._close(session)
         return result
-
-    async def _run_turn(self, session: Session, prompt: str) -> TurnResult:
-        is_command = parse_call(prompt) is not None  # a blank in front makes it a message
-        return await (session.run_command if is_command else session.send)(prompt)
-
-    @asynccontextmanager
-    async def _progress(self, idle: str = "") -> AsyncIterator[None]:
-        task = asyncio.create_task(self._printer.show_progress(idle))
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait({task})
 
     def on_signal(self, number: int) -> None:
         self.signal = self.signal or number
@@ -153,10 +140,9 @@ class _Printer:
         self._running_hooks: list[HookStarted] = []
         self._progress = ProgressLine(self._waiting_for)
 
-    async def show_progress(self, idle: str = "") -> None:
+    def show_progress(self, idle: str = "") -> AbstractAsyncContextManager[None]:
         self._progress = ProgressLine(self._waiting_for, idle=idle)
-        if self._format == "text":
-            await self._progress.run()
+        return self._progress.shown() if self._format == "text" else nullcontext()
 
     def _waiting_for(self) -> list[str]:
         return [format_waiting(started.hook, started.timeout) for started in self._running_hooks]
@@ -165,7 +151,9 @@ class _Printer:
         self._track(event)
         if self._format == "stream-json":
             print(json.dumps(event_json(event)), flush=True)
-        if isinstance(event, Notice) and (self._format == "text" or _is_important(event.text)):
+        if isinstance(event, Notice) and (
+            self._format == "text" or NOT_PERMITTED in event.text or NOT_ENFORCED in event.text
+        ):
             self._progress.print(f"! {strip_controls(event.text)}")
             if event.hint:
                 self._progress.print(f"  → {hanging(event.hint)}")
@@ -213,10 +201,6 @@ class _Printer:
         if self._format != "text":
             complete = replace(result, notices=(*result.notices, *self._late_notices))
             print(json.dumps(_result_json(complete, session)), flush=True)
-
-
-def _is_important(notice: str) -> bool:
-    return NOT_PERMITTED in notice or NOT_ENFORCED in notice
 
 
 def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:

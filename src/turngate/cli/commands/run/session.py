@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from turngate.agent.session import Session
-from turngate.agent.session_store import list_sessions, location_of
+from turngate.agent.session_store import SessionSummary, list_sessions, location_of
 from turngate.cli.commands.sessions import find_session
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
@@ -193,29 +193,22 @@ def _chosen_session(options: argparse.Namespace, location: str) -> str | None:
     if not options.resume:
         return session_id
     if session_id is None:
-        return _newest_session(location, options.dialect)
+        newest = next((each for each in _sessions(options.dialect) if each.project == location), None)
+        if newest is None:
+            raise UsageError(
+                f"there is no session of {location} to resume; `turngate sessions` lists all of them"
+            )
+        return newest.session_id
     if os.path.lexists(main_transcript_path(state_folder(), session_id, options.dialect)):
         return session_id
-    found = find_session(session_id, _session_ids(options.dialect))
+    found = find_session(session_id, (each.session_id for each in _sessions(options.dialect)))
     if found is None:
         raise UsageError(f"there is no session {session_id} to resume; `turngate sessions` lists them")
     return found
 
 
-def _session_ids(dialect: str) -> list[str]:
+def _sessions(dialect: str) -> list[SessionSummary]:
+    """Return the sessions of a dialect, the newest first."""
     state = state_folder()
-    sessions = list_sessions(state)
-    return [
-        each.session_id
-        for each in sessions
-        if each.path == main_transcript_path(state, each.session_id, dialect)
-    ]
-
-
-def _newest_session(project: str, dialect: str) -> str:
-    state = state_folder()
-    for session in list_sessions(state):
-        path = main_transcript_path(state, session.session_id, dialect)
-        if session.project == project and session.path == path:
-            return session.session_id
-    raise UsageError(f"there is no session of {project} to resume; `turngate sessions` lists all of them")
+    found = list_sessions(state)
+    return [each for each in found if each.path == main_transcript_path(state, each.session_id, dialect)]

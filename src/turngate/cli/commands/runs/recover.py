@@ -115,13 +115,11 @@ def _open_model(name: str | None, settings: Settings) -> Model:
 
 
 async def _recover(hosts: Sequence[AgentSession], progress: "_Progress") -> None:
-    printing = asyncio.create_task(progress.line.run())
     try:
-        for host in hosts:
-            await _recover_until_finished(host.subagents, host.project)
+        async with progress.line.shown():
+            for host in hosts:
+                await _recover_until_finished(host.subagents, host.project)
     finally:
-        printing.cancel()
-        await asyncio.wait({printing})
         for host in hosts:
             await finish_despite_cancel(_close(host))
 

@@ -32,31 +32,15 @@ from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from turngate.cli.console.format import parse_permission
-from turngate.cli.console.streams import RawStream
+from turngate.cli.console.streams import SGR_CODES, RawStream
 from turngate.cli.console.ui import Activity, InputHandler, Menu, MenuKey, TextStyle
 from turngate.core.text import strip_controls, truncate
 from turngate.state.files import make_private_dir, open_regular_file
 
-KEYS: dict[str, MenuKey] = {
-    "up": "up",
-    "down": "down",
-    "enter": "enter",
-    "y": "y",
-    "n": "n",
-    "q": "q",
-    "escape": "q",
-    "c-c": "q",
-    "c-d": "q",
-}
-STYLES: dict[TextStyle, str] = {
-    "plain": "",
-    "dim": "",
-    "notice": "ansiyellow",
-    "alert": "bold ansired",
-    "user": "bold",
-    "good": "ansigreen",
-    "bad": "ansired",
-}
+KEYS: dict[str, MenuKey] = {"up": "up", "down": "down", "enter": "enter", "y": "y", "n": "n", "q": "q"}
+KEYS |= {"escape": "q", "c-c": "q", "c-d": "q"}
+STYLES: dict[TextStyle, str] = {"plain": "", "dim": "", "notice": "ansiyellow", "alert": "bold ansired"}
+STYLES |= {"user": "bold", "good": "ansigreen", "bad": "ansired"}
 
 
 def format_menu(menu: Menu, size: Size) -> StyleAndTextTuples:
@@ -91,15 +75,6 @@ KEY_SEQUENCE_TIMEOUT_S = 0.2
 MAX_HISTORY_ENTRIES = 1000
 MAX_HISTORY_BYTES = 1024 * 1024  # at the end of the file, which are read
 MAX_ENTRY_BYTES = MAX_HISTORY_BYTES // 8  # a longer message is not stored: it would displace the others
-SGR_CODES: dict[TextStyle, str] = {
-    "plain": "",
-    "dim": "2",
-    "notice": "33",
-    "alert": "1;31",
-    "user": "1",
-    "good": "32",
-    "bad": "31",
-}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SETTLE_S = 0.3  # a key this soon after a question may be meant for something else
 WORD_KEY_S = 1.0  # the keys of an answer that is typed as a word follow each other at least this fast
