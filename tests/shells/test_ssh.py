@@ -29,7 +29,7 @@ from turngate.core.verdict.verdict import Stop
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.ssh import cleanup_shell, login
 from turngate.shells.ssh import shell as ssh
-from turngate.shells.ssh.connection import Connection
+from turngate.shells.ssh.cleanup_shell import CleanupShell
 from turngate.shells.ssh.copies import RemoteCopies
 from turngate.shells.ssh.shell import MAX_COMMANDS, SshShell
 
@@ -229,19 +229,21 @@ def test_an_empty_path_is_no_folder(server: SshServer) -> None:
 def test_the_folder_that_was_made_has_a_name_also_after_its_connection_was_lost(
     server: SshServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_folder = SshShell._make_folder
+    make_folder = CleanupShell.make_folder
 
-    async def lose_connection(shell: SshShell, connection: Connection, name: str) -> object:
-        made = await make_folder(shell, connection, name)
-        connection.client.abort()
-        await connection.client.wait_closed()
+    async def lose_connection(cleanup: CleanupShell, name: str) -> str | None:
+        made = await make_folder(cleanup, name)
+        assert cleanup._channel is not None
+        connection = cleanup._channel.get_connection()
+        connection.abort()
+        await connection.wait_closed()
         return made
 
     async def scenario(shell: SshShell) -> tuple[str, str]:
         folder = await shell.private_folder()
         return os.path.dirname(folder), shell.folder
 
-    monkeypatch.setattr(SshShell, "_make_folder", lose_connection)
+    monkeypatch.setattr(CleanupShell, "make_folder", lose_connection)
     assert with_shell(scenario) == (str(server.temporary), "")
 
 

@@ -28,9 +28,13 @@ from turngate.core.text import describe_name
 from turngate.core.verdict.verdict import honours_on_failure
 from turngate.errors import UsageError
 from turngate.extra_install import install_command
-from turngate.gates.check_commands import chosen_commands, find_check_commands
+from turngate.gates.check_commands import (
+    chosen_commands,
+    find_check_commands,
+    has_program,
+    read_project_files,
+)
 from turngate.gates.toolchains import CHECKS
-from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.problem_log import rule_problem
 
 _HINT = "load the plugin with --plugin-dir or `pluginDirs`, or write the path of the script"

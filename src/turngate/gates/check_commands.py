@@ -3,7 +3,9 @@
 It decides from names and texts alone, so that it holds wherever the project is. `toolchains.py` has the tables.
 """
 
+import contextlib
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,6 +22,7 @@ from turngate.gates.toolchains import (
     PythonTool,
     Tool,
 )
+from turngate.project.files import LOCAL
 
 # What `ProjectFiles` needs: the names in these folders, and the texts of these files.
 LISTED_FOLDERS = (".", "tests", "test", ".venv/bin", "venv/bin")
@@ -35,6 +38,41 @@ class ProjectFiles:
 
     names: frozenset[str]  # "Makefile", "tests/test_prices.py"
     texts: Mapping[str, str]
+
+
+def read_project_files(project: str) -> ProjectFiles:
+    """Read them in a project on this machine."""
+    names: set[str] = set()
+    for folder in LISTED_FOLDERS:
+        with contextlib.suppress(OSError):
+            listed = os.listdir(os.path.join(project, folder))
+            names.update(os.path.normpath(os.path.join(folder, name)) for name in listed)
+    texts = {}
+    for name in names.intersection(READ_FILES):
+        with contextlib.suppress(OSError):
+            data = LOCAL.read(os.path.join(project, name), MAX_FILE_BYTES + 1)
+            if len(data) <= MAX_FILE_BYTES:
+                texts[name] = data.decode("utf-8-sig", "replace")
+    return ProjectFiles(frozenset(names), texts)
+
+
+def has_program(project: str, program: str) -> bool:
+    """Return whether a program is on this machine: a name in the PATH, or a path from the project's folder."""
+    from shutil import which  # noqa: PLC0415  # lazy: a gate needs it not
+
+    found = which(os.path.join(project, program) if "/" in program else program)
+    return found is not None and not _is_empty_proxy(found)
+
+
+def _is_empty_proxy(path: str) -> bool:
+    """Whether a program is only rustup's stand-in for one of a toolchain, and no toolchain is installed."""
+    rustup = os.path.join(os.path.dirname(path), "rustup")
+    with contextlib.suppress(OSError):
+        if os.path.basename(path) != "rustup" and os.path.samefile(path, rustup):
+            home = os.environ.get("RUSTUP_HOME") or os.path.expanduser("~/.rustup")
+            toolchains = os.path.join(home, "toolchains")
+            return not (os.path.isdir(toolchains) and os.listdir(toolchains))
+    return False
 
 
 @frozen

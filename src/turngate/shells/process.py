@@ -3,8 +3,6 @@
 asyncio's own subprocesses are not used: on Python 3.11 their `wait()` hangs while a grandchild holds a pipe,
 and their return code can be an invented 255. Here the exit comes from the kernel (a pidfd) and the return code
 from `waitid` or not at all. Pipes that another process still holds are abandoned after half a second.
-
-DeathWatch: end a process group when this process dies without ending it, as after `kill -9`.
 """
 
 import asyncio
@@ -25,7 +23,7 @@ _SCRIPT = 'read -r group && [ -n "$group" ] && { read -r _ || { kill -s TERM -- 
 
 
 class DeathWatch:
-    """A shell that waits for the end of this process. If it cannot be started, the command is not watched."""
+    """A shell that ends a process group if this process dies without ending it. If it does not start, nothing is watched."""
 
     def __init__(self) -> None:
         self._popen: subprocess.Popen[bytes] | None = None

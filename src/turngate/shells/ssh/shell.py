@@ -174,10 +174,17 @@ class SshShell:
         """
         async with self._making_folder:
             connection = await self._connected()
-            folder = self.folder
-            if folder in ("", instead_of):
-                folder = await self._make_folder(connection, secrets.token_hex(16))
-            return folder
+            if self.folder not in ("", instead_of):
+                return self.folder
+            name = secrets.token_hex(16)
+            printed = await connection.cleanup.make_folder(name)
+            if printed is None:
+                connection.drop_if_silent()
+                raise ConnectionLost(f"the connection to {self.host} was lost while a folder was made")
+            if not (printed.startswith("/") and printed.endswith(name)):
+                raise OSError(errno.EACCES, one_line(printed))
+            connection.folder = printed
+            return printed
 
     async def evaluate(self, script: str) -> tuple[int, str] | None:
         """Let the cleanup shell run a short script of one line, which takes one round trip instead of three.
@@ -193,16 +200,6 @@ class SshShell:
             connection.drop_if_silent()
             raise ConnectionLost(f"the connection to {self.host} was lost while it ran")
         return ended
-
-    async def _make_folder(self, connection: Connection, name: str) -> str:
-        printed = await connection.cleanup.make_folder(name)
-        if printed is None:
-            connection.drop_if_silent()
-            raise ConnectionLost(f"the connection to {self.host} was lost while a folder was made")
-        if not (printed.startswith("/") and printed.endswith(name)):
-            raise OSError(errno.EACCES, one_line(printed))
-        connection.folder = printed
-        return printed
 
     async def sftp(self) -> asyncssh.SFTPClient:
         """Return the SFTP client of the connection, opened if it is not there. Raises NotStarted."""
@@ -293,7 +290,12 @@ class SshShell:
         try:
             connection.watch(NO_PROCESS, marker)
             process.send(line, stdin)
-            pid = await self._wait_for_start(process, live)
+            loop = asyncio.get_running_loop()
+            live.runs_since, live.is_starting = loop.time(), True
+            pid = await asyncio.shield(
+                process.started
+            )  # the login shell takes as long as the files that it reads
+            live.runs_since, live.is_starting = loop.time(), False
             process.check_start(self.host, argv[0], cwd)
             connection.watch(pid, marker)
             await asyncio.shield(process.exit)
@@ -311,14 +313,6 @@ class SshShell:
         finally:
             connection.forget(marker)
             process.close()
-
-    async def _wait_for_start(self, process: RemoteProcess, live: HookRunContext) -> str:
-        """Wait for the login shell, which takes as long as the files that it reads."""
-        loop = asyncio.get_running_loop()
-        live.runs_since, live.is_starting = loop.time(), True
-        pid = await asyncio.shield(process.started)
-        live.runs_since, live.is_starting = loop.time(), False
-        return pid
 
     async def _open_channel(self, live: HookRunContext) -> tuple[RemoteProcess, Connection]:
         """Open a channel for one command. Nothing has started yet, so it may be tried again on a new connection."""

@@ -83,12 +83,9 @@ async def open_ssh_workspace(
         machine = SshLocation(host, path, user, port).machine
         files = SshFiles(shell, asyncio.get_running_loop(), home=home, environ=environ, machine=machine)
         project = await run_in_thread(_find_folder, files, host, path)
-    except (NotStarted, ConnectionLost) as error:
+    except (NotStarted, ConnectionLost, MachineUnreachable) as error:
         await shell.close()
-        raise UsageError(str(error.strerror or error)) from None
-    except MachineUnreachable as error:
-        await shell.close()
-        raise UsageError(str(error)) from None
+        raise UsageError(str(getattr(error, "strerror", None) or error)) from None
     except BaseException:
         await finish_despite_cancel(shell.close())
         raise

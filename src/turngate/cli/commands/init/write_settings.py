@@ -22,13 +22,19 @@ from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
 from turngate.core.settings import Rule
 from turngate.errors import UsageError
-from turngate.gates.check_commands import CheckCommand, chosen_commands, find_check_commands, unreadable_files
+from turngate.gates.check_commands import (
+    CheckCommand,
+    chosen_commands,
+    find_check_commands,
+    has_program,
+    read_project_files,
+    unreadable_files,
+)
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.project.content import is_list_of_names
 from turngate.project.files import LOCAL
 from turngate.project.paths import is_inside, real_path
 from turngate.settings.load import load_layers, project_path
-from turngate.settings.local_files import has_program, read_project_files
 from turngate.settings.parse import parse_layer
 from turngate.state.files import write_all
 from turngate.trust.review import Review, ReviewedHook
