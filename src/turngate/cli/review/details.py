@@ -33,8 +33,6 @@ SHA256 = "sha256:"  # the ids of files whose content is compared begin with it
 # Of programs of the system and of patterns: a reader sees them in the command or script.
 IMPLIED = ("path:", "names:")
 
-DiffLine = tuple[str, TextStyle]
-
 
 @frozen
 class _Version:
@@ -44,7 +42,7 @@ class _Version:
     text: str | None
 
 
-def format_changes(hook: ReviewedHook, project: str, files: Files) -> Iterator[DiffLine]:
+def format_changes(hook: ReviewedHook, project: str, files: Files) -> Iterator[Line]:
     """Format a hook as a person has to see it before it is approved: whole if it is new, otherwise what has changed.
 
     Raises UsageError if a file is not as it was reviewed.
@@ -135,7 +133,7 @@ def _changed_meanwhile(hook: ReviewedHook, path: str) -> UsageError:
 
 def _diff(
     name: str, before: _Version | None, now: _Version | None, *, approved_at: float | None
-) -> Iterator[DiffLine]:
+) -> Iterator[Line]:
     if before == now or (before and now and before.text is not None and before.text == now.text):
         return
     when = f", approved {format_time(approved_at)}" if approved_at else ", approved"
@@ -146,21 +144,21 @@ def _diff(
         yield from ((f"-{before.what}", "bad"),) if before else ()
         yield from ((f"+{now.what}", "good"),) if now else ()
         return
-    old, new = (_lines(version.text) if version else [] for version in (before, now))
+    old, new = (diff_lines(version.text or "") if version else [] for version in (before, now))
     if len(old) + len(new) > MAX_COMPARED_LINES:
         yield f"@@ too long to compare: all {len(new):,} lines as they are now @@", "notice"
         yield from ((f"+{line}", "good") for line in new)
         return
     for line in list(difflib.unified_diff(old, new, lineterm=""))[2:]:
-        yield line, _STYLES.get(line[:1], "plain")
+        yield line, DIFF_STYLES.get(line[:1], "plain")
 
 
-_STYLES: dict[str, TextStyle] = {"+": "good", "-": "bad", "@": "notice"}
+DIFF_STYLES: dict[str, TextStyle] = {"+": "good", "-": "bad", "@": "notice"}
 
 
-def _lines(text: str | None) -> list[str]:
+def diff_lines(text: str) -> list[str]:
     r"""Return the lines, which end with \n only: \r and the like are made visible."""
-    lines = make_visible(text or "").split("\n")
+    lines = make_visible(text).split("\n")
     if lines[-1]:
         return [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
     return lines[:-1]

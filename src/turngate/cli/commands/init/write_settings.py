@@ -61,19 +61,9 @@ class ProposedGate:
 
 
 @frozen
-class MissingTool:
-    """A check that the project names and whose program is not there."""
-
-    check: str
-    command: str
-    found_in: str
-    program: str
-
-
-@frozen
 class Proposal:
     gates: tuple[ProposedGate, ...]
-    missing: tuple[MissingTool, ...] = ()
+    missing: tuple[CheckCommand, ...] = ()  # checks that the project names and whose program is not there
 
 
 def propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
@@ -87,7 +77,7 @@ def propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]
 
 def _propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
     gates: list[ProposedGate] = []
-    missing: list[MissingTool] = []
+    missing: list[CheckCommand] = []
     for check in dict.fromkeys(each.check for each in commands):
         found = [each for each in commands if each.check == check]
         chosen = chosen_commands(found, check)
@@ -96,8 +86,7 @@ def _propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool
             gates.append(_check_gate(check, chosen))
         else:
             gates += [_command_gate(each, is_first=each is there[0]) for each in there]
-            gone = (each for each in found if each not in there)
-            missing += [MissingTool(check, each.command, each.found_in, each.program) for each in gone]
+            missing += [each for each in found if each not in there]
     return Proposal(tuple(gates), tuple(missing))
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from turngate._frozen import frozen
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.console.streams import paint
-from turngate.cli.console.ui import TextStyle
-from turngate.cli.console.visible import make_visible
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import describe_path, find_project
 from turngate.cli.review import check_person, pending_hooks, review_hooks
+from turngate.cli.review.details import DIFF_STYLES, MAX_COMPARED_LINES, diff_lines
+from turngate.cli.review.entries import Line
 from turngate.core.constants import SCRIPT_FAMILIES
 from turngate.doctor.hosts.diagnosis import why_rejected
 from turngate.doctor.hosts.files import (
@@ -373,10 +373,7 @@ def _has_stop_hooks(review: Review) -> bool:
     return any(hook.rule.event in _STOPS and hook.rule.family != "claude" for hook in review.hooks)
 
 
-MAX_COMPARED_LINES = 5_000  # of both sides; more would take minutes
 MAX_SHARED_CHARS = 60  # of a long line, before and behind what differs
-Line = tuple[str, TextStyle]
-_STYLES: dict[str, TextStyle] = {"+": "good", "-": "bad", "@": "notice"}
 _CONTEXT = 3
 
 
@@ -389,7 +386,7 @@ def format_file_diff(name: str, before: str | None, after: str | None) -> Iterat
 
 def _hunks(before: str, after: str) -> Iterator[Line]:
     r"""Yield the hunks. Line ends \r\n are shown as \n."""
-    old, new = _lines(before), _lines(after)
+    old, new = (diff_lines(text.replace("\r\n", "\n").removeprefix("\ufeff")) for text in (before, after))
     start, end = _shared(old, new)
     first = max(0, start - _CONTEXT)
     old, new = _middle(old, first, end), _middle(new, first, end)
@@ -400,7 +397,7 @@ def _hunks(before: str, after: str) -> Iterator[Line]:
         old, new = _shorten(old[0], new[0])
     for line in list(difflib.unified_diff(old, new, lineterm=""))[2:]:
         shown = _shifted(line, first) if line.startswith("@@") else line
-        yield shown, _STYLES.get(line[:1], "plain")
+        yield shown, DIFF_STYLES.get(line[:1], "plain")
 
 
 def _shared(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
@@ -413,13 +410,6 @@ def _shared(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
 def _equal_at_start(old: Sequence[str], new: Sequence[str]) -> int:
     pairs = enumerate(zip(old, new, strict=False))
     return next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))
-
-
-def _lines(text: str) -> list[str]:
-    lines = make_visible(text.replace("\r\n", "\n").removeprefix("\ufeff")).split("\n")
-    if lines[-1]:
-        return [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"]
-    return lines[:-1]
 
 
 def _middle(lines: list[str], first: int, equal_at_end: int) -> list[str]:
