@@ -14,7 +14,7 @@ from turngate.core.settings import Problem
 from turngate.doctor.diagnosis import Finding
 from turngate.doctor.environment import Fact
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, diagnose_host
-from turngate.doctor.hosts.files import codex_key, hooks_in, read_host_files
+from turngate.doctor.hosts.files import MAX_FILE_BYTES, codex_key, hooks_in, read_host_files
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Level
 from turngate.hosts.install.hook_command import entries_for
@@ -346,6 +346,12 @@ def test_a_file_that_cannot_be_parsed_is_named(name: str, home: Path, project: P
     assert problem.file == HOSTS[name].files["project"]
     assert problem.message.startswith("cannot be parsed: ")
     assert problem.message.endswith(f", so {title} runs no hook of it")
+
+
+def test_a_file_that_is_too_large_is_named_with_the_limit(home: Path, project: Path) -> None:
+    install("claude", home, project).write_text(" " * (MAX_FILE_BYTES + 1))
+    [problem] = diagnose("claude", project).problems
+    assert problem.message == "is larger than 8 MiB, so Claude Code runs no hook of it"
 
 
 @pytest.mark.parametrize(

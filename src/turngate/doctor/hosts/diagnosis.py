@@ -89,16 +89,13 @@ def diagnose_host(host: Host, settings: Settings, project: str, environ: Mapping
     common = _common_findings(host, files, project, environ)
     slow = _slowest(settings)
     found = []
-    for hook in hooks:
-        findings: list[Finding] = [*common(hook)]
-        if not _is_examined(hook):
-            continue
+    for hook in filter(_is_examined, hooks):
         if hook.is_turngate:
             others = [other for other in lines if other is not hook and other.our_event == hook.our_event]
-            findings += check_line(hook, host, others, slow, environ.get("PATH"))
+            own = check_line(hook, host, others, slow, environ.get("PATH"))
         else:
-            findings += check_stop_hook(hook, host, project)
-        found.append(HostHookDiagnosis(hook, worst_first(findings)))
+            own = check_stop_hook(hook, host, project)
+        found.append(HostHookDiagnosis(hook, worst_first([*common(hook), *own])))
     problems = tuple(problem for file in files for problem in _problems_of(file, host))
     facts = (
         inspect_program(host, environ.get("PATH")),

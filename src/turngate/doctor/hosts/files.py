@@ -117,7 +117,9 @@ def _read(path: str, name: str, host: Host, level: Level) -> HostFile:
         value, problem = {}, f"cannot be parsed: {error}"
     except UnicodeDecodeError as error:
         value, problem = {}, f"is not UTF-8 (byte {error.start})"
-    except (OSError, NotARegularFile, FileTooLarge, RecursionError) as error:
+    except FileTooLarge:
+        value, problem = {}, f"is larger than {MAX_FILE_BYTES // 1024**2} MiB"
+    except (OSError, NotARegularFile, RecursionError) as error:
         value, problem = {}, f"cannot be read: {getattr(error, 'strerror', None) or error}"
     return HostFile(path, name, host, level, {} if problem else value, problem)
 
