@@ -10,6 +10,7 @@ from tests.support.builders import script, stop_hooks, write_settings
 from turngate.check.misplaced_files import find_misplaced_files
 from turngate.cli.main import main
 from turngate.core.settings import Problem, Settings
+from turngate.project.files import LOCAL
 from turngate.settings.load import load_layers
 
 HOOKS = json.dumps(stop_hooks("exit 2"))
@@ -26,7 +27,7 @@ def write(folder: Path, name: str, content: str) -> Path:
 
 def settings_with_misplaced_files(project: Path, dialect: str = "turngate", **options: Any) -> Settings:
     """Return the settings as `turngate check` reads them."""
-    layers = load_layers(str(project), dialect=dialect, **options)
+    layers = load_layers(str(project), dialect=dialect, files=LOCAL, **options)
     return layers.merge().with_rules(problems=find_misplaced_files(layers))
 
 
