@@ -147,10 +147,13 @@ class CleanupShell(asyncssh.SSHClientSession[bytes]):
             return ProgramsMissing(one_line(rest.decode("ascii", "replace")))
         if len(self._received) > MAX_REPLY_BYTES:
             return ConnectionError("the output of its login is too long")
+        return ConnectionError(self._describe_end())
+
+    def _describe_end(self) -> str:
         printed, _, _ = bytes(self._received).partition(self._token)  # the environment follows
         said = one_line((self._errors or printed[-MAX_ERROR_BYTES:]).decode("utf-8", "replace"))
         code = "" if self._code is None else f" with exit code {self._code}"
-        return ConnectionError(f"the login shell ended{code}" + (f": {said}" if said else ""))
+        return f"the login shell ended{code}" + (f": {said}" if said else "")
 
     def _read_reply(self, line: str) -> None:
         """Parse `TOKEN MARKER TEXT`."""
