@@ -27,7 +27,7 @@ from tests.support.machines import Machine, ask_on, world_on
 from tests.support.sessions import lines, survives
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.agent.session import Session
-from turngate.core.answers.reports import Detached, Exited, HookFailed, Skipped, TimedOut
+from turngate.core.answers.hook_reports import Detached, Exited, HookFailed, Skipped, TimedOut
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events.events import StopEvent, StopHookInput
 from turngate.core.events.session_events import TurnResult

@@ -83,7 +83,7 @@ def missing_in_options(hook: type[Hook]) -> Iterator[str]:
         options = Options({"Stop": [sample(hook)]})
         back = Options.from_json(options.to_json(), [] if hook.in_settings else [no_op])
     except (ValueError, LookupError, AttributeError) as error:
-        yield f"the way through Options: options/parse.py ({error})"
+        yield f"the way through Options: options/check_options.py ({error})"
         return
     if back.hooks != {"Stop": (sample(hook),)}:
         yield f"the fields of {hook.__name__} in the JSON of Options: settings/key_table.py"

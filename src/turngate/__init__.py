@@ -33,7 +33,7 @@ _NAMES = {
     "trust.load": "load_settings",
     "stop_hooks": "StopHooksResult run_stop_hooks",
     "engine": "ask_hooks",
-    "project.paths": "UnsafePath is_sensitive safe_path",
+    "project.safe_paths": "UnsafePath is_sensitive safe_path",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -48,9 +48,9 @@ from turngate.plugins.handlers import Plugin as Plugin
 from turngate.plugins.handlers import Plugins as Plugins
 from turngate.ports import Workspace as Workspace
 from turngate.ports import World as World
-from turngate.project.paths import UnsafePath as UnsafePath
-from turngate.project.paths import is_sensitive as is_sensitive
-from turngate.project.paths import safe_path as safe_path
+from turngate.project.safe_paths import UnsafePath as UnsafePath
+from turngate.project.safe_paths import is_sensitive as is_sensitive
+from turngate.project.safe_paths import safe_path as safe_path
 from turngate.shells.local import LocalShell as LocalShell
 from turngate.state.journal import Journal as Journal
 from turngate.stop_hooks import StopHooksResult as StopHooksResult

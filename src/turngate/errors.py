@@ -1,4 +1,4 @@
-"""Errors of callers and of the machine. An error of a hook is a value: `core.decisions.Fault`.
+"""Errors of callers and of the machine. An error of a hook is a value: `core.verdict.decisions.Fault`.
 
 TurngateError           one sentence: what is wrong, where, what to do
 ├── UsageError          the command line, the event or a script is wrong

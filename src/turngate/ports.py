@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from turngate._frozen import frozen
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import T, run_in_thread
-from turngate.core.answers.reports import Exited, Report
+from turngate.core.answers.hook_reports import Exited, Report
 from turngate.core.constants import IN_HOOK
 from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply
 from turngate.core.events.events import Event

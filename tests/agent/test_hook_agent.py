@@ -23,7 +23,7 @@ from turngate.agent.hook_agent import (
     HookAgentRunner,
 )
 from turngate.agent.session import Session
-from turngate.core.answers.reports import HookFailed, JudgeReplied, Report
+from turngate.core.answers.hook_reports import HookFailed, JudgeReplied, Report
 from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply, Usage
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.events.hook_input import encode

@@ -20,7 +20,7 @@ from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments
 from turngate.agent.tools.search_copy import SearchCopy
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.tools import ToolOutput
-from turngate.project.resolved_files import PathChanged
+from turngate.project.link_safe_files import PathChanged
 
 
 @pytest.fixture

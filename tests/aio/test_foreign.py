@@ -13,7 +13,7 @@ import pytest
 from tests.support.builders import settings, stop_event, world
 from turngate.agent.session import Session
 from turngate.aio.foreign import CallbackCancelledItself, call_callback
-from turngate.core.answers.reports import HookFailed, Returned, TimedOut
+from turngate.core.answers.hook_reports import HookFailed, Returned, TimedOut
 from turngate.core.conversation.messages import ToolUse
 from turngate.core.events.events import PostToolUse, StopEvent
 from turngate.core.hooks.kinds import CallbackHook

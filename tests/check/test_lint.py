@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import script, settings
+from turngate.check.command_context import MAX_COMMAND_CHARS, LintBudget
 from turngate.check.lint import lint
-from turngate.check.scope import MAX_COMMAND_CHARS, LintBudget
 from turngate.check.scripts import quote_path
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook

@@ -2,8 +2,8 @@
 
 import pytest
 
+from turngate.gates.agent_check_results import succeeded
 from turngate.gates.agent_commands import run_commands, runs_check, written_path
-from turngate.gates.check_results import succeeded
 from turngate.gates.conversation import ToolCall
 from turngate.gates.toolchains import CHECKS
 

@@ -35,7 +35,7 @@ from turngate.gates.conversation import (
     read_usage,
 )
 from turngate.gates.gate import GateContext
-from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.run_commands import ProjectCommands
 from turngate.gates.session_changes import first_time
 from turngate.gates.stored_state import GateState
 from turngate.shells.local import LocalShell

@@ -13,8 +13,8 @@ from turngate.core.events.events import StopEvent
 from turngate.gates.gate import GateContext
 from turngate.gates.git.output import Change, FilePatch, Line
 from turngate.gates.library import GATES
-from turngate.gates.project_commands import FilesUnreadable
 from turngate.gates.project_files import list_files, read_file
+from turngate.gates.run_commands import FilesUnreadable
 from turngate.gates.run_gate import make_context
 from turngate.gates.session_changes import find_changes, find_patches, record_files
 

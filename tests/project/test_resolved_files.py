@@ -16,7 +16,7 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.agent_session import read_guides
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments, files, search_process
 from turngate.project.files import LOCAL
-from turngate.project.resolved_files import PathChanged, open_folder, open_parent, open_regular
+from turngate.project.link_safe_files import PathChanged, open_folder, open_parent, open_regular
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and renameat2")
 CHANGED = "a part of the path has just been replaced by a link; try again"

@@ -24,8 +24,8 @@ from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.agent.hook_agent import HookAgentRunner
 from turngate.agent.session import Session
 from turngate.cli.main import main
+from turngate.core.answers.hook_reports import HookFailed, JudgeReplied, Skipped, TimedOut
 from turngate.core.answers.judge import INSTRUCTIONS, SCHEMA
-from turngate.core.answers.reports import HookFailed, JudgeReplied, Skipped, TimedOut
 from turngate.core.constants import EVENTS, JUDGED_EVENTS
 from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply, Usage, UserMessage
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect

@@ -26,7 +26,7 @@ from turngate.core.events.session_events import TurnResult
 from turngate.core.hooks.kinds import CallbackHook, CommandHook, HttpHook
 from turngate.core.settings import Rule, Settings
 from turngate.plugins.handlers import Plugins
-from turngate.subagents.gates import (
+from turngate.subagents.recorded_gates import (
     GATE_EVENTS,
     NOT_ABOUT_GATES,
     Gates,

@@ -29,7 +29,7 @@ from turngate.models.scripted import ScriptedModel
 from turngate.ports import RemoteMachine, World
 from turngate.project.content import MAX_HASHED_BYTES, content_id, has_id
 from turngate.project.files import LOCAL, MachineUnreachable
-from turngate.project.paths import real_path
+from turngate.project.safe_paths import real_path
 from turngate.settings.agent_types import BUILT_IN, load_agent_types
 from turngate.settings.slash_commands import load_commands
 from turngate.shells.local import LocalShell

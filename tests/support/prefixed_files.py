@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from turngate.project.files import Files, FileVersion, LocalFiles, MachineUnreachable
-from turngate.project.resolved_files import open_file
-from turngate.project.snapshot import Snapshot
+from turngate.project.link_safe_files import open_file
+from turngate.project.remote_snapshot import Snapshot
 
 MACHINE = "ssh://me@build"
 T = TypeVar("T")

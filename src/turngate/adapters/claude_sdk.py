@@ -15,8 +15,8 @@ from typing import Any, assert_never, get_args
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from claude_agent_sdk.types import HookEvent
 
+from turngate.core.answers.hook_reports import Returned
 from turngate.core.answers.interpret import interpret
-from turngate.core.answers.reports import Returned
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import CLAUDE
 from turngate.core.events.hook_input import read_event
@@ -26,8 +26,8 @@ from turngate.core.text import describe, describe_exception, describe_syntax_err
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions, Options
-from turngate.options.forms import is_sdk_callback, without_trailing_underscores
-from turngate.options.parse import hook_json
+from turngate.options.check_options import hook_json
+from turngate.options.hook_forms import is_sdk_callback, without_trailing_underscores
 from turngate.runners import run_callback
 
 LOG = logging.getLogger("turngate")

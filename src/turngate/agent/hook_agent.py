@@ -19,8 +19,8 @@ from turngate.agent.tools import TOOLS
 from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.agent.turn.state import TurnState
 from turngate.aio.threads import run_in_thread
+from turngate.core.answers.hook_reports import HookFailed, JudgeReplied, Report
 from turngate.core.answers.judge import expand_arguments, judgement_problem, parse_judgement, retry_prompt
-from turngate.core.answers.reports import HookFailed, JudgeReplied, Report
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import Evaluation, Reply, UserMessage
 from turngate.core.conversation.tools import READ_ONLY, ToolFailed, ToolOutput, tool_spec

@@ -4,14 +4,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
+from turngate.check.command_context import Scope
+from turngate.check.command_steps import find_branch, program_name, read_with_branch
 from turngate.check.gates import gate_hint, is_gate, lint_gate, suggests_gate, without_exit
-from turngate.check.scope import Scope
 from turngate.check.scripts import FAILS, FAILS_OR_BLOCKS, lint_script, quote_path
 from turngate.check.similar_names import missing_program_hint, similar_file
-from turngate.check.steps import find_branch, program_name, read_with_branch
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
-from turngate.core.shell.exit_codes import block_attempt
 from turngate.core.shell.expand import Expansion
 from turngate.core.shell.invocation import SHELL_BUILTINS, Invocation, language_of, read_invocation
 from turngate.core.shell.parse import (
@@ -22,6 +21,7 @@ from turngate.core.shell.parse import (
     read_commands,
     substituted_commands,
 )
+from turngate.core.shell.script_exit_codes import block_attempt
 from turngate.project.files import LOCAL
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import MAX_SCRIPT_BYTES, is_large_text, read_script

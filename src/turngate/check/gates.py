@@ -6,12 +6,19 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from turngate.check.scope import Scope
-from turngate.check.steps import Step, find_branch, never_ends, read_steps, show_quoted, show_words
+from turngate.check.command_context import Scope
+from turngate.check.command_steps import (
+    Step,
+    find_branch,
+    never_ends,
+    read_steps,
+    show_quoted,
+    show_words,
+)
 from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.shell.exit_codes import PRINTED_BLOCK, block_attempt
 from turngate.core.shell.parse import CommandList, read_commands
+from turngate.core.shell.script_exit_codes import PRINTED_BLOCK, block_attempt
 from turngate.core.verdict.verdict import honours_blocking, honours_on_failure
 from turngate.settings.problem_log import did_you_mean, rule_problem
 

@@ -6,9 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from turngate.check.commands import lint_arguments, lint_commands, lint_script_file
-from turngate.check.gates import in_vain, lint_gate, lint_gate_command
-from turngate.check.scope import (
+from turngate.check.command_context import (
     MAX_COMMAND_CHARS,
     MAX_WORK,
     BudgetSpentError,
@@ -16,6 +14,8 @@ from turngate.check.scope import (
     Scope,
     command_scope,
 )
+from turngate.check.commands import lint_arguments, lint_commands, lint_script_file
+from turngate.check.gates import in_vain, lint_gate, lint_gate_command
 from turngate.check.scripts import FAILS
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.hooks.http_policy import unlisted_variables, url_problem
@@ -28,7 +28,7 @@ from turngate.core.text import describe_name
 from turngate.core.verdict.verdict import honours_on_failure
 from turngate.errors import UsageError
 from turngate.extra_install import install_command
-from turngate.gates.check_commands import (
+from turngate.gates.find_checks import (
     chosen_commands,
     find_check_commands,
     has_program,

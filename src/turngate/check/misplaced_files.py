@@ -10,7 +10,7 @@ from typing import NamedTuple
 from turngate.core.constants import COMMAND_LINE, EVENTS, SCRIPT_FAMILIES, SCRIPTS
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Layer, Problem, Severity
-from turngate.project.paths import real_path
+from turngate.project.safe_paths import real_path
 from turngate.settings.key_table import closest_name
 from turngate.settings.load import Layers
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes

@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from turngate.check.command_context import Scope
 from turngate.check.gates import is_gate, lint_block, lint_gate
-from turngate.check.scope import Scope
 from turngate.core.constants import OBSERVED_EVENTS
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Problem, Rule, Settings, Severity
-from turngate.core.shell.exit_codes import exit_codes
 from turngate.core.shell.parse import read_commands
+from turngate.core.shell.script_exit_codes import exit_codes
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import Script, env_program
 

@@ -4,7 +4,7 @@ import difflib
 import os
 from itertools import islice
 
-from turngate.check.scope import LintBudget, Scope
+from turngate.check.command_context import LintBudget, Scope
 from turngate.gates.toolchains import PROGRAMS
 
 MAX_SIMILAR_FILES = 500

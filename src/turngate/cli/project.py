@@ -6,7 +6,7 @@ import sys
 from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 from turngate.errors import UsageError
 from turngate.project.files import LOCAL
-from turngate.project.paths import real_path
+from turngate.project.safe_paths import real_path
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import approvals_path, state_folder
 

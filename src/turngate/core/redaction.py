@@ -13,7 +13,7 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.core.answers.contract import Answer
-from turngate.core.answers.reports import (
+from turngate.core.answers.hook_reports import (
     Detached,
     Exited,
     HookFailed,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple, get_args, get_type_hints
 
 from turngate._frozen import frozen
-from turngate.core.answers.reports import Skipped
+from turngate.core.answers.hook_reports import Skipped
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS
 from turngate.core.conversation.tools import TOOL_NAMES, tool_names
 from turngate.core.events.events import PreCompact, SessionEnd, SessionStart

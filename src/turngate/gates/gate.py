@@ -10,7 +10,7 @@ from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.core.text import printable, truncate
 from turngate.core.verdict.decisions import Decision
-from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.run_commands import ProjectCommands
 from turngate.gates.stored_state import GateState
 
 # flag: true or false; text, number, texts: one text, one number, several texts.

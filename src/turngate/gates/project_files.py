@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 
-from turngate.core.answers.reports import Exited, TimedOut
+from turngate.core.answers.hook_reports import Exited, TimedOut
 from turngate.core.permissions.globs import matches_glob
 from turngate.core.text import one_line
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import IN_REPOSITORY
-from turngate.gates.project_commands import FilesUnreadable, ProjectCommands
+from turngate.gates.run_commands import FilesUnreadable, ProjectCommands
 
 MAX_ERROR_CHARS = 300
 # Folders that hold what others wrote, for a project without git; git leaves out what is ignored.

@@ -14,7 +14,7 @@ from turngate.core.text import describe_exception, quote_name
 from turngate.core.verdict.decisions import UNCHANGED_RESULT, Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
 from turngate.gates.gate import Gate, GateContext, needs_record
-from turngate.gates.project_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
+from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, gate_definition, state_path
 from turngate.gates.tree_state import tree_state
 from turngate.ports import Shell

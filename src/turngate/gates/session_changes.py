@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.core.answers.reports import Exited, TimedOut
+from turngate.core.answers.hook_reports import Exited, TimedOut
 from turngate.core.permissions.globs import matches_globs
 from turngate.gates.gate import GateContext
 from turngate.gates.git.output import Change, FilePatch, read_changes, read_patches, unquote_path
 from turngate.gates.git.scripts import CHECKSUMS, DIFF, SNAPSHOT
-from turngate.gates.project_commands import NOT_FOUND, FilesUnreadable, ProjectCommands
 from turngate.gates.project_files import stdout_of
+from turngate.gates.run_commands import NOT_FOUND, FilesUnreadable, ProjectCommands
 from turngate.transcript.reader import read_records, time_of
 
 WHOLE_FILE = 10**6  # lines around a change

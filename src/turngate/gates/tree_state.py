@@ -3,11 +3,11 @@
 import asyncio
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.reports import Exited
+from turngate.core.answers.hook_reports import Exited
 from turngate.gates.gate import GateContext
 from turngate.gates.git.scripts import IN_REPOSITORY
 from turngate.gates.local_tree_state import PRUNED, TIMEOUT_S, local_tree_state
-from turngate.gates.project_commands import GIT_FUNCTION
+from turngate.gates.run_commands import GIT_FUNCTION
 
 # Prints the two states that `local_tree_state` returns. $1: this script, for repositories inside of this one.
 SCRIPT = (

@@ -13,8 +13,20 @@ from turngate.core.dialect import DIALECTS, Dialect
 from turngate.core.hooks.kinds import Hook, Mode
 from turngate.core.settings import Order, Problem, Rule, Settings
 from turngate.errors import UsageError
-from turngate.options.forms import Config, HookCallbackMatcher, HookGroup, adapt_sdk_callback, hook_of
-from turngate.options.parse import OWN, copy_plain, options_json, parse_options, parse_options_json
+from turngate.options.check_options import (
+    OWN,
+    copy_plain,
+    options_json,
+    parse_options,
+    parse_options_json,
+)
+from turngate.options.hook_forms import (
+    Config,
+    HookCallbackMatcher,
+    HookGroup,
+    adapt_sdk_callback,
+    hook_of,
+)
 
 __all__ = ["HookCallbackMatcher", "HookGroup", "InvalidOptions", "Options"]
 

@@ -271,19 +271,19 @@ class LocalFiles(Files):
         return self
 
     def open(self, path: str) -> tuple[BufferedReader, FileVersion]:
-        from turngate.project.resolved_files import open_file  # noqa: PLC0415  # lazy: only tools need it
+        from turngate.project.link_safe_files import open_file  # noqa: PLC0415  # lazy: only tools need it
 
         return open_file(path)
 
     def inspect(self, path: str) -> FileState:
-        from turngate.project.resolved_files import inspect_file  # noqa: PLC0415  # lazy: as above
+        from turngate.project.link_safe_files import inspect_file  # noqa: PLC0415  # lazy: as above
 
         return inspect_file(path)
 
     def replace(
         self, path: str, data: bytes, before: FileState | None = None, *, make_folders: bool = False
     ) -> FileVersion:
-        from turngate.project.resolved_files import replace_file  # noqa: PLC0415  # lazy: as above
+        from turngate.project.link_safe_files import replace_file  # noqa: PLC0415  # lazy: as above
 
         return replace_file(path, data, before, make_folders=make_folders)
 

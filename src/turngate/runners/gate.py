@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
+from turngate.core.answers.hook_reports import HookFailed, Report, Returned
 from turngate.core.answers.interpret import interpret
-from turngate.core.answers.reports import HookFailed, Report, Returned
 from turngate.core.constants import GATES_BASE
 from turngate.core.events.events import Event, StopEvent, Subagent
 from turngate.core.events.hook_input import UNNAMED_SESSION
@@ -17,7 +17,7 @@ from turngate.core.text import describe_exception
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.arguments import GateCall, read_gate_hook
 from turngate.gates.gate import GateContext, needs_record
-from turngate.gates.project_commands import ProjectUnreachable
+from turngate.gates.run_commands import ProjectUnreachable
 from turngate.gates.run_gate import make_context, passed_tree, record_start, run_gate
 from turngate.ports import HookRunContext, World
 from turngate.runners.command import environ_and_level, prepare_command, with_copies, with_own_bytecode

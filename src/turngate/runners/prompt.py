@@ -9,6 +9,7 @@ from functools import partial
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.foreign import run_isolated
 from turngate.aio.threads import run_in_thread
+from turngate.core.answers.hook_reports import HookFailed, JudgeReplied, Report
 from turngate.core.answers.judge import (
     SCHEMA,
     build_question,
@@ -18,7 +19,6 @@ from turngate.core.answers.judge import (
     parse_judgement,
     retry_prompt,
 )
-from turngate.core.answers.reports import HookFailed, JudgeReplied, Report
 from turngate.core.conversation.messages import Evaluation, Message, ModelRequest, UserMessage
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event, StopEvent

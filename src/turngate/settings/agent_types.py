@@ -14,7 +14,7 @@ from turngate.core.dialect import Dialect
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import truncate
 from turngate.project.files import LOCAL, Files
-from turngate.project.paths import real_path
+from turngate.project.safe_paths import real_path
 from turngate.settings.front_matter import (
     NotUnderstood,
     as_names,

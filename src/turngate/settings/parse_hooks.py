@@ -321,7 +321,7 @@ def _has_gate(groups: Any) -> bool:
     if not commands:
         return False
     # lazy: `turngate fire` does not need it
-    from turngate.core.shell.exit_codes import block_attempt  # noqa: PLC0415
+    from turngate.core.shell.script_exit_codes import block_attempt  # noqa: PLC0415
 
     return any(map(block_attempt, commands))
 

@@ -24,7 +24,12 @@ from turngate.subagents import notifications
 from turngate.subagents.host import SubagentHost, SubagentSession
 from turngate.subagents.limits import ConcurrencySlots, SubagentLimits
 from turngate.subagents.registry import Owner, Registry, RegistryWorker
-from turngate.subagents.stop_check import StopCheckResult, check_stop, has_stop_checks, hooks_of_redirect
+from turngate.subagents.subagent_stop import (
+    StopCheckResult,
+    check_stop,
+    has_stop_checks,
+    hooks_of_redirect,
+)
 
 MACHINE_FULL_RETRY_S = 0.2
 STATES_WITH_SLOT = ("running", "ended", "steering")

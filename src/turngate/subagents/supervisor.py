@@ -16,11 +16,11 @@ from turngate.core.verdict.loop_guard import new_guard
 from turngate.errors import RegistryError, TurngateError, UsageError
 from turngate.settings.agent_types import AgentType
 from turngate.state.paths import REGISTRY_FILE, main_transcript_path
-from turngate.subagents.gates import gates_of, left_notice, why_left
 from turngate.subagents.host import SubagentHost
 from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
 from turngate.subagents.other_processes import RunsElsewhere
+from turngate.subagents.recorded_gates import gates_of, left_notice, why_left
 from turngate.subagents.registry import Owner, Registry, RegistryWorker, owner_is_gone
 from turngate.subagents.registry.database import owners_with_open_runs
 from turngate.subagents.registry.table import new_id

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from turngate.errors import UsageError
 from turngate.project.content import MAX_HASHED_BYTES
 from turngate.project.files import LOCAL, Files
-from turngate.project.paths import is_inside, real_path
+from turngate.project.safe_paths import is_inside, real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, read_local_bytes
 from turngate.state.files import make_private_dir, write_and_rename
 from turngate.state.paths import approvals_path, user_approvals_path

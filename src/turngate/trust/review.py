@@ -15,7 +15,7 @@ from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
 from turngate.project.content import is_list_of_names
 from turngate.project.files import Files
-from turngate.project.paths import is_inside
+from turngate.project.safe_paths import is_inside
 from turngate.settings.load import Layers, load_layers, report_unreachable
 from turngate.settings.paths import settings_snapshot
 from turngate.state.paths import state_folder

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.builders import rule, run
 from turngate.cli.commands.hooks.explain import explain
+from turngate.core.answers.hook_reports import Exited, Returned
 from turngate.core.answers.interpret import interpret
-from turngate.core.answers.reports import Exited, Returned
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.settings import Settings
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault, Halt

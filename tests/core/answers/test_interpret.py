@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from turngate.core.answers.interpret import interpret
-from turngate.core.answers.reports import (
+from turngate.core.answers.hook_reports import (
     Detached,
     Exited,
     HookFailed,
@@ -17,6 +16,7 @@ from turngate.core.answers.reports import (
     Skipped,
     TimedOut,
 )
+from turngate.core.answers.interpret import interpret
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt

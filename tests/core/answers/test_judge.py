@@ -5,6 +5,7 @@ import tracemalloc
 import pytest
 
 from tests.support.builders import rule
+from turngate.core.answers.hook_reports import HookFailed, JudgeReplied
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.judge import (
     INSTRUCTIONS,
@@ -14,7 +15,6 @@ from turngate.core.answers.judge import (
     expand_arguments,
     retry_prompt,
 )
-from turngate.core.answers.reports import HookFailed, JudgeReplied
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import PromptHook
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault, Halt

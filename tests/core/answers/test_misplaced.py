@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.support.builders import rule
+from turngate.core.answers.hook_reports import Exited, Returned
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.misplaced import MAX_SEARCHED_CHARS, ONLY_JSON, lost_in_text
-from turngate.core.answers.reports import Exited, Returned
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.verdict.decisions import Allow, Block, Fault
 

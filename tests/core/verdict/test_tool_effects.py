@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, run
-from turngate.core.answers.interpret import interpret
-from turngate.core.answers.reports import (
+from turngate.core.answers.hook_reports import (
     Exited,
     HookFailed,
     JudgeReplied,
@@ -16,6 +15,7 @@ from turngate.core.answers.reports import (
     Returned,
     TimedOut,
 )
+from turngate.core.answers.interpret import interpret
 from turngate.core.constants import PERMISSION_EVENTS
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.verdict.decisions import Allow, Block, Fault

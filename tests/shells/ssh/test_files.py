@@ -28,7 +28,7 @@ from tests.support.timeouts import (
 from turngate.aio.threads import event_loop_in_thread
 from turngate.ports import HookRunContext
 from turngate.project.files import Files, MachineUnreachable
-from turngate.project.resolved_files import PathChanged
+from turngate.project.link_safe_files import PathChanged
 from turngate.settings.paths import settings_places
 from turngate.shells.ssh import files as ssh_files
 from turngate.shells.ssh.files import FileChanged, SshFiles

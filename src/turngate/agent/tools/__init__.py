@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from turngate.agent.tools import bash, files, search_tools, user_tools
+from turngate.agent.tools import ask_and_todo, bash, files, search_tools
 from turngate.agent.tools.arguments import check_arguments
 from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, resolve_tool
@@ -32,8 +32,8 @@ TOOLS: Mapping[str, Tool] = {
         Tool(files.EDIT, files.edit, changes=True, edits=True, paths=("file_path",)),
         Tool(search_tools.GLOB, search_tools.glob, paths=("path",)),
         Tool(search_tools.GREP, search_tools.grep, paths=("path",)),
-        Tool(user_tools.TODO_WRITE, user_tools.write_todos),
-        Tool(user_tools.ASK_USER, user_tools.ask_user),
+        Tool(ask_and_todo.TODO_WRITE, ask_and_todo.write_todos),
+        Tool(ask_and_todo.ASK_USER, ask_and_todo.ask_user),
         Tool(TASK, start_subagent, parallel=True),
     )
 }

@@ -16,7 +16,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.core.text import truncate
 from turngate.project.files import FileState, FileVersion, MachineUnreachable
-from turngate.project.resolved_files import PathChanged
+from turngate.project.link_safe_files import PathChanged
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 if __name__ == "__main__":  # started without the paths of packages
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))
 
-from turngate.project.resolved_files import open_folder, open_parent, open_regular
+from turngate.project.link_safe_files import open_folder, open_parent, open_regular
 
 MAX_FILES = 100  # that Glob lists
 DEFAULT_LINES = 250  # of Grep's output

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from turngate.check.misplaced_files import find_misplaced_files
 from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_USAGE, Parser, add_project_options
-from turngate.cli.console.format import flat
+from turngate.cli.console.conversation_text import flat
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_PROBLEMS
@@ -51,7 +51,7 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    from turngate.doctor.problems import find_problems  # noqa: PLC0415 # lazy: loads asyncio, which --help does not need
+    from turngate.doctor.find_problems import find_problems  # noqa: PLC0415 # lazy: loads asyncio, which --help does not need
 
     project = project_folder(options.project, options.dialect)
     plugins = plugin_folders(options.plugin_dir)

@@ -138,7 +138,7 @@ async def _run_turn(project: str, state: str) -> TurnResult:
 
 
 def _print_event(event: SessionEvent) -> None:
-    from turngate.cli.console.format import outcome_label  # noqa: PLC0415 # lazy: as above
+    from turngate.cli.console.conversation_text import outcome_label  # noqa: PLC0415 # lazy: as above
 
     match event:
         case TextDelta(text):

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from turngate.cli.console.format import (
+from turngate.cli.console.conversation_text import (
     LABEL_WIDTH,
     NOT_ENFORCED,
     NOT_LOADED,
@@ -20,7 +20,7 @@ from turngate.cli.console.format import (
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED, EXIT_WAITING
-from turngate.core.answers.reports import Detached, Skipped
+from turngate.core.answers.hook_reports import Detached, Skipped
 from turngate.core.constants import EVENTS, FIELDS, STOP_EVENTS
 from turngate.core.events.events import Event
 from turngate.core.hooks.kinds import label

@@ -24,7 +24,7 @@ from turngate.core.text import one_line, truncate
 from turngate.errors import UsageError
 from turngate.project.content import MAX_HASHED_BYTES, content_id, has_id
 from turngate.project.files import Files
-from turngate.project.paths import is_inside
+from turngate.project.safe_paths import is_inside
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.trust.review import ReviewedHook
 

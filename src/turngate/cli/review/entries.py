@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.cli.console.format import flat, outcome_label
+from turngate.cli.console.conversation_text import flat, outcome_label
 from turngate.cli.console.ui import TextStyle
 from turngate.cli.console.visible import make_visible
-from turngate.cli.review.history import Histories, History, PastRun
+from turngate.cli.review.run_history import Histories, History, PastRun
 from turngate.core.constants import COMMAND_LINE
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.hooks.selection import switched_off_by

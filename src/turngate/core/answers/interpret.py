@@ -13,7 +13,7 @@ from turngate.core.answers.contract import (
     read_answer,
     read_object,
 )
-from turngate.core.answers.reports import (
+from turngate.core.answers.hook_reports import (
     Detached,
     Exited,
     HookFailed,

@@ -10,8 +10,8 @@ from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from turngate.core.answers.contract import Answer, InvalidAnswer, noting_decoder, read_object
+from turngate.core.answers.hook_reports import HookFailed
 from turngate.core.answers.misplaced import ALLOWS, DENIALS, FLAGS, parts_of
-from turngate.core.answers.reports import HookFailed
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.text import describe_json, one_line, replace_surrogates

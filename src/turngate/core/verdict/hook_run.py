@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 
 from turngate._frozen import frozen
 from turngate.core.answers.contract import Answer
-from turngate.core.answers.reports import Detached, Report, Skipped, printed
+from turngate.core.answers.hook_reports import Detached, Report, Skipped, printed
 from turngate.core.conversation.messages import Evaluation
 from turngate.core.hooks.kinds import HookKind, Mode, label
 from turngate.core.settings import Rule

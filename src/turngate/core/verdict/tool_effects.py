@@ -5,7 +5,7 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.core.answers.contract import DENIED, Answer, Behavior
-from turngate.core.answers.reports import Exited
+from turngate.core.answers.hook_reports import Exited
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.text import BLANKS

@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import assert_never
 
 from turngate._frozen import frozen
-from turngate.core.answers.reports import TimedOut
+from turngate.core.answers.hook_reports import TimedOut
 from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.hooks.kinds import label

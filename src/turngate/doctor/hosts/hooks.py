@@ -14,7 +14,7 @@ from turngate.core.dialect import CLAUDE
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.turngate_command import read_hook_line
 from turngate.core.settings import Rule, Settings
-from turngate.core.shell.exit_codes import block_attempt
+from turngate.core.shell.script_exit_codes import block_attempt
 from turngate.doctor.diagnosis import Finding, finding_of
 from turngate.doctor.hosts.files import HostHook
 from turngate.hosts.host import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host

@@ -29,11 +29,11 @@ from typing import Any
 from turngate._frozen import frozen
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.settings import Rule, Settings
-from turngate.doctor.proof.gate_text import read_text
+from turngate.doctor.proof.gate_commands import read_text
 from turngate.project.content import content_id, has_id, names_id
 from turngate.project.files import LOCAL
 from turngate.project.git import run_git
-from turngate.project.paths import is_inside, real_path
+from turngate.project.safe_paths import is_inside, real_path
 from turngate.trust.fingerprint import NO_SETTINGS, Surroundings, fingerprint
 
 MAX_FILES = 50_000  # folders and links included; without dependency folders and git's own

@@ -19,7 +19,7 @@ from turngate.core.verdict.hints import run_hint
 from turngate.core.verdict.hook_run import HookRun, outcome, run_message
 from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.diagnosis import HookDiagnosis, fired_event
-from turngate.doctor.proof.gate_text import gate_text
+from turngate.doctor.proof.gate_commands import gate_text
 from turngate.doctor.proof.planted_failures import MARK, CannotPlantError, Gate, PlantedFailure, failures_for
 from turngate.doctor.proof.project_copy import ProjectCopy, Relocation, commit_everything
 from turngate.doctor.proof.ready_made_gates import (
@@ -32,7 +32,7 @@ from turngate.doctor.proof.ready_made_gates import (
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.ports import World
-from turngate.project.paths import is_inside, real_path
+from turngate.project.safe_paths import is_inside, real_path
 from turngate.shells.local import LocalShell
 
 MAX_REASON_CHARS = 200

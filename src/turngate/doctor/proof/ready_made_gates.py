@@ -18,7 +18,7 @@ from turngate._frozen import frozen
 from turngate.check.lint import gate_words
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.permissions.globs import expand_braces, matches_globs
-from turngate.doctor.proof.gate_text import gate_text, read_text
+from turngate.doctor.proof.gate_commands import gate_text, read_text
 from turngate.doctor.proof.planted_failures import (
     MARK,
     CannotPlantError,
@@ -31,7 +31,7 @@ from turngate.doctor.proof.planted_failures import (
 from turngate.doctor.proof.sample_transcript import conversation, spent_conversation
 from turngate.errors import UsageError
 from turngate.gates.arguments import GateArguments, GateCall, GateProblem, parse_gate_words, read_gate_hook
-from turngate.gates.check_commands import chosen_commands, find_check_commands, read_project_files
+from turngate.gates.find_checks import chosen_commands, find_check_commands, read_project_files
 from turngate.gates.gate import Gate as ReadyMadeGate
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from turngate.aio.threads import run_in_thread
 from turngate.core.verdict.decisions import Allow, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption
-from turngate.gates.project_commands import describe_failure
+from turngate.gates.run_commands import describe_failure
 from turngate.state.files import open_regular_file
 
 MAX_TRANSCRIPT_BYTES = 512 * 1024 * 1024

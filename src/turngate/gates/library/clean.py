@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.core.answers.reports import Exited
+from turngate.core.answers.hook_reports import Exited
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import STATUS
-from turngate.gates.project_commands import NOT_FOUND, FilesUnreadable
 from turngate.gates.project_files import stdout_of
+from turngate.gates.run_commands import NOT_FOUND, FilesUnreadable
 from turngate.gates.session_changes import NO_REPOSITORY, changed_paths, find_changes, lacks_git, record_files
 
 PROBLEM = "the state of the git repository cannot be read"

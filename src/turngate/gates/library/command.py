@@ -5,12 +5,12 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.answers.reports import Exited, TimedOut
+from turngate.core.answers.hook_reports import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Gate, GateContext, GateOption
-from turngate.gates.project_commands import FilesUnreadable
+from turngate.gates.run_commands import FilesUnreadable
 
 MAX_COMMAND_CHARS = 200
 MAX_BASELINE = 2000  # names of failures that are kept

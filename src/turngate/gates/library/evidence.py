@@ -8,8 +8,8 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.shell.parse import WrittenCommand
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.gates.agent_check_results import succeeded
 from turngate.gates.agent_commands import edited_path, run_commands, runs_check, written_path
-from turngate.gates.check_results import succeeded
 from turngate.gates.claims import CLAIMS, Claim, find_claims
 from turngate.gates.conversation import ToolCall, last_answer, read_calls
 from turngate.gates.gate import Gate, GateContext, GateOption

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from turngate.core.text import truncate
 from turngate.core.verdict.decisions import Allow, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption
-from turngate.gates.project_commands import describe_failure
+from turngate.gates.run_commands import describe_failure
 
 # So that a line is appended with one write, and lines of parallel processes do not mix.
 MAX_ANSWER_CHARS = 500

@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from turngate.core.answers.reports import Exited
+from turngate.core.answers.hook_reports import Exited
 from turngate.core.permissions.globs import matches_globs
 from turngate.core.text import one_line, wildcard_matches
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault

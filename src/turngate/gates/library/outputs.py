@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from turngate.core.answers.reports import Exited
+from turngate.core.answers.hook_reports import Exited
 from turngate.core.permissions.globs import matches_glob, matches_globs
 from turngate.core.verdict.decisions import Allow, Block, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import show_path
-from turngate.gates.project_commands import FilesUnreadable
 from turngate.gates.project_files import FOREIGN_FOLDERS, stdout_of
+from turngate.gates.run_commands import FilesUnreadable
 from turngate.gates.session_changes import session_start
 
 PROBLEM = "the project's files cannot be listed"

@@ -10,8 +10,8 @@ from turngate.gates.conversation import TranscriptUnreadable, find_prompt, was_e
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.git.output import show_path
 from turngate.gates.markdown_tasks import Task, count_open, describe_open, read_plan
-from turngate.gates.project_commands import FilesUnreadable
 from turngate.gates.project_files import expand_globs, read_file
+from turngate.gates.run_commands import FilesUnreadable
 
 _PHASE = re.compile(r"(?:phase|stage|milestone)\s+\S", re.IGNORECASE)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.check_commands import (
+from turngate.gates.find_checks import (
     LISTED_FOLDERS,
     MAX_FILE_BYTES,
     READ_FILES,
@@ -25,8 +25,8 @@ from turngate.gates.library.command import (
     record_command,
     show_command,
 )
-from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.project_files import stdout_of
+from turngate.gates.run_commands import ProjectCommands
 
 # Where a command of each check can be named, for a project without one.
 LOOKED_FOR = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.hosts.host import Host, HostAnswer, Level
-from turngate.project.paths import is_inside
+from turngate.project.safe_paths import is_inside
 
 NOT_CHECKED = "Turngate is not installed here or cannot run, so this stop was not checked"
 # Turngate is not published: a name for pip could fetch another package.

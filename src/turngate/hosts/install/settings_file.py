@@ -14,7 +14,7 @@ from turngate._frozen import frozen
 from turngate.errors import UsageError
 from turngate.hosts.install.json_text import BLANKS
 from turngate.hosts.install.settings_text import Path, add_lines, hook_lines, remove_lines
-from turngate.project.paths import real_path
+from turngate.project.safe_paths import real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 from turngate.state.files import make_private_dir, open_regular_file, write_and_rename
 

@@ -12,7 +12,7 @@ import secrets
 import asyncssh
 
 from turngate.core.text import one_line
-from turngate.shells.ssh.command_line import BOOTSTRAP, MISSING, cleanup_line
+from turngate.shells.ssh.remote_command import BOOTSTRAP, MISSING, cleanup_line
 
 MAX_ERROR_BYTES = 300
 MAX_REPLY_BYTES = 16 * 1024 * 1024  # also of the environment

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import asyncssh
 
-from turngate.core.answers.reports import Exited
+from turngate.core.answers.hook_reports import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
 from turngate.shells.ssh.cleanup_shell import CleanupShell, ProgramsMissing
-from turngate.shells.ssh.command_line import BOOTSTRAP, as_line, quote
 from turngate.shells.ssh.login import CannotConnect, connect, ssh_command
 from turngate.shells.ssh.process import RemoteProcess
+from turngate.shells.ssh.remote_command import BOOTSTRAP, as_line, quote
 
 NO_PROCESS = "0"  # the id of a process that is not known
 FIRST_POLL_S, LAST_POLL_S = 0.1, 2.0  # while processes that a command left running are waited for

@@ -23,7 +23,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
-from turngate.shells.ssh.command_line import as_line, quote
+from turngate.shells.ssh.remote_command import as_line, quote
 from turngate.shells.ssh.shell import SshShell
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))

@@ -10,12 +10,18 @@ from functools import partial
 import asyncssh
 
 from turngate.aio.threads import T
-from turngate.core.answers.reports import Exited
+from turngate.core.answers.hook_reports import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.process import CR_LF_PROBLEM, OUTPUT_GRACE_S, describe_missing_interpreter
-from turngate.shells.ssh.command_line import CR_LF, NO_FOLDER, NO_INTERPRETER, NO_PROGRAM, NOT_EXECUTABLE
+from turngate.shells.ssh.remote_command import (
+    CR_LF,
+    NO_FOLDER,
+    NO_INTERPRETER,
+    NO_PROGRAM,
+    NOT_EXECUTABLE,
+)
 
 MAX_GRACES = 10  # times OUTPUT_GRACE_S, after the exit, while output still comes
 MAX_NOISE_BYTES = 64 * 1024  # kept of what a login shell prints

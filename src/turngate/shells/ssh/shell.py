@@ -1,7 +1,7 @@
 """SshShell: run commands on another machine, over one connection that stays open.
 
 Nothing is assumed of the other machine but an SSH server, a POSIX `/bin/sh` and the utilities of POSIX that
-`shells/ssh/command_line.py` names. See there for how a command starts, and `shells/ssh/cleanup_shell.py` for how it ends.
+`shells/ssh/remote_command.py` names. See there for how a command starts, and `shells/ssh/cleanup_shell.py` for how it ends.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ import asyncssh
 from asyncssh.constants import OPEN_REQUEST_SESSION_FAILED
 
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.core.answers.reports import Exited
+from turngate.core.answers.hook_reports import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.process import KILL_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
 from turngate.shells.ssh.cleanup_shell import SILENCE_S
-from turngate.shells.ssh.command_line import BOOTSTRAP, command_line, end_line, unsettable
 from turngate.shells.ssh.connection import NO_PROCESS, Address, Connection, open_connection, run_line
 from turngate.shells.ssh.login import CannotConnect
 from turngate.shells.ssh.process import RemoteProcess, command_words, not_started
+from turngate.shells.ssh.remote_command import BOOTSTRAP, command_line, end_line, unsettable
 
 GROW_AFTER = 50  # channels that were opened since the limit last changed
 

@@ -7,8 +7,7 @@ import pytest
 
 from tests.support.builders import rule
 from turngate.cli.commands.hooks.explain import effect_of, explain
-from turngate.core.answers.interpret import interpret
-from turngate.core.answers.reports import (
+from turngate.core.answers.hook_reports import (
     Exited,
     HookFailed,
     JudgeReplied,
@@ -17,6 +16,7 @@ from turngate.core.answers.reports import (
     Skipped,
     TimedOut,
 )
+from turngate.core.answers.interpret import interpret
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hooks.kinds import CommandHook

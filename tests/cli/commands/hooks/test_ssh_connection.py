@@ -22,7 +22,7 @@ from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, Terminal
 from tests.support.timeouts import NEVER_S
 from turngate import ScriptedModel, Session, TurnResult, Workspace
 from turngate.core.conversation.messages import ToolResults
-from turngate.shells.ssh.command_line import PROGRAMS
+from turngate.shells.ssh.remote_command import PROGRAMS
 
 COMMANDS = pytest.mark.parametrize("command", [("run", "-p", "go"), ("hooks",)], ids=["run", "hooks"])
 

@@ -20,21 +20,21 @@ from turngate.cli.commands.doctor.format import (
     report_json,
     summary,
 )
-from turngate.cli.console.format import format_waiting
+from turngate.cli.console.conversation_text import format_waiting
 from turngate.cli.console.progress import ProgressLine, show_if_slow
 from turngate.cli.console.signals import restore_handlers, run_until_signal
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.review.entries import what_to_do
-from turngate.cli.review.history import Histories
+from turngate.cli.review.run_history import Histories
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import HOST
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastRun, diagnose
 from turngate.doctor.environment import Fact, inspect_turngate
+from turngate.doctor.find_problems import find_problems
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, diagnose_host, with_host_events
-from turngate.doctor.problems import find_problems
 from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.doctor.proof.proof import Proof, cannot_prove, prove, why_unprovable
 from turngate.doctor.review import ReviewedSettings, review_settings

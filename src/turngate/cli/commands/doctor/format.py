@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from turngate.cli.console.format import flat
+from turngate.cli.console.conversation_text import flat
 from turngate.cli.console.streams import paint
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem

@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
 from turngate._frozen import frozen
-from turngate.cli.commands.gates.selection import GateEntry, find_base, select_gates
+from turngate.cli.commands.gates.runnable_hooks import GateEntry, find_base, select_gates
 from turngate.cli.commands.hooks.samples import sample_fields
-from turngate.cli.console.format import flat, format_waiting
+from turngate.cli.console.conversation_text import flat, format_waiting
 from turngate.cli.console.progress import ProgressLine, show_if_slow
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
@@ -25,7 +25,7 @@ from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note
 from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import format_text, shown_key
-from turngate.core.answers.reports import Skipped
+from turngate.core.answers.hook_reports import Skipped
 from turngate.core.constants import GATES_BASE, STOP_EVENTS
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import label

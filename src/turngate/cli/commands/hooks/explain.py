@@ -8,8 +8,7 @@ from typing import Any, assert_never
 
 from turngate._frozen import frozen
 from turngate.core.answers.contract import parse_json
-from turngate.core.answers.interpret import interpret
-from turngate.core.answers.reports import (
+from turngate.core.answers.hook_reports import (
     Detached,
     Exited,
     HookFailed,
@@ -19,6 +18,7 @@ from turngate.core.answers.reports import (
     Skipped,
     TimedOut,
 )
+from turngate.core.answers.interpret import interpret
 from turngate.core.dialect import Dialect
 from turngate.core.text import BLANKS, one_line, truncate
 from turngate.core.verdict.decisions import Advise, Allow, Block, Fault, Halt

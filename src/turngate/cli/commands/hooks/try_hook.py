@@ -15,7 +15,13 @@ from turngate._frozen import frozen
 from turngate.cli.commands.fire import read_input
 from turngate.cli.commands.hooks.explain import FieldNote, effect_of, explain
 from turngate.cli.commands.hooks.samples import sample_fields
-from turngate.cli.console.format import flat, hanging, headline_style, label_style, outcome_label
+from turngate.cli.console.conversation_text import (
+    flat,
+    hanging,
+    headline_style,
+    label_style,
+    outcome_label,
+)
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
@@ -23,7 +29,7 @@ from turngate.cli.console.verdict import problems_for, verdict_headline
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED
 from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import shown_key
-from turngate.core.answers.reports import Skipped
+from turngate.core.answers.hook_reports import Skipped
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Rule, Settings

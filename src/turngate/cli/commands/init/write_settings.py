@@ -12,7 +12,7 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.cli.commands.check import NOT_IGNORED, check_ignore
-from turngate.cli.console.format import flat
+from turngate.cli.console.conversation_text import flat
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note
@@ -22,7 +22,7 @@ from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
 from turngate.core.settings import Rule
 from turngate.errors import UsageError
-from turngate.gates.check_commands import (
+from turngate.gates.find_checks import (
     CheckCommand,
     chosen_commands,
     find_check_commands,
@@ -33,7 +33,7 @@ from turngate.gates.check_commands import (
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.project.content import is_list_of_names
 from turngate.project.files import LOCAL
-from turngate.project.paths import is_inside, real_path
+from turngate.project.safe_paths import is_inside, real_path
 from turngate.settings.load import load_layers, project_path
 from turngate.settings.parse import parse_layer
 from turngate.state.files import write_all

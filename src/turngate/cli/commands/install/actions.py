@@ -55,7 +55,7 @@ from turngate.hosts.install.settings_file import (
 )
 from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
 from turngate.project.files import LOCAL
-from turngate.project.paths import real_path
+from turngate.project.safe_paths import real_path
 from turngate.state.paths import state_folder
 from turngate.trust.review import Review
 

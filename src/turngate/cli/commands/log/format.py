@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from turngate.cli.console.format import (
+from turngate.cli.console.conversation_text import (
     LABEL_WIDTH,
     format_blocked_subagents,
     format_dollars,

@@ -9,7 +9,7 @@ from typing import Any
 
 from turngate.agent.session import Session
 from turngate.cli.commands.run.session import OpenedSession, OpenSession
-from turngate.cli.console.format import (
+from turngate.cli.console.conversation_text import (
     ANSWERS,
     NOT_ENFORCED,
     NOT_PERMITTED,

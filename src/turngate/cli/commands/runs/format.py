@@ -17,7 +17,7 @@ from turngate.cli.commands.runs.summary import (
 from turngate.cli.console.streams import own_sequence
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.core.text import printable, strip_controls, truncate
-from turngate.subagents.gates import describe_gates, recorded_gates
+from turngate.subagents.recorded_gates import describe_gates, recorded_gates
 
 MAX_LINE_CHARS = 100
 MAX_SECONDS = 100 * 365 * 86400.0  # a longer time is a mistake

@@ -24,8 +24,8 @@ from turngate.core.text import printable
 from turngate.errors import UsageError
 from turngate.plugins.handlers import load_plugins
 from turngate.ports import Model
-from turngate.subagents.gates import recorded_gates
 from turngate.subagents.limits import SubagentOptions
+from turngate.subagents.recorded_gates import recorded_gates
 from turngate.subagents.supervisor import Supervisor
 from turngate.trust.load import load_reviewed
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, assert_never
 
 from turngate.agent.session import Session
 from turngate.cli.commands.run.chat.hooks_menu import HooksMenu
-from turngate.cli.console import format as fmt
-from turngate.cli.console.format import (
+from turngate.cli.console import conversation_text as fmt
+from turngate.cli.console.conversation_text import (
     Permission,
     format_limit,
     format_request,

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from turngate.aio.threads import run_in_thread
-from turngate.cli.console.format import parse_permission
+from turngate.cli.console.conversation_text import parse_permission
 from turngate.cli.console.ui import Activity, InputHandler, Menu, TextStyle
 from turngate.core.text import strip_controls
 

@@ -31,7 +31,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
-from turngate.cli.console.format import parse_permission
+from turngate.cli.console.conversation_text import parse_permission
 from turngate.cli.console.streams import SGR_CODES, RawStream
 from turngate.cli.console.ui import Activity, InputHandler, Menu, MenuKey, TextStyle
 from turngate.core.text import strip_controls, truncate

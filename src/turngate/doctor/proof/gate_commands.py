@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from turngate.gates.check_commands import MAKEFILES
+from turngate.gates.find_checks import MAKEFILES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 
 MAX_BYTES = 1024 * 1024  # of a file that is read

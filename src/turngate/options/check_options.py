@@ -23,7 +23,7 @@ from turngate.core.hooks.kinds import (
 from turngate.core.hooks.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Problem
 from turngate.core.text import describe, describe_syntax_error
-from turngate.options.forms import (
+from turngate.options.hook_forms import (
     Config,
     HookCallbackMatcher,
     HookGroup,

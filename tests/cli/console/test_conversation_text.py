@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import settings
-from turngate.cli.console.format import (
+from turngate.cli.console.conversation_text import (
     format_hook_end,
     format_request,
     format_tool,

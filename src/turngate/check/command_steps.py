@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from turngate.check.scope import Scope
+from turngate.check.command_context import Scope
 from turngate.core.answers.contract import read_answer
 from turngate.core.answers.interpret import decide
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Rule, Settings
-from turngate.core.shell.exit_codes import BLOCK_JSON
 from turngate.core.shell.invocation import Texts, skip_wrappers
 from turngate.core.shell.parse import CommandList, SimpleCommand, Word, read_commands
+from turngate.core.shell.script_exit_codes import BLOCK_JSON
 from turngate.core.text import one_line, truncate
 from turngate.core.verdict.decisions import Block, Fault
 from turngate.gates.toolchains import BY_NAME, PACKAGE_MANAGERS, RUNNERS

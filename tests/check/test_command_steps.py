@@ -1,6 +1,6 @@
 import pytest
 
-from turngate.check.steps import check_tool, never_ends
+from turngate.check.command_steps import check_tool, never_ends
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 import errno
 from collections.abc import Mapping
 
-from turngate.core.answers.reports import Exited, TimedOut
+from turngate.core.answers.hook_reports import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES

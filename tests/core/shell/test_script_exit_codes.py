@@ -1,6 +1,6 @@
 import pytest
 
-from turngate.core.shell.exit_codes import exit_codes
+from turngate.core.shell.script_exit_codes import exit_codes
 
 
 @pytest.mark.parametrize(

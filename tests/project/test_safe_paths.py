@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from turngate.project.files import LOCAL, MAX_LINKS
-from turngate.project.paths import is_inside, real_path
+from turngate.project.safe_paths import is_inside, real_path
 
 
 @pytest.fixture

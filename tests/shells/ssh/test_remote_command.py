@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.timeouts import NEVER_S
-from turngate.shells.ssh.command_line import (
+from turngate.shells.ssh.remote_command import (
     BOOTSTRAP,
     as_line,
     cleanup_line,

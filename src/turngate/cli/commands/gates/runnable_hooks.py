@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 
 from turngate._frozen import frozen
-from turngate.cli.console.format import flat
+from turngate.cli.console.conversation_text import flat
 from turngate.cli.review import find_keys
 from turngate.cli.review.entries import shown_key
 from turngate.core.constants import STOP_EVENTS
@@ -15,7 +15,7 @@ from turngate.core.hooks.selection import switched_off_by
 from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import quote_name
-from turngate.doctor.proof.gate_text import gate_text
+from turngate.doctor.proof.gate_commands import gate_text
 from turngate.doctor.proof.ready_made_gates import named_gate, why_not_a_check
 from turngate.errors import UsageError
 from turngate.gates.gate import Gate

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from turngate.gates.check_commands import CheckCommand, ProjectFiles, find_check_commands, unreadable_files
+from turngate.gates.find_checks import CheckCommand, ProjectFiles, find_check_commands, unreadable_files
 
 PYPROJECT = """\
 [project]
