@@ -27,7 +27,7 @@ from turngate.core.verdict.hook_run import outcome
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, RemoteMachine, Shell, World
-from turngate.project.content import content_id
+from turngate.project.content_hash import content_id
 from turngate.project.files import LOCAL
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal

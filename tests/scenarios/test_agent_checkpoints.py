@@ -10,8 +10,8 @@ import pytest
 from tests.support.builders import write_settings
 from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, saved_inputs
 from tests.support.subagents import parent
-from turngate.core.conversation.checkpoints import CHECKPOINT_NOTE
 from turngate.core.conversation.messages import UserMessage
+from turngate.core.conversation.workflow import CHECKPOINT_NOTE
 from turngate.core.events.session_events import TurnResult
 from turngate.project.files import LOCAL
 from turngate.settings.agent_types import load_agent_types

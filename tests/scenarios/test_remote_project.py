@@ -27,7 +27,7 @@ from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import RemoteMachine, World
-from turngate.project.content import MAX_HASHED_BYTES, content_id, has_id
+from turngate.project.content_hash import MAX_HASHED_BYTES, content_id, has_id
 from turngate.project.files import LOCAL, MachineUnreachable
 from turngate.project.safe_paths import real_path
 from turngate.settings.agent_types import BUILT_IN, load_agent_types

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from turngate.project.files import Files, FileVersion, LocalFiles, MachineUnreachable
 from turngate.project.link_safe_files import open_file
-from turngate.project.remote_snapshot import Snapshot
+from turngate.shells.ssh.file_cache import Snapshot
 
 MACHINE = "ssh://me@build"
 T = TypeVar("T")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from turngate.aio.threads import SerialThread, run_in_thread
-from turngate.core.conversation.checkpoints import Workflow
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.conversation.tools import WaitingAgent
+from turngate.core.conversation.workflow import Workflow
 from turngate.core.verdict.unenforced import MissedGates
 from turngate.errors import UsageError
 from turngate.transcript.resume import StoredConversation, read_conversation

@@ -102,8 +102,8 @@ def _parse_and_run(argv: Sequence[str], before_command: Callable[[], None]) -> i
     if argv and argv[0] in ("gate", "hook"):
         # lazy: see above
         from turngate.cli.commands import hook  # noqa: PLC0415
-        from turngate.cli.fast_exit import run_gate  # noqa: PLC0415
         from turngate.cli.hook_input import run_hook_command  # noqa: PLC0415
+        from turngate.cli.stop_cache import run_gate  # noqa: PLC0415
 
         before_command()
         run = run_gate if argv[0] == "gate" else hook.run

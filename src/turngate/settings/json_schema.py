@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from turngate.core.answers.contract import Behavior
-from turngate.core.constants import EVENTS, FIELDS, STOP_EVENTS
+from turngate.core.constants import EVENTS, STOP_EVENTS
+from turngate.core.events.hook_input import FIELDS
 from turngate.core.hooks.kinds import COMMAND_GATE, SETTINGS_KINDS, GateHook, Hook
 from turngate.gates.arguments import MAX_NUMBER, json_name, option_rows
 from turngate.gates.gate import Gate, GateOption, OptionKind

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.constants import EVENTS, MANAGED, wrong_claude_setting
+from turngate.core.constants import EVENTS, MANAGED
 from turngate.core.dialect import Dialect
 from turngate.core.hooks.kinds import CLEAN
 from turngate.core.settings import Layer
@@ -17,6 +17,7 @@ from turngate.settings.value_types import (
     ValueType,
     describe_invalid,
     is_variable,
+    wrong_claude_setting,
 )
 
 

@@ -244,3 +244,49 @@ DEFAULT_TIMEOUTS = ValueType(
     _default_timeouts_schema(),
     convert=_timeouts_by_event_and_kind,
 )
+
+
+# Claude Code: a wrong type of one of its settings makes it ignore the whole file, hooks included (measured). A dict is
+# an object whose keys have these types, where they are present; a list is a list of such items.
+CLAUDE_SETTING_TYPES: dict[str, object] = {
+    "cleanupPeriodDays": (int, float),
+    "env": dict,
+    "permissions": {"allow": list},
+    "includeCoAuthoredBy": bool,
+    "model": str,
+    "outputStyle": str,
+    "statusLine": dict,
+    "apiKeyHelper": str,
+    "enableAllProjectMcpServers": bool,
+    "disabledMcpjsonServers": list,
+    "language": str,
+    "fileSuggestion": dict,
+    "spinnerTipsEnabled": bool,
+    "attribution": dict,
+    "sandbox": {"credentials": {"files": [dict]}},
+    "enabledPlugins": dict,
+    "alwaysThinkingEnabled": bool,
+    "allowedHttpHookUrls": list,
+    "autoUpdatesChannel": str,
+}
+
+
+def wrong_claude_setting(name: str, value: object) -> tuple[str, object] | None:
+    """Return the part of this setting because of which Claude Code ignores the whole file, and its value."""
+    return _wrong_part(name, value, CLAUDE_SETTING_TYPES[name]) if name in CLAUDE_SETTING_TYPES else None
+
+
+def _wrong_part(path: str, value: object, expected: object) -> tuple[str, object] | None:
+    parts: list[tuple[str, object, object]] = []
+    if isinstance(expected, dict) and isinstance(value, dict):
+        parts = [(f"{path}.{key}", value[key], each) for key, each in expected.items() if key in value]
+    elif isinstance(expected, list) and isinstance(value, list):
+        parts = [(f"{path}[{number}]", item, expected[0]) for number, item in enumerate(value)]
+    elif isinstance(expected, dict | list) or not _is_of(value, expected):
+        return path, value
+    return next((wrong for part in parts if (wrong := _wrong_part(*part))), None)
+
+
+def _is_of(value: object, expected: object) -> bool:
+    types = expected if isinstance(expected, tuple) else (expected,)
+    return isinstance(value, types) and (not isinstance(value, bool) or bool in types)

@@ -11,8 +11,8 @@ from dataclasses import field
 from typing import Any, BinaryIO
 
 from turngate._frozen import frozen
-from turngate.core.conversation.checkpoints import Workflow, workflow_of
 from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, UserMessage
+from turngate.core.conversation.workflow import Workflow, workflow_of
 from turngate.core.verdict.unenforced import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
 from turngate.errors import UsageError
 from turngate.state.files import open_regular_file, os_errors_as_usage_errors

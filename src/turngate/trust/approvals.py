@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turngate.errors import UsageError
-from turngate.project.content import MAX_HASHED_BYTES
+from turngate.project.content_hash import MAX_HASHED_BYTES
 from turngate.project.files import LOCAL, Files
 from turngate.project.safe_paths import is_inside, real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, read_local_bytes

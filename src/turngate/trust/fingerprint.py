@@ -13,7 +13,7 @@ from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, HttpHook, command_of
 from turngate.core.hooks.plugin_variables import expand_plugin_variables
 from turngate.core.settings import Rule
-from turngate.project.content import content_id, file_id, has_id, names_id
+from turngate.project.content_hash import content_id, file_id, has_id, names_id
 from turngate.project.files import Files, is_inside
 from turngate.trust.script_files import ScriptFiles
 

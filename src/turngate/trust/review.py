@@ -13,7 +13,7 @@ from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import GUARDED, Layer, Problem, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
-from turngate.project.content import is_list_of_names
+from turngate.project.content_hash import is_list_of_names
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
 from turngate.settings.load import Layers, load_layers, report_unreachable

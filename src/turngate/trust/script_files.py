@@ -12,7 +12,7 @@ from turngate.core.hooks.plugin_variables import PLUGIN_ROOT
 from turngate.core.shell.expand import Variables
 from turngate.core.shell.invocation import RUNNERS, SHELL_BUILTINS, language_of, read_invocation
 from turngate.core.shell.parse import UNKNOWN, Part, Word, split_commands, take_substitutions
-from turngate.project.content import SYSTEM_FOLDERS, is_system_file
+from turngate.project.content_hash import SYSTEM_FOLDERS, is_system_file
 from turngate.project.files import Files, is_inside
 from turngate.settings.script_file import Script, read_script
 

@@ -457,7 +457,7 @@ def runs(counter: Path) -> int:
 @pytest.fixture
 def held(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file in which a gate that has passed counts its runs."""
-    monkeypatch.setattr("turngate.cli.fast_exit.CLOCK_TICK_NS", 0)
+    monkeypatch.setattr("turngate.cli.stop_cache.CLOCK_TICK_NS", 0)
     counter = tmp_path / "runs"
     gate(project, f"printf x >> {counter}")
     make_repository(project, {"a.txt": "1"})
@@ -467,7 +467,7 @@ def held(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def run_in_process(fields: dict[str, Any]) -> tuple[str, list[str]]:
     """Run the command in a new Python, where files count as old; return stdout, and which of two modules are loaded."""
     code = (
-        "import sys, turngate.cli.fast_exit as q; q.CLOCK_TICK_NS = 0;"
+        "import sys, turngate.cli.stop_cache as q; q.CLOCK_TICK_NS = 0;"
         "from turngate.cli.main import main; main(['hook']);"
         "print([m for m in ('asyncio', 'turngate.engine', 'typing') if m in sys.modules], file=sys.stderr)"
     )

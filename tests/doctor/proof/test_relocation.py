@@ -3,7 +3,7 @@ from pathlib import Path
 from tests.support.builders import rule, settings
 from turngate.core.hooks.kinds import CommandHook
 from turngate.doctor.proof.project_copy import ProjectCopy, Relocation
-from turngate.project.content import content_id, names_id
+from turngate.project.content_hash import content_id, names_id
 from turngate.project.files import LOCAL
 
 

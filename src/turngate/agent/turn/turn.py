@@ -11,8 +11,8 @@ from turngate.agent.background import BackgroundCommands, Wakes
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.session_hooks import SessionHooks
-from turngate.agent.turn.checkpoints import append_prompt, end_at_checkpoint
 from turngate.agent.turn.state import CheckpointRefused, ToolDeferred, TurnHalted, new_prompt_id
+from turngate.agent.turn.workflow import append_prompt, end_at_checkpoint
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.events.events import StopEvent, StopFailure, UserPromptSubmit

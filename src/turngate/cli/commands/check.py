@@ -51,7 +51,7 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    from turngate.doctor.find_problems import find_problems  # noqa: PLC0415 # lazy: loads asyncio, which --help does not need
+    from turngate.check.problems import find_problems  # noqa: PLC0415 # lazy: loads asyncio, which --help does not need
 
     project = project_folder(options.project, options.dialect)
     plugins = plugin_folders(options.plugin_dir)

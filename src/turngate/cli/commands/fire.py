@@ -26,7 +26,8 @@ from turngate.cli.project import (
     project_folder,
     search_note,
 )
-from turngate.core.constants import EVENTS, IN_HOOK, check_fields, reject_constant
+from turngate.core.constants import EVENTS, IN_HOOK, reject_constant
+from turngate.core.events.hook_input import check_fields
 from turngate.errors import UsageError
 from turngate.settings.paths import unread_files
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, assert_never
 
 from turngate.cli.console.signals import run_until_signal
-from turngate.cli.fast_exit import GATE_PROJECT_VARIABLES, settings_state, write_stamp
 from turngate.cli.hook_input import EXIT_NOT_PASSED
 from turngate.cli.project import project_folder
+from turngate.cli.stop_cache import GATE_PROJECT_VARIABLES, settings_state, write_stamp
 from turngate.core.constants import GATES_BASE, HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.events.hook_input import read_stop

@@ -4,9 +4,9 @@ import os
 import signal
 import sys
 
-from turngate.cli.fast_exit import read_stamp, settings_state, stamp_path, write_stamp
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
+from turngate.cli.stop_cache import read_stamp, settings_state, stamp_path, write_stamp
 from turngate.core.constants import FAMILIES, IN_HOOK, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise

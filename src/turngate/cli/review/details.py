@@ -22,7 +22,7 @@ from turngate.cli.review.entries import (
 from turngate.core.settings import Settings
 from turngate.core.text import one_line, truncate
 from turngate.errors import UsageError
-from turngate.project.content import MAX_HASHED_BYTES, content_id, has_id
+from turngate.project.content_hash import MAX_HASHED_BYTES, content_id, has_id
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from turngate._frozen import frozen
-from turngate.core.conversation.checkpoints import Workflow
 from turngate.core.conversation.messages import Origin
 from turngate.core.conversation.tools import WaitingAgent
+from turngate.core.conversation.workflow import Workflow
 from turngate.core.verdict.loop_guard import LoopGuard
 
 

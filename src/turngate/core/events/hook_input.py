@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, assert_never
 
-from turngate.core.constants import IN_HOOK, check_fields
+from turngate.core.constants import IN_HOOK
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import OTHER_EVENTS, Event, OtherEvent, StopEvent, Subagent
 from turngate.core.settings import Payload, Settings
@@ -231,3 +231,42 @@ def _read_subagent(values: Mapping[str, Any]) -> Subagent:
     own = values.get("agent_transcript_path", values.get("transcript_path", ""))
     agent_id, agent_type = values.get("agent_id", "fire-agent"), values.get("agent_type", "")
     return Subagent(id=agent_id, type=agent_type, transcript_path=own, outcome=values.get("outcome", "ok"))
+
+
+_STRING = (str, "a string")
+# Field: (type, the type as it appears in a message).
+FIELDS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    **dict.fromkeys("session_id transcript_path cwd permission_mode hook_event_name".split(), _STRING),
+    "stop_hook_active": (bool, "true or false"),
+    "last_assistant_message": _STRING,
+    **dict.fromkeys(("continuation_count", "max_continuations"), (int, "a whole number")),
+    **dict.fromkeys(("agent_id", "agent_type", "agent_transcript_path"), _STRING),
+    **dict.fromkeys(("parent_session_id", "parent_transcript_path"), _STRING),
+    "outcome": (str, '"ok", "error" or "timeout"'),
+    "prompt_id": _STRING,
+    **dict.fromkeys(("effort", "usage"), (dict, "an object")),
+    "duration_ms": ((int, float), "a number"),
+    "tool_calls": ((int, list), "a whole number, or at PostToolBatch a list"),
+    **dict.fromkeys(("background_tasks", "session_crons"), (list, "a list")),
+    "tool_name": _STRING,
+    "tool_input": (dict, "an object"),
+    "tool_use_id": _STRING,
+    "is_interrupt": (bool, "true or false"),
+    **dict.fromkeys("prompt source model trigger custom_instructions reason error".split(), _STRING),
+}
+
+
+def check_fields(event: str, fields: object) -> None:
+    """Raise ValueError with a message that names the field, unless these can be the fields of the event."""
+    if not isinstance(fields, dict):
+        raise ValueError(f"an event is a JSON object, not {type(fields).__name__}")
+    for name, value in fields.items():
+        if name not in FIELDS or value is None:
+            continue
+        expected, words = FIELDS[name]
+        if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
+            raise ValueError(f"`{name}` must be {words}, not {str(value)[:60]!r}")
+    if fields.get("outcome") not in (None, "ok", "error", "timeout"):
+        raise ValueError(f"`outcome` must be {FIELDS['outcome'][1]}, not {fields['outcome']!r}")
+    if fields.get("hook_event_name") not in (None, event):
+        raise ValueError(f"`hook_event_name` must be {event!r}, not {fields['hook_event_name']!r}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from turngate._frozen import frozen
-from turngate.core.constants import STOP_EVENTS, wrong_claude_setting
+from turngate.core.constants import STOP_EVENTS
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import describe_json, one_line, quote_name
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, position, worst_first
@@ -34,6 +34,7 @@ from turngate.hosts.codex import CODEX
 from turngate.hosts.host import FolderTrust, Host
 from turngate.hosts.input_fields import EVENT_NAMES
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.settings.value_types import wrong_claude_setting
 
 _FAILS = ("will NOT run", "will NOT hold")
 MAX_NAME_CHARS = 60

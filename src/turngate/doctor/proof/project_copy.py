@@ -30,7 +30,7 @@ from turngate._frozen import frozen
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.settings import Rule, Settings
 from turngate.doctor.proof.gate_commands import read_text
-from turngate.project.content import content_id, has_id, names_id
+from turngate.project.content_hash import content_id, has_id, names_id
 from turngate.project.files import LOCAL
 from turngate.project.git import run_git
 from turngate.project.safe_paths import is_inside, real_path

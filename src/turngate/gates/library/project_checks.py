@@ -1,6 +1,6 @@
 """The gates `tests`, `lint`, `types` and `build`: hold the stop until the project's own check passes.
 
-Which command that is, the project's files say: see `check_commands.py`.
+Which command that is, the project's files say: see `find_checks.py`.
 """
 
 from collections.abc import Mapping

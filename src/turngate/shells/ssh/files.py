@@ -24,7 +24,7 @@ from asyncssh.sftp import SFTPAttrs, SFTPClient, SFTPClientFile
 from turngate.aio.threads import T
 from turngate.project.files import Files, FileState, FileVersion, FoundFile, MachineUnreachable, check_regular
 from turngate.project.link_safe_files import PathChanged
-from turngate.project.remote_snapshot import Answers, Snapshot
+from turngate.shells.ssh.file_cache import Answers, Snapshot
 from turngate.shells.ssh.shell import SshShell
 
 PAUSE_S = 5.0  # after the machine did not answer, in which nothing is asked

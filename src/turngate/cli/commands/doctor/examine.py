@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterable
 
+from turngate.check.problems import find_problems
 from turngate.cli.commands.check import unignored_local_settings
 from turngate.cli.commands.doctor.format import (
     host_json,
@@ -33,7 +34,6 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastRun, diagnose
 from turngate.doctor.environment import Fact, inspect_turngate
-from turngate.doctor.find_problems import find_problems
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, diagnose_host, with_host_events
 from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.doctor.proof.proof import Proof, cannot_prove, prove, why_unprovable

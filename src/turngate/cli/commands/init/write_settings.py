@@ -31,7 +31,7 @@ from turngate.gates.find_checks import (
     unreadable_files,
 )
 from turngate.hosts.all_hosts import AGENT_MARKERS
-from turngate.project.content import is_list_of_names
+from turngate.project.content_hash import is_list_of_names
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import is_inside, real_path
 from turngate.settings.load import load_layers, project_path

@@ -11,7 +11,7 @@ from turngate.cli.arguments import (
     add_ssh_option,
 )
 from turngate.cli.console.questions import read_prompt_from_stdin
-from turngate.core.conversation.checkpoints import parse_answer
+from turngate.core.conversation.workflow import parse_answer
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import AGENT_MARKERS
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from turngate.agent.conversation import Conversation
 from turngate.agent.turn.state import CheckpointRefused
-from turngate.core.conversation.checkpoints import APPROVED, REFUSED, Answer, Workflow, parse_answer
 from turngate.core.conversation.inbox import InboxEntry
+from turngate.core.conversation.workflow import APPROVED, REFUSED, Answer, Workflow, parse_answer
 from turngate.core.verdict.loop_guard import EndTurn
 
 

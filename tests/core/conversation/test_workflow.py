@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from turngate.core.conversation.checkpoints import (
+from turngate.core.conversation.workflow import (
     CheckpointError,
     Stage,
     Workflow,
