@@ -27,7 +27,6 @@ from turngate.cli.project import (
     search_note,
 )
 from turngate.core.constants import EVENTS, IN_HOOK, reject_constant
-from turngate.core.events.hook_input import check_fields
 from turngate.errors import UsageError
 from turngate.settings.paths import unread_files
 
@@ -151,7 +150,10 @@ def _not_configured(options: argparse.Namespace, project: str, events: Container
 
 def read_input(path: str, event: str) -> dict[str, object]:
     """Read the fields of the event from the value of `--input`."""
-    import json  # noqa: PLC0415 # lazy: a fire without hooks does not need it
+    # lazy: a fire without hooks does not need them
+    import json  # noqa: PLC0415
+
+    from turngate.core.events.hook_input import check_fields  # noqa: PLC0415
 
     try:
         fields: dict[str, object] = json.loads(_read_input(path), parse_constant=reject_constant)
