@@ -56,7 +56,7 @@ def later(fields: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_the_process_prints_the_answer_of_the_host_for_every_verdict(
-    name: str, project: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TURNGATE_TRUST", "1")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
@@ -65,6 +65,7 @@ def test_the_process_prints_the_answer_of_the_host_for_every_verdict(
     fields = {**INPUTS[name], **folder}
     for command, answers in VERDICTS.items():
         write_settings(project, "turngate", {**stop_hooks(command), "turngate": {"limit": 1}})
+        monkeypatch.setenv("TURNGATE_STATE", str(tmp_path / str(len(command))))  # another session
         for count, answer in enumerate(answers):
             given = later(fields) if count else fields
             printed = turngate("hook", stdin=json.dumps(given))

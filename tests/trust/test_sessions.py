@@ -13,6 +13,7 @@ from tests.trust.support import EVIL, RUNS, approve_all, ask, command, make, sai
 from turngate.agent.session import Session
 from turngate.core.events.events import StopHookInput
 from turngate.core.events.session_events import TurnResult
+from turngate.core.verdict.decisions import Block
 from turngate.models.scripted import ScriptedModel
 from turngate.project.files import LOCAL
 from turngate.shells.local import LocalShell
@@ -67,11 +68,21 @@ def test_the_agent_cannot_change_the_script_of_a_hook(project: Path) -> None:
     make(project, HOOK, CHECK)
     approve_all(project)
     changed = run_turn(project, tool("Bash", command=f"echo '{EVIL.strip()}' > hooks/check.sh"))
-    assert said_by(changed) == ["hooks/check.sh was changed in this session"]
+    assert (changed.ended_by, blocks_of(changed)) == ("capped", [SCRIPT_CHANGED] * 4)
     assert said_by(run_turn(project)) == ["hooks/check.sh was changed after it was approved"]
     assert not (project / "evil").exists()
     approve_all(project)
     assert (said_by(run_turn(project)), (project / "evil").exists()) == ([], True)
+
+
+SCRIPT_CHANGED = (
+    'The gate "check" is NOT enforced: hooks/check.sh was changed in this session. Undo this change, '
+    "or ask the user to approve it in another terminal with `turngate hooks approve --all`."
+)
+
+
+def blocks_of(result: TurnResult) -> list[str]:
+    return [run.decision.reason for run in result.hook_runs if isinstance(run.decision, Block)]
 
 
 def said_by(result: TurnResult) -> list[str | None]:
@@ -82,7 +93,7 @@ def test_trust_accepts_what_is_there_at_the_start(project: Path) -> None:
     make(project, HOOK, CHECK)
     assert (said_by(run_turn(project, trust=True)), (project / "ran").read_text()) == ([], "ran\n")
     change = tool("Bash", command=f"echo '{EVIL.strip()}' > hooks/check.sh")
-    assert said_by(run_turn(project, change, trust=True)) == ["hooks/check.sh was changed in this session"]
+    assert blocks_of(run_turn(project, change, trust=True)) == [SCRIPT_CHANGED] * 4
     assert not (project / "evil").exists()
 
 

@@ -39,7 +39,7 @@ from turngate.shells.local import LocalShell
 from turngate.state.paths import session_folder, state_folder
 from turngate.subagents.limits import SubagentLimits, SubagentOptions
 from turngate.subagents.supervisor import Supervisor
-from turngate.trust.load import load_settings, refreshed, review_agent_hooks
+from turngate.trust.load import load_settings, refreshed, review_agent_hooks, with_running_gates_held
 
 EndReason = Literal["clear", "prompt_input_exit", "other"]
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded
@@ -296,7 +296,7 @@ class Session:
         A hook that has changed and is pending runs on as it was at the start, and so does one that is no longer configured.
         """
         resources = self._agent.resources
-        resources.settings = refreshed(resources.settings, reviewed)
+        resources.settings = with_running_gates_held(refreshed(resources.settings, reviewed))
 
     def allow(self, tool: str) -> None:
         """Permit a tool for the rest of the session, without a question."""
@@ -398,7 +398,7 @@ def _with_agent_types(
     if rules or not_loaded:
         reviewed = review_agent_hooks(rules, project, settings.dialect.name, trust=trust, files=files)
         settings = settings.with_rules(*reviewed, problems=not_loaded)
-    return settings, agent_types, [*first_notices(problems), *first_notices(not_run)]
+    return with_running_gates_held(settings), agent_types, [*first_notices(problems), *first_notices(not_run)]
 
 
 def _workspace(project: str | World, shell: Shell | None) -> World:

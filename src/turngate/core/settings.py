@@ -72,6 +72,8 @@ class Rule:
     rejected: bool = field(default=False, compare=False)  # it is pending because a person does not want it
     # The files that it runs, each with an id of the content that was approved; None: there was no such file.
     files: Mapping[str, str | None] = field(default_factory=dict, compare=False, repr=False)
+    definition: str = field(default="", compare=False, repr=False)  # that was approved, as compact JSON
+    held: bool = field(default=False, compare=False)  # a gate of the session: if it was changed, it blocks
 
     @property
     def trust(self) -> int:

@@ -78,13 +78,14 @@ async def _run_reviewed(
     """
     try:
         if why := await _describe_change(rule, world):
-            return Skipped(f"{why} in this session")
+            return Skipped(f"{why} in this session", is_change=True)
     except MachineUnreachable as error:
         return HookFailed(f"its files could not be compared with those that were approved: {error}")
     report = await run()
     try:
         if why := await _describe_change(rule, world):
-            return HookFailed(f"{why} while it ran, so its answer does not count")
+            lost = f"{why} while it ran, so its answer does not count"
+            return Skipped(lost, is_change=True) if rule.held else HookFailed(lost)
     except MachineUnreachable as error:  # a block is not lost with the connection
         what = (
             "its files could not be compared once more after it ran, so they may have been changed meanwhile"

@@ -22,6 +22,7 @@ from turngate.trust.fingerprint import ChangedFiles, Fingerprint, text_digest
 VERSION = 1
 LOCK_SECONDS = 5.0
 MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_WITHDRAWN = 1000  # that are remembered
 
 
 class Approval(NamedTuple):
@@ -87,6 +88,10 @@ class Approvals:
     def is_rejected(self, digest: str) -> bool:
         return digest in self._data["rejected"]
 
+    def is_withdrawn(self, digest: str) -> bool:
+        """Return whether a person has rejected, forgotten or replaced what was approved."""
+        return self.is_rejected(digest) or digest in self._data.get("withdrawn", ())
+
     def has_env(self, env: Mapping[str, str]) -> bool:
         """Return whether the `env` of the settings is approved."""
         return not env or env_digest(env) in self._data["env"]
@@ -131,14 +136,14 @@ class Approvals:
         with self._changing() as data:
             _remove_replaced(data, {place for place, _, _ in hooks}, present)
             for _, key, found in hooks:
-                data["approved"].pop(found.digest, None)
+                _withdraw(data, {found.digest} & data["approved"].keys())
                 data["rejected"][found.digest] = key
 
     def forget(self, digests: Iterable[str]) -> None:
-        """Remove approvals of hooks that have vanished."""
+        """Remove approvals of hooks that have vanished, and remember that a person has decided this."""
+        digests = set(digests)
         with self._changing() as data:
-            for digest in digests:
-                data["approved"].pop(digest, None)
+            _withdraw(data, [digest for digest in data["approved"] if digest in digests])
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
@@ -222,11 +227,15 @@ def _wait_for_lock(lock: int, path: str) -> None:
 
 
 def _remove_replaced(data: dict[str, Any], places: Collection[str], present: Collection[str]) -> None:
-    data["approved"] = {
-        digest: record
-        for digest, record in data["approved"].items()
-        if record["place"] not in places or digest in present
-    }
+    replaced = [digest for digest, record in data["approved"].items() if record["place"] in places]
+    _withdraw(data, [digest for digest in replaced if digest not in present])
+
+
+def _withdraw(data: dict[str, Any], digests: Iterable[str]) -> None:
+    """Remove approvals, and remember that a person has done so: a session does not miss these gates."""
+    for digest in digests:
+        del data["approved"][digest]
+        data["withdrawn"] = [*data.get("withdrawn", ()), digest][-MAX_WITHDRAWN:]
 
 
 def env_digest(env: Mapping[str, str]) -> str:

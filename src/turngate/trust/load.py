@@ -1,16 +1,21 @@
 """Loads the settings of a project whose hooks are reviewed: one that is not approved is pending, and does not run."""
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import hook_text
+from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.project.files import LOCAL, Files
 from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
 from turngate.settings.paths import settings_snapshot
-from turngate.trust.fingerprint import definition_of
-from turngate.trust.review import Reviewer, place_of
+from turngate.trust.approvals import Approval, Approvals
+from turngate.trust.fingerprint import Fingerprint, definition_of
+from turngate.trust.review import Reviewer, gone_rule, place_of
+from turngate.trust.session_record import RecordedGate, SessionRecord
 
 
 def load_settings(
@@ -146,3 +151,56 @@ def _is_gone(rule: Rule, reported: Rule) -> bool:
 def _what(rule: Rule) -> tuple[str | None, str]:
     """Return what a hook is, wherever it is in its file."""
     return rule.file, definition_of(rule)
+
+
+def with_running_gates_held(settings: Settings) -> Settings:
+    """Return the settings in which a gate that runs now blocks if its files are changed later."""
+    rules = tuple(replace(rule, held=rule.held or _runs(rule, settings)) for rule in settings.rules)
+    return replace(settings, rules=rules)
+
+
+# A session of a host
+
+
+def with_held_gates(settings: Settings, record: SessionRecord, state: str) -> Settings:
+    """Return the settings in which each gate of the record blocks if it is not what was recorded."""
+    recorded = {definition for _, _, definition in record.gates}
+    rules = [replace(rule, held=rule.definition in recorded and not rule.rejected) for rule in settings.rules]
+    return replace(settings, rules=(*rules, *_lost_gates(settings, record, state)))
+
+
+def _lost_gates(settings: Settings, record: SessionRecord, state: str) -> Iterator[Rule]:
+    """Yield the recorded gates that are not in the settings, although no person has decided about them."""
+    present = {rule.definition for rule in settings.rules}
+    lost = [gate for gate in record.gates if gate[-1] not in present]
+    if not lost:
+        return
+    stored = (Approvals(record.project, state), Approvals(os.path.expanduser("~"), state, of_user=True))
+    for key, place, definition in lost:
+        approval = Approval(key, Fingerprint(definition), 0.0, "")
+        if not any(each.is_withdrawn(approval.fingerprint.digest) for each in stored):
+            why = _why_lost(settings, place, record.project)
+            yield replace(gone_rule(approval, place, why), held=True)
+
+
+def _why_lost(settings: Settings, place: str, project: str) -> str:
+    if not os.path.isdir(project):
+        return f"the project folder {project} is gone"
+    unread = (each.file for each in settings.not_loaded if place.startswith(f"{each.file}:"))
+    return f"{file} cannot be read" if (file := next(unread, None)) else "it is no longer configured"
+
+
+def session_gates(settings: Settings) -> tuple[RecordedGate, ...]:
+    """Return the gates that hold from now on: those that run, and those of the record about which nobody has decided."""
+    return tuple(
+        dict.fromkeys(
+            (rule.hook.id or "", place_of(rule), rule.definition)
+            for rule in settings.rules
+            if rule.held or _runs(rule, settings)
+        )
+    )
+
+
+def _runs(rule: Rule, settings: Settings) -> bool:
+    is_approved = rule.event in STOP_EVENTS and rule.definition and not rule.pending
+    return bool(is_approved and rule.hook.enabled and not switched_off_by(rule, settings))

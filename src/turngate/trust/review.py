@@ -276,7 +276,9 @@ class Reviewer:
         found: Fingerprint,
         approval: Approval | None = None,
     ) -> ReviewedHook:
-        rule = replace(rule, pending=why, rejected=status == "rejected", files=found.files)
+        definition = (approval.fingerprint if approval else found).content
+        rejected = status == "rejected"
+        rule = replace(rule, pending=why, rejected=rejected, files=found.files, definition=definition)
         return ReviewedHook(rule, _name(rule), status, why, found, approval)
 
     def _note_digests(self, rules: Iterable[Rule]) -> None:
@@ -421,6 +423,7 @@ def gone_rule(approval: Approval, place: str, why: str = GONE) -> Rule:
         family=next((each for each in FAMILIES["turngate"] if file.startswith(f".{each}/")), "claude"),
         agent_type=content.get("agent"),
         pending=why,
+        definition=approval.fingerprint.content,
     )
 
 

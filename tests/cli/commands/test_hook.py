@@ -375,6 +375,8 @@ def test_a_stop_without_hooks_resets_the_count(project: Path) -> None:
     assert answers(stop(project), 3) == [BLOCK] * 3
     text = path.read_text()
     path.unlink()
+    start = {**recorded("codex", "SessionStart"), "cwd": str(project)}  # the user resumes the session
+    hook({**start, "session_id": stop(project)["session_id"]})
     assert hook(stop(project)) == (0, None, "")
     path.write_text(text)
     assert hook(stop(project))[1] == BLOCK

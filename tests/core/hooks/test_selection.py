@@ -128,7 +128,7 @@ def test_a_family_that_is_switched_off_takes_the_same_hook_of_another_with_it_no
         switched_off={"claude": "x.json"},
     )
     assert [why for _, why in plan(off, stop_event()).skip] == [
-        Skipped("disableAllHooks in x.json switches it off"),
+        Skipped("disableAllHooks in x.json switches it off", is_change=True),
         Skipped("it is switched off by its own `enabled`", on_purpose=True),
     ]
 
@@ -151,7 +151,7 @@ def test_a_hook_that_is_left_out_says_why() -> None:
     assert (commands(planned.ask), [why for _, why in planned.skip]) == (
         ["errors"],
         [
-            Skipped("disableAllHooks in ~/.mux/settings.json switches it off"),
+            Skipped("disableAllHooks in ~/.mux/settings.json switches it off", is_change=True),
             Skipped("it is switched off by its own `enabled`", on_purpose=True),
             Skipped("it does not run when a subagent ends with error", on_purpose=True),
             Skipped("its matcher 'Explore' does not match 'general-purpose'", on_purpose=True),
@@ -174,7 +174,7 @@ def test_the_last_definition_counts_also_when_it_switches_the_hook_off() -> None
 def test_everything_is_switched_off_where_turngates_own_file_says_so() -> None:
     said = Settings(rules=(rule(CallbackHook(print)),), switched_off={"python": ".turngate/settings.json"})
     assert [why for _, why in plan(said, stop_event()).skip] == [
-        Skipped("disableAllHooks in .turngate/settings.json switches it off")
+        Skipped("disableAllHooks in .turngate/settings.json switches it off", is_change=True)
     ]
 
 
@@ -202,6 +202,6 @@ def test_a_hook_with_an_invalid_matcher_is_left_out_for_the_usual_reasons() -> N
     said = Settings(rules=rules, switched_off={"mux": "x.json"})
     assert [why for _, why in plan(said, subagent_stop()).skip] == [
         Skipped("it is switched off by its own `enabled`", on_purpose=True),
-        Skipped("disableAllHooks in x.json switches it off"),
+        Skipped("disableAllHooks in x.json switches it off", is_change=True),
         Skipped("it does not run when a subagent ends with ok", on_purpose=True),
     ]

@@ -12,6 +12,7 @@ from turngate.errors import UsageError
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise
 from turngate.hosts.stop_count import count_path, forget_count
 from turngate.state.paths import state_folder
+from turngate.trust.session_record import SessionRecord, forget_record, read_record, record_path, write_record
 
 EVENTS = (*STOP_EVENTS, *STOP_OF_START)  # that it answers
 UNKNOWN_HOST = (
@@ -42,14 +43,20 @@ def run(words: list[str]) -> int:
     event = str(known["hook_event_name"])
     if event not in EVENTS or os.environ.get(IN_HOOK):
         return _ignore(event)
-    project = _project(options.project, PROJECT_VARIABLES.get(options.host or recognise(fields) or ""), known)
+    variable = PROJECT_VARIABLES.get(options.host or recognise(fields) or "")
     count = count_path(state_folder(), event, known)
+    path = record_path(state_folder(), str(known.get("session_id") or ""))
+    if event == "SessionStart" and known.get("source") != "compact":  # the user has started or resumed it
+        forget_record(path)
+    record = read_record(path)
+    # A session keeps its project: another folder above or below it would have other gates.
+    project = record.project if record else _project(options.project, variable, known)
     stamp = stamp_path(known, ["turngate hook", project])
-    if nothing_is_configured(project, "host") or (stamp and read_stamp(stamp) is not None):
+    if (not record and nothing_is_configured(project, "host")) or (stamp and read_stamp(stamp) is not None):
         if event in STOP_EVENTS:
             forget_count(count)
         return 0
-    return _answer_event(options, fields, known, project, count, stamp)
+    return _answer_event(options, fields, known, project, record, count, stamp)
 
 
 def _read_options(words: list[str]) -> HookOptions:
@@ -102,6 +109,7 @@ def _answer_event(
     fields: dict[str, object],
     known: dict[str, object],
     project: str,
+    record: SessionRecord | None,
     count: str,
     stamp: str | None,
 ) -> int:
@@ -114,12 +122,18 @@ def _answer_event(
     from turngate.hosts.stop import HostStop, answer_host_event, tree_that_passed  # noqa: PLC0415
     from turngate.ports import World  # noqa: PLC0415
     from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
-    from turngate.trust.load import load_settings  # noqa: PLC0415
+    from turngate.trust.load import load_reviewed, session_gates, with_held_gates  # noqa: PLC0415
 
     name, limit = options.host or recognise(fields), _time_limit(options.timeout)
     host = find_host(name) if name else PORTABLE
     state = settings_state(project) if stamp else None  # before they are read
-    settings = load_settings(project, dialect="host")
+    settings = load_reviewed(project, dialect="host")
+    if record:
+        settings = with_held_gates(settings, record, state_folder())
+    gates = session_gates(settings)
+    if known.get("session_id") and gates != (record.gates if record else ()):
+        path = record_path(state_folder(), str(known["session_id"]))
+        write_record(path, SessionRecord(project, gates))
 
     async def ask() -> tuple[HostStop | None, World]:
         async with open_world(project, settings) as world:

@@ -55,7 +55,7 @@ def format_changes(hook: ReviewedHook, project: str, files: Files) -> Iterator[L
         _Version("", f"{hook.fingerprint.definition}\n"),
         approved_at=hook.approval.time if hook.approval else None,
     )
-    for path in dict.fromkeys((*(before.files if before else ()), *hook.fingerprint.files)):
+    for path in hook.fingerprint.files:  # what only the approved version ran no longer counts
         approved, current = _approved(hook, path), _current(hook, path, files)
         is_implied = (hook.fingerprint.files.get(path) or "").startswith(IMPLIED)
         if approved or not is_implied:

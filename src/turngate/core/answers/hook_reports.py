@@ -65,6 +65,7 @@ class Skipped:
 
     why: str
     on_purpose: bool = False  # as configured, so no warning is needed
+    is_change: bool = False  # it is not what was approved
 
 
 Report = Exited | Replied | JudgeReplied | Returned | Detached | TimedOut | HookFailed | Skipped

@@ -26,9 +26,9 @@ from turngate.core.answers.hook_reports import (
 )
 from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS, STOP_EVENTS
 from turngate.core.dialect import Dialect
-from turngate.core.hooks.kinds import AgentHook, hook_text
+from turngate.core.hooks.kinds import AgentHook, hook_text, label
 from turngate.core.settings import Rule
-from turngate.core.text import BLANKS, keep_ends, one_line
+from turngate.core.text import BLANKS, keep_ends, one_line, quote_name
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 
 
@@ -327,12 +327,21 @@ def _interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
             return Interpretation(Fault(f"timed out after {seconds:.3g} s", "timeout"))
         case HookFailed(error):
             return Interpretation(Fault(error))
+        case Skipped(why, is_change=True) if rule.held and rule.event in STOP_EVENTS:
+            return Interpretation(Block(changed_gate_reason(rule, why)))
         case Skipped(why, on_purpose):
             # What was not approved decides nothing, not even by `blocking`.
             fault = Fault(why, "skipped", may_block=rule.pending is None)
             return PASSED if on_purpose else Interpretation(fault)
         case _:
             assert_never(report)
+
+
+def changed_gate_reason(rule: Rule, why: str) -> str:
+    """Return what the agent is told at a stop if a gate of its session was changed."""
+    what = f"The gate {quote_name(label(rule.hook))} is NOT enforced: {why}."
+    person = "ask the user to approve it in another terminal with `turngate hooks approve --all`"
+    return f"{what} Undo this change, or {person}."
 
 
 # Endpoints, judges and callbacks

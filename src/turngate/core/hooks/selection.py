@@ -85,7 +85,7 @@ def _describe(text: str | None) -> str:
 
 def _switched_off(rule: Rule, settings: Settings) -> Skipped | None:
     setting = switched_off_by(rule, settings) if rule.hook.enabled else None
-    return Skipped(f"{setting} switches it off") if setting else None
+    return Skipped(f"{setting} switches it off", is_change=True) if setting else None
 
 
 def switched_off_by(rule: Rule, settings: Settings) -> str | None:
@@ -111,7 +111,7 @@ def _why_skipped(
     if isinstance(event, StopEvent) and event.subagent and event.subagent.outcome not in hook.outcomes:
         return Skipped(f"it does not run when a subagent ends with {event.subagent.outcome}", on_purpose=True)
     if rule.pending:
-        return Skipped(rule.pending, on_purpose=rule.rejected)
+        return Skipped(rule.pending, on_purpose=rule.rejected, is_change=True)
     return None
 
 

@@ -60,7 +60,7 @@ class HookOutput:
 
 
 def outcome(run: HookRun) -> HookOutcome:
-    if isinstance(run.report, Skipped):
+    if isinstance(run.report, Skipped) and not isinstance(run.decision, Block):
         return "skipped"
     match run.decision:
         case Block() | Advise() | Halt() if run.mode == "observe":
@@ -81,7 +81,7 @@ def outcome(run: HookRun) -> HookOutcome:
 
 def run_message(run: HookRun) -> str | None:
     """Return the hook's reason, advice or error; for a hook that was not run, why not."""
-    if isinstance(run.report, Skipped):
+    if isinstance(run.report, Skipped) and not isinstance(run.decision, Block):
         return run.report.why
     if isinstance(run.report, Detached):
         effect = "exit code 2 wakes the agent" if run.rule.hook.rewake else "its decision is ignored"

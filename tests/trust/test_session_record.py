@@ -1,0 +1,216 @@
+"""A session of a host keeps its gates: one that is changed, removed or moved away blocks the stop."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hosts.recordings import recorded
+from tests.support.cli import turngate
+from tests.trust.support import approve_all, command, stop_settings, write
+from turngate.state.paths import state_folder
+
+CHECK = "test ! -e fail || { echo no >&2; exit 2; }\n"
+
+
+@pytest.fixture(autouse=True)
+def _without_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    """A project whose gate is approved and passes, and whose session has stopped once in a subfolder."""
+    (project / ".git").mkdir()
+    (project / "packages/a").mkdir(parents=True)
+    write(project, {"hooks/check.sh": CHECK})
+    set_hooks(project, command("sh hooks/check.sh", id="check"))
+    approve_all(project)
+    assert stop(project) is None
+    return project
+
+
+def set_hooks(project: Path, *hooks: dict[str, Any], **further: Any) -> None:
+    write(project, {".turngate/settings.json": json.dumps({**stop_settings(*hooks), **further})})
+
+
+def stop(project: Path, turn: str = "1", **fields: Any) -> Any:
+    """Return the answer of one stop of Codex, which has no limit of its own, in a subfolder of the project."""
+    folder = {"cwd": str(project / "packages/a"), "transcript_path": None, "turn_id": turn}
+    given = {**recorded("codex", "Stop"), **folder, **fields}
+    code, out, _ = turngate("hook", stdin=json.dumps(given))
+    assert code == 0
+    return json.loads(out) if out else None
+
+
+def blocked(why: str, name: str = "check") -> dict[str, str]:
+    person = "ask the user to approve it in another terminal with `turngate hooks approve --all`"
+    reason = f'The gate "{name}" is NOT enforced: {why}. Undo this change, or {person}.'
+    return {"decision": "block", "reason": reason}
+
+
+def empty_the_settings(project: Path) -> None:
+    write(project, {".turngate/settings.json": "{}"})
+
+
+def break_the_settings(project: Path) -> None:
+    write(project, {".turngate/settings.json": "{"})
+
+
+def remove_the_settings(project: Path) -> None:
+    (project / ".turngate/settings.json").unlink()
+
+
+def rename_the_settings_folder(project: Path) -> None:
+    (project / ".turngate").rename(project / ".turngate.off")
+
+
+def replace_the_command(project: Path) -> None:
+    set_hooks(project, command("true", id="check"))
+
+
+def rename_the_hook(project: Path) -> None:
+    set_hooks(project, command("true", id="other"))
+
+
+def disable_the_hook(project: Path) -> None:
+    set_hooks(project, command("sh hooks/check.sh", id="check", enabled=False))
+
+
+def observe_only(project: Path) -> None:
+    set_hooks(project, command("sh hooks/check.sh", id="check", mode="observe"))
+
+
+def observe_by_the_settings(project: Path) -> None:
+    set_hooks(project, command("sh hooks/check.sh", id="check"), turngate={"mode": {"Stop": "observe"}})
+
+
+def disable_all_hooks(project: Path) -> None:
+    write(project, {".turngate/settings.local.json": '{"disableAllHooks": true}'})
+
+
+def change_the_script(project: Path) -> None:
+    write(project, {"hooks/check.sh": "exit 0\n"})
+
+
+def remove_the_script(project: Path) -> None:
+    (project / "hooks/check.sh").unlink()
+
+
+GONE = "it was approved, but is no longer configured"
+REDEFINED = "its definition was changed after it was approved"
+MOVES: dict[Callable[[Path], None], str] = {
+    empty_the_settings: GONE,
+    remove_the_settings: GONE,
+    rename_the_settings_folder: GONE,
+    rename_the_hook: GONE,
+    replace_the_command: REDEFINED,
+    disable_the_hook: REDEFINED,
+    observe_only: REDEFINED,
+    observe_by_the_settings: "`mode` of the settings was changed after it was approved",
+    disable_all_hooks: "disableAllHooks in .turngate/settings.local.json switches it off",
+    change_the_script: "hooks/check.sh was changed after it was approved",
+    remove_the_script: "hooks/check.sh was removed after it was approved",
+}
+
+
+@pytest.mark.parametrize("move", MOVES, ids=lambda move: move.__name__)
+def test_a_gate_that_is_changed_in_its_session_blocks(repository: Path, move: Callable[[Path], None]) -> None:
+    move(repository)
+    answer = stop(repository)
+    assert {**answer, "systemMessage": ""} == {**blocked(MOVES[move]), "systemMessage": ""}
+
+
+def test_a_settings_file_that_cannot_be_read_blocks(repository: Path) -> None:
+    break_the_settings(repository)
+    assert stop(repository)["reason"] == blocked(".turngate/settings.json cannot be read")["reason"]
+
+
+def test_a_folder_that_hides_the_project_changes_nothing(repository: Path) -> None:
+    write(repository, {"fail": ""})
+    (repository / "packages/a/.git").mkdir()
+    write(repository, {"packages/a/.turngate/settings.json": "{}"})
+    assert stop(repository) == {"decision": "block", "reason": "no"}
+
+
+def test_a_project_folder_that_is_renamed_blocks(repository: Path) -> None:
+    moved = repository.rename(repository.with_name("moved"))
+    assert stop(moved) == blocked(f"the project folder {repository} is gone")
+
+
+def test_approvals_that_are_removed_block(repository: Path) -> None:
+    shutil.rmtree(os.path.join(state_folder(), "trust"))
+    assert stop(repository)["reason"] == blocked("it is not approved")["reason"]
+    empty_the_settings(repository)
+    assert stop(repository)["reason"] == blocked("it is no longer configured")["reason"]
+
+
+def test_what_is_undone_no_longer_blocks(repository: Path) -> None:
+    text = (repository / ".turngate/settings.json").read_text()
+    empty_the_settings(repository)
+    assert stop(repository)["decision"] == "block"
+    write(repository, {".turngate/settings.json": text})
+    assert stop(repository) is None
+
+
+@pytest.mark.parametrize("move", [empty_the_settings, replace_the_command, change_the_script])
+def test_an_approval_of_the_change_counts_at_once(repository: Path, move: Callable[[Path], None]) -> None:
+    move(repository)
+    assert stop(repository)["decision"] == "block"
+    assert turngate("hooks", "approve", "--all", "--yes", "--project", str(repository))[0] == 0
+    assert stop(repository) is None
+
+
+def test_a_gate_that_a_person_rejects_no_longer_blocks(repository: Path) -> None:
+    replace_the_command(repository)
+    assert turngate("hooks", "reject", "check", "--project", str(repository))[0] == 0
+    assert stop(repository) is None
+
+
+def test_at_the_limit_the_user_reads_that_a_gate_was_changed(repository: Path) -> None:
+    change_the_script(repository)
+    assert [stop(repository)["decision"] for _ in range(3)] == ["block"] * 3
+    reason = blocked(MOVES[change_the_script])["reason"]
+    ended = 'Turn ended after 3 continuations (the limit). Still blocked by: "check".'
+    assert stop(repository) == {"systemMessage": f"{ended}\nthe last reason: {reason}"}
+
+
+def test_a_gate_that_was_pending_at_the_start_is_not_enforced(repository: Path) -> None:
+    set_hooks(repository, command("sh hooks/check.sh", id="check"), command("exit 2", id="new"))
+    for _ in range(2):
+        answer = stop(repository)
+        assert (answer.get("decision"), '"new" was skipped and NOT enforced' in answer["systemMessage"]) == (
+            None,
+            True,
+        )
+
+
+def test_a_gate_that_is_approved_in_the_session_is_kept_from_then_on(repository: Path) -> None:
+    set_hooks(repository, command("sh hooks/check.sh", id="check"), command("true", id="new"))
+    approve_all(repository)
+    assert stop(repository) is None
+    set_hooks(repository, command("sh hooks/check.sh", id="check"))
+    assert stop(repository) == blocked(GONE, "new")
+
+
+def test_a_session_that_is_resumed_records_its_gates_anew(repository: Path) -> None:
+    change_the_script(repository)
+    start = {**recorded("codex", "SessionStart"), "cwd": str(repository), "source": "resume"}
+    session = {**start, "session_id": recorded("codex", "Stop")["session_id"]}
+    assert turngate("hook", stdin=json.dumps(session)) == (0, "", "")
+    assert stop(repository).keys() == {"systemMessage"}
+
+
+def test_another_session_is_not_held_to_the_gates_of_the_first(repository: Path) -> None:
+    empty_the_settings(repository)
+    assert stop(repository, session_id="another").keys() == {"systemMessage"}
+
+
+def test_a_damaged_record_counts_as_none(repository: Path) -> None:
+    for path in Path(state_folder(), "gates").rglob("*.json"):
+        path.write_text("[")
+    assert stop(repository) is None
