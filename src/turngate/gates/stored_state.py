@@ -70,7 +70,7 @@ def write_file(path: str, text: str) -> bool:
     """Write a whole file at once: another process reads the old one or the new one."""
     temporary = f"{path}.{os.urandom(8).hex()}"
     try:
-        _make_folder(os.path.dirname(path))
+        make_folder(os.path.dirname(path))
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
             file.write(text)
@@ -82,7 +82,7 @@ def write_file(path: str, text: str) -> bool:
     return True
 
 
-def _make_folder(folder: str) -> None:
+def make_folder(folder: str) -> None:
     """Make the folder of a session. A new session removes the state of old ones."""
     if os.path.isdir(folder):
         return

@@ -15,7 +15,7 @@ from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.gates.stored_state import digest
 from turngate.hosts.host import Host, HostAnswer
-from turngate.hosts.stop_count import forget_count, read_count, write_count
+from turngate.hosts.stop_count import forget_count, locked_count, read_count, write_count
 from turngate.ports import World
 from turngate.settings.load import has_unloaded_hooks
 from turngate.transcript.formats import tool_call_position
@@ -89,7 +89,8 @@ async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: W
     prompt = _prompt(event)
     is_active = event.stop_hook_active
     calls = tool_call_position(_own_transcript(host, event))
-    stored = None if _is_first(host, event, prompt) else read_count(path, prompt, is_active=is_active)
+    is_first = _is_first(host, event, prompt)
+    stored = None if is_first else read_count(path, prompt, is_active=is_active)
     if stored and stored.get("has_ended"):
         # Another hook of the host has continued the turn that the limit has ended for ours.
         return HostStop(HostAnswer(decision="allow"), Stop())
@@ -97,7 +98,12 @@ async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: W
     event = replace(event, stop_hook_active=guard.active, continuation_count=guard.continuations)
     event = replace(event, limit=guard.limit)
     verdict = await ask_hooks(event, settings, world)
-    step = _store_count(path, prompt, guard.after(verdict), calls)
+    with locked_count(path):  # several stops of one agent may run at once; each counts
+        latest = None if is_first else read_count(path, prompt, is_active=is_active)
+        if latest and latest.get("has_ended"):
+            return HostStop(HostAnswer(decision="allow"), verdict)
+        guard = guard if latest == stored else _guard(event, settings, world, latest, calls)
+        step = _store_count(path, prompt, guard.after(verdict), calls)
     _record_end(event, guard, step, world)
     return HostStop(answer_for(step, _notices(event, verdict, settings)), verdict)
 

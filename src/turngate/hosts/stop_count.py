@@ -6,9 +6,11 @@ Imports little: a stop without any hook needs `forget_count`.
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from turngate.core.constants import reject_constant
-from turngate.gates.stored_state import state_path, write_file
+from turngate.gates.stored_state import make_folder, state_path, write_file
 
 VERSION = 1
 IDLE_S = 30 * 60  # after which the next stop belongs to other work
@@ -55,6 +57,24 @@ def _read(path: str) -> dict[str, object]:
 def write_count(path: str, prompt: str, values: dict[str, object]) -> bool:
     """Store the count; return False if it could not be written."""
     return write_file(path, json.dumps({"version": VERSION, "prompt": prompt, "time": time.time(), **values}))
+
+
+@contextmanager
+def locked_count(path: str) -> Iterator[None]:
+    """Hold the lock of a count, for as long as it takes to change it; without a state folder there is nothing to lock."""
+    import fcntl  # noqa: PLC0415 # lazy: a stop without hooks changes no count
+
+    try:
+        make_folder(os.path.dirname(path))
+        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def forget_count(path: str) -> None:

@@ -518,3 +518,37 @@ def test_the_line_of_another_program_never_runs_here_and_needs_no_approval(
     code, out, err = turngate("fire", "Stop", "--project", str(project), "--dialect", dialect, "--strict")
     assert (code, out.splitlines()[0], err) == (0, "Stop: allowed", "")
     assert "it is the line with which another agent program runs Turngate" in out
+
+
+# What a repository cannot do
+
+
+@pytest.mark.parametrize("variable", ["TURNGATE_TRUST", "TURNGATE_IN_HOOK"])
+def test_a_variable_that_the_settings_of_the_project_name_has_no_effect(
+    project: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    (project / "src").mkdir()
+    monkeypatch.setenv(variable, "1")
+    before = hook(stop(project / "src"))[1]
+    write_settings(project, "claude", {"env": {variable: "1"}})
+    _, answer, note = hook(stop(project / "src", session_id="another"))
+    pending = f'hook "{BLOCKS}" was skipped and NOT enforced: it is not approved'
+    assert (before, pending in answer["systemMessage"], note) == (
+        BLOCK if variable == "TURNGATE_TRUST" else None,
+        True,
+        f"turngate hook: {variable} has no effect, because .claude/settings.json names it\n",
+    )
+
+
+def test_stops_of_one_agent_at_once_are_all_counted(project: Path, tmp_path: Path) -> None:
+    write_settings(project, "turngate", {**stop_hooks(BLOCKS), "turngate": {"limit": 6}})
+    (tmp_path / "event").write_text(json.dumps(stop(project, stop_hook_active=True)))
+    command = [sys.executable, "-m", "turngate", "hook"]
+    running = []
+    for _ in range(12):
+        with (tmp_path / "event").open() as event:
+            running.append(subprocess.Popen(command, stdin=event, stdout=subprocess.PIPE, text=True))
+    printed = [process.communicate()[0] for process in running]
+    assert sum('"decision":"block"' in each for each in printed) == 6

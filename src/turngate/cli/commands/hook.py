@@ -11,6 +11,7 @@ from turngate.core.constants import FAMILIES, IN_HOOK, STOP_EVENTS, STOP_OF_STAR
 from turngate.errors import UsageError
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise
 from turngate.hosts.stop_count import count_path, forget_count
+from turngate.project.files import LOCAL
 from turngate.state.paths import state_folder
 from turngate.trust.session_record import SessionRecord, forget_record, read_record, record_path, write_record
 
@@ -41,6 +42,7 @@ def run(words: list[str]) -> int:
         return _explain(note)
     known = normalise(fields)
     event = str(known["hook_event_name"])
+    _drop_variables_of_the_project(known)
     if event not in EVENTS or os.environ.get(IN_HOOK):
         return _ignore(event)
     variable = PROJECT_VARIABLES.get(options.host or recognise(fields) or "")
@@ -88,6 +90,34 @@ def _project(given: str | None, variable: str | None, known: dict[str, object]) 
         if isinstance(folder, str) and os.path.isdir(folder):
             return find_project(os.path.abspath(folder), FAMILIES["host"])
     return project_folder(None, "host")
+
+
+# With which agent programs set variables for hooks, below a folder of the project.
+_FILES_WITH_VARIABLES = (
+    *(".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".codex/hooks.json"),
+    *(".gemini/settings.json", ".gemini/.env", ".qwen/settings.json", ".qwen/.env", ".cursor/hooks.json"),
+    *(".github/hooks/turngate.json", ".factory/settings.json", ".env"),
+)
+_MAX_BYTES = 8 * 1024 * 1024
+
+
+def _drop_variables_of_the_project(known: dict[str, object]) -> None:
+    """Remove variables that switch gates off if a repository may have set them: that is for the user alone to do."""
+    names = [name for name in (IN_HOOK, "TURNGATE_TRUST") if os.environ.get(name)]
+    folder, home = str(known.get("cwd") or "") if names else "", os.path.expanduser("~")
+    while folder.startswith("/") and folder != home:
+        for file in _FILES_WITH_VARIABLES:
+            try:
+                text = LOCAL.read(os.path.join(folder, file), _MAX_BYTES)
+            except OSError:
+                continue
+            for name in [name for name in names if name.encode() in text]:
+                del os.environ[name]
+                names.remove(name)
+                print(f"turngate hook: {name} has no effect, because {file} names it", file=sys.stderr)
+        parent = os.path.dirname(folder)
+        is_root = os.path.lexists(os.path.join(folder, ".git")) or parent == folder
+        folder = "" if is_root else parent
 
 
 def _ignore(event: str) -> int:

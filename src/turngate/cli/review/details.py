@@ -55,7 +55,8 @@ def format_changes(hook: ReviewedHook, project: str, files: Files) -> Iterator[L
         _Version("", f"{hook.fingerprint.definition}\n"),
         approved_at=hook.approval.time if hook.approval else None,
     )
-    for path in hook.fingerprint.files:  # what only the approved version ran no longer counts
+    now = hook.fingerprint.files  # what only the approved version ran no longer counts
+    for path in dict.fromkeys((*(path for path in (before.files if before else ()) if path in now), *now)):
         approved, current = _approved(hook, path), _current(hook, path, files)
         is_implied = (hook.fingerprint.files.get(path) or "").startswith(IMPLIED)
         if approved or not is_implied:
