@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.host import INSTALLED_TIMEOUT_S, Host, HostAnswer
+from turngate.hosts.host import Host, HostAnswer
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "hosts.md"
 BEGIN = "<!-- written by `make hosts-table` from src/turngate/hosts -->\n"
@@ -31,7 +31,7 @@ def answer(host: Host, given: HostAnswer) -> str:
 
 
 def timeout(host: Host) -> str:
-    installed = f"{host.timeout_key}: {INSTALLED_TIMEOUT_S * UNITS[host.timeout_unit]}"
+    installed = f"{host.timeout_key}: {host.installed_timeout_s * UNITS[host.timeout_unit]:g}"
     default = "not documented" if host.default_timeout_s is None else f"{host.default_timeout_s:g} s"
     return f"{default}; `{installed}`"
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.hosts.recordings import FOLDER
 from turngate.hosts.all_hosts import HOSTS, PORTABLE
-from turngate.hosts.host import INSTALLED_TIMEOUT_S, HostAnswer, HostOutput
+from turngate.hosts.host import HostAnswer, HostOutput
 from turngate.transcript.formats import CALLS
 
 CAPPED = "Turn ended after 3 continuations (the limit). Still blocked by: tests."
@@ -134,7 +134,7 @@ def test_the_entry_of_a_host_has_the_command_and_a_timeout_in_its_unit(name: str
     entry = host.entry("turngate hook")
     hook = entry["hooks"][0] if "hooks" in entry else entry
     factor = {"s": 1, "ms": 1000}[host.timeout_unit]
-    assert hook[host.timeout_key] == INSTALLED_TIMEOUT_S * factor
+    assert hook[host.timeout_key] == host.installed_timeout_s * factor
     assert "turngate hook" in hook.values()
 
 

@@ -127,6 +127,7 @@ class Settings:
     child_seconds: float | None = None
     no_revise_after_side_effects: bool = False  # do not redirect a subagent that changed something
     when_user_pending: WhenPending | None = None  # None: the dialect's
+    show_pass: bool = False  # a stop of a host that passes is told to the user
     announce_children: bool = True  # deliver results of background subagents to the parent
     order: Mapping[str, Order] = field(default_factory=dict)
     mode: Mapping[str, Mode] = field(default_factory=dict)

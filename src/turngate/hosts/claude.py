@@ -1,6 +1,14 @@
 """Claude Code: the contract that most other hosts follow, each in its own way."""
 
-from turngate.hosts.host import SAME_NAMES, Host, HostAnswer, HostOutput, write_json
+from turngate.hosts.host import (
+    INSTALLED_TIMEOUT_S,
+    SAME_NAMES,
+    Host,
+    HostAnswer,
+    HostOutput,
+    to_command_group,
+    write_json,
+)
 
 
 def write_answer(answer: HostAnswer) -> HostOutput:
@@ -20,6 +28,7 @@ CLAUDE_CODE = Host(
     version="2.1.325",
     events=SAME_NAMES,
     files={"user": "~/.claude/settings.json", "project": ".claude/settings.json"},
+    entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S, statusMessage="Turngate gates"),
     default_timeout_s=600,
     limit=8,
     folder_variable=("CLAUDE_CONFIG_DIR", "~/.claude"),

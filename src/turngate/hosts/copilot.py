@@ -30,6 +30,7 @@ COPILOT = Host(
     entry=lambda command: {"type": "command", "bash": command, "timeoutSec": INSTALLED_TIMEOUT_S},
     timeout_key="timeoutSec",
     default_timeout_s=30,
+    adds_heading=False,
     limit=8,
     new_file={"version": 1},
     agent_variable="COPILOT_CLI",

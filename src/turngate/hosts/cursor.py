@@ -20,6 +20,7 @@ CURSOR = Host(
     files={"user": "~/.cursor/hooks.json", "project": ".cursor/hooks.json"},
     entry=lambda command: {"command": command, "timeout": INSTALLED_TIMEOUT_S},
     default_timeout_s=None,
+    adds_heading=False,
     limit=5,
     new_file={"version": 1},
     programs=("cursor-agent", "cursor"),

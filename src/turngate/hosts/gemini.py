@@ -29,6 +29,7 @@ GEMINI = Host(
     entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S * 1000),
     timeout_unit="ms",
     default_timeout_s=60,
+    adds_heading=False,
     limit=None,
     folder_variable=("GEMINI_CLI_HOME", "~"),
     failed_hook_blocks=True,

@@ -59,6 +59,8 @@ class Host:
     not_shown: str = ""  # where it does not show notices to the user, and why; a part of a sentence
     # A command line: the value that is added to the list of an event.
     entry: Callable[[str], Mapping[str, Any]] = lambda command: to_command_group(command, INSTALLED_TIMEOUT_S)
+    longest_hook_s: float | None = None  # after which it gives up on a hook, whatever its settings say
+    adds_heading: bool = True  # before the reason, so that the agent knows who speaks
     timeout_key: str = "timeout"  # in the entry of a hook
     timeout_unit: Literal["s", "ms"] = "s"
     ms_from: float | None = None  # a timeout of this and more is milliseconds also where the unit is seconds
@@ -98,15 +100,28 @@ class Host:
     documentation: str = ""  # the page of its vendor about hooks
     write_answer: Callable[[HostAnswer], HostOutput]
 
+    @property
+    def installed_timeout_s(self) -> float:
+        """What `turngate install` writes as the timeout of the line."""
+        return min(INSTALLED_TIMEOUT_S, self.longest_hook_s or INSTALLED_TIMEOUT_S)
+
+    @property
+    def own_timeout_s(self) -> float:
+        """The seconds for all hooks of `turngate hook`, so that it answers before the host ends it."""
+        return min(OWN_TIMEOUT_S, (self.longest_hook_s or INSTALLED_TIMEOUT_S) - 5)
+
+
+HEADING = "Turngate, which checks this project, does not let you stop yet:"
+
 
 def to_json(value: Mapping[str, Any]) -> str:
     """Return one line of JSON in ASCII: no host can misread its encoding."""
     return json.dumps(value, separators=(",", ":"))
 
 
-def to_command_group(command: str, timeout: float) -> Mapping[str, Any]:
+def to_command_group(command: str, timeout: float, **further: Any) -> Mapping[str, Any]:
     """Return the entry of an event in settings that have the shape of those of Claude Code."""
-    return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+    return {"hooks": [{"type": "command", "command": command, "timeout": timeout, **further}]}
 
 
 def write_json(value: Mapping[str, Any]) -> HostOutput:

@@ -1,7 +1,7 @@
 """Qwen Code: `continue: false` continues the turn there, so it is never sent."""
 
 from turngate.hosts import claude
-from turngate.hosts.host import SAME_NAMES, FolderTrust, Host, with_halt_as_notice
+from turngate.hosts.host import SAME_NAMES, FolderTrust, Host, to_command_group, with_halt_as_notice
 
 QWEN = Host(
     name="qwen",
@@ -10,6 +10,9 @@ QWEN = Host(
     events=SAME_NAMES,
     files={"user": "~/.qwen/settings.json", "project": ".qwen/settings.json"},
     default_timeout_s=60,
+    longest_hook_s=60,
+    entry=lambda command: to_command_group(command, 60),
+    adds_heading=False,
     limit=7,
     folder_variable=("QWEN_HOME", "~/.qwen"),
     agent_variable="QWEN_CODE",
@@ -28,6 +31,7 @@ QWEN = Host(
         "The main agent can stop while a subagent runs in the background; its hooks run again when that has ended.",
         "If folder trust is switched on, it does not run the hooks of a project in a folder that is not trusted, without a message.",
         "It reads a timeout of 1000 and more as milliseconds.",
+        "It gives up on a hook after 60 seconds, whatever the `timeout` says, and ends the turn with an error; so Turngate answers after 55 seconds, and a gate that takes longer is not enforced.",
     ),
     documentation="https://github.com/QwenLM/qwen-code/blob/main/docs/users/features/hooks.md",
     steps_by_hand={"project": "if Qwen Code asks, trust the folder: hooks of a project do not run before"},

@@ -7,14 +7,17 @@ from typing import Any, NamedTuple
 from turngate.core.constants import STOP_EVENTS, STOP_OF_START
 from turngate.core.events.events import StopEvent
 from turngate.core.events.hook_input import read_event, read_stop
+from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
+from turngate.core.text import quote_name
 from turngate.core.verdict.decisions import Allow
+from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason, new_guard
 from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.gates.stored_state import digest
-from turngate.hosts.host import Host, HostAnswer
+from turngate.hosts.host import HEADING, Host, HostAnswer
 from turngate.hosts.stop_count import forget_count, locked_count, read_count, write_count
 from turngate.ports import World
 from turngate.settings.load import has_unloaded_hooks
@@ -105,7 +108,10 @@ async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: W
         guard = guard if latest == stored else _guard(event, settings, world, latest, calls)
         step = _store_count(path, prompt, guard.after(verdict), calls)
     _record_end(event, guard, step, world)
-    return HostStop(answer_for(step, _notices(event, verdict, settings)), verdict)
+    answer = answer_for(step, _notices(event, verdict, settings))
+    if answer.decision == "block" and not host.adds_heading:
+        answer = replace(answer, reason=f"{HEADING}\n{answer.reason}")
+    return HostStop(answer, verdict)
 
 
 def _store_count(
@@ -171,7 +177,14 @@ def _notices(event: StopEvent, verdict: Verdict, settings: Settings) -> tuple[st
     if has_unloaded_hooks(settings, event.name):
         problem = next((str(each) for each in settings.not_loaded), "")
         found.append(f"settings are NOT fully loaded: {problem}; see `turngate check`")
+    if settings.show_pass and not found and isinstance(verdict, Stop) and verdict.runs:
+        found.append(f"Turngate: {', '.join(map(_describe_pass, verdict.runs))}")
     return (*notices(verdict.runs), *found)
+
+
+def _describe_pass(run: HookRun) -> str:
+    ended = "passed" if outcome(run) == "allow" else outcome(run)
+    return f"{quote_name(label(run.rule.hook))} {ended} ({run.seconds:.1f} s)"
 
 
 def _record_end(event: StopEvent, guard: LoopGuard, step: ContinueTurn | EndTurn, world: World) -> None:

@@ -214,6 +214,11 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         one_of("defer", "run"),
         "defer: a pending user message is answered before the hooks run; run: the hooks run first.",
     ),
+    "showPass": row(
+        "show_pass",
+        FLAG,
+        "true: where another agent program runs Turngate, a stop that passes says so in one line.",
+    ),
     "model": row("model", MODEL, "The agent's model, PROVIDER:NAME."),
     "judge": row("judge", MODEL, "The model of prompt and agent hooks."),
     "env": row(

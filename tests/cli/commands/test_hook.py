@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ from tests.support.cli import turngate
 from tests.support.git_projects import make_repository
 from turngate.cli.commands.hook import UNKNOWN_HOST
 from turngate.gates.stored_state import write_file
+from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.host import HEADING
 from turngate.hosts.input_fields import PROJECT_VARIABLES
 from turngate.hosts.stop import NOT_COUNTED
 from turngate.hosts.stop_count import count_path, read_count, write_count
@@ -220,9 +223,10 @@ def test_the_count_starts_anew_with_a_new_prompt(project: Path) -> None:
 def test_the_prompt_of_gemini_is_known_by_its_text(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(BLOCKS))
     fields = {**recorded("gemini", "AfterAgent"), "cwd": str(project)}
-    assert answers(fields, 4) == [BLOCK, BLOCK, BLOCK, {"systemMessage": CAPPED}]
-    assert answers(fields, 2) == [BLOCK] * 2
-    assert answers({**fields, "prompt": "something else"}, 3) == [BLOCK] * 3
+    block = {**BLOCK, "reason": f"{HEADING}\nnot yet"}
+    assert answers(fields, 4) == [block, block, block, {"systemMessage": CAPPED}]
+    assert answers(fields, 2) == [block] * 2
+    assert answers({**fields, "prompt": "something else"}, 3) == [block] * 3
 
 
 def test_a_host_without_prompt_ids_but_with_a_limit_says_when_a_turn_begins(project: Path) -> None:
@@ -402,7 +406,7 @@ def test_another_program_gets_the_portable_answer_and_a_note(project: Path) -> N
 def test_the_host_can_be_named(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(BLOCKS))
     fields = {"hook_event_name": "Stop", "session_id": "s", "cwd": str(project)}
-    assert hook(fields, "--host", "cursor") == (0, {"followup_message": "not yet"}, "")
+    assert hook(fields, "--host", "cursor") == (0, {"followup_message": f"{HEADING}\nnot yet"}, "")
 
 
 # A person, and mistakes
@@ -518,6 +522,22 @@ def test_the_line_of_another_program_never_runs_here_and_needs_no_approval(
     code, out, err = turngate("fire", "Stop", "--project", str(project), "--dialect", dialect, "--strict")
     assert (code, out.splitlines()[0], err) == (0, "Stop: allowed", "")
     assert "it is the line with which another agent program runs Turngate" in out
+
+
+# What the user reads
+
+
+def test_a_stop_that_passes_says_so_if_the_settings_ask_for_it(project: Path) -> None:
+    write_settings(project, "turngate", {**stop_hooks("true"), "turngate": {"showPass": True}})
+    _, answer, _ = hook(stop(project))
+    assert re.sub(r"\d\.\d", "N", answer["systemMessage"]) == 'Turngate: "true" passed (N s)'
+
+
+def test_qwen_code_gets_an_answer_before_it_gives_up() -> None:
+    assert {name: host.own_timeout_s for name, host in HOSTS.items()} == {
+        **dict.fromkeys(HOSTS, 580.0),
+        "qwen": 55,
+    }
 
 
 # What a repository cannot do

@@ -297,9 +297,9 @@ SLOW = {
             Finding(
                 "will run, but",
                 "warning",
-                'it has no timeout, and the default is 60 s, and the hook "tests" may take 300 s: '
-                "Qwen Code then ends it, and the agent may stop",
-                'write "timeout": 600',
+                'Qwen Code gives up on a hook after 60 s, and the hook "tests" may take 300 s: '
+                "Turngate then answers after 55 s that it is not enforced",
+                "make the check faster, or run it in CI",
             ),
         ),
         (
@@ -322,10 +322,10 @@ def test_a_wrong_timeout_is_named(
     install(name, home, project, timeout=timeout)
     trust(name, home, project)
     found = findings(diagnose(name, project))
-    assert [each for each in found[0] if "timeout" in each.message] == [finding]
+    assert [each for each in found[0] if each.message.endswith(finding.message[-20:])] == [finding]
 
 
-@pytest.mark.parametrize(("name", "timeout"), [("qwen", 600_000), ("codex", None), ("claude", 300)])
+@pytest.mark.parametrize(("name", "timeout"), [("gemini", 600_000), ("codex", None), ("claude", 300)])
 def test_a_timeout_that_is_long_enough_is_not_named(
     name: str, timeout: object, home: Path, project: Path
 ) -> None:

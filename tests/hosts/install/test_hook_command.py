@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import script
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.host import INSTALLED_TIMEOUT_S, Host, HostAnswer, Level
+from turngate.hosts.host import Host, HostAnswer, Level
 from turngate.hosts.install.hook_command import (
     NOT_CHECKED,
     entries_for,
@@ -84,8 +84,9 @@ def test_every_entry_has_a_timeout_in_the_unit_of_its_host() -> None:
         entries = entries_for(host, "user", "turngate").values()
         found[name] = {entry.get("hooks", [entry])[0][host.timeout_key] for entry in entries}
     assert found == {
-        name: {INSTALLED_TIMEOUT_S * 1000 if host.timeout_unit == "ms" else INSTALLED_TIMEOUT_S}
-        for name, host in HOSTS.items()
+        **{name: {600} for name in HOSTS},
+        "gemini": {600_000},
+        "qwen": {60},  # it gives up then, whatever the settings say
     }
 
 

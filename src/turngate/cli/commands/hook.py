@@ -154,8 +154,9 @@ def _answer_event(
     from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
     from turngate.trust.load import load_reviewed, session_gates, with_held_gates  # noqa: PLC0415
 
-    name, limit = options.host or recognise(fields), _time_limit(options.timeout)
+    name = options.host or recognise(fields)
     host = find_host(name) if name else PORTABLE
+    limit = _time_limit(options.timeout, host.own_timeout_s)
     state = settings_state(project) if stamp else None  # before they are read
     settings = load_reviewed(project, dialect="host")
     if record:
@@ -187,12 +188,10 @@ def _answer_event(
     return output.code
 
 
-def _time_limit(given: str | None) -> float:
+def _time_limit(given: str | None, default: float) -> float:
     """Return the seconds for all hooks together."""
-    from turngate.hosts.host import OWN_TIMEOUT_S  # noqa: PLC0415 # lazy: as above
-
     try:
-        seconds = OWN_TIMEOUT_S if given is None else float(given)
+        seconds = default if given is None else float(given)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 86_400:
@@ -221,7 +220,7 @@ Options:
   --host HOST          the program: {", ".join(HOSTS)} (default: recognised from its input)
   --project DIR        the project's folder (default: the nearest one with settings, from the
                        folder that the program names upwards)
-  --timeout SECONDS    for all hooks together (default: {OWN_TIMEOUT_S:g})
+  --timeout SECONDS    for all hooks together (default: {OWN_TIMEOUT_S:g}, in Qwen Code 55)
 
 Examples:
   turngate install claude                   add the line to .claude/settings.json of this project

@@ -17,7 +17,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.shell.script_exit_codes import block_attempt
 from turngate.doctor.diagnosis import Finding, finding_of
 from turngate.doctor.hosts.files import HostHook
-from turngate.hosts.host import INSTALLED_TIMEOUT_S, OWN_TIMEOUT_S, Host
+from turngate.hosts.host import Host
 from turngate.hosts.input_fields import PROJECT_VARIABLES
 from turngate.hosts.install.hook_command import hook_command, how_to_find
 from turngate.project.files import LOCAL
@@ -120,8 +120,8 @@ def _check_timeout(hook: HostHook, host: Host, slow: SlowHook | None) -> Iterato
     key, in_ms = hook.file.owner.timeout_key, host.timeout_unit == "ms"
     key = "timeout" if key not in hook.entry and "timeout" in hook.entry else key
     value = hook.entry.get(key)
-    wanted = INSTALLED_TIMEOUT_S * (1000 if in_ms else 1)
-    hint = f'write "{key}": {wanted}'
+    wanted = host.installed_timeout_s * (1000 if in_ms else 1)
+    hint = f'write "{key}": {wanted:g}'
     if value is None:
         seconds, text = host.default_timeout_s, "it has no timeout, and the default"
     elif type(value) not in (int, float) or value <= 0:
@@ -135,7 +135,13 @@ def _check_timeout(hook: HostHook, host: Host, slow: SlowHook | None) -> Iterato
         yield Finding("will NOT hold", "error", f"{key}: {message}", hint)
     elif not in_ms and seconds is not None and seconds >= MAX_SECONDS:
         yield Finding("will run, but", "warning", f"{key}: is {value}, which is read as seconds", hint)
-    elif seconds is not None and slow and seconds < min(slow.seconds, OWN_TIMEOUT_S):
+    elif slow and host.longest_hook_s and slow.seconds > host.own_timeout_s:
+        message = (
+            f"{host.title} gives up on a hook after {host.longest_hook_s:g} s, and the hook {slow.name} may take "
+            f"{slow.seconds:g} s: Turngate then answers after {host.own_timeout_s:g} s that it is not enforced"
+        )
+        yield Finding("will run, but", "warning", message, "make the check faster, or run it in CI")
+    elif seconds is not None and slow and seconds < min(slow.seconds, host.own_timeout_s):
         message = (
             f"{text} is {seconds:g} s, and the hook {slow.name} may take {slow.seconds:g} s: "
             f"{host.title} then ends it, and the agent may stop"
