@@ -191,7 +191,7 @@ def _why_lost(settings: Settings, place: str, project: str) -> str:
 
 
 def session_gates(settings: Settings) -> tuple[RecordedGate, ...]:
-    """Return the gates that hold from now on: those that run, and those of the record about which nobody has decided."""
+    """Return the gates that hold from now on: those that run, and those of the record that no person has withdrawn."""
     return tuple(
         dict.fromkeys(
             (rule.hook.id or "", place_of(rule), rule.definition)

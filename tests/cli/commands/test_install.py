@@ -42,14 +42,18 @@ REJECTED = (
 
 
 def turngate(*words: str) -> tuple[int, str, str]:
-    """Run the command, without two warnings: that the tests run in a temporary folder, and of the comment in TEAM."""
+    """Run the command, without two warnings, that the tests run in a temporary folder and of the comment in TEAM.
+
+    And without the hint that a file of a project is not read everywhere.
+    """
     code, out, err = cli.turngate(*words)
+    out = "".join(line for line in out.splitlines(keepends=True) if "may not read this file" not in line)
     lines = err.replace(REJECTED, "").splitlines(keepends=True)
     return code, out, "".join(line for line in lines if not line.startswith(f"! {PROGRAM} is in a cache"))
 
 
 def test_a_file_that_the_host_rejects_is_named_before_the_line_is_written(settings: Path) -> None:
-    code, _, err = cli.turngate("install", "claude", "--yes")
+    code, _, err = cli.turngate("install", "claude", "--project", "--yes")
     assert (code, REJECTED in err) == (0, True)
 
 
@@ -120,7 +124,7 @@ def test_the_line_of_every_host_is_written_and_removed_for_both_levels(
 
 
 def test_comments_and_order_stay_and_the_difference_is_shown_first(settings: Path) -> None:
-    code, out, err = turngate("install", "claude", "--yes")
+    code, out, err = turngate("install", "claude", "--project", "--yes")
     written = settings.read_text()
     assert (code, err) == (0, "")
     assert out.startswith(
@@ -139,7 +143,7 @@ def test_comments_and_order_stay_and_the_difference_is_shown_first(settings: Pat
 """
     )
     assert written.startswith('{\n  "model": "opus", // not sonnet\n  "hooks": {"Stop": [\n')
-    assert turngate("uninstall", "claude", "--yes")[0] == 0
+    assert turngate("uninstall", "claude", "--project", "--yes")[0] == 0
     assert settings.read_text() == TEAM
 
 
@@ -175,10 +179,10 @@ def test_an_odd_file_is_restored_to_the_byte(name: str, project: Path, home: Pat
 
 
 def test_a_second_install_writes_nothing(settings: Path) -> None:
-    turngate("install", "claude", "--yes")
+    turngate("install", "claude", "--project", "--yes")
     before = settings.stat()
     said = f"already installed in .claude/settings.json\n{NO_HOOKS}{CHECK.format('claude')}"
-    assert turngate("install", "claude") == (0, said, "")
+    assert turngate("install", "claude", "--project") == (0, said, "")
     assert (settings.stat().st_ino, settings.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
@@ -195,36 +199,36 @@ def test_an_older_line_is_updated_and_the_file_is_restored_afterwards(home: Path
 
 
 def test_a_dry_run_writes_nothing(settings: Path, state: Path) -> None:
-    code, out, err = turngate("install", "claude", "--dry-run")
+    code, out, err = turngate("install", "claude", "--project", "--dry-run")
     assert (code, last_lines(out), err) == (0, "nothing was written (--dry-run)\n", "")
     assert (settings.read_text(), (state / "installs").exists()) == (TEAM, False)
 
 
 def test_without_a_terminal_it_says_how_to_write(settings: Path) -> None:
-    code, out, err = turngate("install", "claude")
+    code, out, err = turngate("install", "claude", "--project")
     assert (code, out != "", err, settings.read_text()) == (64, True, NOT_A_TERMINAL, TEAM)
 
 
 def test_what_was_there_before_is_kept_privately(settings: Path, state: Path) -> None:
-    turngate("install", "claude", "--yes")
+    turngate("install", "claude", "--project", "--yes")
     [record] = (state / "installs").iterdir()
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
     assert json.loads(record.read_text())["before"] == TEAM
-    turngate("uninstall", "claude", "--yes")
+    turngate("uninstall", "claude", "--project", "--yes")
     assert list((state / "installs").iterdir()) == []
 
 
 def test_a_file_that_was_edited_since_keeps_the_edit(settings: Path) -> None:
-    turngate("install", "claude", "--yes")
+    turngate("install", "claude", "--project", "--yes")
     settings.write_text(settings.read_text().replace("opus", "haiku"))
-    assert turngate("uninstall", "claude", "--yes")[0] == 0
+    assert turngate("uninstall", "claude", "--project", "--yes")[0] == 0
     assert settings.read_text() == TEAM.replace("opus", "haiku")
 
 
 def test_a_folder_with_other_files_stays(project: Path) -> None:
-    turngate("install", "claude", "--yes")
+    turngate("install", "claude", "--project", "--yes")
     (project / ".claude" / "agents").mkdir()
-    turngate("uninstall", "claude", "--yes")
+    turngate("uninstall", "claude", "--project", "--yes")
     assert [path.name for path in (project / ".claude").iterdir()] == ["agents"]
 
 
@@ -233,10 +237,10 @@ def test_mode_and_link_stay(settings: Path, tmp_path: Path) -> None:
     settings.rename(target)
     target.chmod(0o640)
     settings.symlink_to(target)
-    code, out, _ = turngate("install", "claude", "--yes")
+    code, out, _ = turngate("install", "claude", "--project", "--yes")
     assert (code, out.splitlines()[0]) == (0, f".claude/settings.json is a link to {target}")
     assert (settings.is_symlink(), stat.S_IMODE(target.stat().st_mode)) == (True, 0o640)
-    turngate("uninstall", "claude", "--yes")
+    turngate("uninstall", "claude", "--project", "--yes")
     assert (settings.is_symlink(), target.read_text()) == (True, TEAM)
 
 
@@ -244,13 +248,13 @@ def test_mode_and_link_stay(settings: Path, tmp_path: Path) -> None:
 
 
 def test_it_asks_at_a_terminal(settings: Path, project: Path) -> None:
-    with Terminal("install", "claude", cwd=project, env={"NO_COLOR": "1"}) as terminal:
+    with Terminal("install", "claude", "--project", cwd=project, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect("write it to .claude/settings.json? [y]es, [n]o ")
         assert settings.read_text() == TEAM
         terminal.say("y")
         assert terminal.end() == 0
         terminal.expect("installed in .claude/settings.json")
-    with Terminal("uninstall", "claude", cwd=project, env={"NO_COLOR": "1"}) as terminal:
+    with Terminal("uninstall", "claude", "--project", cwd=project, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect("remove it from .claude/settings.json? [y]es, [n]o ")
         terminal.say("y")
         assert terminal.end() == 0
@@ -259,7 +263,7 @@ def test_it_asks_at_a_terminal(settings: Path, project: Path) -> None:
 
 @pytest.mark.parametrize(("answer", "code"), [("n\r", 1), ("\r", 1), (CTRL_D, 1), (CTRL_C, 130)])
 def test_any_other_answer_writes_nothing(settings: Path, project: Path, answer: str, code: int) -> None:
-    with Terminal("install", "claude", cwd=project, env={"NO_COLOR": "1"}) as terminal:
+    with Terminal("install", "claude", "--project", cwd=project, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect("write it to .claude/settings.json? [y]es, [n]o ")
         terminal.type(answer)
         assert terminal.end() == code
@@ -267,14 +271,14 @@ def test_any_other_answer_writes_nothing(settings: Path, project: Path, answer: 
 
 
 def test_the_difference_is_coloured_at_a_terminal(settings: Path, project: Path) -> None:
-    with Terminal("install", "claude", "--dry-run", cwd=project) as terminal:
+    with Terminal("install", "claude", "--project", "--dry-run", cwd=project) as terminal:
         terminal.expect("nothing was written (--dry-run)")
         assert terminal.end() == 0
         assert b'\x1b[32m+  "hooks": {"Stop": [' in terminal.raw
 
 
 def test_a_file_that_changes_while_it_asks_is_kept(settings: Path, project: Path) -> None:
-    with Terminal("install", "claude", cwd=project, env={"NO_COLOR": "1"}) as terminal:
+    with Terminal("install", "claude", "--project", cwd=project, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect("write it to .claude/settings.json? ")
         settings.write_text("{}")
         terminal.say("y")
@@ -290,7 +294,7 @@ def test_outside_of_a_project_the_settings_are_the_users(
     tmp_path: Path, home: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, err = turngate("install", "qwen", "--yes")
+    code, out, err = turngate("install", "qwen", "--project", "--yes")
     assert (code, err) == (0, "")
     assert last_lines(out).startswith("installed in ~/.qwen/settings.json\n")
     steps = "→ in each project: `turngate init` writes gates for its checks\n"
@@ -301,14 +305,14 @@ def test_outside_of_a_project_the_settings_are_the_users(
 def test_below_a_project_the_file_is_that_of_the_git_root(project: Path, monkeypatch: Any) -> None:
     (project / "src" / "deep").mkdir(parents=True)
     monkeypatch.chdir(project / "src" / "deep")
-    turngate("install", "claude", "--yes")
+    turngate("install", "claude", "--project", "--yes")
     assert (project / ".claude" / "settings.json").exists()
 
 
 def test_the_nearest_folder_with_settings_of_turngate_is_the_project(project: Path, monkeypatch: Any) -> None:
     (project / "api" / ".turngate").mkdir(parents=True)
     monkeypatch.chdir(project / "api")
-    turngate("install", "claude", "--yes")
+    turngate("install", "claude", "--project", "--yes")
     assert ((project / "api" / ".claude").exists(), (project / ".claude").exists()) == (True, False)
 
 
@@ -388,13 +392,13 @@ def test_both_levels_would_run_it_twice() -> None:
 
 
 def test_a_host_that_reads_the_settings_of_another_one_is_covered() -> None:
-    turngate("install", "claude", "--yes")
+    turngate("install", "claude", "--project", "--yes")
     said = twice("Copilot CLI", ".claude/settings.json", ".github/hooks/turngate.json")
-    assert turngate("install", "copilot", "--yes")[2] == said
-    turngate("uninstall", "claude", "--yes")
+    assert turngate("install", "copilot", "--project", "--yes")[2] == said
+    turngate("uninstall", "claude", "--project", "--yes")
     remedy = "; `turngate uninstall copilot --project` removes that one"
     said = twice("Copilot CLI", ".github/hooks/turngate.json", ".claude/settings.json", remedy)
-    assert turngate("install", "claude", "--yes")[2] == said
+    assert turngate("install", "claude", "--project", "--yes")[2] == said
 
 
 def test_the_settings_of_the_user_cover_only_the_hosts_that_read_them() -> None:
@@ -408,7 +412,7 @@ def test_the_settings_of_the_user_cover_only_the_hosts_that_read_them() -> None:
 def test_a_line_in_local_settings_counts_too(project: Path) -> None:
     write_settings(project, "claude", stop_hooks("turngate hook"), "settings.local.json")
     said = twice("Claude Code", ".claude/settings.local.json", ".claude/settings.json")
-    assert turngate("install", "claude", "--yes")[2] == said
+    assert turngate("install", "claude", "--project", "--yes")[2] == said
 
 
 def test_where_turngate_is_not_on_path_the_line_of_a_project_does_not_find_it(monkeypatch: Any) -> None:
@@ -417,7 +421,7 @@ def test_where_turngate_is_not_on_path_the_line_of_a_project_does_not_find_it(mo
         "! turngate is not on PATH here, and the line of a project finds it there, so stops would not be checked; put it there "
         "(`pipx install .` or `uv tool install .` in a clone of Turngate), or use `turngate install droid --user`\n"
     )
-    assert turngate("install", "droid", "--dry-run")[2] == said
+    assert turngate("install", "droid", "--project", "--dry-run")[2] == said
 
 
 @pytest.mark.parametrize("level", ["user", "project"])
@@ -434,11 +438,11 @@ def test_where_droid_would_not_read_the_line_it_is_not_written(level: str, proje
 
 
 def test_a_line_that_droid_no_longer_reads_is_not_called_installed(project: Path) -> None:
-    assert turngate("install", "droid", "--yes")[0] == 0
+    assert turngate("install", "droid", "--project", "--yes")[0] == 0
     (project / ".factory" / "hooks.json").write_text("{}")
-    code, out, _ = turngate("install", "droid", "--yes")
+    code, out, _ = turngate("install", "droid", "--project", "--yes")
     assert (code, out) == (64, "")
-    assert turngate("uninstall", "droid", "--yes")[0] == 0
+    assert turngate("uninstall", "droid", "--project", "--yes")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -485,20 +489,24 @@ def test_pending_hooks_are_named(project: Path, monkeypatch: Any) -> None:
     monkeypatch.delenv("TURNGATE_TRUST", raising=False)
     write_settings(project, "turngate", stop_hooks("./check.sh"))
     pending = "→ 1 hook is pending, and skipped until a person approves: `turngate hooks approve --all`\n"
-    out = turngate("install", "claude", "--yes")[1]
+    out = turngate("install", "claude", "--project", "--yes")[1]
     assert last_lines(out) == f"installed in .claude/settings.json\n{pending}{CHECK.format('claude')}"
 
 
 def test_what_is_not_installed_is_not_removed(settings: Path) -> None:
-    assert turngate("uninstall", "claude") == (0, "not installed in .claude/settings.json\n", "")
-    assert turngate("install", "claude", "--uninstall") == (0, "not installed in .claude/settings.json\n", "")
+    assert turngate("uninstall", "claude", "--project") == (0, "not installed in .claude/settings.json\n", "")
+    assert turngate("install", "claude", "--project", "--uninstall") == (
+        0,
+        "not installed in .claude/settings.json\n",
+        "",
+    )
 
 
 def test_of_one_long_line_only_what_differs_is_shown(settings: Path) -> None:
     settings.write_text(
         '{"env":{"A":"' + "x" * 100_000 + '"},"hooks":{"Stop":[]},"z":"' + "y" * 100_000 + '"}'
     )
-    out = turngate("install", "claude", "--dry-run")[1]
+    out = turngate("install", "claude", "--project", "--dry-run")[1]
     shown = [line for line in out.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
     assert shown[0] == f'-…{"x" * 40}"}},"hooks":{{"Stop":[]}},"z":"{"y" * 52}…'
     assert (len(shown), len(shown[1]) < 1500) == (2, True)
@@ -520,7 +528,7 @@ def test_of_one_long_line_only_what_differs_is_shown(settings: Path) -> None:
 def test_settings_that_cannot_hold_hooks_are_kept(settings: Path, text: str, why: str) -> None:
     settings.write_text(text)
     said = f"turngate: .claude/settings.json: {why}; {NOTHING}\n"
-    assert turngate("install", "claude", "--yes") == (64, "", said)
+    assert turngate("install", "claude", "--project", "--yes") == (64, "", said)
     assert settings.read_text() == text
 
 
@@ -531,38 +539,42 @@ def unusable(settings: Path, why: str) -> tuple[int, str, str]:
 def test_a_folder_a_pipe_and_a_dangling_link_are_kept(settings: Path) -> None:
     settings.unlink()
     settings.mkdir()
-    assert turngate("install", "claude", "--yes") == unusable(settings, "is a folder, expected a file")
+    assert turngate("install", "claude", "--project", "--yes") == unusable(
+        settings, "is a folder, expected a file"
+    )
     settings.rmdir()
     os.mkfifo(settings)
-    assert turngate("install", "claude", "--yes") == unusable(settings, "is not a regular file")
+    assert turngate("install", "claude", "--project", "--yes") == unusable(settings, "is not a regular file")
     settings.unlink()
     settings.symlink_to("gone.json")
     expected = unusable(settings, "is a link to a file that does not exist")
-    assert turngate("install", "claude", "--yes") == expected
+    assert turngate("install", "claude", "--project", "--yes") == expected
 
 
 def test_a_large_file_and_one_that_is_not_utf8_are_kept(settings: Path) -> None:
     settings.write_bytes(b'{"a": "\xff"}')
-    assert turngate("install", "claude", "--yes") == unusable(settings, "is not UTF-8 (byte 7)")
+    assert turngate("install", "claude", "--project", "--yes") == unusable(settings, "is not UTF-8 (byte 7)")
     settings.write_text('{"a": "' + "x" * (8 * 1024 * 1024) + '"}')
-    assert turngate("install", "claude", "--yes") == unusable(settings, "is larger than 8 MiB")
+    assert turngate("install", "claude", "--project", "--yes") == unusable(settings, "is larger than 8 MiB")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 def test_a_file_of_another_user_is_kept(settings: Path) -> None:
     os.chown(settings, 12345, -1)
-    assert turngate("install", "claude", "--yes") == unusable(settings, "belongs to another user")
+    assert turngate("install", "claude", "--project", "--yes") == unusable(
+        settings, "belongs to another user"
+    )
     assert settings.read_text() == TEAM
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can write to every file")
 def test_a_file_and_a_folder_that_are_not_writable_are_kept(settings: Path) -> None:
     settings.chmod(0o400)
-    assert turngate("install", "claude", "--yes") == unusable(settings, "is not writable")
+    assert turngate("install", "claude", "--project", "--yes") == unusable(settings, "is not writable")
     settings.chmod(0o600)
     settings.parent.chmod(0o500)
     try:
-        code, _, err = turngate("install", "claude", "--yes")
+        code, _, err = turngate("install", "claude", "--project", "--yes")
     finally:
         settings.parent.chmod(0o700)
     said = f"turngate: .claude/settings.json cannot be written: Permission denied; {NOTHING}\n"
@@ -577,19 +589,19 @@ def limited(blocks: int, *words: str) -> tuple[int, str]:
 
 
 def test_a_full_disk_truncates_nothing(settings: Path, state: Path, project: Path) -> None:
-    code, err = limited(0, "install", "claude", "--yes")
+    code, err = limited(0, "install", "claude", "--project", "--yes")
     assert (code, err.endswith(f" cannot be written: File too large; {NOTHING}\n")) == (74, True)
     assert (settings.read_text(), list(settings.parent.iterdir())) == (TEAM, [settings])
-    code, err = limited(0, "install", "codex", "--yes")
+    code, err = limited(0, "install", "codex", "--project", "--yes")
     assert (code, (project / ".codex").exists(), list((state / "installs").iterdir())) == (74, False, [])
 
 
 def test_a_disk_that_fills_up_during_the_settings_truncates_nothing(settings: Path) -> None:
     large = json.dumps({"a": ["x" * 50] * 200}, indent=2)
-    turngate("install", "claude", "--yes")
+    turngate("install", "claude", "--project", "--yes")
     settings.write_text(settings.read_text().replace('"opus"', large))
     before = settings.read_text()
-    code, err = limited(4, "uninstall", "claude", "--yes")
+    code, err = limited(4, "uninstall", "claude", "--project", "--yes")
     said = f"turngate: .claude/settings.json cannot be written: File too large; {NOTHING}\n"
     assert (code, err, settings.read_text()) == (74, said, before)
     assert list(settings.parent.iterdir()) == [settings]
@@ -599,19 +611,19 @@ def test_a_disk_that_fills_up_during_the_settings_truncates_nothing(settings: Pa
 
 
 def test_several_processes_at_once_write_one_line(project: Path) -> None:
-    commands = [[*TURNGATE, "install", "claude", "--yes"] for _ in range(4)]
+    commands = [[*TURNGATE, "install", "claude", "--project", "--yes"] for _ in range(4)]
     started = [subprocess.Popen(each, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for each in commands]
     ended = [(process.communicate()[1], process.returncode) for process in started]
     assert ended == [(b"", 0)] * 4
     assert hooks_of(project / ".claude" / "settings.json") == project_hooks("claude")
-    turngate("uninstall", "claude", "--yes")
+    turngate("uninstall", "claude", "--project", "--yes")
     assert not (project / ".claude" / "settings.json").exists()
 
 
 def test_a_process_that_is_killed_while_it_waits_leaves_the_old_file(settings: Path) -> None:
     lock = os.open(settings.parent, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    with start_turngate("install", "claude", "--yes") as process:
+    with start_turngate("install", "claude", "--project", "--yes") as process:
         for line in process.stdout:
             if line.startswith("+      "):
                 break
@@ -621,18 +633,20 @@ def test_a_process_that_is_killed_while_it_waits_leaves_the_old_file(settings: P
 
 
 def test_a_process_that_is_killed_at_any_moment_leaves_the_old_file_or_the_new_one(settings: Path) -> None:
-    assert turngate("install", "claude", "--yes")[0] == 0
+    assert turngate("install", "claude", "--project", "--yes")[0] == 0
     new = settings.read_text()
-    turngate("uninstall", "claude", "--yes")
+    turngate("uninstall", "claude", "--project", "--yes")
     seen = set()
     for delay in range(12):
-        process = subprocess.Popen([*TURNGATE, "install", "claude", "--yes"], stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [*TURNGATE, "install", "claude", "--project", "--yes"], stdout=subprocess.PIPE
+        )
         assert process.stdout is not None
         process.stdout.read(1 + delay * 400)  # the difference is printed just before the file is written
         process.send_signal(signal.SIGKILL)
         process.communicate()
         seen.add(settings.read_text())
-        turngate("uninstall", "claude", "--yes")
+        turngate("uninstall", "claude", "--project", "--yes")
         assert settings.read_text() == TEAM
     assert seen <= {TEAM, new}
 
@@ -640,7 +654,7 @@ def test_a_process_that_is_killed_at_any_moment_leaves_the_old_file_or_the_new_o
 def test_what_a_killed_process_has_left_is_overwritten(settings: Path) -> None:
     left = settings.parent / ".settings.json.turngate-new"
     left.write_text('{"half')
-    assert turngate("install", "claude", "--yes")[0] == 0
+    assert turngate("install", "claude", "--project", "--yes")[0] == 0
     assert (list(settings.parent.iterdir()), left.exists()) == ([settings], False)
 
 
@@ -648,11 +662,11 @@ def test_what_a_killed_process_has_left_is_overwritten(settings: Path) -> None:
 def test_an_agent_cannot_remove_the_line_that_holds_it(
     settings: Path, marker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert turngate("install", "claude", "--yes")[0] == 0
+    assert turngate("install", "claude", "--project", "--yes")[0] == 0
     installed = settings.read_text()
     monkeypatch.setenv(marker, "1")
     why = f"this was started by a hook or an agent ({marker} is set)"
-    assert turngate("uninstall", "claude", "--yes") == (
+    assert turngate("uninstall", "claude", "--project", "--yes") == (
         64,
         "",
         f"turngate: a person removes Turngate, in a terminal of their own, and {why}\n",
@@ -664,9 +678,9 @@ def test_an_agent_cannot_remove_the_line_that_holds_it(
 def test_an_agent_can_see_what_a_person_would_remove(
     settings: Path, marker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert turngate("install", "claude", "--yes")[0] == 0
+    assert turngate("install", "claude", "--project", "--yes")[0] == 0
     monkeypatch.setenv(marker, "1")
-    code, out, err = turngate("uninstall", "claude", "--dry-run")
+    code, out, err = turngate("uninstall", "claude", "--project", "--dry-run")
     assert (code, last_lines(out), err) == (0, "nothing was written (--dry-run)\n", "")
 
 
@@ -697,3 +711,27 @@ def test_an_agent_or_the_hook_of_another_program_can_run_everything_else(
         monkeypatch.setenv(marker, "1")
     assert run_all() == before
     assert before[0] == (0, '{"decision":"block","reason":"why"}')
+
+
+# Whose settings
+
+
+def test_the_line_is_written_to_the_settings_of_the_user_unless_a_project_is_asked_for(home: Path) -> None:
+    code, out, _ = turngate("install", "claude", "--yes")
+    assert (code, "installed in ~/.claude/settings.json\n" in out) == (0, True)
+    assert f"{PROGRAM} hook" in (home / ".claude/settings.json").read_text()
+
+
+def test_a_line_for_a_project_is_said_not_to_be_read_everywhere(project: Path) -> None:
+    out = cli.turngate("install", "claude", "--project", "--yes")[1]
+    hint = (
+        "→ Claude Code may not read this file in a subfolder or a new worktree; "
+        "`turngate install claude` writes the line to your own settings, which hold everywhere\n"
+    )
+    assert (hint in out, (project / ".claude/settings.json").exists()) == (True, True)
+
+
+def test_uninstall_finds_the_line_of_the_project(project: Path) -> None:
+    turngate("install", "claude", "--project", "--yes")
+    assert turngate("uninstall", "claude", "--yes")[1].endswith("removed .claude/settings.json\n")
+    assert not (project / ".claude").exists()

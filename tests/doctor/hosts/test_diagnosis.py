@@ -183,11 +183,13 @@ def test_the_program_of_a_project_is_not_started(home: Path, project: Path, tmp_
 def test_a_guarded_line_without_turngate_on_path_does_not_hold(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install("claude", home, project)
+    install("gemini", home, project)
+    trust("gemini", home, project)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     message = "`turngate` is not on PATH: the line only says so, and the agent may stop"
-    found = diagnose("claude", project)
-    assert findings(found) == [(Finding("will NOT hold", "error", message, PUT_ON_PATH),)]
+    found = diagnose("gemini", project)
+    hint = PUT_ON_PATH.replace("claude", "gemini")
+    assert findings(found) == [(Finding("will NOT hold", "error", message, hint),)]
     assert not found.runs_turngate
 
 

@@ -40,8 +40,8 @@ def test_the_line_of_a_project_runs_the_program_on_path(host: Host, tmp_path: Pa
         assert run(line, tmp_path) == (0, 'hook {"hook_event_name": "Stop"}\n', "")
 
 
-GUARDED = [(host, "project") for host in HOSTS.values()] + [
-    (host, "user") for host in HOSTS.values() if host.failed_hook_blocks
+GUARDED = [
+    (host, level) for host in HOSTS.values() if host.failed_hook_blocks for level in ("user", "project")
 ]
 
 

@@ -223,8 +223,8 @@ Options:
   --timeout SECONDS    for all hooks together (default: {OWN_TIMEOUT_S:g}, in Qwen Code 55)
 
 Examples:
-  turngate install claude                   add the line to .claude/settings.json of this project
-  turngate install codex --user             add it to ~/.codex/hooks.json, for all projects
+  turngate install claude                   add the line to ~/.claude/settings.json, for all projects
+  turngate install codex --project          add it to .codex/hooks.json of this project
   turngate doctor --host gemini             why does a hook not run, or not block, in Gemini CLI?
   echo '{{"hook_event_name":"Stop","prompt_id":"1"}}' | turngate hook     what would Claude Code get now?
 

@@ -9,7 +9,8 @@ from turngate.core.constants import STOP_EVENTS
 from turngate.hosts.host import Host, HostAnswer, Level
 from turngate.project.safe_paths import is_inside
 
-NOT_CHECKED = "Turngate is not installed here or cannot run, so this stop was not checked"
+# Gemini CLI shows the whole line while it runs, so this must not read as if it had happened.
+NOT_CHECKED = "to check this stop, install Turngate"
 # Turngate is not published: a name for pip could fetch another package.
 INSTALL_COMMANDS = "`pipx install .` or `uv tool install .` in a clone of Turngate"
 
@@ -24,9 +25,11 @@ def entries_for(host: Host, level: Level, program: str) -> dict[str, Mapping[str
 
 
 def hook_command(host: Host, level: Level, event: str, program: str) -> str:
-    if level == "user" and not host.failed_hook_blocks:
-        return f"{program} hook"
     program = program if level == "user" else "turngate"
+    if (
+        not host.failed_hook_blocks
+    ):  # where there is no Turngate, the host reports an error, and the agent stops
+        return f"{program} hook"
     [word, *_] = shlex.split(program)
     # A program that is there but cannot be started (its Python is gone) takes the same way as one that is not there.
     otherwise = _not_checked(host) if event in STOP_EVENTS else "true"

@@ -23,8 +23,8 @@ then runs the hooks of .turngate and .mux. Everything else in its settings stays
 It prints the difference, and asks. Without HOST, it lists the hosts and where they have the line."""
     parser.epilog = f"""\
 Examples:
-  turngate install claude               in a project: for everyone who works on it
-  turngate install codex --user         for you, in every project
+  turngate install claude               for you, in every project, subfolder and worktree
+  turngate install codex --project      for everyone who works on the project in this folder
   turngate install gemini --dry-run     print the difference only
   turngate install claude --uninstall   remove the line: the file is as it was before
   turngate install                      which hosts have the line, and in which file?
@@ -43,8 +43,8 @@ that did not exist is removed. It prints the difference, and asks. A person remo
 agent has started, as its environment shows, gets exit code 64, except with --dry-run."""
     parser.epilog = f"""\
 Examples:
-  turngate uninstall claude           from the settings of this project
-  turngate uninstall codex --user     from your own settings
+  turngate uninstall claude            from your own settings, or those of this project
+  turngate uninstall codex --project   from the settings of this project
 
 Exit codes:
   0   removed, or there is nothing to remove
@@ -64,13 +64,13 @@ def _add_options(parser: Parser, *, required: bool) -> None:
 
 
 _LEVELS = {
-    "user": "your own settings (default outside of a project)",
-    "project": "the settings of the project that the current folder is in (default in a project)",
+    "user": "your own settings (default, if the line is there)",
+    "project": "the settings of the project that the current folder is in",
 }
 _LEVELS_AND_LINES = {
-    "user": "your own settings, with the path of this program (default outside of a project)",
-    "project": "the settings of the project that the current folder is in, with a line that finds Turngate on PATH, and\n"
-    "lets the agent stop where it is not installed (default in a project)",
+    "user": "your own settings, with the path of this program: they hold wherever an agent starts (default)",
+    "project": "the settings of the project that the current folder is in, for a team; the line finds Turngate on PATH,\n"
+    "and agents that start in a subfolder or a new worktree may not read them",
 }
 
 

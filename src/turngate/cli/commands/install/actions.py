@@ -83,6 +83,9 @@ def run_action(options: argparse.Namespace) -> int:
             raise UsageError("which host? `turngate install` lists them")
         return _list()
     place = find_place(HOSTS[options.host], options.level)
+    if options.uninstall and options.level is None and not has_line(place):
+        installed = (other for other in all_places(place.host, place.project) if has_line(other))
+        place = next(installed, place)
     for attempt in range(MAX_ATTEMPTS):
         try:
             return _uninstall(place, options) if options.uninstall else _install(place, options)
@@ -244,10 +247,9 @@ def _elsewhere(place: Place) -> list[str]:
 
 
 def find_place(host: Host, level: Level | None) -> Place:
-    """Return the settings file of a level: by default the project's, in a project. Raises UsageError."""
+    """Return the settings file of a level, by default the user's. Raises UsageError."""
     project = enclosing_project()
-    if level is None:
-        level = "project" if project else "user"
+    level = level or "user"
     if level == "project" and project is None:
         project = _current_folder()
         if real_path(project) == _home():
@@ -349,6 +351,11 @@ def _runs_twice(host: Host, file: HostFile, place: Place) -> str:
 
 def next_steps(place: Place) -> Iterator[str]:
     """Yield what remains to be done by hand: in the host, and in the project."""
+    if place.level == "project":
+        yield (
+            f"→ {place.host.title} may not read this file in a subfolder or a new worktree; `turngate install "
+            f"{place.host.name}` writes the line to your own settings, which hold everywhere"
+        )
     if step := place.host.steps_by_hand.get(place.level):
         yield f"→ {step}"
     if place.project:
