@@ -116,7 +116,8 @@ class Shell(Protocol):
     """Where commands run: this machine, or another one.
 
     A class needs both methods to be a Shell. Without a limit of its own, `slot` returns `contextlib.nullcontext()`.
-    With `is_local = True` gates read the project's files without it.
+    With `is_local = True` gates read the project's files without it. `run_stop_hooks` takes a shell with `is_local`, or
+    with the attribute `workspace`, and for any other one a World, which says where the files are.
     """
 
     async def run(
