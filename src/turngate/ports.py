@@ -221,6 +221,7 @@ class World:
     # The gates that have passed, and the state of the project's files for which they pass again.
     held: list[tuple[Rule, str]] = field(default_factory=list)
     remote: RemoteMachine | None = None  # where the project is; None: on this machine
+    environ_here: Mapping[str, str] | None = None  # see `own_environ`; None: that of this process
 
     def __post_init__(self) -> None:
         if self.remote is None:
@@ -291,7 +292,8 @@ class World:
     @property
     def own_environ(self) -> Mapping[str, str]:
         """The environment for what runs on this machine wherever the project is: models, HTTP requests, the state."""
-        return os.environ if self.machine else self.environ
+        here = os.environ if self.environ_here is None else self.environ_here
+        return here if self.machine else self.environ
 
     @property
     def in_hook(self) -> bool:
