@@ -221,13 +221,13 @@ class World:
     # The gates that have passed, and the state of the project's files for which they pass again.
     held: list[tuple[Rule, str]] = field(default_factory=list)
     remote: RemoteMachine | None = None  # where the project is; None: on this machine
-    environ_here: Mapping[str, str] | None = None  # see `own_environ`; None: that of this process
 
     def __post_init__(self) -> None:
         if self.remote is None:
             self.project = os.path.abspath(self.project)
         self._made_in_callback = in_callback.get() is not None
         self.killed: list[str] = []  # the names of the hooks that `close` has cancelled
+        self.environ_here: Mapping[str, str] | None = None  # see `own_environ`; None: that of this process
         self.store_fault: str | None = None  # why something could not be stored, once the store is closed
         self._redactors: dict[frozenset[str], Redactor | None] = {}  # by further secrets
 

@@ -90,13 +90,6 @@ def test_what_agent_programs_run_works_on_this_machine_only(
     assert last == f"{name}: `{name}` works on this machine only; {hint}"
 
 
-def test_hooks_of_another_machine_are_tested_in_place_only(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["hooks", "test", "Stop", "--ssh", "build:src/app"]) == 64
-    assert capsys.readouterr().err == (
-        "turngate: --ssh: the project on another machine is not copied; add --in-place to run its hooks in it\n"
-    )
-
-
 def test_ssh_behind_two_dashes_is_not_the_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--", "--ssh"]) == 64
     expected = "turngate: unrecognized arguments: -- --ssh; see `turngate check --help`\n"

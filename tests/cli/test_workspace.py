@@ -1,7 +1,6 @@
 """Commands with `--ssh`: they print what they print on that machine, and read nothing of this one."""
 
 import json
-import os
 import re
 import signal
 from pathlib import Path
@@ -227,23 +226,4 @@ def test_hooks_are_tested_in_place_on_the_other_machine(box: SshServer, app: Pat
         f"ssh://{HOST}{box.path_there(app)}",
         False,
         box.path_there(app),
-    )
-
-
-# What is wrong
-
-
-@pytest.mark.parametrize(
-    "words", [("fire", "Stop"), ("gates",), ("gates", "run"), ("hooks", "test", "Stop", "--in-place")]
-)
-def test_a_folder_that_is_not_there_is_wrong_usage(words: tuple[str, ...], box: SshServer) -> None:
-    assert run(*words, "--ssh", f"{HOST}:none") == (
-        64,
-        "",
-        f"turngate: there is no folder none on {HOST}, or no access to it; expected the project's folder\n",
-    )
-    assert run(*words, "--ssh", f"{HOST}:none", "--project", os.getcwd()) == (
-        64,
-        "",
-        "turngate: --project is a folder here, and --ssh names one on another machine; give one of them\n",
     )
