@@ -410,7 +410,7 @@ def test_what_happened_there_is_shown_for_the_name_of_the_project(
     assert turngate("log", "--project", f"{location}/other") == (
         64,
         "",
-        f"turngate: no hook has run in {location}/other yet; `turngate run --ssh {location}/other` runs them once\n",
+        f"turngate: no hook has run in {location}/other yet; `turngate fire Stop --ssh {location}/other` runs them once\n",
     )
 
 
@@ -516,7 +516,17 @@ def test_a_session_of_this_machine_is_not_continued_there(there: Path, project: 
         ),
     ],
 )
-@pytest.mark.parametrize("command", [("run", "-p", "go"), ("hooks",)])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "-p", "go"),
+        ("hooks",),
+        ("hooks", "test", "Stop", "--in-place"),
+        ("fire", "Stop"),
+        ("gates", "run"),
+    ],
+    ids=" ".join,
+)
 def test_wrong_usage_is_one_sentence(
     command: tuple[str, ...], words: tuple[str, ...], error: str, server: SshServer
 ) -> None:
@@ -534,12 +544,10 @@ def test_a_folder_that_is_added_must_exist_there(server: SshServer, there: Path,
     assert run_there(there, "-p", "go", "--add-dir", "..") == (0, "answer 1\n", "")
 
 
-def test_hooks_are_not_tested_there(server: SshServer) -> None:
-    assert turngate("hooks", "--ssh", f"{HOST}:x", "test", "Stop") == (
-        64,
-        "",
-        "turngate: `turngate hooks test` works on this machine only; leave --ssh out\n",
-    )
+@pytest.mark.parametrize("words", ["hooks --ssh box:x test Stop", "hooks test Stop --ssh box:x"])
+def test_hooks_are_not_tested_in_a_copy_there(words: str) -> None:
+    why = "the project on another machine is not copied; add --in-place to run its hooks in it"
+    assert turngate(*words.split()) == (64, "", f"turngate: --ssh: {why}\n")
 
 
 def test_a_server_that_never_answers_is_left_after_10_seconds(home: Path) -> None:

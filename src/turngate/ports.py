@@ -116,7 +116,8 @@ class Shell(Protocol):
     """Where commands run: this machine, or another one.
 
     A class needs both methods to be a Shell. Without a limit of its own, `slot` returns `contextlib.nullcontext()`.
-    With `is_local = True` gates read the project's files without it.
+    With `is_local = True` gates read the project's files without it. `run_stop_hooks` takes a shell with `is_local`, or
+    with the attribute `workspace`, and for any other one a World, which says where the files are.
     """
 
     async def run(
@@ -226,6 +227,7 @@ class World:
             self.project = os.path.abspath(self.project)
         self._made_in_callback = in_callback.get() is not None
         self.killed: list[str] = []  # the names of the hooks that `close` has cancelled
+        self.environ_here: Mapping[str, str] | None = None  # see `own_environ`; None: that of this process
         self.store_fault: str | None = None  # why something could not be stored, once the store is closed
         self._redactors: dict[frozenset[str], Redactor | None] = {}  # by further secrets
 
@@ -290,7 +292,8 @@ class World:
     @property
     def own_environ(self) -> Mapping[str, str]:
         """The environment for what runs on this machine wherever the project is: models, HTTP requests, the state."""
-        return os.environ if self.machine else self.environ
+        here = os.environ if self.environ_here is None else self.environ_here
+        return here if self.machine else self.environ
 
     @property
     def in_hook(self) -> bool:

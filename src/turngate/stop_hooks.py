@@ -18,7 +18,9 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.verdict import Continue, Stop, Verdict, warnings
 from turngate.engine import IN_HOOK_REASON, ask_hooks
-from turngate.ports import Shell, World, describe_killed
+from turngate.errors import UsageError
+from turngate.ports import Shell, World, describe_killed, on_machine
+from turngate.settings.load import report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
@@ -38,14 +40,15 @@ class StopHooksResult:
 
 @asynccontextmanager
 async def open_world(
-    project: str, settings: Settings, shell: Shell | None = None, *, state: str | None = None
+    project: str | World, settings: Settings, *, state: str | None = None
 ) -> AsyncIterator[World]:
     """Yield what hooks need outside of a session. Then wait for hooks in the background, and close models and journal.
 
-    `shell`: by default that of this machine. `state`: the folder of the journal, by default the state folder.
+    `project`: its folder on this machine, or its workspace. `state`: the folder of the journal, by default the state folder.
     """
-    journal = Journal(state or state_folder(), project)
-    world, judges = World(shell or LocalShell(), project, journal), None
+    place = project if isinstance(project, World) else World(LocalShell(), project)
+    journal = Journal(state or state_folder(), place.location)
+    world, judges = World(place.shell, place.project, journal, place.environ, remote=place.remote), None
     if any(rule.hook.asks_model for rule in settings.rules):
         from turngate.models.resolve import JudgeModels  # noqa: PLC0415 # lazy: most hooks ask no model
 
@@ -76,7 +79,7 @@ def trouble_of(world: World) -> list[str]:
 
 
 async def run_stop_hooks(
-    runtime: Shell,
+    runtime: Shell | World,
     project_dir: str,
     input: StopHookInput,  # noqa: A002 - the name is fixed
     *,
@@ -86,26 +89,51 @@ async def run_stop_hooks(
 ) -> StopHooksResult:
     """Load the project's settings and run its stop hooks once. `abort` ends running hooks: the agent stops.
 
-    A hook of the project runs only if it is approved; `trust` accepts all hooks as they are now.
+    `runtime` is where the project is: `LocalShell()` for this machine, or a workspace, such as that of `Workspace.ssh`, or
+    its shell. Settings, approvals and folders are those of that machine; a relative `project_dir` begins at the folder of
+    the workspace, and `transcript_path` is a file of this machine, which is copied there. A hook of the project runs only
+    if it is approved; `trust` accepts all hooks as they are now. Raises UsageError if the machine does not answer, and for
+    a shell that does not say where the files are.
     """
-    settings = await run_in_thread(partial(load_reviewed, dialect=dialect, trust=trust), project_dir)
-    exists = await run_in_thread(os.path.isdir, project_dir)
+    place = _workspace(runtime, project_dir)
+    files, project = place.files, place.project
+    load = partial(load_reviewed, dialect=dialect, trust=trust, files=files)
+    settings = await run_in_thread(load, project)
+    with report_unreachable(files):
+        exists = await run_in_thread(files.isdir, project)
 
     async def ask() -> Verdict:
         verdict = await ask_hooks(input.event(), settings, world)
         await world.close(settings.dialect.background_grace)
         return verdict
 
-    async with open_world(project_dir, settings, runtime) as world:
+    async with open_world(place, settings) as world:
         verdict = await _unless_aborted(abort, asyncio.create_task(ask()))
         await world.close()
     texts = [*map(str, settings.not_loaded), *([world.store_fault] if world.store_fault else [])]
     if not exists:
-        what = f"the project folder {project_dir} does not exist"
+        what = f"the project folder {project} does not exist{on_machine(place)}"
         texts.insert(0, f"{what}, so only your user settings were read")
     if world.in_hook:
         texts.append(IN_HOOK_REASON)
     return _result(verdict, texts, settings.dialect)
+
+
+def _workspace(runtime: Shell | World, project: str) -> World:
+    """Return the workspace of the project. Raises UsageError for a shell whose files are not known."""
+    if isinstance(runtime, World):
+        place = runtime
+    elif (known := getattr(runtime, "workspace", None)) is not None:
+        place = known
+    elif getattr(runtime, "is_local", False):
+        return World(runtime, project)
+    else:
+        raise UsageError(
+            f"{type(runtime).__name__} does not say where the project's files are; pass the workspace of "
+            "`await Workspace.ssh(…)`, or `World(shell, project)` if they are on this machine"
+        )
+    folder = os.path.normpath(os.path.join(place.project, place.files.expand_home(project)))
+    return World(place.shell, folder, environ=place.environ, remote=place.remote)
 
 
 def _result(verdict: Verdict | None, texts: list[str], dialect: Dialect) -> StopHooksResult:

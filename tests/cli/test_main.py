@@ -48,11 +48,20 @@ def test_wrong_usage_points_to_the_command_or_to_the_closest_name(
 @pytest.mark.parametrize(
     ("words", "command", "hint"),
     [
-        *(
-            (command.split(), command, "leave --ssh out")
-            for command in ("check", "doctor", "fire", "gates", "init", "install", "runs")
+        (
+            ["check"],
+            "check",
+            "it looks for programs and scripts here: run it there, or read what `turngate hooks --ssh` reports",
         ),
-        (["hooks", "test", "Stop"], "hooks test", "leave --ssh out"),
+        (
+            ["doctor"],
+            "doctor",
+            "it looks for programs and copies projects here: run it there, or `turngate gates run --ssh` here",
+        ),
+        (["init"], "init", "it looks for programs and writes files here: run it there"),
+        (["install"], "install", "it writes the settings of agent programs here: run it there"),
+        (["uninstall"], "uninstall", "it writes the settings of agent programs here: run it there"),
+        (["runs"], "runs", "leave --ssh out"),
         *(
             (
                 [command],
@@ -68,6 +77,17 @@ def test_a_command_without_ssh_says_that_it_works_on_this_machine_only(
 ) -> None:
     assert main([*words, *place]) == 64
     assert capsys.readouterr().err == f"turngate: `turngate {command}` works on this machine only; {hint}\n"
+
+
+@pytest.mark.parametrize("words", [["hook"], ["gate", "tests"], ["gate"]], ids=" ".join)
+def test_what_agent_programs_run_works_on_this_machine_only(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"turngate {words[0]}"
+    hint = "ask the hooks of a project there with `turngate gates run --ssh` or `turngate fire --ssh`"
+    assert main([*words, "--ssh", "build:src/app"]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"{name}: `{name}` works on this machine only; {hint}"
 
 
 def test_ssh_behind_two_dashes_is_not_the_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.support.builders import ask, script, stop_hooks, write_settings
-from tests.support.machines import Machine, SshMachine, ask_on, skip_without_sshd
+from tests.support.machines import Machine, SshMachine, ask_on, skip_without_sshd, workspace_on
 from tests.support.sessions import wait_for_file
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from turngate.core.answers.hook_reports import Exited
@@ -515,11 +515,13 @@ def test_cancelled_two_hooks_side_by_side_leave_nothing_behind(project: Path, ma
 def test_aborted_the_agent_stops_and_nothing_is_left_behind(
     command: str, crowd: int, project: Path, machine: Machine
 ) -> None:
+    place = workspace_on(machine, project)
+
     async def scenario(mark: str) -> None:
         write_settings(project, "turngate", stop_hooks(filled(command, mark)))
         abort = asyncio.Event()
         with no_file_left_open(await warmed_up(machine, project)):
-            asking = asyncio.ensure_future(run_stop_hooks(machine.shell, str(project), told(), abort=abort))
+            asking = asyncio.ensure_future(run_stop_hooks(place, str(project), told(), abort=abort))
             await up(mark, crowd)
             abort.set()
             result = await asking
@@ -532,10 +534,12 @@ def test_aborted_the_agent_stops_and_nothing_is_left_behind(
 
 @pytest.mark.req("S0-64", "X-11")
 def test_cancelled_twice_run_stop_hooks_leaves_nothing_behind(project: Path, machine: Machine) -> None:
+    place = workspace_on(machine, project)
+
     async def scenario(mark: str) -> None:
         write_settings(project, "turngate", stop_hooks(filled(STUBBORN, mark)))
         with no_file_left_open(await warmed_up(machine, project)):
-            asking = asyncio.ensure_future(run_stop_hooks(machine.shell, str(project), told()))
+            asking = asyncio.ensure_future(run_stop_hooks(place, str(project), told()))
             await up(mark, 2)
             asking.cancel()
             await asyncio.sleep(0.1)
@@ -548,10 +552,12 @@ def test_cancelled_twice_run_stop_hooks_leaves_nothing_behind(project: Path, mac
 
 @pytest.mark.req("S0-64", "X-11")
 def test_aborted_a_hook_in_the_background_ends_as_well(project: Path, machine: Machine) -> None:
+    place = workspace_on(machine, project)
+
     async def scenario(mark: str) -> None:
         write_settings(project, "turngate", stop_hooks(filled(NAP, mark), **IN_BACKGROUND))
         abort = asyncio.Event()
-        asking = asyncio.ensure_future(run_stop_hooks(machine.shell, str(project), told(), abort=abort))
+        asking = asyncio.ensure_future(run_stop_hooks(place, str(project), told(), abort=abort))
         await up(mark, 2)
         abort.set()
         await asyncio.wait({asking}, timeout=HANG_TIMEOUT_S)
@@ -563,9 +569,11 @@ def test_aborted_a_hook_in_the_background_ends_as_well(project: Path, machine: M
 
 @pytest.mark.req("X-11")
 def test_cancelled_twice_a_hook_in_the_background_ends_as_well(project: Path, machine: Machine) -> None:
+    place = workspace_on(machine, project)
+
     async def scenario(mark: str) -> None:
         write_settings(project, "turngate", stop_hooks(filled(NAP, mark), **IN_BACKGROUND))
-        asking = asyncio.ensure_future(run_stop_hooks(machine.shell, str(project), told()))
+        asking = asyncio.ensure_future(run_stop_hooks(place, str(project), told()))
         await up(mark, 2)
         asking.cancel()
         await asyncio.sleep(0.1)

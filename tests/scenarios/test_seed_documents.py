@@ -19,7 +19,7 @@ import pytest
 
 from tests.support.builders import script, stop_event, stop_hooks, world, write_settings
 from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
-from tests.support.machines import Machine, ThisMachine
+from tests.support.machines import Machine, ThisMachine, workspace_on
 from tests.support.paths import SEEDS
 from tests.support.timeouts import TIMEOUT_SCALES
 from turngate.core.answers.hook_reports import Exited, Report, TimedOut
@@ -983,7 +983,8 @@ def ask(project: Path, event: Event, dialect: str) -> Verdict:
 def run(project: Path, machine: Machine | None = None, **about: Any) -> StopHooksResult:
     given = hook_input(cwd=str(project), **about)
     machine = machine or ThisMachine()
-    return machine.run(run_stop_hooks(machine.shell, str(project), given, dialect="mux"))
+    place = workspace_on(machine, project)
+    return machine.run(run_stop_hooks(place, str(project), given, dialect="mux"))
 
 
 def hook_input(**about: Any) -> StopHookInput:

@@ -39,9 +39,7 @@ class EventSink:
     def notice(self, text: str, hint: str | None = None) -> None:
         if self.turn:
             self.turn.notices.append(text)
-        if hint and self._location:
-            hint = with_location(hint, self._location)
-        self.emit(Notice(text, hint))
+        self.emit(Notice(text, hint and with_location(hint, self._location)))
 
     def watch_hook(self, settings: Settings, rule: Rule, run: HookRun | None) -> None:
         """`World.watch`: called without a run when a hook starts, and with it when the hook has finished."""

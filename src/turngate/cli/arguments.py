@@ -25,7 +25,8 @@ First steps:
   turngate doctor        will every hook run, and every gate hold?
   turngate log           what did they do?
 
-`turngate COMMAND --help` explains a command, with examples and exit codes."""
+`turngate COMMAND --help` explains a command, with examples and exit codes. With --ssh, `run`, `fire`, `gates` and
+`hooks` work on a project of another machine."""
 LISTED_PROJECT_HINT = "name a project on another machine as `turngate sessions` lists it: --project ssh://…"
 PROJECT_HELP = "the project's folder (default: the nearest one with settings, from here upwards)"
 
@@ -43,7 +44,7 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Raise UsageError if `--ssh` is given to a command that has no such option; `turngate` itself leaves it to them."""
         is_command = " " in self.prog
-        if is_command and "--ssh" not in self._option_string_actions and _has_ssh(args or ()):
+        if is_command and "--ssh" not in self._option_string_actions and has_ssh(args or ()):
             raise not_over_ssh(self.prog, self.ssh_hint)
         return super().parse_known_args(args, namespace)
 
@@ -70,12 +71,12 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see `{self.prog} --help`")
 
 
-def _has_ssh(args: Sequence[str]) -> bool:
+def has_ssh(args: Sequence[str]) -> bool:
     options = args[: args.index("--")] if "--" in args else args
     return any(word == "--ssh" or word.startswith("--ssh=") for word in options)
 
 
-def not_over_ssh(command: str, hint: str = Parser.ssh_hint) -> UsageError:
+def not_over_ssh(command: str, hint: str) -> UsageError:
     return UsageError(f"`{command}` works on this machine only; {hint}")
 
 
@@ -169,6 +170,20 @@ def add_ssh_option(parser: Parser, *, of_action: bool = False) -> None:
         help="the project is this folder on another machine: [user@]host:path or ssh://[user@]host[:port]/path; a relative "
         "path begins at the home folder there; needs the extra `ssh`",
     )
+
+
+def find_project_here(options: argparse.Namespace) -> str | None:
+    """Return the folder of the project, which is named if it is above the current one; None if `--ssh` names the project."""
+    # lazy: --help needs none of it
+    from turngate.cli.project import check_one_project, project_folder, search_note  # noqa: PLC0415
+
+    if options.ssh is not None:
+        check_one_project(options.project, options.ssh)
+        return None
+    project = project_folder(options.project, options.dialect)
+    if not getattr(options, "json", False) and (note := search_note(project, options.project)):
+        print(note)
+    return project
 
 
 def add_hook_options(parser: Parser) -> None:

@@ -16,6 +16,7 @@ from turngate.core.constants import reject_constant
 from turngate.errors import UsageError
 
 EXIT_NOT_PASSED = 1
+SSH_HINT = "ask the hooks of a project there with `turngate gates run --ssh` or `turngate fire --ssh`"
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 SILENCE_S = 3.0  # of a pipe that stays open, until it counts as empty
@@ -31,7 +32,10 @@ def run_hook_command(name: str, run: Callable[[list[str]], int], words: list[str
     try:
         return run(words) or _report_lost_answer(name)
     except UsageError as error:
-        print(f"{name}: {error}; see `{name} --help`", file=sys.stderr)
+        from turngate.cli.arguments import has_ssh, not_over_ssh  # noqa: PLC0415 # lazy: only for a mistake
+
+        why = not_over_ssh(name, SSH_HINT) if has_ssh(words) else f"{error}; see `{name} --help`"
+        print(f"{name}: {why}", file=sys.stderr)
     except Exception as error:
         if os.environ.get("TURNGATE_DEBUG"):
             raise

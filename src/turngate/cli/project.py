@@ -5,7 +5,7 @@ import sys
 
 from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 from turngate.errors import UsageError
-from turngate.project.files import LOCAL
+from turngate.project.files import LOCAL, Files
 from turngate.project.safe_paths import real_path
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import approvals_path, state_folder
@@ -148,8 +148,10 @@ def check_one_project(project: str | None, ssh: str | None) -> None:
         )
 
 
-def plugin_folders(given: list[str]) -> list[str]:
-    """Return the absolute paths of the folders of `--plugin-dir`."""
+def plugin_folders(given: list[str], files: Files = LOCAL) -> list[str]:
+    """Return the absolute paths of the folders of `--plugin-dir`; of another machine, they stay as they are."""
+    if files.machine:
+        return given
     for folder in given:
         if not os.path.isdir(folder):
             raise UsageError(f"--plugin-dir {folder}: there is no such folder; give the folder of a plugin")

@@ -61,11 +61,11 @@ def _managed_files(files: Files) -> dict[str, SettingsFile]:
     return {files.realpath(path): SettingsFile(path, path, MANAGED, "claude") for path in paths}
 
 
-def unread_files(project: str, dialect: str) -> str | None:
+def unread_files(project: str, dialect: str, files: Files) -> str | None:
     """Return a sentence about the settings of a project that only other dialects read, or None if there are none."""
     for family in sorted({*FAMILIES["turngate"]} - {*FAMILIES[dialect]}, reverse=True):
         for name in ("settings.json", "settings.local.json"):
-            if os.path.isfile(os.path.join(project, f".{family}", name)):
+            if files.isfile(os.path.join(project, f".{family}", name)):
                 readers = [reader for reader in DIALECT_NAMES if family in FAMILIES[reader]]
                 verb = "dialect reads" if len(readers) == 1 else "dialects read"
                 return f"there is .{family}/{name}, which the {' and '.join(readers)} {verb}"

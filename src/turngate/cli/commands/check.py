@@ -30,6 +30,9 @@ _STYLES = {"error": "alert", "warning": "notice", "note": "dim"}
 
 
 def declare(parser: Parser) -> None:
+    parser.ssh_hint = (
+        "it looks for programs and scripts here: run it there, or read what `turngate hooks --ssh` reports"
+    )
     parser.description = """\
 Report what will not work in the project's settings, with its file, event, position and field, and how
 to fix it: error (a hook does not run), warning (it does not do what it seems to), note (it works here)."""
@@ -117,7 +120,7 @@ def _no_settings(project: str, dialect: str) -> str:
     if dialect == "turngate":
         return f"no settings: looked for .claude, .mux and .turngate {where}"
     text = f"no settings for the {dialect} dialect: it reads .{FAMILIES[dialect][0]} {where}"
-    return "; ".join(filter(None, (text, unread_files(project, dialect))))
+    return "; ".join(filter(None, (text, unread_files(project, dialect, LOCAL))))
 
 
 def _print(

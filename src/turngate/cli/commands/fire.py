@@ -16,18 +16,18 @@ from turngate.cli.arguments import (
     Parser,
     add_hook_options,
     add_project_options,
+    add_ssh_option,
     event_name,
+    find_project_here,
 )
 from turngate.cli.console.streams import paint
 from turngate.cli.project import (
     describe_path,
     nothing_is_configured,
-    plugin_folders,
-    project_folder,
-    search_note,
 )
 from turngate.core.constants import EVENTS, IN_HOOK, reject_constant
 from turngate.errors import UsageError
+from turngate.project.files import LOCAL, Files
 from turngate.settings.paths import unread_files
 
 PROGRESS_AFTER_S = 1.0
@@ -44,6 +44,7 @@ Examples:
   turngate fire Stop                      the hooks of this project
   turngate fire Stop --input event.json   with your own event: a file, - for stdin, or JSON
   turngate fire SubagentStop --json       one JSON object for programs
+  turngate fire Stop --ssh build:src/app  the hooks of a project on another machine
 
 Exit codes:
   0   allowed
@@ -58,6 +59,7 @@ Exit codes:
     add = parser.add_argument
     add("event", type=event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
     add_project_options(parser)
+    add_ssh_option(parser)
     add(
         "--input",
         metavar="FILE|JSON",
@@ -68,80 +70,72 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    project = project_folder(options.project, options.dialect)
+    project = find_project_here(options)
     fields = {} if options.input is None else read_input(options.input, options.event)
-    if not options.json and (note := search_note(project, options.project)):
-        print(note)
     further = options.json or options.plugin_dir or options.settings is not None or IN_HOOK in os.environ
-    if not further and nothing_is_configured(project, options.dialect):
-        print(f"{paint(f'{options.event}: allowed', 'good')}\n  {_not_configured(options, project, ())}")
+    if project is not None and not further and nothing_is_configured(project, options.dialect):
+        why = _not_configured(options, project, (), LOCAL)
+        print(f"{paint(f'{options.event}: allowed', 'good')}\n  {why}")
         return 0
     return _fire(options, project, fields)
 
 
-def _fire(options: argparse.Namespace, project: str, fields: dict[str, object]) -> int:
+def _fire(options: argparse.Namespace, project: str | None, fields: dict[str, object]) -> int:
     # lazy: the engine, and all that it needs
     import json  # noqa: PLC0415
 
-    from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
+    from turngate.cli.console.progress import show_if_slow  # noqa: PLC0415
     from turngate.cli.console.verdict import (  # noqa: PLC0415
         ask_with_progress,
         print_verdict,
         problems_for,
         verdict_exit_code,
     )
+    from turngate.cli.workspace import load_given_settings, open_workspace  # noqa: PLC0415
     from turngate.core.events.hook_input import read_event  # noqa: PLC0415
     from turngate.core.verdict.json_output import verdict_json  # noqa: PLC0415
     from turngate.core.verdict.verdict import Verdict  # noqa: PLC0415
     from turngate.engine import IN_HOOK_REASON  # noqa: PLC0415
-    from turngate.ports import World  # noqa: PLC0415
+    from turngate.ports import World, on_machine  # noqa: PLC0415
     from turngate.settings.load import has_unloaded_hooks  # noqa: PLC0415
     from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
-    from turngate.trust.load import load_settings  # noqa: PLC0415
-
-    settings = load_settings(
-        project,
-        dialect=options.dialect,
-        plugin_dirs=plugin_folders(options.plugin_dir),
-        extra=options.settings,
-        trust=options.trust,
-    )
-    event = read_event(options.event, fields, cwd=project)
 
     async def ask() -> tuple[Verdict, World]:
-        async with open_world(project, settings) as world:
+        async with open_world(place, settings) as world:
             return await ask_with_progress(event, settings, world), world
 
-    ended = run_until_signal(ask())
+    with open_workspace(options, project) as workspace:
+        place = workspace.world
+        with show_if_slow(f"reading the settings{on_machine(place)}"):
+            settings = load_given_settings(options, place)
+        event = read_event(options.event, fields, cwd=place.project)
+        events = {rule.event for rule in settings.rules}
+        not_loaded = has_unloaded_hooks(settings, event.name)
+        is_configured = not_loaded or event.name in events
+        why = "no hook ran" if is_configured else _not_configured(options, place.project, events, place.files)
+        ended = workspace.run(ask())
     if isinstance(ended, signal.Signals):
         print(f"turngate: ended by {ended.name} before a verdict; no hook is left running", file=sys.stderr)
         return 128 + ended
     verdict, world = ended
     is_nested = [IN_HOOK_REASON] if world.in_hook else []
-    not_loaded = has_unloaded_hooks(settings, event.name)
     if options.json:
         lines = [*map(str, problems_for(event.name, settings)), *trouble_of(world), *is_nested]
         shown = verdict_json(verdict, event.name, settings, lines, not_loaded=not_loaded)
-        print(json.dumps({**shown, "project": project}, ensure_ascii=True))
+        print(json.dumps({**shown, "project": world.location}, ensure_ascii=True))
     else:
-        events = {rule.event for rule in settings.rules}
-        is_unknown = not_loaded or event.name in events
-        why = (
-            IN_HOOK_REASON
-            if is_nested
-            else "no hook ran"
-            if is_unknown
-            else _not_configured(options, project, events)
+        why = IN_HOOK_REASON if is_nested else why
+        print_verdict(
+            verdict, event, fields, settings, trouble_of(world), why_none=why, location=world.location
         )
-        print_verdict(verdict, event, fields, settings, trouble_of(world), why_none=why)
     return verdict_exit_code(verdict, event.name, strict=options.strict, not_loaded=not_loaded)
 
 
-def _not_configured(options: argparse.Namespace, project: str, events: Container[str]) -> str:
+def _not_configured(options: argparse.Namespace, project: str, events: Container[str], files: Files) -> str:
     """Return that the event has no hooks, and where there are some; `events` have hooks."""
     others = ", ".join(name for name in EVENTS if name in events)
-    elsewhere = f"there are hooks for {others}" if others else unread_files(project, options.dialect)
-    text = f"no hook for {options.event} is configured in {describe_path(project)}"
+    elsewhere = f"there are hooks for {others}" if others else unread_files(project, options.dialect, files)
+    text = f"no hook for {options.event} is configured in {describe_path(files.machine + project)}"
     return f"{text}; {elsewhere}" if elsewhere else text
 
 

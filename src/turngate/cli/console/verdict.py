@@ -27,6 +27,7 @@ from turngate.core.events.hook_input import FIELDS
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import indent, one_line, quote_name
+from turngate.core.verdict.hints import with_location
 from turngate.core.verdict.hook_run import HookRun, outcome, run_message
 from turngate.core.verdict.tool_effects import context_of, permission_of
 from turngate.core.verdict.verdict import Continue, Verdict, is_blocking, notices, warnings_with_hints
@@ -86,8 +87,12 @@ def print_verdict(
     trouble: Iterable[str],
     *,
     why_none: str,
+    location: str,
 ) -> None:
-    """Print the verdict on an event with these fields of `--input`; `why_none`: why no hook ran, if none did."""
+    """Print the verdict on an event with these fields of `--input`; `why_none`: why no hook ran, if none did.
+
+    `location` is that of the project, for hints.
+    """
     not_loaded = has_unloaded_hooks(settings, event.name)
     headline = hanging(verdict_headline(verdict, event.name, not_loaded=not_loaded))
     print(paint(f"{event.name}: {headline}", headline_style(headline)))
@@ -110,7 +115,7 @@ def print_verdict(
     for warning, hint in (*warnings, *warnings_with_hints(verdict.runs, settings.dialect)):
         print(paint(f"! {hanging(warning)}", warning_style(warning), sys.stderr), file=sys.stderr)
         if hint:
-            print(f"  → {flat(hint)}", file=sys.stderr)
+            print(f"  → {flat(with_location(hint, location))}", file=sys.stderr)
 
 
 def _matcher_hint(verdict: Verdict, event: Event) -> str | None:

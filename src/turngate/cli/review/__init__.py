@@ -12,7 +12,8 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.hosts.all_hosts import AGENT_MARKERS
-from turngate.project.files import LOCAL, Files
+from turngate.ports import World
+from turngate.project.files import Files
 from turngate.settings.agent_types import agent_type_rules, load_agent_types
 from turngate.settings.load import project_path
 from turngate.trust.load import load_reviewed, review_agent_hooks
@@ -43,15 +44,16 @@ def agent_hooks(project: str, dialect: str, files: Files) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def load_all_hooks(options: argparse.Namespace, project: str) -> Settings:
+def load_all_hooks(options: argparse.Namespace, world: World) -> Settings:
     """Return the reviewed settings with the hooks of agent files, for the options of a command."""
+    project, files = world.project, world.files
     dialect, trust = options.dialect, getattr(options, "trust", False)
-    plugins = plugin_folders(options.plugin_dir)
+    plugins = plugin_folders(options.plugin_dir, files)
     settings = load_reviewed(
-        project, dialect=dialect, plugin_dirs=plugins, extra=options.settings, trust=trust
+        project, dialect=dialect, plugin_dirs=plugins, extra=options.settings, trust=trust, files=files
     )
-    in_agents = agent_hooks(project, dialect, LOCAL)
-    return settings.with_rules(*review_agent_hooks(in_agents, project, dialect, trust=trust))
+    in_agents = agent_hooks(project, dialect, files)
+    return settings.with_rules(*review_agent_hooks(in_agents, project, dialect, trust=trust, files=files))
 
 
 def check_person(environ: Mapping[str, str], does: str = "approves and rejects hooks") -> None:

@@ -51,5 +51,10 @@ _HOOKS_COMMAND = re.compile(r"`(turngate hooks [^`]*)`")
 
 
 def with_location(text: str, location: str) -> str:
-    """Return a text whose commands `turngate hooks …` are about a project on another machine: `ssh://build/srv/app`."""
+    """Return a text whose commands `turngate hooks …` are about a project on another machine: `ssh://build/srv/app`.
+
+    For a project on this machine, it stays as it is.
+    """
+    if not location.startswith("ssh://"):
+        return text
     return _HOOKS_COMMAND.sub(lambda command: f"`{command[1]} --ssh {shlex.quote(location)}`", text)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from turngate.gates.find_checks import MAKEFILES
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
+from turngate.project.files import LOCAL, Files
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_BYTES = 1024 * 1024  # of a file that is read
 MAX_RECIPES = 50  # of one gate
@@ -18,17 +19,18 @@ _RULE = re.compile(r"^(?![\t#])([^:=#\n]+):(?![:=])([^=\n]*)$")
 _PACKAGE_SCRIPT = re.compile(rf"\b(?:npm|pnpm|yarn|bun){_SEPARATORS}(?:run{_SEPARATORS})?([\w:.-]+)")
 
 
-def gate_text(command: str, scripts: Iterable[str], project: str) -> str:
+def gate_text(command: str, scripts: Iterable[str], project: str, files: Files = LOCAL) -> str:
     """Return the command with the content of its scripts and of the recipes that they start."""
-    text = _COMMENT_LINES.sub("", "\n".join((command, *map(read_text, scripts))))
-    made, run = _recipes(_MAKE, _made, text, project), _recipes(_PACKAGE_SCRIPT, _run, text, project)
-    return "\n".join((text, *made, *run))
+    read = (read_text(path, files) for path in scripts)
+    text = _COMMENT_LINES.sub("", "\n".join((command, *read)))
+    made = _recipes(_MAKE, _made, text, project, files)
+    return "\n".join((text, *made, *_recipes(_PACKAGE_SCRIPT, _run, text, project, files)))
 
 
-def read_text(path: str) -> str:
+def read_text(path: str, files: Files = LOCAL) -> str:
     """Return the content of a file, or an empty text if it cannot be read."""
     try:
-        return read_local_bytes(path, MAX_BYTES).decode("utf-8", "surrogateescape")
+        return read_bytes(path, MAX_BYTES, files).decode("utf-8", "surrogateescape")
     except (OSError, NotARegularFile, FileTooLarge):
         return ""
 
@@ -37,7 +39,7 @@ _CD = re.compile(r"(?:^|[;&|({\n]|\bthen\b|\bdo\b)[ \t]*cd[ \t]+(\"[^\"\n]*\"|'[
 _PROJECT = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR(?::?-[^}]*)?\}?/?")
 
 
-def folder_at(text: str, position: int, project: str) -> str:
+def folder_at(text: str, position: int, project: str, files: Files = LOCAL) -> str:
     """Return the folder in which this part of a text runs, as far as it is known: relative, "" for the project."""
     folder = ""
     for found in _CD.finditer(text, 0, position):
@@ -46,7 +48,7 @@ def folder_at(text: str, position: int, project: str) -> str:
         word = found[1].strip("\"'") + (re.match(r"[^\s;&|]*", rest) or [""])[0]
         is_anchored = bool(_PROJECT.match(word))
         name = os.path.normpath(os.path.join("" if is_anchored else folder, _PROJECT.sub("", word, count=1)))
-        is_inside = not name.startswith(("..", "/")) and os.path.isdir(os.path.join(project, name))
+        is_inside = not name.startswith(("..", "/")) and files.isdir(os.path.join(project, name))
         folder = name if is_inside and name != "." else ""
     return folder
 
@@ -54,14 +56,16 @@ def folder_at(text: str, position: int, project: str) -> str:
 _Rules = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # by name: what it needs, and its lines
 
 
-_ReadRules = Callable[[str, str], tuple[Sequence[str], _Rules]]
+_ReadRules = Callable[[str, str, Files], tuple[Sequence[str], _Rules]]
 
 
-def _recipes(pattern: re.Pattern[str], read: _ReadRules, text: str, project: str) -> Iterator[str]:
+def _recipes(
+    pattern: re.Pattern[str], read: _ReadRules, text: str, project: str, files: Files
+) -> Iterator[str]:
     """Yield the lines that calls of make or npm run, after a line that leads to their folder if another one was left."""
     for call in islice(pattern.finditer(text), MAX_RECIPES):
-        folder = folder_at(text, call.start(), project)
-        lines = list(_lines_of(*read(call[1], os.path.join(project, folder))))
+        folder = folder_at(text, call.start(), project, files)
+        lines = list(_lines_of(*read(call[1], os.path.join(project, folder), files)))
         if lines and (folder or _CD.search(text)):
             yield f"cd $TURNGATE_PROJECT_DIR/{folder}"
         yield from lines
@@ -78,11 +82,11 @@ def _lines_of(names: Sequence[str], rules: _Rules) -> Iterator[str]:
             waiting += needed
 
 
-def _made(arguments: str, folder: str) -> tuple[Sequence[str], _Rules]:
+def _made(arguments: str, folder: str, files: Files) -> tuple[Sequence[str], _Rules]:
     """Return the targets of a call of make, and the rules of its file: without those of patterns, and `.PHONY`."""
     if re.search(r"\s-C\b|--directory", arguments):
         return (), {}
-    makefile = next(filter(None, (read_text(os.path.join(folder, name)) for name in MAKEFILES)), "")
+    makefile = next(filter(None, (read_text(os.path.join(folder, name), files) for name in MAKEFILES)), "")
     rules: dict[str, tuple[list[str], list[str]]] = {}
     targets: list[str] = []
     for line in makefile.replace("\\\n", " ").splitlines():
@@ -103,10 +107,10 @@ def _made(arguments: str, folder: str) -> tuple[Sequence[str], _Rules]:
     return named or [*rules][:1], rules
 
 
-def _run(name: str, folder: str) -> tuple[Sequence[str], _Rules]:
+def _run(name: str, folder: str, files: Files) -> tuple[Sequence[str], _Rules]:
     """Return the script of a call of npm, and all scripts of the package."""
     try:
-        scripts = json.loads(read_text(os.path.join(folder, "package.json")))["scripts"].items()
+        scripts = json.loads(read_text(os.path.join(folder, "package.json"), files))["scripts"].items()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return (), {}
     texts = {key: text for key, text in scripts if isinstance(text, str)}

@@ -68,6 +68,7 @@ _REASONS = {
     "prompt": "it asks a model",
     "agent": "it asks a model",
     "http": "it asks a server",
+    "file": "it looks at one file",
     "callback": "it is a function of a program",
     "gate": "its options cannot be read",
 }

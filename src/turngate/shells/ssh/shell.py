@@ -20,7 +20,7 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.answers.hook_reports import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
-from turngate.ports import ConnectionLost, HookRunContext, NotStarted
+from turngate.ports import ConnectionLost, HookRunContext, NotStarted, World
 from turngate.shells.process import KILL_GRACE_S
 from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
 from turngate.shells.ssh.cleanup_shell import SILENCE_S
@@ -134,6 +134,7 @@ class SshShell:
     ) -> None:
         """`host` may be a name of `~/.ssh/config`. Attempts to connect end after `connect_timeout` (CONNECT_TIMEOUT_S)."""
         self.host = host
+        self.workspace: World | None = None  # to which it belongs, with the files of the other machine
         self._address = Address(host, user, port)
         self._connect_timeout = CONNECT_TIMEOUT_S if connect_timeout is None else connect_timeout
         self._connection: Connection | None = None

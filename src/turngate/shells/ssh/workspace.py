@@ -95,7 +95,9 @@ async def open_ssh_workspace(
         for part in (copies, background, shell):
             await part.close()
 
-    return World(shell, project, environ=environ, remote=RemoteMachine(files, copies, background, disconnect))
+    remote = RemoteMachine(files, copies, background, disconnect)
+    shell.workspace = World(shell, project, environ=environ, remote=remote)
+    return shell.workspace
 
 
 def _home_folder(host: str, environ: Mapping[str, str]) -> str:

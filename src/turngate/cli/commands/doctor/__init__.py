@@ -14,6 +14,9 @@ from turngate.hosts.all_hosts import HOSTS
 
 
 def declare(parser: Parser) -> None:
+    parser.ssh_hint = (
+        "it looks for programs and copies projects here: run it there, or `turngate gates run --ssh` here"
+    )
     parser.description = """\
 Say for each hook in one line that it will run, or why it will not or will not do what was meant, and what
 to do. With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is,

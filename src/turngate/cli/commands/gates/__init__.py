@@ -11,6 +11,7 @@ from turngate.cli.arguments import (
     add_actions,
     add_command,
     add_project_options,
+    add_ssh_option,
 )
 
 _LIST_EXIT_CODES = f"""\
@@ -30,6 +31,7 @@ Examples:
   turngate gates run             all gates of this project, in order
   turngate gates run tests       one of them: its id, or its key in `turngate hooks`
   turngate gates run --trust     in CI, where the repository is yours: also gates that are not approved
+  turngate gates run --ssh build:src/app   the gates of a project on another machine, which run there
   turngate gates                 which gates there are, and which need an agent
 
 {_LIST_EXIT_CODES}"""
@@ -90,6 +92,7 @@ def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
 
 def _add_list_options(parser: Parser, *, of_action: bool) -> None:
     add_project_options(parser, of_action=of_action)
+    add_ssh_option(parser, of_action=of_action)
     default = argparse.SUPPRESS if of_action else False
     parser.add_argument("--json", action="store_true", default=default, help="print one JSON object")
 

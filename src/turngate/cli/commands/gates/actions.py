@@ -8,23 +8,23 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
 from turngate._frozen import frozen
+from turngate.cli.arguments import find_project_here
 from turngate.cli.commands.gates.runnable_hooks import GateEntry, find_base, select_gates
 from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.console.conversation_text import flat, format_waiting
 from turngate.cli.console.progress import ProgressLine, show_if_slow
-from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
 from turngate.cli.console.verdict import problems_for
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
-from turngate.cli.project import project_folder, search_note
 from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import format_text, shown_key
+from turngate.cli.workspace import OpenWorkspace, open_workspace
 from turngate.core.answers.hook_reports import Skipped
 from turngate.core.constants import GATES_BASE, STOP_EVENTS
 from turngate.core.events.hook_input import read_event
@@ -32,12 +32,13 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import indent, keep_ends, quote_name
 from turngate.core.verdict.decisions import Fault, Halt
-from turngate.core.verdict.hints import run_hint
+from turngate.core.verdict.hints import run_hint, with_location
 from turngate.core.verdict.hook_run import HookRun, run_message
 from turngate.core.verdict.json_output import hook_json
 from turngate.core.verdict.verdict import is_blocking
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
+from turngate.ports import World, on_machine
 from turngate.settings.load import has_unloaded_hooks
 from turngate.stop_hooks import open_world
 
@@ -53,7 +54,7 @@ class GateResult:
     seconds: float = 0.0
 
 
-class Workspace(NamedTuple):
+class PrivateFolder(NamedTuple):
     """A folder for the state of one run and a short conversation, which is removed afterwards."""
 
     folder: str
@@ -83,28 +84,25 @@ _STYLES: Mapping[Outcome, str] = {
 
 
 def run_action(options: argparse.Namespace) -> int:
-    project = project_folder(options.project, options.dialect)
-    if not options.json and (note := search_note(project, options.project)):
-        print(note)
-    base = find_base(project, options.base) if getattr(options, "base", None) is not None else ""
-    with show_if_slow("reading the settings"):
-        settings = load_all_hooks(options, project)
-        entries = select_gates(settings, project, getattr(options, "names", ()), has_base=bool(base))
-    if options.action == "run":
-        return _run(entries, settings, project, options, base)
-    return _list(entries, project, options)
+    with open_workspace(options, find_project_here(options)) as workspace:
+        world, has_base = workspace.world, getattr(options, "base", None) is not None
+        with show_if_slow(f"reading the settings{on_machine(world)}"):
+            settings = load_all_hooks(options, world)
+            entries = select_gates(settings, world, getattr(options, "names", ()), has_base=has_base)
+        if options.action == "run":
+            return _run(entries, settings, workspace, options)
+    return _list(entries, world.location, options)
 
 
 # Run
 
 
 def _run(
-    entries: Sequence[GateEntry], settings: Settings, project: str, options: argparse.Namespace, base: str
+    entries: Sequence[GateEntry], settings: Settings, workspace: OpenWorkspace, options: argparse.Namespace
 ) -> int:
-    with open_workspace() as workspace:
-        runs = run_gates(entries, settings, project, workspace, base)
-        running = _run_and_print(runs, is_quiet=options.json)
-        results = run_until_signal(running)
+    location = workspace.world.location
+    with open_private_folder() as private:
+        results = workspace.run(_run_and_print(entries, settings, workspace.world, private, options))
     if isinstance(results, signal.Signals):
         print(f"turngate: ended by {results.name}; no gate is left running", file=sys.stderr)
         return 128 + results
@@ -112,18 +110,30 @@ def _run(
     not_loaded = has_unloaded_hooks(settings, *STOP_EVENTS)
     code = _exit_code(results, lenient=options.lenient, not_loaded=not_loaded)
     if options.json:
-        print(json.dumps(_report_json(results, project, problems, not_loaded=not_loaded), indent=2))
+        print(json.dumps(_report_json(results, location, problems, not_loaded=not_loaded), indent=2))
     else:
-        _print_end(results, problems)
+        _print_end(results, problems, location)
     return code
 
 
-async def _run_and_print(runs: AsyncIterator[GateResult], *, is_quiet: bool) -> list[GateResult]:
+async def _run_and_print(
+    entries: Sequence[GateEntry],
+    settings: Settings,
+    world: World,
+    private: PrivateFolder,
+    options: argparse.Namespace,
+) -> list[GateResult]:
+    """Run the gates in order, each by itself, in the project; print each result at once."""
+    base = "" if options.base is None else await find_base(world, options.base)
     results = []
-    async for result in runs:
+    for entry in entries:
+        if entry.left_out:
+            result = GateResult(entry, "left out", entry.left_out)
+        else:
+            result = await _run_gate(entry, settings, world, private, base)
         results.append(result)
-        if not is_quiet:
-            _print_result(result)
+        if not options.json:
+            _print_result(result, world.location)
     return results
 
 
@@ -136,7 +146,7 @@ def _exit_code(results: Sequence[GateResult], *, lenient: bool, not_loaded: bool
     return EXIT_ALLOWED if is_enforced or lenient else EXIT_NOT_ENFORCED
 
 
-def _print_result(result: GateResult) -> None:
+def _print_result(result: GateResult, location: str) -> None:
     label = paint(f"{result.outcome:<{_LABEL_WIDTH}}", _STYLES[result.outcome])
     time = f"{result.seconds:6.2f} s" if result.outcome != "left out" else " " * 8
     file = result.entry.file
@@ -148,16 +158,16 @@ def _print_result(result: GateResult) -> None:
         half = MAX_REASON_CHARS // 2
         print(indent(keep_ends(result.reason or "", half, half)), flush=True)
     if result.hint:
-        print(f"  → {flat(result.hint)}", flush=True)
+        print(f"  → {flat(with_location(result.hint, location))}", flush=True)
 
 
-def _print_end(results: Sequence[GateResult], problems: Iterable[Problem]) -> None:
+def _print_end(results: Sequence[GateResult], problems: Iterable[Problem], location: str) -> None:
     for problem in dict.fromkeys(problems):
         print(paint(f"! {flat(str(problem))}", "alert", sys.stderr), file=sys.stderr)
         if problem.hint:
             print(f"  → {flat(problem.hint)}", file=sys.stderr)
     if any(result.entry.rule.pending for result in results if result.outcome == "could not run"):
-        print(f"→ {APPROVE}")
+        print(f"→ {with_location(APPROVE, location)}")
     counts = Counter(result.outcome for result in results)
     total = ", ".join(f"{counts[outcome]} {outcome}" for outcome in _STYLES if counts[outcome])
     worst: tuple[Outcome, ...] = ("failed", "could not run", "passed")
@@ -211,38 +221,29 @@ def _entry_json(entry: GateEntry) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def open_workspace() -> Iterator[Workspace]:
+def open_private_folder() -> Iterator[PrivateFolder]:
     with tempfile.TemporaryDirectory(prefix="turngate-gates-") as folder:
-        workspace = Workspace(folder)
-        with open(workspace.transcript, "xb") as file:
+        private = PrivateFolder(folder)
+        with open(private.transcript, "xb") as file:
             file.write(conversation(ran_tests=False))
-        yield workspace
-
-
-async def run_gates(
-    entries: Sequence[GateEntry], settings: Settings, project: str, workspace: Workspace, base: str = ""
-) -> AsyncIterator[GateResult]:
-    """Run the gates in order, each by itself, in the project; yield each result at once. `base`: a commit, if any."""
-    for entry in entries:
-        if entry.left_out:
-            yield GateResult(entry, "left out", entry.left_out)
-        else:
-            yield await _run_gate(entry, settings, project, workspace, base)
+        yield private
 
 
 async def _run_gate(
-    entry: GateEntry, settings: Settings, project: str, workspace: Workspace, base: str
+    entry: GateEntry, settings: Settings, place: World, private: PrivateFolder, base: str
 ) -> GateResult:
+    """Run one gate. `base`: a commit, if any."""
     rule = entry.rule
     given = {"session_id": f"gates-run-{uuid4()}"}  # nothing is known from an earlier run
-    fields = sample_fields(rule, given, project=project, transcript=workspace.transcript)
-    event = read_event(rule.event, fields, cwd=project)
+    fields = sample_fields(rule, given, project=place.project, transcript=private.transcript)
+    event = read_event(rule.event, fields, cwd=place.project)
     own = replace(settings, rules=(rule,), stop_budget=None)
     waiting = format_waiting(label(rule.hook), settings.timeout_of(rule))
     progress = ProgressLine(lambda: [waiting])
-    async with open_world(project, own, state=workspace.state) as world, progress.shown():
+    async with open_world(place, own, state=private.state) as world, progress.shown():
         world.logs = False
-        world.environ = {**os.environ, "TURNGATE_STATE": workspace.state, GATES_BASE: base}
+        world.environ_here = {**world.own_environ, "TURNGATE_STATE": private.state, GATES_BASE: base}
+        world.environ = {**world.environ, GATES_BASE: base} if world.machine else world.environ_here
         verdict = await ask_hooks(event, own, world)
     if not verdict.runs:
         return GateResult(entry, "could not run", "it does not run for this event")

@@ -1,8 +1,7 @@
 """Which hooks of a project can be run without an agent, and the commit that `--base` compares with."""
 
-import os
+import asyncio
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 
 from turngate._frozen import frozen
@@ -20,7 +19,7 @@ from turngate.doctor.proof.ready_made_gates import named_gate, why_not_a_check
 from turngate.errors import UsageError
 from turngate.gates.gate import Gate
 from turngate.gates.session_changes import NO_SESSION
-from turngate.project.git import run_git
+from turngate.ports import HookRunContext, World
 from turngate.settings.plugin_folders import display_name
 from turngate.trust.review import unique_keys
 
@@ -39,7 +38,7 @@ class GateEntry:
 
 
 def select_gates(
-    settings: Settings, project: str, names: Sequence[str], *, has_base: bool
+    settings: Settings, world: World, names: Sequence[str], *, has_base: bool
 ) -> list[GateEntry]:
     """Return all hooks of stops, or those with these keys. Raises UsageError for a name that is not one.
 
@@ -54,7 +53,7 @@ def select_gates(
                 if rule.event in STOP_EVENTS and not runs_turngate_hook(rule.hook)
             ],
             settings,
-            project,
+            world,
             has_base=has_base,
         )
     )
@@ -63,21 +62,21 @@ def select_gates(
 
 
 def _entries(
-    rules: Sequence[tuple[str, Rule]], settings: Settings, project: str, *, has_base: bool
+    rules: Sequence[tuple[str, Rule]], settings: Settings, world: World, *, has_base: bool
 ) -> Iterator[GateEntry]:
     """A check that is a hook of Stop and of SubagentStop is run once."""
     seen: dict[tuple[object, ...], str] = {}
     for key, rule in rules:
-        why = _why_left_out(rule, settings, project, has_base=has_base)
+        why = _why_left_out(rule, settings, world, has_base=has_base)
         same = seen.get(identity(rule.hook)) if why is None and not rule.pending else None
         if why is None and same is None:
             seen[identity(rule.hook)] = key
         why = why or (f"it is the same as {shown_key(same)}" if same else None)
-        file = display_name(rule.file, project, os.path.expanduser("~")) if rule.file else None
+        file = display_name(rule.file, world.project, world.files.home) if rule.file else None
         yield GateEntry(key, rule, why, file)
 
 
-def _why_left_out(rule: Rule, settings: Settings, project: str, *, has_base: bool) -> str | None:
+def _why_left_out(rule: Rule, settings: Settings, world: World, *, has_base: bool) -> str | None:
     if setting := switched_off_by(rule, settings):
         return f"{setting} switches it off"
     if not rule.hook.enabled:
@@ -91,7 +90,8 @@ def _why_left_out(rule: Rule, settings: Settings, project: str, *, has_base: boo
     if named := named_gate(rule.hook):
         return _why_gate_left_out(named.gate, has_base=has_base)
     if isinstance(rule.hook, CommandHook):
-        text = gate_text(" ".join((rule.hook.command, *(rule.hook.args or ()))), rule.files, project)
+        command = " ".join((rule.hook.command, *(rule.hook.args or ())))
+        text = gate_text(command, rule.files, world.project, world.files)
         return "it reads the conversation" if _CONVERSATION.search(text) else None
     return _NEEDS.get(rule.hook.kind)
 
@@ -107,15 +107,15 @@ def _why_gate_left_out(gate: Gate, *, has_base: bool) -> str | None:
 GIT_TIMEOUT_S = 60.0
 
 
-def find_base(project: str, revision: str) -> str:
+async def find_base(world: World, revision: str) -> str:
     """Return the last commit that the revision and HEAD have in common. Raises UsageError."""
-    commit = _git(project, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    name = quote_name(flat(revision))
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    commit, name = await _git(world, *words), quote_name(flat(revision))
     if not commit:
         raise UsageError(
             f"--base {name}: git knows no such commit here; fetch it first, e.g. `git fetch origin`"
         )
-    base = _git(project, "merge-base", commit, "HEAD")
+    base = await _git(world, "merge-base", commit, "HEAD")
     if not base:
         raise UsageError(
             f"--base {name} has no commit in common with HEAD here; "
@@ -124,12 +124,14 @@ def find_base(project: str, revision: str) -> str:
     return base
 
 
-def _git(project: str, *words: str) -> str:
-    """Return the first line that git prints; empty if it fails."""
+async def _git(world: World, *words: str) -> str:
+    """Return the first line that git prints where the project is; empty if it fails."""
+    git, live = CommandHook("git", args=("-c", "core.fsmonitor=false", *words)), HookRunContext()
     try:
-        done = run_git(project, *words, timeout=GIT_TIMEOUT_S)
+        async with asyncio.timeout(GIT_TIMEOUT_S):
+            done = await world.shell.run(git, cwd=world.project, env=world.environ, stdin=b"", live=live)
+    except TimeoutError:
+        raise UsageError(f"--base: git did not answer within {GIT_TIMEOUT_S:.0f} s") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"--base: git could not be started: {error}") from None
-    except subprocess.TimeoutExpired:
-        raise UsageError(f"--base: git did not answer within {GIT_TIMEOUT_S:.0f} s") from None
-    return done.stdout.decode("utf-8", "replace").partition("\n")[0] if done.returncode == 0 else ""
+    return done.stdout.partition("\n")[0] if done.code == 0 else ""

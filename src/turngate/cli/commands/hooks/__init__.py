@@ -26,7 +26,8 @@ def add_test(actions: "argparse._SubParsersAction[Parser]") -> None:
 Run the hooks of an event, one after another, and explain each answer field by field: what was read, what it
 means, what was ignored and why, and what an agent would have done. The hooks run in a temporary copy of the
 project: git works there but cannot push, and dependency folders are links. The input is a sample that
-the hook's matcher matches. A hook that is pending does not run without --trust. Nothing is recorded.""",
+the hook's matcher matches. A hook that is pending does not run without --trust. Nothing is recorded.
+A project on another machine is not copied: with --ssh, add --in-place.""",
         epilog=f"""\
 Examples:
   turngate hooks test Stop                   all hooks of Stop
@@ -45,6 +46,7 @@ Exit codes:
     add("event", type=event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
     add("--hook", metavar="KEY", help="only this hook: its id, or its key in `turngate hooks`")
     add_project_options(parser, of_action=True)
+    add_ssh_option(parser, of_action=True)
     add(
         "--input",
         metavar="FILE|JSON",

@@ -1,19 +1,16 @@
 """The actions of `turngate hooks`: list, show, compare, approve and reject the hooks of a project."""
 
 import argparse
-import asyncio
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 
-from turngate.aio.threads import event_loop_in_thread
-from turngate.cli.arguments import not_over_ssh
+from turngate.cli.arguments import find_project_here
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_PROBLEMS
-from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
+from turngate.cli.project import plugin_folders
 from turngate.cli.review import (
     approve_shown,
     check_can_reject,
@@ -33,12 +30,10 @@ from turngate.cli.review.entries import (
     read_entries,
     shown_key,
 )
-from turngate.core.dialect import ALL_DIALECTS
+from turngate.cli.workspace import OpenWorkspace, open_workspace
 from turngate.core.verdict.hints import with_location
 from turngate.errors import UsageError
 from turngate.ports import World, on_machine
-from turngate.settings.load import load_extra, report_unreachable
-from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval
 from turngate.trust.review import Review, ReviewedHook
@@ -47,22 +42,17 @@ NOTHING_PENDING = "nothing is pending"
 
 
 def run_action(options: argparse.Namespace) -> int:
-    if options.ssh is None:
-        project = project_folder(options.project, options.dialect)
-        if not getattr(options, "json", False) and (note := search_note(project, options.project)):
-            print(note)
-        return _run(options, World(LocalShell(), project))
-    check_one_project(options.project, options.ssh)
-    if options.action == "test":
-        raise not_over_ssh("turngate hooks test")
-    if options.settings is not None:
-        # Its mistakes are found without a connection.
-        load_extra(options.settings, ALL_DIALECTS[options.dialect])
-    with _connected(options.ssh) as world, report_unreachable(world.files):
-        return _run(options, world)
+    project = find_project_here(options)
+    if options.action == "test" and project is None and not options.in_place:
+        raise UsageError(
+            "--ssh: the project on another machine is not copied; add --in-place to run its hooks in it"
+        )
+    with open_workspace(options, project) as workspace:
+        return _run(options, workspace)
 
 
-def _run(options: argparse.Namespace, world: World) -> int:
+def _run(options: argparse.Namespace, workspace: OpenWorkspace) -> int:
+    world = workspace.world
     match options.action:
         case "show":
             return _show(options, world)
@@ -76,18 +66,17 @@ def _run(options: argparse.Namespace, world: World) -> int:
             # lazy: the other actions do not need the engine
             from turngate.cli.commands.hooks.try_hook import try_hooks  # noqa: PLC0415
 
-            return try_hooks(options, world.project)
+            return try_hooks(options, workspace)
         case _:
             return _list(options, world)
 
 
 def _review(options: argparse.Namespace, world: World) -> Review:
-    plugins = options.plugin_dir if world.machine else plugin_folders(options.plugin_dir)
     with show_if_slow(f"reading the settings{on_machine(world)}"):
         return review_hooks(
             world.project,
             dialect=options.dialect,
-            plugin_dirs=plugins,
+            plugin_dirs=plugin_folders(options.plugin_dir, world.files),
             extra=options.settings,
             files=world.files,
         )
@@ -101,8 +90,7 @@ def _read_entries(review: Review, world: World) -> list[HookEntry]:
 
 def _print_lines(lines: Iterable[Line], world: World) -> None:
     for text, style in lines:
-        shown = with_location(text, world.location) if world.machine else text
-        print(paint(shown, style))
+        print(paint(with_location(text, world.location), style))
 
 
 # List, show and compare
@@ -216,19 +204,3 @@ def _forget(review: Review, gone: Sequence[Approval]) -> None:
     review.forget(gone)
     for key in dict.fromkeys(approval.key for approval in gone):
         print(f"forgotten  {shown_key(key)}")
-
-
-@contextmanager
-def _connected(location: str) -> Iterator[World]:
-    """Connect to another machine; the connection has a thread. Raises UsageError."""
-    from turngate.shells.ssh.workspace import parse_ssh_location  # noqa: PLC0415 # lazy: few projects need it
-
-    place = parse_ssh_location(location)
-    with event_loop_in_thread() as loop:
-        opening = World.ssh(place.host, place.path, user=place.user, port=place.port)
-        with show_if_slow(f"connecting to {place.name}"):
-            world = asyncio.run_coroutine_threadsafe(opening, loop).result()
-        try:
-            yield world
-        finally:
-            asyncio.run_coroutine_threadsafe(world.disconnect(), loop).result()

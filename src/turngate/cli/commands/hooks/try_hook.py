@@ -23,19 +23,19 @@ from turngate.cli.console.conversation_text import (
     outcome_label,
 )
 from turngate.cli.console.progress import show_if_slow
-from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
 from turngate.cli.console.verdict import problems_for, verdict_headline
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED
 from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import shown_key
+from turngate.cli.workspace import OpenWorkspace
 from turngate.core.answers.hook_reports import Skipped
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import indent, one_line
 from turngate.core.verdict.decisions import Allow, Fault
-from turngate.core.verdict.hints import GONE, run_hint
+from turngate.core.verdict.hints import GONE, run_hint, with_location
 from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.core.verdict.json_output import run_json
 from turngate.core.verdict.verdict import Verdict, conclude, is_blocking
@@ -43,6 +43,7 @@ from turngate.doctor.proof.project_copy import ProjectTooLarge, Relocation, copy
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
+from turngate.ports import World
 from turngate.settings.load import has_unloaded_hooks
 from turngate.stop_hooks import open_world
 from turngate.trust.review import unique_keys
@@ -67,7 +68,7 @@ class Trial:
 class Place:
     """Where hooks are tried: in a copy of the project, or in the project."""
 
-    project: str
+    world: World
     private: str  # a folder for the state and the sample transcript, which is removed afterwards
     relocation: Relocation | None = None
     notes: tuple[str, ...] = ()
@@ -86,28 +87,26 @@ class Place:
             return replace(settings, rules=(rule,), stop_budget=None)
         return self.relocation.settings(settings, [self.relocation.rule(rule)])
 
-    def environ(self) -> dict[str, str]:
-        return dict(os.environ) if self.relocation is None else self.relocation.environ(os.environ)
 
-
-def try_hooks(options: argparse.Namespace, project: str) -> int:
-    """Run the command. `project` is the folder of the project."""
-    settings = load_all_hooks(options, project)
+def try_hooks(options: argparse.Namespace, workspace: OpenWorkspace) -> int:
+    """Run the command in the workspace of the project."""
+    world = workspace.world
+    settings = load_all_hooks(options, world)
     chosen = _choose(settings, options.event, options.hook)
     fields = {} if options.input is None else read_input(options.input, options.event)
     if not chosen:
         others = ", ".join(dict.fromkeys(rule.event for rule in settings.rules)) or "no event"
         raise UsageError(f"there is no hook for {options.event} to test; there are hooks for {others}")
     with (
-        _open_place(project, in_place=options.in_place) as place,
+        _open_place(world, in_place=options.in_place) as place,
         show_if_slow(f"running the hooks of {options.event}"),
     ):
-        trials = run_until_signal(_try_all(chosen, settings, place, fields))
+        trials = workspace.run(_try_all(chosen, settings, place, fields))
     if isinstance(trials, signal.Signals):
         print(f"turngate: ended by {trials.name}; no hook is left running", file=sys.stderr)
         return 128 + trials
     if options.json:
-        _print_json(trials, settings, place, project, options)
+        _print_json(trials, settings, place, world.location, options)
     else:
         _print(trials, settings, place, options)
     has_fault = any(isinstance(trial.run.decision, Fault) for trial in trials)
@@ -130,10 +129,11 @@ def _choose(settings: Settings, event: str, key: str | None) -> list[tuple[str, 
 
 
 @contextlib.contextmanager
-def _open_place(project: str, *, in_place: bool) -> Iterator[Place]:
+def _open_place(world: World, *, in_place: bool) -> Iterator[Place]:
+    project = world.project
     if in_place:
         with tempfile.TemporaryDirectory(prefix="turngate-test-") as private:
-            yield Place(project, private).write_transcript()
+            yield Place(world, private).write_transcript()
         return
     try:
         with show_if_slow("copying the project"):
@@ -145,7 +145,8 @@ def _open_place(project: str, *, in_place: bool) -> Iterator[Place]:
         raise UsageError(f"the project {what}; --in-place runs the hooks in the project itself") from None
     with opened:
         relocation = Relocation(project, copy)
-        yield Place(copy.project, relocation.private, relocation, copy.notes).write_transcript()
+        copied = World(world.shell, copy.project, environ=relocation.environ(world.environ))
+        yield Place(copied, relocation.private, relocation, copy.notes).write_transcript()
 
 
 async def _try_all(
@@ -154,7 +155,7 @@ async def _try_all(
     """Run the hooks one after another, each by itself."""
     trials = []
     for key, rule in chosen:
-        given = sample_fields(rule, fields, project=place.project, transcript=place.transcript)
+        given = sample_fields(rule, fields, project=place.world.project, transcript=place.transcript)
         run = await _try(rule, settings, place, given)
         leaves = place.relocation.script_of_project(rule) if place.relocation else None
         trials.append(Trial(key, given, run, leaves))
@@ -163,11 +164,11 @@ async def _try_all(
 
 async def _try(rule: Rule, settings: Settings, place: Place, fields: dict[str, Any]) -> HookRun:
     """Run one hook, also one for the background, to its end."""
-    event = read_event(rule.event, fields, cwd=place.project)
+    event = read_event(rule.event, fields, cwd=place.world.project)
     in_foreground = replace(rule, hook=replace(rule.hook, detached=False, rewake=False))
     own = place.settings(settings, in_foreground)
-    async with open_world(place.project, own, state=os.path.join(place.private, "state")) as world:
-        world.environ, world.logs = place.environ(), False
+    async with open_world(place.world, own, state=os.path.join(place.private, "state")) as world:
+        world.logs = False
         verdict = await ask_hooks(event, own, world)
     if not verdict.runs:
         skipped = Skipped(f"it is for subagents of the type {rule.agent_type}", on_purpose=True)
@@ -193,14 +194,14 @@ def _print(trials: Sequence[Trial], settings: Settings, place: Place, options: a
     for note in place.notes:
         print(f"  {flat(note)}")
     for trial in trials:
-        _print_trial(trial, settings)
+        _print_trial(trial, settings, place.world.location)
     for problem in problems_for(options.event, settings):
         print(paint(f"! {flat(str(problem))}", "alert", sys.stderr), file=sys.stderr)
         if problem.hint:
             print(f"  → {flat(problem.hint)}", file=sys.stderr)
 
 
-def _print_trial(trial: Trial, settings: Settings) -> None:
+def _print_trial(trial: Trial, settings: Settings, location: str) -> None:
     run = trial.run
     file = f"  ({run.rule.file})" if run.rule.file else ""
     print(paint(f"{shown_key(trial.key)}{flat(file)}", "bold"))
@@ -216,7 +217,7 @@ def _print_trial(trial: Trial, settings: Settings) -> None:
     if effect.detail:
         print(indent(indent(effect.detail)))
     for hint in _hints(trial):
-        print(f"  → {flat(hint)}")
+        print(f"  → {flat(with_location(hint, location))}")
 
 
 def _label(run: HookRun, settings: Settings) -> str:

@@ -6,6 +6,7 @@ from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, PROJECT_HELP, Pars
 
 
 def declare(parser: Parser) -> None:
+    parser.ssh_hint = "it looks for programs and writes files here: run it there"
     parser.description = """\
 Find the checks that a project has (tests, linter, type checker: from package.json, pyproject.toml, Cargo.toml,
 go.mod, Makefile and others), and write .turngate/settings.json with a gate for each whose program is there.

@@ -13,6 +13,7 @@ _EXIT_CODES = f"""1   not written: the answer was no
 
 
 def declare(parser: Parser) -> None:
+    parser.ssh_hint = "it writes the settings of agent programs here: run it there"
     _declare_uninstall(parser) if parser.prog.endswith(" uninstall") else _declare_install(parser)
 
 

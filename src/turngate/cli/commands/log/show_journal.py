@@ -148,8 +148,8 @@ def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
     if given:
         newest = _newest_of(given, folders)
         if newest is None:
-            command = f"fire Stop --project {given}" if os.path.isabs(given) else f"run --ssh {given}"
-            raise _NothingRan(f"no hook has run in {given} yet; `turngate {command}` runs them once")
+            command = f"turngate fire Stop {'--project' if os.path.isabs(given) else '--ssh'} {given}"
+            raise _NothingRan(f"no hook has run in {given} yet; `{command}` runs them once")
         return newest, given
     current = _current_project()
     newest = _newest_of(current, folders) if current else None

@@ -14,6 +14,7 @@ from turngate.agent.session_store import SessionSummary, list_sessions, location
 from turngate.cli.commands.sessions import find_session
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
+from turngate.cli.workspace import connect, load_given_settings
 from turngate.core.conversation.tools import TOOL_ALIASES, TOOL_NAMES
 from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.settings import Settings
@@ -25,7 +26,6 @@ from turngate.project.files import LOCAL, Files
 from turngate.settings.load import load_extra, report_unreachable
 from turngate.shells.local import LocalShell
 from turngate.state.paths import main_transcript_path, state_folder
-from turngate.trust.load import load_settings
 from turngate.trust.review import Review
 
 
@@ -54,13 +54,12 @@ def _open_here(options: argparse.Namespace, project: str) -> OpenSession:
     """Return what opens the session of a project on this machine. What is wrong with the options is raised now."""
     _check_tools(options.allow)
     world = World(LocalShell(), project)
-    plugins = plugin_folders(options.plugin_dir)
     folders = _find_folders(options.add_dir, os.getcwd(), LOCAL)
-    new_session = _session_factory(options, world, _load_settings(options, world, plugins), folders)
+    new_session = _session_factory(options, world, load_given_settings(options, world), folders)
 
     @asynccontextmanager
     async def open_session(**handlers: object) -> AsyncIterator[OpenedSession]:
-        yield OpenedSession(new_session(**handlers), partial(_review, options, world, plugins), world)
+        yield OpenedSession(new_session(**handlers), partial(_review, options, world), world)
 
     return open_session
 
@@ -69,41 +68,28 @@ def _open_over_ssh(options: argparse.Namespace) -> OpenSession:
     """Return what connects to the machine of `--ssh`, and opens the session there."""
     from turngate.shells.ssh.workspace import parse_ssh_location  # noqa: PLC0415  # lazy: few projects need it
 
-    place = parse_ssh_location(options.ssh)
+    reading = f"reading the settings on {parse_ssh_location(options.ssh).name}"
     _check_options(options)
-    reading = f"reading the settings on {place.name}"
 
     @asynccontextmanager
     async def open_session(**handlers: object) -> AsyncIterator[OpenedSession]:
-        with show_if_slow(f"connecting to {place.name}"):
-            workspace = await World.ssh(place.host, place.path, user=place.user, port=place.port)
-        async with workspace as world:
+        async with await connect(options.ssh) as world:
             with show_if_slow(reading):
-                settings = await world.call(_load_settings, options, world, options.plugin_dir)
+                settings = await world.call(load_given_settings, options, world)
                 folders = await world.call(_find_folders, options.add_dir, world.project, world.files)
             new_session = _session_factory(options, world, settings, folders)
             with show_if_slow(reading):
                 create = report_unreachable(world.files)(partial(new_session, **handlers))
                 session = await world.call(create)
-            yield OpenedSession(session, partial(_review, options, world, options.plugin_dir), world)
+            yield OpenedSession(session, partial(_review, options, world), world)
 
     return open_session
 
 
-def _load_settings(options: argparse.Namespace, world: World, plugins: list[str]) -> Settings:
-    return load_settings(
-        world.project,
-        dialect=options.dialect,
-        plugin_dirs=plugins,
-        extra=options.settings,
-        trust=options.trust,
-        files=world.files,
-    )
-
-
-def _review(options: argparse.Namespace, world: World, plugins: list[str]) -> Review:
+def _review(options: argparse.Namespace, world: World) -> Review:
     from turngate.cli.review import review_hooks  # noqa: PLC0415 # lazy: not for -p
 
+    plugins = plugin_folders(options.plugin_dir, world.files)
     given = {"dialect": options.dialect, "plugin_dirs": plugins, "extra": options.settings}
     return review_hooks(world.project, **given, files=world.files)
 

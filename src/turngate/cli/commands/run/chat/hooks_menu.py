@@ -259,7 +259,7 @@ class HooksMenu:
 
     def _print(self, lines: Iterable[Line]) -> None:
         for text, style in lines:
-            self._ui.print(with_location(text, self._world.location) if self._world.machine else text, style)
+            self._ui.print(with_location(text, self._world.location), style)
 
 
 def _changes(hook: ReviewedHook, project: str, files: Files) -> list[Line]:
