@@ -14,7 +14,6 @@ from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import identity
 from turngate.core.hooks.matcher import InvalidMatcher, NameMatcher, read_matcher
 from turngate.core.hooks.selection import plan, switched_off_by, without_duplicates
-from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import Problem, Rule, Settings, Severity
 from turngate.core.text import describe_name, one_line
 from turngate.core.verdict.verdict import honours_blocking, honours_on_failure
@@ -113,14 +112,6 @@ class LastRun(NamedTuple):
     seconds: float = 0.0
 
 
-_FOR_ANOTHER_PROGRAM = Finding(
-    "will NOT run",
-    "note",
-    "it is for another agent program, which runs it itself",
-    "`turngate doctor --host HOST` says whether it will run there",
-)
-
-
 @frozen
 class HookFacts:
     """A hook, and what is known about it besides its definition."""
@@ -200,8 +191,6 @@ def _diagnose_hook(
     project: str,
     agent_types: tuple[str, ...],
 ) -> HookDiagnosis:
-    if runs_turngate_hook(facts.rule.hook):
-        return HookDiagnosis(facts, False, (_FOR_ANOTHER_PROGRAM,))
     rule, gate = facts.rule, is_gate(facts.rule, settings)
     subject = _sample_subject(rule, agent_types)
     has_error = any(problem.severity == "error" for problem in problems)

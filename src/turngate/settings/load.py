@@ -9,6 +9,7 @@ from turngate._frozen import frozen
 from turngate.core.constants import COMMAND_LINE, EVENTS, MANAGED
 from turngate.core.dialect import ALL_DIALECTS, DIALECTS, Dialect
 from turngate.core.hooks.kinds import CommandHook
+from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import AllowedUrls, Layer, Problem, Rule, Settings, merge
 from turngate.errors import UsageError
 from turngate.project.files import LOCAL, Files, MachineUnreachable
@@ -155,7 +156,9 @@ def _load_file(file: SettingsFile, dialect: Dialect, files: Files) -> Layer | No
         problem = Problem(file=name, message=message, hint=error.hint)
         return Layer(file=name, level=file.level, family=file.family, problems=(problem,))
     layer = parse_layer(value, file=file.display_name, level=file.level, family=file.family, dialect=dialect)
-    return add_duplicate_keys(layer, duplicates)
+    # The line with which another agent program runs Turngate is not a hook of this project: see `turngate doctor --host`.
+    rules = tuple(rule for rule in layer.rules if not runs_turngate_hook(rule.hook))
+    return add_duplicate_keys(replace(layer, rules=rules), duplicates)
 
 
 # The settings of a project on another machine under those of this one. Models are asked and http hooks are sent from

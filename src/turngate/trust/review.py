@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 
 from turngate.core.constants import COMMAND_LINE, FAMILIES, MANAGED
 from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, HttpHook, command_of
-from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import GUARDED, Layer, Problem, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
@@ -465,11 +464,8 @@ def describe_change_of_definition(approved: str, now: str) -> str:
 
 
 def owner_of(rule: Rule) -> Literal["project", "user"] | None:
-    """Return who has to approve a hook; None for hooks in Python, of `--settings` and of an administrator.
-
-    A `turngate hook` line never runs here, so it needs no approval.
-    """
-    if rule.source == "python" or runs_turngate_hook(rule.hook):
+    """Return who has to approve a hook; None for hooks in Python, of `--settings` and of an administrator."""
+    if rule.source == "python":
         return None
     return owner_of_level(rule.level or rule.source)
 

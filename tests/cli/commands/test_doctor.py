@@ -156,7 +156,7 @@ def test_a_hook_that_is_switched_off_by_itself(project: Path, capsys: pytest.Cap
     )
 
 
-def test_the_line_of_another_agent_program_does_not_run_here_on_purpose(
+def test_the_line_of_another_agent_program_is_not_a_hook_of_the_project(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(project, "claude", stop_hooks("turngate hook"))
@@ -165,9 +165,9 @@ def test_the_line_of_another_agent_program_does_not_run_here_on_purpose(
     assert (code, lines[-3:]) == (
         0,
         [
-            '  will NOT run   Stop[0].hooks[0] "turngate hook": it is for another agent program, which runs it itself',
-            "    → `turngate doctor --host HOST` says whether it will run there",
-            "1 hook, 0 will run",
+            "registry: not there yet",
+            "model key: none is set; `turngate run` and hooks that ask a model need one, or ollama",
+            "0 hooks",
         ],
     )
 

@@ -520,8 +520,8 @@ def test_the_line_of_another_program_never_runs_here_and_needs_no_approval(
     monkeypatch.delenv("TURNGATE_TRUST")
     write_settings(project, "claude", stop_hooks("turngate hook"))
     code, out, err = turngate("fire", "Stop", "--project", str(project), "--dialect", dialect, "--strict")
-    assert (code, out.splitlines()[0], err) == (0, "Stop: allowed", "")
-    assert "it is the line with which another agent program runs Turngate" in out
+    none = f"  no hook for Stop is configured in {project}\n"
+    assert (code, out, err) == (0, f"Stop: allowed\n{none}", "")
 
 
 # What the user reads

@@ -116,7 +116,11 @@ def test_a_line_that_is_as_install_writes_it_has_no_finding(
     assert {hook.findings for hook in found.hooks} == {()}
     assert (found.problems, problem_facts(found)) == ((), [])
     assert (found.runs_turngate, found.fails_to_hold, found.has_problem) == (True, False, False)
-    assert found.facts[1] == Fact("installed", f"in {HOSTS[name].files[level]} ({level})")
+    text, hint = f"in {HOSTS[name].files[level]} ({level})", None
+    if level == "project":
+        text += "; an agent that starts in a subfolder or a new worktree may not read it"
+        hint = f"`turngate install {name}` writes it to your own settings, which hold everywhere"
+    assert found.facts[1] == Fact("installed", text, hint=hint)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -776,7 +780,9 @@ def test_the_command_says_that_a_host_runs_turngate(
     assert capsys.readouterr().out.splitlines()[4:] == [
         "Claude Code: `claude` is not on PATH",
         "  → the rest holds once it is installed",
-        "installed: in .claude/settings.json (project)",
+        "installed: in .claude/settings.json (project); "
+        "an agent that starts in a subfolder or a new worktree may not read it",
+        "  → `turngate install claude` writes it to your own settings, which hold everywhere",
         ".claude/settings.json of Claude Code",
         f'  will run       {places} "turngate hook"',
         ".turngate/settings.json",

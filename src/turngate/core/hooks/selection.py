@@ -9,7 +9,6 @@ from turngate.core.conversation.tools import tool_names
 from turngate.core.events.events import Event, StopEvent, ToolEvent
 from turngate.core.hooks.kinds import identity
 from turngate.core.hooks.matcher import InvalidMatcher, read_matcher
-from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import truncate
 
@@ -104,8 +103,6 @@ def _why_skipped(
     hook = rule.hook
     if not hook.enabled:
         return Skipped("it is switched off by its own `enabled`", on_purpose=True)
-    if runs_turngate_hook(hook):
-        return Skipped("it is the line with which another agent program runs Turngate", on_purpose=True)
     if hook.condition is not None and (why := _why_condition_skips(hook.condition, event, settings, locate)):
         return why
     if isinstance(event, StopEvent) and event.subagent and event.subagent.outcome not in hook.outcomes:

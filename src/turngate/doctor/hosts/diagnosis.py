@@ -281,6 +281,10 @@ def _installed(host: Host, lines: Sequence[HostHook]) -> Fact:
     if missing := [name for ours, name in host.events.items() if ours not in present]:
         hint = f"`turngate install {host.name}` adds the others"
         return Fact("installed", f"in {files}, but not at {', '.join(missing)}", is_problem=True, hint=hint)
+    if all(line.file.level == "project" for line in lines):
+        limit = "an agent that starts in a subfolder or a new worktree may not read it"
+        hint = f"`turngate install {host.name}` writes it to your own settings, which hold everywhere"
+        return Fact("installed", f"in {files}; {limit}", hint=hint)
     return Fact("installed", f"in {files}")
 
 

@@ -117,7 +117,7 @@ def host_summary(diagnosis: HostDiagnosis) -> str:
     title = diagnosis.host.title
     if diagnosis.runs_turngate:
         return paint(f"{title} asks Turngate at every stop", "good")
-    return paint(f"{title} does NOT ask Turngate", "alert")
+    return paint(f"{title} does NOT ask Turngate, so no hook of Turngate runs there", "alert")
 
 
 def summary(diagnosis: Diagnosis, proofs: Iterable[Proof]) -> str:

@@ -11,7 +11,6 @@ from turngate.cli.review.entries import shown_key
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import CommandHook, identity
 from turngate.core.hooks.selection import switched_off_by
-from turngate.core.hooks.turngate_command import runs_turngate_hook
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import quote_name
 from turngate.doctor.proof.gate_commands import gate_text
@@ -50,7 +49,7 @@ def select_gates(
             [
                 (key, rule)
                 for key, rule in zip(keys, settings.rules, strict=True)
-                if rule.event in STOP_EVENTS and not runs_turngate_hook(rule.hook)
+                if rule.event in STOP_EVENTS
             ],
             settings,
             world,
