@@ -777,11 +777,11 @@ def test_the_command_says_that_a_host_runs_turngate(
     capsys.readouterr()
     assert main(["doctor", "--host", "claude", "--project", str(project)]) == 0
     places = ", ".join(f"{event}[0].hooks[0]" for event in HOSTS["claude"].events)
+    not_read = "an agent that starts in a subfolder or a new worktree may not read it"
     assert capsys.readouterr().out.splitlines()[4:] == [
         "Claude Code: `claude` is not on PATH",
         "  → the rest holds once it is installed",
-        "installed: in .claude/settings.json (project); "
-        "an agent that starts in a subfolder or a new worktree may not read it",
+        f"installed: in .claude/settings.json (project); {not_read}",
         "  → `turngate install claude` writes it to your own settings, which hold everywhere",
         ".claude/settings.json of Claude Code",
         f'  will run       {places} "turngate hook"',
