@@ -62,9 +62,8 @@ async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) ->
     """Answer for a stop; `strict`: block if the gate could not run. Only cancellation is raised."""
     try:
         if not gate.is_observer and (wait := describe_wait(context)):
-            decision: Decision = Allow(f"not checked, because {wait}")
-        else:
-            decision = await _run_or_reuse(gate, context, strict=strict)
+            return Fault(wait, "waiting", may_block=False)
+        decision = await _run_or_reuse(gate, context, strict=strict)
     except asyncio.CancelledError:
         raise
     except NO_ANSWER as error:
@@ -97,15 +96,16 @@ def answer_json(name: str, decision: Decision, *, for_turngate: bool = False) ->
             answer |= {"continue": False, **({"stopReason": reason} if reason else {})}
             extra = {"waits": decision.waits or None}
         case Fault(error):
-            answer = {"systemMessage": f"{describe_could_not_run(name, error)}; it was NOT enforced"}
-            extra = {"notEnforced": error}
+            answer = {"systemMessage": f"{describe_fault(name, decision)}; it was NOT enforced"}
+            extra = {"notEnforced": error, "waits": decision.kind == "waiting" or None}
         case _:
             assert_never(decision)
     return {**answer, **{key: value for key, value in extra.items() if for_turngate and value is not None}}
 
 
-def describe_could_not_run(name: str, why: str) -> str:
-    return f"gate {quote_name(name)} could not run: {why}"
+def describe_fault(name: str, fault: Fault) -> str:
+    happened = "waits" if fault.kind == "waiting" else "could not run"
+    return f"gate {quote_name(name)} {happened}: {fault.error}"
 
 
 async def record_start(gate: Gate, context: GateContext) -> None:
@@ -149,7 +149,7 @@ def _reason(decision: Block | Fault) -> str:
 
 def _if_strict(gate: Gate, decision: Decision, *, strict: bool) -> Decision:
     if strict and isinstance(decision, Fault):
-        return Block(describe_could_not_run(gate.name, decision.error))
+        return Block(describe_fault(gate.name, decision))
     return decision
 
 

@@ -25,7 +25,7 @@ FAILING_TEST = (
     "import unittest\nclass Test(unittest.TestCase):\n    def test_price(self): self.assertEqual(1, 2)\n"
 )
 PASSING_TEST = FAILING_TEST.replace("1, 2", "1, 1")
-RUNNING = {"id": "b1", "type": "shell", "status": "running", "command": "sleep 9"}
+RUNNING = {"id": "a1", "type": "subagent", "status": "running"}
 
 CASES = (
     GateCase("tests pass", ("tests",), project_with({"test_shop.py": PASSING_TEST}), {}),
@@ -135,6 +135,6 @@ CASES = (
         "waiting",
         ("tests",),
         steps(project_with(make("test", "exit 1")), background_tasks=[RUNNING]),
-        {"systemMessage": 'gate "tests": not checked, because a task runs in the background'},
+        {"systemMessage": 'gate "tests" waits: a subagent works in the background; it was NOT enforced'},
     ),
 )
