@@ -53,7 +53,7 @@ CASES = (
         project_with({"test_shop.py": "def test_price():\n    assert 0\n"}),
         could_not_run(
             "tests",
-            "`python3 -m unittest`: it ran no test: unittest runs only the methods of a unittest.TestCase",
+            "`python3 -m unittest`: it checked nothing: Ran 0 tests",
         ),
     ),
     GateCase("build passes", ("build",), project_with(make("build", "true")), {}),
