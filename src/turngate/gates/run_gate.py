@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook
+from turngate.core.redaction import Redactor
 from turngate.core.text import describe_exception, quote_name
 from turngate.core.verdict.decisions import UNCHANGED_RESULT, Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
@@ -36,6 +37,7 @@ def make_context(
     state_folder: str | None = None,  # None: nothing is kept
     base: str | None = None,  # see `GateContext.base`
     env: Mapping[str, str] = os.environ,  # of commands
+    redactor: Redactor | None = None,  # of its secrets
     environ: Mapping[str, str] = os.environ,
 ) -> GateContext:
     """Return what one run of a gate is given; the state is that of this session, agent and gate."""
@@ -47,11 +49,12 @@ def make_context(
     return GateContext(
         project=project,
         event=event,
-        commands=ProjectCommands(shell, project, env, timeout),
+        commands=ProjectCommands(shell, project, env, timeout, redactor),
         state=GateState(path),
         state_folder=state_folder,
         options=options,
         command=command,
+        redactor=redactor,
         now=time.time(),
         base=base,
         environ=environ,
@@ -179,10 +182,12 @@ def _keep(state: GateState, tree: str | None, activity: object, result: Decision
 
 
 async def _check(gate: Gate, context: GateContext) -> Decision:
+    """Ask the gate. What it answers is shown, sent to a model and stored: secrets are hidden here."""
     try:
-        return await gate.check(context)
+        decision = await gate.check(context)
     except NO_ANSWER as error:
-        return Fault(str(error))
+        decision = Fault(str(error))
+    return context.redactor.decision(decision) if context.redactor else decision
 
 
 def _reusable(record: Mapping[str, Any], *, is_idle: bool) -> Decision | None:

@@ -15,6 +15,7 @@ from turngate.core.constants import GATES_BASE, HOOK_TIMEOUT, IN_HOOK, STOP_EVEN
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.events.hook_input import read_stop
 from turngate.core.hooks.kinds import MAX_TIMEOUT_S, PromptHook
+from turngate.core.redaction import make_redactor, secret_values
 from turngate.core.text import quote_name
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.errors import UsageError
@@ -100,6 +101,7 @@ async def _run(
         command=arguments.command,
         timeout=arguments.timeout or (_time_limit(fields) if fields is not None else None),
         state_folder=state_folder() if has_session else None,
+        redactor=make_redactor(secret_values(os.environ), ignores_case=False),
         base=os.environ.get(GATES_BASE),
     )
     if arguments.gate.asks_model:
