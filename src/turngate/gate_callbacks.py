@@ -21,7 +21,7 @@ from turngate.core.text import camel_case, quote_name
 from turngate.core.verdict.decisions import Block, Decision, Fault
 from turngate.errors import TurngateError, UsageError
 from turngate.gates.arguments import GateCall, read_gate_hook
-from turngate.gates.run_gate import answer_json, describe_could_not_run
+from turngate.gates.run_gate import answer_json, describe_fault
 from turngate.ports import HookRunContext, Shell, World
 from turngate.runners.gate import run_gate_hook
 from turngate.shells.local import LocalShell
@@ -128,8 +128,8 @@ class GateCallback:
                 return SubagentStoppingResult(
                     allow=False, prompt=reason, reason=reason, extend_max_steers=more
                 )
-            case Fault(error):  # the session reports what a handler raises, and the subagent may stop
-                raise TurngateError(describe_could_not_run(self.hook.gate, error))
+            case Fault():  # the session reports what a handler raises, and the subagent may stop
+                raise TurngateError(describe_fault(self.hook.gate, decision))
             case _:
                 return SubagentStoppingResult()
 

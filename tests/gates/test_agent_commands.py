@@ -122,6 +122,8 @@ OUTCOMES: dict[tuple[str, str, str | None], bool] = {
     ("tests", "gh pr checks", "tests\tpass\t1m"): True,
     ("build", "mvn clean install", ""): True,
     ("build", "mvn -DskipTests package", ""): True,
+    ("build", "make", "make: Nothing to be done for 'all'."): True,
+    ("tests", "make test", "make[1]: Nothing to be done for 'all'.\n./run.sh\nall is well"): True,
     ("build", "cargo test", "running 0 tests\n\ntest result: ok. 0 passed; 0 failed"): True,
     # Something hides the exit code, and the output shows a success
     ("tests", "pytest | tail -2", "2 passed"): True,
@@ -182,6 +184,18 @@ OUTCOMES: dict[tuple[str, str, str | None], bool] = {
     # No test ran
     ("tests", "go test ./...", "?   \tx/a\t[no test files]"): False,
     ("tests", "python -m unittest", "Ran 0 tests in 0.0s\n\nOK"): False,
+    ("tests", "make test", "make: 'test' is up to date."): False,
+    ("tests", "make test | tail", "make: Nothing to be done for 'test'."): False,
+    ("lint", "make lint", "make: 'lint' is up to date."): False,
+    (
+        "lint",
+        "ruff check",
+        "warning: No Python files found under the given path(s)\nAll checks passed!",
+    ): False,
+    ("tests", "npm test", "\n> node --test\n\n# tests 0\n# pass 0\n# fail 0"): False,
+    ("tests", "npx mocha", "\n  0 passing (0ms)\n"): False,
+    ("tests", "pytest -q", "1 skipped in 1.86s"): False,
+    ("tests", "ctest", "No tests were found!!!"): False,
     ("tests", "npx jest --passWithNoTests", "No tests found, exiting with code 0"): False,
     ("tests", "cargo test nothing", "running 0 tests\n\ntest result: ok. 0 passed; 0 failed"): False,
     ("tests", "mvn -DskipTests verify", ""): False,

@@ -217,27 +217,30 @@ def test_an_agent_in_plan_mode_waits(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("X-17")
-@pytest.mark.parametrize(("task", "limit"), [(SHELL_TASK, 600), (AGENT_TASK, 3600), ({}, 3600)])
-def test_an_agent_waits_for_a_task_but_not_forever(
-    task: dict[str, str], limit: float, tmp_path: Path
-) -> None:
-    event = stop(talk(), tmp_path, background_tasks=(task,))
-    assert wait_of(event, tmp_path) == "a task runs in the background"
-    assert wait_of(event, tmp_path, NOW + limit - 1) == "a task runs in the background"
-    assert wait_of(event, tmp_path, NOW + limit) is None
-    other = stop(talk(), tmp_path, background_tasks=(task, {**AGENT_TASK, "id": "a2"}))
-    assert wait_of(other, tmp_path, NOW + limit) == "a task runs in the background"
+def test_an_agent_waits_for_a_subagent_but_not_forever(tmp_path: Path) -> None:
+    event = stop(talk(), tmp_path, background_tasks=(AGENT_TASK,))
+    assert wait_of(event, tmp_path) == "a subagent works in the background"
+    assert wait_of(event, tmp_path, NOW + 3599) == "a subagent works in the background"
+    assert wait_of(event, tmp_path, NOW + 3600) is None
+    other = stop(talk(), tmp_path, background_tasks=(AGENT_TASK, {**AGENT_TASK, "id": "a2"}))
+    assert wait_of(other, tmp_path, NOW + 3600) == "a subagent works in the background"
+    assert wait_of(other, tmp_path, NOW + 3000) == "2 subagents work in the background"
 
 
 @pytest.mark.req("X-17")
-def test_tasks_that_are_not_awaited(tmp_path: Path) -> None:
-    odd: Any = ({**SHELL_TASK, "status": "completed"}, "running", None, 7)
-    assert wait_of(stop(talk(), tmp_path, background_tasks=odd), tmp_path) is None
+@pytest.mark.parametrize(
+    "task",
+    [SHELL_TASK, {}, {**AGENT_TASK, "status": "completed"}, {**AGENT_TASK, "type": "monitor"}, None, 7],
+)
+def test_an_agent_does_not_wait_for_anything_else(task: Any, tmp_path: Path) -> None:
+    assert wait_of(stop(talk(), tmp_path, background_tasks=(task,)), tmp_path) is None
+
+
+@pytest.mark.req("X-17")
+def test_a_subagent_does_not_wait_for_the_others_that_a_host_lists(tmp_path: Path) -> None:
     own = Subagent(id="a1", transcript_path=str(tmp_path / "t.jsonl"))
-    event = stop(talk(), tmp_path, background_tasks=(AGENT_TASK,), subagent=own)
+    event = stop(talk(), tmp_path, background_tasks=(AGENT_TASK, {**AGENT_TASK, "id": "a2"}), subagent=own)
     assert wait_of(event, tmp_path) is None
-    both = stop(talk(), tmp_path, background_tasks=(AGENT_TASK, SHELL_TASK))
-    assert wait_of(both, tmp_path) == "2 tasks run in the background"
 
 
 # Activity

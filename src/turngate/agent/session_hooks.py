@@ -79,6 +79,7 @@ class SessionHooks:
         turn = self._events.turn
         if turn is not None:
             turn.hook_runs += verdict.runs
+            turn.forget_waiting(event.name)
             if verdict.unenforced and counts:
                 self._events.add_missed(MissedGates(unenforced=verdict.unenforced))
         for text in notices(verdict.runs):

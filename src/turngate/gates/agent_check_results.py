@@ -11,6 +11,8 @@ from functools import lru_cache
 from turngate.core.shell.parse import WrittenCommand
 from turngate.gates.agent_commands import CI
 from turngate.gates.conversation import ToolCall
+from turngate.gates.empty_runs import counts_tests, describe_empty_run
+from turngate.gates.toolchains import CHECKS
 
 MAX_LINES = 1000  # of an output, that are searched for a success
 
@@ -21,24 +23,12 @@ _FAILURE = re.compile(
     re.MULTILINE,
 )
 _CI_FAILURE = re.compile(r"\b(?:fail(?:ure|ed|ing)?|cancelled|timed_out)\b|^X ", re.MULTILINE)
-# Something was checked and is well,
-_COUNTED = re.compile(
-    r"\b[1-9]\d* (?:tests? |specs? |examples? )?(?:pass|passed|passing|passes|succeeded|ok)\b|\bpass [1-9]|"
-    r"\b[1-9]\d* (?:tests?|examples?|runs?|assertions?), .{0,100}\b0 failures\b|\bRan [1-9]|\bOK \([1-9]|"
-    r"\b100% tests passed|^ok[ \t]+\S+[ \t]+(?:[\d.]+s|\(cached\))(?![^\n]*no tests)|^ok [1-9]",
-    re.MULTILINE,
-)
-# or is well, unless nothing was checked.
+# What is well, unless nothing was checked.
 _WELL = re.compile(
     r"^(?:ok|OK|PASS|PASSED|Passed!)\b|\btest result: ok\b|\[100%\]|\bBUILD SUCCESS|\b[Ss]uccess(?:ful|fully)?\b|✓|"
     r"\b[Nn]o (?:issues|problems|errors|warnings)\b|(?<!\d)0 (?:errors|issues|problems|warnings)\b|\b[Aa]ll checks passed|"
     r"^All (?:done|matched)\b|\bPassed$|\bpass\b|^\s?Finished\b|\b(?:built|compiled) in\b|\balready formatted\b|\bleft unchanged\b",
     re.MULTILINE,
-)
-_NOTHING_RAN = re.compile(
-    r"\bno tests? (?:ran|found|collected|files?|to run)\b|\b(?:Ran|running|collected|total:?) 0 (?:tests?|items)\b|\b0 passed\b|"
-    r"\b0 (?:tests|examples|specs)\b",
-    re.IGNORECASE,
 )
 _EXIT_ZERO = re.compile(r"(?:^|\n)[^\d\n]*\b0\s*\Z")
 
@@ -60,11 +50,11 @@ def succeeded(call: ToolCall, steps: Sequence[WrittenCommand], place: int, kind:
         return False
     command = call.text("command")
     if not _hides_exit_code(command, steps, place):
-        return kind != "tests" or not _ran_nothing(call.result)
+        return kind not in CHECKS or not _ran_nothing(call.result, kind)
     if _fails(call.result) or (CI.match(steps[place].text) and _CI_FAILURE.search(call.result)):
         return False
     return (
-        _is_well(call.result, command)
+        _is_well(call.result, command, kind)
         or _prints_exit_code(steps, place, call.result)
         or (kind != "tests" and _is_silent(steps, place))
     )
@@ -154,14 +144,12 @@ def _fails(output: str) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _ran_nothing(output: str) -> bool:
-    return _NOTHING_RAN.search(output) is not None and _COUNTED.search(output) is None
+def _ran_nothing(output: str, kind: str) -> bool:
+    return describe_empty_run(output, kind) is not None
 
 
 @lru_cache(maxsize=2)
-def _is_well(output: str, command: str) -> bool:
+def _is_well(output: str, command: str, kind: str) -> bool:
     """Return whether an output shows a success, apart from the words that the command itself holds."""
     own = "\n".join(line for line in output.splitlines()[-MAX_LINES:] if line.strip() not in command)
-    return _COUNTED.search(own) is not None or (
-        _WELL.search(own) is not None and _NOTHING_RAN.search(own) is None
-    )
+    return counts_tests(own) or (_WELL.search(own) is not None and not _ran_nothing(own, kind))

@@ -62,7 +62,7 @@ def _target(words: str) -> str:
 
 # Texts that run a check, beside the tools.
 _OTHERS = {
-    "tests": rf"{_target('tests?|check|ci|all|spec')}|[\w.-]{{0,80}}tests?[\w-]{{0,80}}\.(?:sh|py|js|mjs|ts)|run[-_]?tests?",
+    "tests": rf"{_target('tests?|check|ci|all|spec|verify|validate')}|[\w.-]{{0,80}}tests?[\w-]{{0,80}}\.(?:sh|py|js|mjs|ts)|run[-_]?tests?",
     "build": rf"build|make(?:\s+-\S+)*\s*$|{_target('build|compile|all|ci|check|dist')}|[\w.-]{{0,80}}build[\w-]{{0,80}}\.sh",
     "lint": _target("lint|check|ci|all|style"),
     "types": _target("types?|typecheck|mypy|tsc|check|ci|all"),
@@ -98,6 +98,12 @@ def runs_check(text: str, kind: str, own: Mapping[str, re.Pattern[str]] | None =
         return own[kind].search(text) is not None
     found = RUNS_CHECK[kind].match(text) or CI.match(text)
     return found is not None and _NO_CHECK.match(text) is None
+
+
+def find_check(command: str) -> str | None:
+    """Return the first kind of check that a command line runs, or None if it is not known."""
+    steps = run_commands(command)
+    return next((kind for kind in CHECKS if any(runs_check(step.text, kind) for step in steps)), None)
 
 
 # Changes

@@ -28,8 +28,7 @@ QUESTION_BYTES = 1024 * 1024  # of the end, searched for an open question
 EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 QUESTION_TOOLS = ("AskUser", "AskUserQuestion", "ExitPlanMode")
 
-# How long an agent may wait for a task in the background. A server that runs forever must not disable a gate forever.
-WAIT_LIMIT_S = {"shell": 600.0, "subagent": 3600.0}
+WAIT_LIMIT_S = 3600.0  # for a subagent: one that never ends must not disable a gate forever
 
 
 class TranscriptUnreadable(Exception):
@@ -179,12 +178,19 @@ def _tokens(usage: object) -> int:
 
 
 def describe_wait(context: GateContext) -> str | None:
-    """Return what the agent waits for, or None: work in the background, an open question (X-17)."""
+    """Return why the agent waits, or None: its subagents work in the background, a question is open (X-17).
+
+    A command in the background is nothing to wait for: it may never end, and the end of the turn ends it.
+    """
     event = context.event
     if event.permission_mode == "plan":
         return "the agent is in plan mode"
-    if running := _count_awaited_tasks(context):
-        return f"{running} tasks run in the background" if running > 1 else "a task runs in the background"
+    if running := _count_awaited_subagents(context):
+        return (
+            f"{running} subagents work in the background"
+            if running > 1
+            else "a subagent works in the background"
+        )
     if has_open_question(event):
         return "a question to the user is open"
     return None
@@ -208,26 +214,23 @@ def has_open_question(event: StopEvent) -> bool:
     return False
 
 
-def _count_awaited_tasks(context: GateContext) -> int:
-    """Count the tasks in the background that have not run for too long since this gate saw them first."""
-    own = context.event.subagent.id if context.event.subagent else None
-    running: dict[str, str] = {}
+def _count_awaited_subagents(context: GateContext) -> int:
+    """Count the subagents of the main agent that have not worked for too long since this gate saw them first."""
+    if context.event.subagent is not None:  # those that a host lists then are not its own
+        return 0
     tasks: Iterable[object] = context.event.background_tasks
-    for number, task in enumerate(tasks):
-        if not isinstance(task, Mapping) or task.get("status", "running") != "running":
-            continue
-        identity = str(task.get("id", number))
-        if identity != own:  # Claude Code lists the subagent that stops as running
-            running[identity] = str(task.get("type", ""))
+    running = {
+        str(task.get("id"))
+        for task in tasks
+        if isinstance(task, Mapping)  # a host may send anything
+        and (task.get("type"), task.get("status", "running")) == ("subagent", "running")
+    }
     state = context.state
     seen = {identity: state.waits.get(identity, context.now) for identity in running}
     if seen != state.waits:
         state.waits = seen
         state.save()
-    return sum(
-        context.now - seen[identity] < WAIT_LIMIT_S.get(kind, WAIT_LIMIT_S["subagent"])
-        for identity, kind in running.items()
-    )
+    return sum(context.now - since < WAIT_LIMIT_S for since in seen.values())
 
 
 def measure_activity(event: StopEvent) -> str | None:

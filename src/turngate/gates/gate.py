@@ -8,6 +8,7 @@ from typing import Any, Literal
 from turngate._frozen import frozen
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook, PromptHook
+from turngate.core.redaction import Redactor
 from turngate.core.text import printable, truncate
 from turngate.core.verdict.decisions import Decision
 from turngate.gates.run_commands import ProjectCommands
@@ -79,6 +80,7 @@ class GateContext:
     state_folder: str | None = None  # of Turngate; None: nothing is kept
     options: Mapping[str, Any] = field(default_factory=dict)  # by `GateOption.name`, with all defaults
     command: CommandHook | None = None
+    redactor: Redactor | None = None  # of the secrets in the environment of commands
     now: float = 0.0  # seconds since the epoch
     base: str | None = None  # the commit to compare with; None: the session's start; "": there is no session
     # The variables that the gate itself may read: of the machine of the project, which settings of another machine know.

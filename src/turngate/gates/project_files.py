@@ -30,6 +30,21 @@ test -f "$1" || {{ echo 'it is not a regular file' >&2; exit 1; }}
 test "$(head -c {MAX_FILE_BYTES + 1} < "$1" | wc -c)" -le {MAX_FILE_BYTES} || {{ echo 'it is too large' >&2; exit 1; }}
 exec head -c {MAX_FILE_BYTES} < "$1"
 """
+# Begins a script that writes to $1: `~/` becomes the home folder. Links outside of the project are those of the user; one inside of it
+# comes with the repository, and could lead to any file of the user.
+SAFE_TARGET = """\
+umask 077
+case $1 in "~/"*) target=$HOME/${1#"~/"};; -*) target=./$1;; *) target=$1;; esac
+root=$(pwd -P) place=$target
+while :; do
+    case $place in */*) parent=${place%/*};; *) parent=.;; esac
+    if test -L "$place"; then
+        case $(cd "${parent:-/}" && pwd -P)/ in "$root"/*) echo "$place is a link, and links are not followed" >&2; exit 1;; esac
+    fi
+    if test -z "$parent" || test "$parent" = .; then break; fi
+    place=$parent
+done
+"""
 _GLOB = re.compile(r"[*?]")
 
 

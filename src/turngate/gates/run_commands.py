@@ -3,10 +3,13 @@
 import asyncio
 import errno
 from collections.abc import Mapping
+from dataclasses import replace
 
 from turngate.core.answers.hook_reports import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
+from turngate.core.redaction import Redactor
 from turngate.core.text import one_line
+from turngate.core.verdict.decisions import Allow
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell
 
@@ -28,25 +31,41 @@ class FilesUnreadable(Exception):
 class ProjectCommands:
     """Runs commands in one project until a deadline, which all of them share; without a timeout there is none."""
 
-    def __init__(self, shell: Shell, project: str, env: Mapping[str, str], timeout: float | None) -> None:
+    def __init__(
+        self,
+        shell: Shell,
+        project: str,
+        env: Mapping[str, str],
+        timeout: float | None,
+        redactor: Redactor | None = None,  # of the secrets in `env`
+    ) -> None:
         self.project = project
         self.timeout = timeout
         self.is_local = getattr(shell, "is_local", False)  # any other shell may run them on another machine
         self._shell = shell
         self._env = env
+        self._redactor = redactor
         self._deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
 
     async def run(
         self, hook: CommandHook, *, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> Exited | TimedOut:
-        """Run one command to its end. A program that cannot be started counts as in a shell: exit code 127.
+        """Run one command of the user to its end; secrets in its output are hidden.
 
-        Raises ProjectUnreachable.
+        A program that cannot be started counts as in a shell: exit code 127. Raises ProjectUnreachable.
         """
+        report = await self._run(hook, stdin, env or {})
+        if self._redactor is None or not self._redactor.is_needed(report, Allow()):
+            return report
+        return replace(
+            report, stdout=self._redactor.text(report.stdout), stderr=self._redactor.text(report.stderr)
+        )
+
+    async def _run(self, hook: CommandHook, stdin: bytes, env: Mapping[str, str]) -> Exited | TimedOut:
         live = HookRunContext()
         try:
             async with asyncio.timeout_at(self._deadline):
-                env = {**self._env, **(env or {})}
+                env = {**self._env, **env}
                 return await self._shell.run(hook, cwd=self.project, env=env, stdin=stdin, live=live)
         except ConnectionLost as error:
             raise ProjectUnreachable(str(error)) from None
@@ -60,7 +79,7 @@ class ProjectCommands:
     async def run_script(self, text: str, *arguments: str, stdin: bytes = b"") -> Exited | TimedOut:
         """Run a script of our own with the POSIX shell; data is passed only as arguments."""
         hook = CommandHook(command="/bin/sh", args=("-c", GIT_FUNCTION + text, "turngate", *arguments))
-        return await self.run(hook, env=GIT_ENVIRONMENT, stdin=stdin)
+        return await self._run(hook, stdin, GIT_ENVIRONMENT)
 
 
 def describe_failure(report: Exited | TimedOut) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook
+from turngate.core.redaction import Redactor
 from turngate.core.text import describe_exception, quote_name
 from turngate.core.verdict.decisions import UNCHANGED_RESULT, Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
@@ -36,6 +37,7 @@ def make_context(
     state_folder: str | None = None,  # None: nothing is kept
     base: str | None = None,  # see `GateContext.base`
     env: Mapping[str, str] = os.environ,  # of commands
+    redactor: Redactor | None = None,  # of its secrets
     environ: Mapping[str, str] = os.environ,
 ) -> GateContext:
     """Return what one run of a gate is given; the state is that of this session, agent and gate."""
@@ -47,11 +49,12 @@ def make_context(
     return GateContext(
         project=project,
         event=event,
-        commands=ProjectCommands(shell, project, env, timeout),
+        commands=ProjectCommands(shell, project, env, timeout, redactor),
         state=GateState(path),
         state_folder=state_folder,
         options=options,
         command=command,
+        redactor=redactor,
         now=time.time(),
         base=base,
         environ=environ,
@@ -62,9 +65,8 @@ async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) ->
     """Answer for a stop; `strict`: block if the gate could not run. Only cancellation is raised."""
     try:
         if not gate.is_observer and (wait := describe_wait(context)):
-            decision: Decision = Allow(f"not checked, because {wait}")
-        else:
-            decision = await _run_or_reuse(gate, context, strict=strict)
+            return Fault(wait, "waiting", may_block=False)
+        decision = await _run_or_reuse(gate, context, strict=strict)
     except asyncio.CancelledError:
         raise
     except NO_ANSWER as error:
@@ -97,15 +99,16 @@ def answer_json(name: str, decision: Decision, *, for_turngate: bool = False) ->
             answer |= {"continue": False, **({"stopReason": reason} if reason else {})}
             extra = {"waits": decision.waits or None}
         case Fault(error):
-            answer = {"systemMessage": f"{describe_could_not_run(name, error)}; it was NOT enforced"}
-            extra = {"notEnforced": error}
+            answer = {"systemMessage": f"{describe_fault(name, decision)}; it was NOT enforced"}
+            extra = {"notEnforced": error, "waits": decision.kind == "waiting" or None}
         case _:
             assert_never(decision)
     return {**answer, **{key: value for key, value in extra.items() if for_turngate and value is not None}}
 
 
-def describe_could_not_run(name: str, why: str) -> str:
-    return f"gate {quote_name(name)} could not run: {why}"
+def describe_fault(name: str, fault: Fault) -> str:
+    happened = "waits" if fault.kind == "waiting" else "could not run"
+    return f"gate {quote_name(name)} {happened}: {fault.error}"
 
 
 async def record_start(gate: Gate, context: GateContext) -> None:
@@ -149,7 +152,7 @@ def _reason(decision: Block | Fault) -> str:
 
 def _if_strict(gate: Gate, decision: Decision, *, strict: bool) -> Decision:
     if strict and isinstance(decision, Fault):
-        return Block(describe_could_not_run(gate.name, decision.error))
+        return Block(describe_fault(gate.name, decision))
     return decision
 
 
@@ -179,10 +182,12 @@ def _keep(state: GateState, tree: str | None, activity: object, result: Decision
 
 
 async def _check(gate: Gate, context: GateContext) -> Decision:
+    """Ask the gate. What it answers is shown, sent to a model and stored: secrets are hidden here."""
     try:
-        return await gate.check(context)
+        decision = await gate.check(context)
     except NO_ANSWER as error:
-        return Fault(str(error))
+        decision = Fault(str(error))
+    return context.redactor.decision(decision) if context.redactor else decision
 
 
 def _reusable(record: Mapping[str, Any], *, is_idle: bool) -> Decision | None:

@@ -1,6 +1,7 @@
 """The tools that check projects: what they check, how a project shows that it uses them, how they are run, what they print, how they end.
 
-To add a tool: a row of `TOOLS`; for a new kind of project a row of `PROJECTS`; for what it prints a row of `OUTPUT_LINES`.
+To add a tool: a row of `TOOLS`; for a new kind of project a row of `PROJECTS`; for what it prints of failures a row of `OUTPUT_LINES`, and
+for what it prints if there is nothing to check a row of `EMPTY_RUNS`.
 """
 
 from collections.abc import Mapping
@@ -166,7 +167,7 @@ PACKAGE_SCRIPTS = {
     "build": ("build",),
 }
 
-_MAVEN = {"tests": "{} -q test", "build": "{} -q package -DskipTests"}
+_MAVEN = {"tests": "{} -B test", "build": "{} -q package -DskipTests"}
 _CARGO = {"tests": "{} test", "types": "{} check --all-targets", "build": "{} build"}
 _GRADLE = {"tests": "{} test", "build": "{} assemble"}
 # Kinds of project: the file that shows it, the kind, the program, and the command of each check.
@@ -236,4 +237,68 @@ OUTPUT_LINES = (
     OutputLine("Python", r"AssertionError\b", is_shown=False),
     OutputLine("others", r"FAILED:\s", is_shown=False),
     OutputLine("others", r"\s*[1-9]\d* (?:failing|failed|failures?|errors?)\b", is_shown=False),
+)
+
+
+@frozen
+class EmptyRun:
+    """How a tool says that it has checked nothing, and how it says that it has checked something."""
+
+    tools: str
+    nothing: str
+    something: str | None = None
+    checks: tuple[str, ...] = ("tests",)
+    is_alone: bool = False  # it counts only if nothing else was printed: what else ran may print anything
+
+
+EMPTY_RUNS = (
+    EmptyRun(
+        "most",
+        r"\bno tests? (?:ran|found|collected|files? found|executed|to run|were found|were executed)\b|^0 (?:tests|specs|examples|runs)(?:,|$)",
+        r"\b[1-9]\d* (?:tests? |specs? |examples? )?(?:pass|passed|passing|passes|succeeded|ok|x?fail|x?failed|failing|xpassed)\b"
+        r"|^\s*[1-9]\d* (?:tests?|examples?|runs?|assertions?|doctests?|properties), ",
+    ),
+    EmptyRun("pytest", r"\bcollected 0 items\b|^=*\s?(?:\d+ (?:skipped|deselected|warnings?),? )+in (?=\d)"),
+    EmptyRun("unittest, lein", r"\bRan 0 tests\b", r"\bRan [1-9]"),
+    EmptyRun(
+        "node, TAP",
+        r"^[#ℹ] (?:tests|pass) 0$|^1\.\.0\b",
+        r"^[#ℹ] (?:pass|fail) [1-9]|^(?:not )?ok [1-9](?!.*# SKIP)",
+    ),
+    EmptyRun("mocha", r"^\s*0 passing\b"),
+    EmptyRun("jest, vitest", r"^\s*Tests:?\s+(?:no tests|\d+ (?:skipped|todo|total))\b"),
+    EmptyRun(
+        "cargo, deno, nextest", r"^running 0 tests$|\b0 passed[;, |]+0 (?:failed|skipped)\b|\b0 tests run\b"
+    ),
+    EmptyRun("bun", r"^\s*0 pass$"),
+    EmptyRun(
+        "go",
+        r"\[no test files\]|\[no tests to run\]|\bno packages to test\b",
+        r"^ok[ \t]+\S+[ \t]+(?:[\d.]+s|\(cached\))(?!.*no tests)|^\s*--- (?:PASS|FAIL):",
+    ),
+    EmptyRun("rspec", r"\bNo examples found\b"),
+    EmptyRun("ctest", r"^No tests were found", r"\btests failed out of [1-9]"),
+    EmptyRun("phpunit", r"^No tests executed", r"\bOK \([1-9]|^Tests: [1-9]"),
+    EmptyRun("dotnet", r"^No test (?:is available|matches)\b", r"\bPassed:\s+[1-9]|\bTotal tests: [1-9]"),
+    EmptyRun(
+        "maven, sbt", r"\bTests run: 0,|\bPassed: Total 0,", r"\bTests run: [1-9]|\bPassed: Total [1-9]"
+    ),
+    EmptyRun(
+        "gradle",
+        r"^> Task \S*:(?:\w+T|t)est NO-SOURCE",
+        r"^> Task \S*:(?:\w+T|t)est(?: UP-TO-DATE| FROM-CACHE)?$",
+    ),
+    EmptyRun("swift, xcodebuild", r"\bExecuted 0 tests\b", r"\bExecuted [1-9]"),
+    EmptyRun("dart, flutter", r"\bNo tests ran\b", r"\+[1-9]\d*.*: All tests passed"),
+    EmptyRun("prove", r"^Result: NOTESTS", r"\bTests=[1-9]"),
+    EmptyRun("ruff, black", r"\bNo Python files (?:found|are present)\b", checks=("lint",)),
+    EmptyRun("pre-commit", r"\(no files to check\) *Skipped", r"\.(?:Passed|Failed)$", checks=("lint",)),
+    EmptyRun("pyright", r"\bNo source files found\b", checks=("types",)),
+    # A folder with the name of the target, and no .PHONY. What is built may be up to date.
+    EmptyRun(
+        "make, ninja",
+        r"^(?:\S*/)?g?make(?:\[\d+\])?: (?:Nothing to be done for .*|[`'].*' is up to date\.)$|^ninja: no work to do\.$",
+        checks=("tests", "lint", "types"),
+        is_alone=True,
+    ),
 )

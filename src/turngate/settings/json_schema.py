@@ -181,7 +181,9 @@ def output_schema() -> dict[str, Any]:
             "continue": _typed("boolean", "false: the turn ends now, regardless of other hooks."),
             "stopReason": _typed("string", "The reason that the user gets when `continue` is false."),
             "waits": _typed(
-                "boolean", "true: with `continue: false`, the turn ends as waiting for the user's approval."
+                "boolean",
+                "true: with `continue: false`, the turn ends as waiting for the user's approval; with `notEnforced`, "
+                "the gate was not asked because the agent waits, and never blocks.",
             ),
             "notEnforced": {
                 **_TEXT,

@@ -51,9 +51,15 @@ def test_a_halt_can_wait_for_the_user() -> None:
     ]
 
 
-def test_only_a_halt_waits() -> None:
+def test_a_gate_that_was_not_asked_because_the_agent_waits_never_blocks() -> None:
+    waiting = {"notEnforced": "a subagent works", "waits": True}
+    fault = Fault("a subagent works", "waiting", may_block=False)
+    assert [decide(dialect, **waiting) for dialect in (TURNGATE, MUX, CLAUDE)] == [fault, fault, Allow()]
+
+
+def test_otherwise_nothing_waits() -> None:
     assert decide(waits=True) == Allow(
-        warnings=("`waits` has an effect only with `continue: false`: ignored",)
+        warnings=("`waits` has an effect only with `continue: false` or `notEnforced`: ignored",)
     )
     assert decide(waits="yes", **{"continue": False}) == Halt(
         warnings=('`waits` is "yes", expected true or false: ignored',)

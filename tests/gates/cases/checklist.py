@@ -169,7 +169,7 @@ CASES = (
         "a waiting agent is left alone",
         ("checklist", "TODO.md"),
         project_with({"TODO.md": OPEN}, background_tasks=RUNNING),
-        {"systemMessage": 'gate "checklist": not checked, because a task runs in the background'},
+        {"systemMessage": 'gate "checklist" waits: a subagent works in the background; it was NOT enforced'},
     ),
     GateCase(
         "an old list does not hold a session that has not edited it",

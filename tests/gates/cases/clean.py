@@ -96,10 +96,14 @@ CASES = [
         blocked("modified: a.txt"),
     ),
     GateCase(
-        "waiting: a task runs in the background",
+        "waiting: a subagent works in the background",
         WORDS,
-        steps(REPOSITORY, files({"a.txt": "2\n"}), background_tasks=[{"id": "1", "status": "running"}]),
-        {"systemMessage": 'gate "clean": not checked, because a task runs in the background'},
+        steps(
+            REPOSITORY,
+            files({"a.txt": "2\n"}),
+            background_tasks=[{"id": "1", "type": "subagent", "status": "running"}],
+        ),
+        {"systemMessage": 'gate "clean" waits: a subagent works in the background; it was NOT enforced'},
     ),
     GateCase("recorded: what the user has left does not count", WORDS, steps(), {}, START),
     GateCase(

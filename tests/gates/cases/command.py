@@ -33,7 +33,7 @@ def changed(name: str) -> Callable[[Path], None]:
 
 
 def background(_: Path) -> dict[str, Any]:
-    return {"background_tasks": [{"id": "b1", "type": "shell", "status": "running", "command": "sleep 9"}]}
+    return {"background_tasks": [{"id": "a1", "type": "subagent", "status": "running"}]}
 
 
 def failing(*names: str) -> str:
@@ -135,7 +135,21 @@ CASES = (
         "waiting",
         ("--", "exit 1"),
         background,
-        {"systemMessage": 'gate "command": not checked, because a task runs in the background'},
+        {"systemMessage": 'gate "command" waits: a subagent works in the background; it was NOT enforced'},
+    ),
+    GateCase(
+        "waiting: also if it is strict",
+        ("--strict", "--", "exit 1"),
+        background,
+        {"systemMessage": 'gate "command" waits: a subagent works in the background; it was NOT enforced'},
+    ),
+    GateCase(
+        "failed: a command in the background disables no gate",
+        ("--", "exit 1"),
+        lambda _: {
+            "background_tasks": [{"id": "b1", "type": "shell", "status": "running", "command": "sleep 9"}]
+        },
+        blocked("`exit 1`: exit code 1"),
     ),
     GateCase(
         "names with spaces and newlines",

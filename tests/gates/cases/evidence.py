@@ -145,7 +145,7 @@ CASES = (
         "a waiting agent is left alone",
         WORDS,
         ends(talk(), background_tasks=RUNNING),
-        {"systemMessage": 'gate "evidence": not checked, because a task runs in the background'},
+        {"systemMessage": 'gate "evidence" waits: a subagent works in the background; it was NOT enforced'},
     ),
     GateCase(
         "10 MB of output of another command",

@@ -110,6 +110,6 @@ CASES = (
         "a waiting agent is left alone",
         WORDS,
         judged(NO, background_tasks=RUNNING),
-        {"systemMessage": 'gate "judge": not checked, because a task runs in the background'},
+        {"systemMessage": 'gate "judge" waits: a subagent works in the background; it was NOT enforced'},
     ),
 )

@@ -96,10 +96,10 @@ CASES = [
         FOUND,
     ),
     GateCase(
-        "waiting: a task runs in the background",
+        "waiting: a subagent works in the background",
         WORDS,
-        changed({"src/a.py": STUB}, background_tasks=[{"id": "1", "status": "running"}]),
-        {"systemMessage": 'gate "no-stubs": not checked, because a task runs in the background'},
+        changed({"src/a.py": STUB}, background_tasks=[{"id": "1", "type": "subagent", "status": "running"}]),
+        {"systemMessage": 'gate "no-stubs" waits: a subagent works in the background; it was NOT enforced'},
     ),
     GateCase(
         "recorded: the stubs of the user do not count",

@@ -141,10 +141,10 @@ CASES = [
         blocked("reports/*.md: there is no such file"),
     ),
     GateCase(
-        "waiting: a task runs in the background",
+        "waiting: a subagent works in the background",
         WORDS,
-        steps(background_tasks=[{"id": "1", "status": "running"}]),
-        {"systemMessage": 'gate "outputs": not checked, because a task runs in the background'},
+        steps(background_tasks=[{"id": "1", "type": "subagent", "status": "running"}]),
+        {"systemMessage": 'gate "outputs" waits: a subagent works in the background; it was NOT enforced'},
     ),
     GateCase(
         "passed: a repository without a commit",

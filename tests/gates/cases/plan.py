@@ -117,7 +117,7 @@ CASES = (
         "a waiting agent is left alone",
         ("plan", "PLAN.md"),
         project_with({"PLAN.md": PLAN}, background_tasks=RUNNING),
-        {"systemMessage": 'gate "plan": not checked, because a task runs in the background'},
+        {"systemMessage": 'gate "plan" waits: a subagent works in the background; it was NOT enforced'},
     ),
     GateCase(
         "an old plan does not hold a session that has not edited it",

@@ -25,7 +25,7 @@ FAILING_TEST = (
     "import unittest\nclass Test(unittest.TestCase):\n    def test_price(self): self.assertEqual(1, 2)\n"
 )
 PASSING_TEST = FAILING_TEST.replace("1, 2", "1, 1")
-RUNNING = {"id": "b1", "type": "shell", "status": "running", "command": "sleep 9"}
+RUNNING = {"id": "a1", "type": "subagent", "status": "running"}
 
 CASES = (
     GateCase("tests pass", ("tests",), project_with({"test_shop.py": PASSING_TEST}), {}),
@@ -53,7 +53,7 @@ CASES = (
         project_with({"test_shop.py": "def test_price():\n    assert 0\n"}),
         could_not_run(
             "tests",
-            "`python3 -m unittest`: it ran no test: unittest runs only the methods of a unittest.TestCase",
+            "`python3 -m unittest`: it checked nothing: Ran 0 tests",
         ),
     ),
     GateCase("build passes", ("build",), project_with(make("build", "true")), {}),
@@ -135,6 +135,6 @@ CASES = (
         "waiting",
         ("tests",),
         steps(project_with(make("test", "exit 1")), background_tasks=[RUNNING]),
-        {"systemMessage": 'gate "tests": not checked, because a task runs in the background'},
+        {"systemMessage": 'gate "tests" waits: a subagent works in the background; it was NOT enforced'},
     ),
 )

@@ -232,12 +232,12 @@ CASES = (
         blocked('gate "todos" could not run: the transcript cannot be read: No such file or directory'),
     ),
     GateCase(
-        "an agent that waits for a task is left alone",
+        "an agent that waits for a subagent is left alone",
         ("todos",),
         with_transcript(
             talk().calls("TodoWrite", OPEN_TWO),
-            background_tasks=[{"id": "b1", "type": "shell", "status": "running", "command": "make"}],
+            background_tasks=[{"id": "a1", "type": "subagent", "status": "running"}],
         ),
-        {"systemMessage": 'gate "todos": not checked, because a task runs in the background'},
+        {"systemMessage": 'gate "todos" waits: a subagent works in the background; it was NOT enforced'},
     ),
 )

@@ -120,12 +120,13 @@ CASES = [
         blocked("src/a.py"),
     ),
     GateCase(
-        "waiting: a task runs in the background",
+        "waiting: a subagent works in the background",
         WORDS,
         lambda project: (
-            changed({"src/a.py": ""})(project) or {"background_tasks": [{"id": "1", "status": "running"}]}
+            changed({"src/a.py": ""})(project)
+            or {"background_tasks": [{"id": "1", "type": "subagent", "status": "running"}]}
         ),
-        {"systemMessage": 'gate "touched": not checked, because a task runs in the background'},
+        {"systemMessage": 'gate "touched" waits: a subagent works in the background; it was NOT enforced'},
     ),
     GateCase("could not run: no git", WORDS, steps(files(FILES)), NOT_ENFORCED),
     GateCase("could not run: an empty project without git", WORDS, steps(), NOT_ENFORCED),

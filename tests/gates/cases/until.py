@@ -111,7 +111,7 @@ CASES = (
         "a waiting agent is left alone",
         WORDS,
         says("No.", background_tasks=RUNNING),
-        {"systemMessage": 'gate "until": not checked, because a task runs in the background'},
+        {"systemMessage": 'gate "until" waits: a subagent works in the background; it was NOT enforced'},
     ),
 )
 

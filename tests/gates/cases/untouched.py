@@ -143,10 +143,12 @@ CASES = [
         blocked("tests/run.sh:1 was changed"),
     ),
     GateCase(
-        "waiting: a task runs in the background",
+        "waiting: a subagent works in the background",
         WORDS,
-        changed({"tests/run.sh": ""}, background_tasks=[{"id": "1", "status": "running"}]),
-        {"systemMessage": 'gate "untouched": not checked, because a task runs in the background'},
+        changed(
+            {"tests/run.sh": ""}, background_tasks=[{"id": "1", "type": "subagent", "status": "running"}]
+        ),
+        {"systemMessage": 'gate "untouched" waits: a subagent works in the background; it was NOT enforced'},
     ),
     GateCase("recorded: changes of the user do not count", WORDS, steps(), {}, START),
     GateCase(

@@ -87,6 +87,16 @@ def test_what_cannot_be_archived_never_blocks(project: Path, machine: Machine) -
     assert late == noted("its time is up")
 
 
+def test_a_link_of_the_project_is_not_followed(project: Path, machine: Machine) -> None:
+    talk().write(project.parent / "transcript.jsonl")
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (project / "copies").symlink_to(outside)
+    answer = answer_with_shell(("archive", "--to", "copies/of"), claude_input(project), project, machine)
+    assert answer == noted("copies is a link, and links are not followed")
+    assert copies(outside) == []
+
+
 def test_a_large_transcript_is_copied(project: Path) -> None:
     path = project.parent / "transcript.jsonl"
     path.write_bytes(b'{"message":{}}\n' * 7_000_000)

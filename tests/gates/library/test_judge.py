@@ -89,7 +89,9 @@ def test_a_waiting_agent_is_not_judged(project: Path) -> None:
     answer = answer_with_shell(
         ("judge", "--prompt", QUESTION), claude_input(project, background_tasks=RUNNING), project
     )
-    assert answer == {"systemMessage": 'gate "judge": not checked, because a task runs in the background'}
+    assert answer == {
+        "systemMessage": 'gate "judge" waits: a subagent works in the background; it was NOT enforced'
+    }
 
 
 def decide(project: Path, model: ScriptedModel, answer: str = "Done.", **options: Any) -> Decision:

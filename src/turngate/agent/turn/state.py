@@ -80,6 +80,12 @@ class TurnState:
         """Return the gates of subagents, each once: a subagent also has those of its own subagents."""
         return dict.fromkeys(hook for each in self.subagents for hook in each.unenforced)
 
+    def forget_waiting(self, event: str) -> None:
+        """Gates that waited at an earlier stop are asked now."""
+        self.unenforced = [
+            hook for hook in self.unenforced if (hook.outcome, hook.event) != ("waiting", event)
+        ]
+
     def add_missed(self, missed: MissedGates) -> None:
         self.unenforced += missed.unenforced
         for finished in missed.subagents:

@@ -15,6 +15,7 @@ from turngate.core.constants import GATES_BASE, HOOK_TIMEOUT, IN_HOOK, STOP_EVEN
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.events.hook_input import read_stop
 from turngate.core.hooks.kinds import MAX_TIMEOUT_S, PromptHook
+from turngate.core.redaction import make_redactor, secret_values
 from turngate.core.text import quote_name
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.errors import UsageError
@@ -23,7 +24,7 @@ from turngate.gates.gate import Gate, GateOption
 from turngate.gates.library import GATES
 from turngate.gates.run_gate import (
     answer_json,
-    describe_could_not_run,
+    describe_fault,
     make_context,
     passed_tree,
     record_start,
@@ -100,6 +101,7 @@ async def _run(
         command=arguments.command,
         timeout=arguments.timeout or (_time_limit(fields) if fields is not None else None),
         state_folder=state_folder() if has_session else None,
+        redactor=make_redactor(secret_values(os.environ), ignores_case=False),
         base=os.environ.get(GATES_BASE),
     )
     if arguments.gate.asks_model:
@@ -155,8 +157,8 @@ def _read_stop(name: str, fields: dict[str, Any], project: str) -> StopEvent:
 def _answer(arguments: GateArguments, decision: Decision, fields: dict[str, Any]) -> tuple[int, str]:
     """Return the exit code and what is printed to stdout for an agent program."""
     name = arguments.gate.name
-    if isinstance(decision, Fault) and not decision.may_block:
-        print(f"turngate gate: {describe_could_not_run(name, decision.error)}", file=sys.stderr)
+    if isinstance(decision, Fault) and not decision.may_block and decision.kind != "waiting":
+        print(f"turngate gate: {describe_fault(name, decision)}", file=sys.stderr)
         return EXIT_NOT_PASSED, ""
     answer = answer_json(name, decision, for_turngate=IN_HOOK in os.environ)
     if not arguments.exit_code or "continue" in answer:  # no exit code ends a turn
@@ -189,10 +191,10 @@ def _answer_in_words(name: str, decision: Decision) -> int:
             return EXIT_PASSED
         case Block(reason):
             print(f"{label}: failed\n{reason}")
-        case Fault(error, may_block=False):
-            print(f"turngate gate: {describe_could_not_run(name, error)}", file=sys.stderr)
-        case Fault(error):
-            print(describe_could_not_run(name, error))
+        case Fault(may_block=False):
+            print(f"turngate gate: {describe_fault(name, decision)}", file=sys.stderr)
+        case Fault():
+            print(describe_fault(name, decision))
         case Halt(reason, waits=True):
             print(f"{label}: waits for you: {reason}")
         case Halt(reason):

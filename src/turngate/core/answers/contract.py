@@ -24,11 +24,15 @@ def gate_fields(value: Mapping[str, Any]) -> dict[str, Any]:
     why = value.get("notEnforced")
     if isinstance(why, str) and why.strip():
         fields["not_enforced"] = replace_surrogates(why)
-    if value.get("waits") is True and value.get("continue") is False:
+    if value.get("waits") is True and _may_wait(value):
         fields["waits"] = True
     if is_continuations(value.get("continuations")):
         fields["continuations"] = value["continuations"]
     return fields
+
+
+def _may_wait(value: Mapping[str, Any]) -> bool:
+    return value.get("continue") is False or bool(value.get("notEnforced"))
 
 
 def gate_problem(value: Mapping[str, Any]) -> str | None:
@@ -44,8 +48,8 @@ def gate_warnings(value: Mapping[str, Any]) -> list[str]:
     waits, continuations = value.get("waits"), value.get("continuations")
     if not isinstance(waits, bool | None):
         warnings.append(f"`waits` is {describe_json(waits)}, expected true or false: ignored")
-    elif waits and value.get("continue") is not False:
-        warnings.append("`waits` has an effect only with `continue: false`: ignored")
+    elif waits and not _may_wait(value):
+        warnings.append("`waits` has an effect only with `continue: false` or `notEnforced`: ignored")
     if continuations is not None and not is_continuations(continuations):
         shown = describe_json(continuations)
         warnings.append(f"`continuations` is {shown}, expected {EXPECTED_CONTINUATIONS}: ignored")
@@ -73,7 +77,9 @@ class Answer:
     advice: str | None = None  # `additionalContext`
     quiet: bool = False  # `suppressOutput`
     not_enforced: str | None = None  # `notEnforced`: why the gate could not check anything
-    waits: bool = False  # with `continue: false`: the agent waits for the user
+    waits: bool = (
+        False  # with `continue: false`: the agent waits for the user; with `notEnforced`: for its work
+    )
     continuations: int | None = None  # that a block needs
     lost: str | None = None  # why a decision that it seems to hold cannot be read
     warnings: tuple[str, ...] = ()

@@ -64,6 +64,8 @@ def _decision_of(answer: Answer, event: str, dialect: Dialect) -> Decision:
     if answer.lost and not (dialect.strict_json and has_effect(answer)):
         return Fault(answer.lost)
     if answer.not_enforced:
+        if answer.waits:
+            return Fault(answer.not_enforced, "waiting", may_block=False)
         return Fault(answer.not_enforced)
     if answer.advice and answer.advice.strip() and dialect.advice != "never":
         return Advise(answer.advice)

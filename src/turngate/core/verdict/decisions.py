@@ -8,7 +8,7 @@ from turngate._frozen import frozen
 from turngate.core.dialect import Dialect
 from turngate.core.text import describe, replace_surrogates, truncate_middle
 
-FaultKind = Literal["failed", "timeout", "skipped"]
+FaultKind = Literal["failed", "timeout", "skipped", "waiting"]
 EXPECTED_CONTINUATIONS = "a whole number, 1 or more"
 # The end of the reason of a gate that blocks again for the same reason.
 UNCHANGED_RESULT = (
@@ -116,7 +116,10 @@ class Halt(_Notes):
 
 @frozen
 class Fault(_Notes):
-    """The hook failed, timed out, or was skipped against the intent of its author. It gave no decision."""
+    """The hook failed, timed out, was skipped against the intent of its author, or waits. It gave no decision.
+
+    It is `waiting` while the agent itself waits, such as for a subagent; then `may_block` is False.
+    """
 
     error: str
     kind: FaultKind = "failed"

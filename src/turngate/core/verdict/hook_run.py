@@ -12,7 +12,9 @@ from turngate.core.hooks.kinds import HookKind, Mode, label
 from turngate.core.settings import Rule
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 
-HookOutcome = Literal["allow", "block", "advise", "halt", "failed", "timeout", "skipped", "would_block"]
+HookOutcome = Literal[
+    "allow", "block", "advise", "halt", "failed", "timeout", "skipped", "waiting", "would_block"
+]
 
 
 # How the command line and the terminal name the outcome of one hook run.
@@ -24,6 +26,7 @@ OUTCOME_LABELS: Mapping[HookOutcome, str] = {
     "failed": "failed (not enforced)",
     "timeout": "timed out (not enforced)",
     "skipped": "skipped",
+    "waiting": "waiting (not enforced)",
     "would_block": "would block",
 }
 

@@ -25,7 +25,7 @@ class Stop:
     stop_reason: str | None = None  # for the user
     waits: bool = False  # halted because the agent waits for the user's approval
     unenforced: tuple[HookOutput, ...] = field(default=(), kw_only=True, repr=False, compare=False)
-    """The gates that gave no decision although they should have: they failed, timed out or were skipped."""
+    """The gates that gave no decision although they should have: they failed, timed out, were skipped or wait."""
 
     @property
     def hook_outputs(self) -> tuple[HookOutput, ...]:
@@ -196,7 +196,7 @@ def _advice(run: HookRun) -> str:
 
 
 def unenforced(runs: Iterable[HookRun], dialect: Dialect) -> tuple[HookRun, ...]:
-    """Return the gates that failed, timed out or were skipped, and do not block because of that.
+    """Return the gates that failed, timed out, were skipped or wait, and do not block because of that.
 
     A hook that was skipped on purpose, because of its matcher, `enabled` or `outcomes`, is not among them.
     """
@@ -244,6 +244,7 @@ _FAULTS = {
     "failed": ("failed", "was NOT enforced"),
     "timeout": ("timed out", "was NOT enforced"),
     "skipped": ("was skipped", "NOT enforced"),
+    "waiting": ("waits", "was NOT enforced"),
 }
 
 

@@ -111,7 +111,7 @@ def _why_not_passed(run: HookRun, trial: "_Trial") -> str | None:
     if is_blocking(run, trial.settings.dialect):
         return f"it blocks also without a planted failure: {reason}"
     match outcome(run):
-        case "failed" | "timeout" | "skipped":
+        case "failed" | "timeout" | "skipped" | "waiting":
             different = f" (of the copy: {'; '.join(trial.notes)})" if trial.notes else ""
             return f"it does not work in a copy of the project: {reason}{different}"
         case "halt":

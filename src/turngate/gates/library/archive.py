@@ -7,24 +7,27 @@ from datetime import UTC, datetime
 from turngate.aio.threads import run_in_thread
 from turngate.core.verdict.decisions import Allow, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption
+from turngate.gates.project_files import SAFE_TARGET
 from turngate.gates.run_commands import describe_failure
 from turngate.state.files import open_regular_file
 
 MAX_TRANSCRIPT_BYTES = 512 * 1024 * 1024
 # The folder, the name of the copy. A copy appears at once, is readable only by its owner, and replaces nothing.
-SCRIPT = """\
-umask 077
-case $1 in "~/"*) set -- "$HOME/${1#"~/"}" "$2";; -*) set -- "./$1" "$2";; esac
-mkdir -p "$1" || exit
-new=$1/.$2.$$
-trap 'rm -f "$new"' EXIT
+SCRIPT = (
+    SAFE_TARGET
+    + """\
+mkdir -p "$target" || exit
+new=$target/.$2.$$
+set -C  # replaces no file, and follows no link
 cat > "$new" || exit
+trap 'rm -f "$new"' EXIT
 name=$2.jsonl count=0
-until ln "$new" "$1/$name" 2> /dev/null; do
-    [ -e "$1/$name" ] || { mv "$new" "$1/$name"; break; }
+until ln "$new" "$target/$name" 2> /dev/null; do
+    [ -e "$target/$name" ] || { mv "$new" "$target/$name"; break; }
     count=$((count + 1)) name=$2-$count.jsonl
 done
 """
+)
 
 
 async def archive(context: GateContext) -> Decision:

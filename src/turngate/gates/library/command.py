@@ -1,6 +1,5 @@
 """The gate `command`: holds the stop until a command passes."""
 
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -40,15 +39,15 @@ async def check_command(context: GateContext) -> Decision:
     """Run the command once: any failing exit code blocks, except where the command has checked nothing."""
     if context.command is None:
         return Fault("there is no command")
-    return _result(await context.commands.run(context.command))
+    return _result(context.command, await context.commands.run(context.command), None)
 
 
-async def hold_until_passed(context: GateContext, command: CommandHook) -> Decision:
-    """Check a command with the options of this module; the reason names the command."""
+async def hold_until_passed(context: GateContext, command: CommandHook, check: str | None = None) -> Decision:
+    """Check a command with the options of this module; the reason names the command. `check`: what it checks, if known."""
     if (note := await _nothing_to_check(context)) is not None:
         return Allow(note)
     report = await context.commands.run(command)
-    result = _result(report)
+    result = _result(command, report, check)
     if isinstance(result, Block) and isinstance(report, Exited) and context.options.get("baseline"):
         result = _without_known_failures(result, report, _baseline_of(context, command))
     if isinstance(result, Block):
@@ -56,7 +55,9 @@ async def hold_until_passed(context: GateContext, command: CommandHook) -> Decis
     return result
 
 
-async def record_command(context: GateContext, *commands: CommandHook) -> Mapping[str, Any]:
+async def record_command(
+    context: GateContext, *commands: CommandHook, check: str | None = None
+) -> Mapping[str, Any]:
     """Return what the options need at a stop: the files, and the failures that are there already."""
     record: dict[str, Any] = {}
     if context.options.get("if-changed"):
@@ -64,30 +65,47 @@ async def record_command(context: GateContext, *commands: CommandHook) -> Mappin
 
         record |= await record_files(context)
     if context.options.get("baseline"):
-        record["baseline"] = {show_command(each): await _failures(context, each) for each in commands}
+        record["baseline"] = {show_command(each): await _failures(context, each, check) for each in commands}
     return record
 
 
 def show_command(command: CommandHook) -> str:
-    text = command.command if command.args is None else shlex.join((command.command, *command.args))
-    return one_line(text, MAX_COMMAND_CHARS)
+    return one_line(_text(command), MAX_COMMAND_CHARS)
 
 
-_RAN_NO_TEST = re.compile(r"^Ran 0 tests in ", re.MULTILINE)  # of unittest
+def _text(command: CommandHook) -> str:
+    return command.command if command.args is None else shlex.join((command.command, *command.args))
 
 
-def _result(report: Exited | TimedOut) -> Decision:
+NO_TESTS = 5  # exit code of pytest and unittest
+
+
+def _result(command: CommandHook, report: Exited | TimedOut, check: str | None) -> Decision:
     match report:
         case TimedOut(seconds):
             return Fault(f"it did not end within {seconds:.3g} s")
-        case Exited(code=0 | 5) if _RAN_NO_TEST.search(report.stderr):  # 5: since Python 3.12
-            return Fault("it ran no test: unittest runs only the methods of a unittest.TestCase")
+        case Exited(code=0 | 5) if (words := _describe_empty_run(command, report, check)) is not None:
+            return Fault(f"it checked nothing: {words}")
         case Exited(code=0):
             return Allow()
         case Exited(signal=int(number)):
             return Fault(f"it was killed by signal {number}")
         case Exited():
             return _failure(report.code, report.stdout, report.stderr)
+
+
+def _describe_empty_run(command: CommandHook, report: Exited, check: str | None) -> str | None:
+    output = f"{report.stdout}\n{report.stderr}"
+    if not output.strip():
+        return None
+    from turngate.gates.empty_runs import describe_empty_run  # noqa: PLC0415 # lazy: only if something is printed
+
+    words = describe_empty_run(output, check)
+    if words is None or check is not None:
+        return words
+    from turngate.gates.agent_commands import find_check  # noqa: PLC0415 # lazy: few runs are empty
+
+    return describe_empty_run(output, find_check(_text(command)) or "other")
 
 
 def _failure(code: int, stdout: str, stderr: str) -> Decision:
@@ -114,12 +132,12 @@ async def _nothing_to_check(context: GateContext) -> str | None:
     return None if changed else f"nothing to check: no file that matches {' or '.join(globs)} has changed"
 
 
-async def _failures(context: GateContext, command: CommandHook) -> list[str] | None:
+async def _failures(context: GateContext, command: CommandHook, check: str | None) -> list[str] | None:
     """Return the names of the failures that are there now, or None if the command cannot run."""
     from turngate.gates.failure_output import failure_names  # noqa: PLC0415 # lazy: as above
 
     report = await context.commands.run(command)
-    match _result(report):
+    match _result(command, report, check):
         case Allow():
             return []
         case Block():

@@ -6,19 +6,22 @@ from datetime import UTC, datetime
 from turngate.core.text import truncate
 from turngate.core.verdict.decisions import Allow, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption
+from turngate.gates.project_files import SAFE_TARGET
 from turngate.gates.run_commands import describe_failure
 
 # So that a line is appended with one write, and lines of parallel processes do not mix.
 MAX_ANSWER_CHARS = 500
 MAX_ID_CHARS = 200
-SCRIPT = """\
-umask 077
-case $1 in "~/"*) set -- "$HOME/${1#"~/"}";; -*) set -- "./$1";; esac
-mkdir -p "$(dirname "$1")" && {
-    if test -f "$1" && test -n "$(tail -c 1 "$1")"; then echo; fi  # after a line that was not written to its end
+SCRIPT = (
+    SAFE_TARGET
+    + """\
+if test -e "$target" && ! test -f "$target"; then echo "$target is not a regular file" >&2; exit 1; fi
+mkdir -p "$(dirname "$target")" && {
+    if test -f "$target" && test -n "$(tail -c 1 "$target")"; then echo; fi  # after a line that was not written to its end
     cat
-} >> "$1"
+} >> "$target"
 """
+)
 
 
 async def log(context: GateContext) -> Decision:

@@ -91,7 +91,7 @@ def _project_check(name: str, summary: str) -> Gate:
         problems: list[str] = []
         note = None
         for command in commands:
-            result = await hold_until_passed(context, command)
+            result = await hold_until_passed(context, command, name)
             if isinstance(result, Block):
                 return result
             if isinstance(result, Fault):
@@ -102,7 +102,7 @@ def _project_check(name: str, summary: str) -> Gate:
 
     async def record(context: GateContext) -> Mapping[str, Any]:
         commands = await _find_commands(context, name) if context.options.get("baseline") else []
-        return await record_command(context, *([] if isinstance(commands, Fault) else commands))
+        return await record_command(context, *([] if isinstance(commands, Fault) else commands), check=name)
 
     return Gate(
         name=name,

@@ -88,7 +88,7 @@ def _style(record: dict[str, Any], line: str) -> str:
         case "turn_end" | "notice":
             return "notice"
         case _:
-            return "alert" if record.get("outcome") in ("failed", "timeout") else "plain"
+            return "alert" if record.get("outcome") in ("failed", "timeout", "waiting") else "plain"
 
 
 def _format_turn_end(record: dict[str, Any]) -> str | None:
