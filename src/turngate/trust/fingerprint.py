@@ -97,7 +97,7 @@ class LevelSettings(NamedTuple):
 
 def asks_judge(hook: Hook) -> bool:
     if not isinstance(hook, GateHook):
-        return hook.asks_model
+        return hook.asks == "model"
     from turngate.gates.library import GATES  # noqa: PLC0415  # lazy: few projects have a gate
 
     return hook.gate in GATES and GATES[hook.gate].asks_model
