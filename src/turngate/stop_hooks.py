@@ -49,7 +49,7 @@ async def open_world(
     place = project if isinstance(project, World) else World(LocalShell(), project)
     journal = Journal(state or state_folder(), place.location)
     world, judges = World(place.shell, place.project, journal, place.environ, remote=place.remote), None
-    if any(rule.hook.asks_model for rule in settings.rules):
+    if any(rule.hook.asks == "model" for rule in settings.rules):
         from turngate.models.resolve import JudgeModels  # noqa: PLC0415 # lazy: most hooks ask no model
 
         judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))

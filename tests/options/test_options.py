@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import stop_event, subagent_stop, world
+from tests.support.kinds import LISTED_KINDS
 from tests.support.timeouts import NEVER_S
 from turngate import (
     Advise,
@@ -92,22 +93,19 @@ def nothing(event: StopEvent) -> None: ...
         (
             "Stop",
             [{"type": "Prompt", "prompt": "?"}],
-            (
-                'Stop[0].type: is \'Prompt\', expected one of "command", "prompt", "agent", "http", "gate", "callback"'
-                ' (did you mean "prompt"?)'
-            ),
+            (f"Stop[0].type: is 'Prompt', expected one of {LISTED_KINDS} (did you mean \"prompt\"?)"),
         ),
         ("Stop", [{"type": "callback", "callback": 3}], "Stop[0].callback: is 3, expected a function"),
         ("Stop", [CallbackHook("f")], "Stop[0].callback: is 'f', expected a function"),  # type: ignore[arg-type]
         (
             "Stop",
             [{"type": "webhook"}],
-            'Stop[0].type: is \'webhook\', expected one of "command", "prompt", "agent", "http", "gate", "callback"',
+            f"Stop[0].type: is 'webhook', expected one of {LISTED_KINDS}",
         ),
         (
             "Stop",
             [{"command": "true"}],
-            'Stop[0].type: is missing, expected one of "command", "prompt", "agent", "http", "gate", "callback" (add "type": "command")',
+            f'Stop[0].type: is missing, expected one of {LISTED_KINDS} (add "type": "command")',
         ),
         (
             "Stop",
@@ -416,7 +414,7 @@ def test_json_that_holds_itself_is_a_mistake_like_any_other() -> None:
         "2 problems in the options\n"
         "  Stop[0]: is a list, expected a hook\n"
         "  SubagentStop[0].hooks[0].type: is missing, expected one of "
-        '"command", "prompt", "agent", "http", "gate", "callback" (add "type": "command")'
+        f'{LISTED_KINDS} (add "type": "command")'
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import write_settings
+from tests.support.kinds import LISTED_SETTINGS_KINDS
 from tests.support.subagents import task
 from turngate.agent.session import Session
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
@@ -110,7 +111,7 @@ def test_a_mistake_in_the_hooks_is_named(project: Path, home: Path) -> None:
     assert (rules, problems) == (
         (),
         [
-            f'{file}: Stop[0].hooks[0].type: is "shell", expected one of "command", "prompt", "agent", "http", "gate"',
+            f'{file}: Stop[0].hooks[0].type: is "shell", expected one of {LISTED_SETTINGS_KINDS}',
         ],
     )
 

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_hooks
+from tests.support.kinds import LISTED_SETTINGS_KINDS
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Layer, Problem, Rule, Settings
+from turngate.core.text import describe_json
 from turngate.settings import key_table as keys
 from turngate.settings.parse import parse_layer
+from turngate.settings.parse_hooks import describe_bad_type
 
 FILE = "s.json"
 MAKE: Mapping[str, Any] = {"type": "command", "command": "make"}
@@ -22,7 +25,6 @@ GATE: Mapping[str, Any] = {"type": "gate", "command": "make"}
 POST: Mapping[str, Any] = {"type": "http", "url": "http://localhost/"}
 
 GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
-KNOWN_TYPES = '"command", "prompt", "agent", "http", "gate"'
 KNOWN_EVENTS = f"known events: {', '.join(EVENTS)}"
 
 UserMessage = (
@@ -497,6 +499,14 @@ def test_other_events_of_claude_code_can_block() -> None:
     assert read(at_stop(stop_hook("exit 2"), event="TaskCompleted")) == layer(problems=(note,))
 
 
+def test_a_type_that_is_not_a_kind_is_told_the_kinds_in_their_order() -> None:
+    kinds = {"command": CommandHook, "gate": GateHook, "http": HttpHook}
+    assert [describe_bad_type(entry, kinds, describe_json) for entry in ({"type": "Gate"}, {"url": "x"})] == [
+        ('is "Gate", expected one of "command", "gate", "http"', 'did you mean "gate"?'),
+        ('is missing, expected one of "command", "gate", "http"', 'add "type": "http"'),
+    ]
+
+
 @pytest.mark.req("S0-03", "C-35")
 def test_other_and_unknown_events_leave_stop_alone() -> None:
     hooks = {name: [{"hooks": [stop_hook(name)]}] for name in ("Foo", "Stop", "Notification", "PreToolUse")}
@@ -523,7 +533,7 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
         {"command": "make"},
         (
             "error",
-            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}",
+            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {LISTED_SETTINGS_KINDS}",
             'add "type": "command"',
         ),
     ),
@@ -531,7 +541,7 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
         {"prompt": "done?"},
         (
             "error",
-            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}",
+            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {LISTED_SETTINGS_KINDS}",
             'add "type": "prompt"',
         ),
     ),
@@ -539,7 +549,7 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
         {"url": "http://x/"},
         (
             "error",
-            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}",
+            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {LISTED_SETTINGS_KINDS}",
             'add "type": "http"',
         ),
     ),
@@ -547,25 +557,25 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
         {},
         (
             "error",
-            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}",
+            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {LISTED_SETTINGS_KINDS}",
             'add "type": "command"',
         ),
     ),
     "unknown type": dropped(
         {"type": "shell", "command": "make"},
-        ("error", f's.json: Stop[0].hooks[0].type: is "shell", expected one of {KNOWN_TYPES}'),
+        ("error", f's.json: Stop[0].hooks[0].type: is "shell", expected one of {LISTED_SETTINGS_KINDS}'),
     ),
     "type of Python hooks only": dropped(
         {"type": "callback", "command": "make"},
-        ("error", f's.json: Stop[0].hooks[0].type: is "callback", expected one of {KNOWN_TYPES}'),
+        ("error", f's.json: Stop[0].hooks[0].type: is "callback", expected one of {LISTED_SETTINGS_KINDS}'),
     ),
     "type null": dropped(
         {"type": None, "command": "make"},
-        ("error", f"s.json: Stop[0].hooks[0].type: is null, expected one of {KNOWN_TYPES}"),
+        ("error", f"s.json: Stop[0].hooks[0].type: is null, expected one of {LISTED_SETTINGS_KINDS}"),
     ),
     "type a list": dropped(
         {"type": ["command"], "command": "make"},
-        ("error", f"s.json: Stop[0].hooks[0].type: is a list, expected one of {KNOWN_TYPES}"),
+        ("error", f"s.json: Stop[0].hooks[0].type: is a list, expected one of {LISTED_SETTINGS_KINDS}"),
     ),
     "no command": dropped(
         {"type": "command"},

@@ -109,9 +109,7 @@ def _good(words: Values) -> Mapping[str, Values]:
     text = words.filter(is_text) | st.just("make")
     strings: Values = st.sampled_from([{}, {"A": "1"}])
     return {
-        "command": text,
-        "prompt": text,
-        "url": text,
+        **{hook.body: text for hook in SETTINGS_KINDS.values()},
         "model": text,
         "id": text,
         "if": text,

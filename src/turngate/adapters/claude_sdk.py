@@ -67,7 +67,6 @@ def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeA
 
 # What Claude Code does not support
 
-_SUPPORTED_KINDS = frozenset({"command", "prompt", "agent", "http", "callback"})
 # Without these fields a hook would decide differently.
 _UNSUPPORTED = ("blocking", "mode", "env", "pass_env", "transcript", "shell")
 _CALLBACK_EVENTS = frozenset(name for each in get_args(HookEvent) for name in get_args(each))
@@ -78,7 +77,7 @@ _NO_EQUIVALENT = "has no equivalent in Claude Code"
 def _unsupported(rule: Rule) -> Iterator[tuple[str | None, str]]:
     """Yield field and message of each option of the hook that Claude Code does not support."""
     hook = rule.hook
-    if hook.kind not in _SUPPORTED_KINDS:
+    if not hook.in_claude_code:
         instead = ": use CallbackHook(gate_callback(…))" if isinstance(hook, GateHook) else ""
         yield None, f"the hook kind {hook.kind!r} {_NO_EQUIVALENT}{instead}"
     if isinstance(hook, CallbackHook) and rule.event not in _CALLBACK_EVENTS:
@@ -116,7 +115,7 @@ def _is_other_provider(model: str | None) -> bool:
 
 
 def _model_of(hook: Hook) -> str | None:
-    return getattr(hook, "model", None) if hook.asks_model else None
+    return getattr(hook, "model", None) if hook.asks == "model" else None
 
 
 def _expected_model(model: str | None) -> str:
@@ -128,7 +127,7 @@ def _expected_model(model: str | None) -> str:
 
 def _settings_entry(hook: Hook, judge: str | None) -> dict[str, Any]:
     entry = hook_json(hook, per_second=1)
-    if hook.asks_model and (model := _model_of(hook) or judge):
+    if hook.asks == "model" and (model := _model_of(hook) or judge):
         entry["model"] = model.removeprefix("anthropic:")
     return {name: value for name, value in entry.items() if name not in ("id", "outcomes", *_CLAUDE_DEFAULTS)}
 

@@ -49,7 +49,7 @@ def _without_model(settings: Settings) -> Iterator[Problem]:
     judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
     why: dict[str | None, str | None] = {}
     for rule in settings.rules:
-        if not rule.hook.asks_model or not rule.hook.enabled:
+        if rule.hook.asks != "model" or not rule.hook.enabled:
             continue
         model = getattr(rule.hook, "model", None)
         if model not in why and len(why) == _MAX_MODELS:

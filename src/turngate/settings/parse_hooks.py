@@ -199,10 +199,9 @@ class HooksParser:
     def _parse_hook(self, entry: dict[str, Any], matcher: str | None) -> None:
         kind = entry.get("type")
         hook: Hook | None
-        if kind == GateHook.kind and self.family == "claude" and not self._keeps_claude_gate():
-            return None
         if type(kind) is str and kind in SETTINGS_KINDS:
-            hook = self._build_hook(entry, SETTINGS_KINDS[kind])
+            of_kind = SETTINGS_KINDS[kind]
+            hook = self._build_hook(entry, of_kind) if self._can_use_kind(of_kind) else None
         elif kind == "mcp_tool":
             message = 'is "mcp_tool", which Turngate does not run: the hook is left out'
             return self.log.add(message, "type", "use a command hook that calls the server")
@@ -217,12 +216,12 @@ class HooksParser:
             self.rules.append(Rule(log.event, hook, matcher, self.level, log.file, self.family, log.index))
         return None
 
-    def _keeps_claude_gate(self) -> bool:
-        """Report a gate in a file of Claude Code, which ignores it; its dialect leaves the gate out as well."""
-        message, hint = (
-            'is "gate", which Claude Code does not know',
-            "use a command hook with `turngate gate`",
-        )
+    def _can_use_kind(self, hook: type[Hook]) -> bool:
+        """Report a kind that Claude Code ignores in its own file; return False if its dialect leaves the hook out."""
+        if hook.in_claude_code or self.family != "claude":
+            return True
+        message = f'is "{hook.kind}", which Claude Code does not know'
+        hint = f"use a command hook{' with `turngate gate`' if hook is GateHook else ''}"
         if self.dialect.is_claude_code:
             self._lose(f"{message}: the hook is left out", "type", hint)
             return False

@@ -15,9 +15,11 @@ from turngate.core.hooks.plugin_variables import expand_plugin_variables
 from turngate.core.settings import Rule
 from turngate.project.content_hash import content_id, file_id, has_id, names_id
 from turngate.project.files import Files, is_inside
+from turngate.settings.key_table import HOOK_KEYS
 from turngate.trust.script_files import ScriptFiles
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=repr)
+_KEYS = {row.field: key for key, row in HOOK_KEYS.items()}
 _USED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _SET_BY_THE_RUN = re.compile(
     r"(?:CLAUDE|MUX|TURNGATE)_\w+|CLAUDECODE|PWD|OLDPWD|RANDOM|SECONDS|LINENO|SHLVL|_"
@@ -38,8 +40,9 @@ class Fingerprint(NamedTuple):
 
     @property
     def definition(self) -> str:
-        """The definition for a reader."""
-        return json.dumps(json.loads(self.content), indent=2, ensure_ascii=False)
+        """The definition for a reader, with the keys of a settings file."""
+        named = {_KEYS.get(name, name): value for name, value in json.loads(self.content).items()}
+        return json.dumps(named, indent=2, ensure_ascii=False)
 
 
 class Surroundings:
@@ -97,7 +100,7 @@ class LevelSettings(NamedTuple):
 
 def asks_judge(hook: Hook) -> bool:
     if not isinstance(hook, GateHook):
-        return hook.asks_model
+        return hook.asks == "model"
     from turngate.gates.library import GATES  # noqa: PLC0415  # lazy: few projects have a gate
 
     return hook.gate in GATES and GATES[hook.gate].asks_model

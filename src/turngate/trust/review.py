@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from turngate.core.constants import COMMAND_LINE, FAMILIES, MANAGED
-from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, HttpHook, command_of
+from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, command_of
 from turngate.core.settings import GUARDED, Layer, Problem, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
@@ -406,7 +406,7 @@ def acts_here(hook: Hook) -> bool:
     """Return whether a hook acts on this machine wherever the project is: it sends requests, or asks a model."""
     if isinstance(hook, GateHook):
         return hook.gate == "notify" or asks_judge(hook)
-    return isinstance(hook, HttpHook) or hook.asks_model
+    return hook.asks is not None
 
 
 def gone_rule(approval: Approval, place: str, why: str = GONE) -> Rule:

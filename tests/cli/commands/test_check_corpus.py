@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.builders import script
+from tests.support.kinds import LISTED_SETTINGS_KINDS
 from turngate.cli.main import main
 
 PROGRAMS = (
@@ -646,7 +647,7 @@ DEFECT: dict[str, Case] = {
     ),
     "type missing": Case(
         {"Stop": [{"hooks": [{"command": "make"}]}]},
-        found=('error: is missing, expected one of "command", "prompt", "agent", "http", "gate"',),
+        found=(f"error: is missing, expected one of {LISTED_SETTINGS_KINDS}",),
     ),
     "arguments of numbers": Case(
         at("Stop", command("make", args=["-j", 4])),

@@ -365,6 +365,18 @@ Last runs
     )
 
 
+def test_show_names_the_options_of_a_hook_as_its_settings_do(hooks: Hooks, project: Path) -> None:
+    options = {"async": True, "asyncRewake": True, "if": "Bash(ls *)", "passEnv": ["A"], "onFailure": "block"}
+    write_settings(project, "turngate", stop_hooks("make", event="PreToolUse", **options))
+    shown = json.loads(hooks("show", "PreToolUse:1", "--json")[1])
+    assert json.loads(shown["definition"]) == {
+        "event": "PreToolUse",
+        "type": "command",
+        "command": "make",
+        **options,
+    }
+
+
 def test_show_as_json_adds_the_definition_the_scripts_and_the_last_runs(
     project: Path, hooks: Hooks, two_hooks: Path
 ) -> None:

@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import script, stop_hooks, write_settings
+from tests.support.builders import rule, script, stop_hooks, write_settings
 from tests.support.paths import ROOT
 from turngate.cli.main import main
+from turngate.core.hooks.kinds import CallbackHook
+from turngate.doctor.diagnosis import HookDiagnosis, HookFacts
+from turngate.doctor.proof.proof import why_unprovable
 
 SH = "#!/bin/sh\n"
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
@@ -372,6 +375,12 @@ def test_a_hook_that_is_not_run_for_a_proof(
 ) -> None:
     write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [{**hook, "id": "gate"}]}]}})
     assert prove(project, capsys)[1] == proof("cannot prove", why)
+
+
+def test_a_kind_of_which_no_failure_is_known_is_not_run_for_a_proof() -> None:
+    facts = HookFacts(rule(CallbackHook(print)), "Stop:1", "approved", "")
+    why = "no failure is known that callback hooks have to block"
+    assert why_unprovable(HookDiagnosis(facts, is_gate=True, findings=())) == why
 
 
 def test_an_unapproved_gate_never_runs(

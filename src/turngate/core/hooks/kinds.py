@@ -12,6 +12,7 @@ from turngate.core.text import describe, describe_url, one_line
 
 HookKind = Literal["command", "prompt", "agent", "http", "gate", "callback"]
 Mode = Literal["gate", "observe"]
+Asked = Literal["model", "server"]
 
 
 @frozen(kw_only=True)
@@ -22,7 +23,8 @@ class _HookOptions:
     body: ClassVar[str]  # the field that says what the hook checks, by the same name in JSON
     needs_body: ClassVar[bool] = True  # the field is required
     in_settings: ClassVar[bool] = True  # can be written in a settings file
-    asks_model: ClassVar[bool] = False
+    in_claude_code: ClassVar[bool] = False  # Claude Code, or its SDK, runs it too
+    asks: ClassVar[Asked | None] = None  # who decides, outside of the project
     default_timeout: ClassVar[float] = 30.0  # seconds; a dialect may have another
     only_on: ClassVar[tuple[str, ...] | None] = None  # the events on which it runs; None: all
 
@@ -78,6 +80,7 @@ class CommandHook(_HookOptions):
 
     kind: ClassVar[HookKind] = "command"
     body: ClassVar[str] = "command"
+    in_claude_code: ClassVar[bool] = True
     default_timeout: ClassVar[float] = 60.0
 
     command: str
@@ -95,7 +98,8 @@ class PromptHook(_HookOptions):
 
     kind: ClassVar[HookKind] = "prompt"
     body: ClassVar[str] = "prompt"
-    asks_model: ClassVar[bool] = True
+    in_claude_code: ClassVar[bool] = True
+    asks: ClassVar[Asked | None] = "model"
     only_on: ClassVar[tuple[str, ...] | None] = JUDGED_EVENTS
 
     prompt: str
@@ -109,8 +113,9 @@ class AgentHook(_HookOptions):
 
     kind: ClassVar[HookKind] = "agent"
     body: ClassVar[str] = "prompt"
+    in_claude_code: ClassVar[bool] = True
+    asks: ClassVar[Asked | None] = "model"
     default_timeout: ClassVar[float] = 60.0
-    asks_model: ClassVar[bool] = True
     only_on: ClassVar[tuple[str, ...] | None] = JUDGED_EVENTS
 
     prompt: str
@@ -123,6 +128,8 @@ class HttpHook(_HookOptions):
 
     kind: ClassVar[HookKind] = "http"
     body: ClassVar[str] = "url"
+    in_claude_code: ClassVar[bool] = True
+    asks: ClassVar[Asked | None] = "server"
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold a secret
@@ -157,6 +164,7 @@ class CallbackHook(_HookOptions):
     kind: ClassVar[HookKind] = "callback"
     body: ClassVar[str] = "callback"
     in_settings: ClassVar[bool] = False
+    in_claude_code: ClassVar[bool] = True
 
     # Takes the event; in `Options` also the arguments of Claude's SDK.
     callback: Callable[..., Any] = field(repr=False)

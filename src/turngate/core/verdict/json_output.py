@@ -5,7 +5,15 @@ from typing import Any
 
 from turngate.core.answers.hook_reports import Exited, printed
 from turngate.core.conversation.messages import Evaluation
-from turngate.core.hooks.kinds import COMMAND_GATE, CallbackHook, GateHook, Hook, HttpHook, hook_text
+from turngate.core.hooks.kinds import (
+    COMMAND_GATE,
+    SETTINGS_KINDS,
+    CallbackHook,
+    GateHook,
+    Hook,
+    HttpHook,
+    hook_text,
+)
 from turngate.core.settings import Settings
 from turngate.core.text import keep_ends
 from turngate.core.verdict.hook_run import HookOutput, HookRun, outcome, run_message
@@ -81,7 +89,10 @@ def evaluation_json(spent: Evaluation) -> dict[str, Any]:
 
 
 # Fields of hooks, in the order of the output.
-_SHOWN = ("gate", "command", "prompt", "url", "args", "options", "strict", "model", "transcript", "id")
+_SHOWN = (
+    *("gate", *(kind.body for kind in SETTINGS_KINDS.values())),
+    *("args", "options", "strict", "model", "transcript", "id"),
+)
 
 
 def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:

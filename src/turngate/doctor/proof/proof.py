@@ -60,18 +60,9 @@ def why_unprovable(hook: HookDiagnosis) -> str | None:
         if why := why_no_failure(named.gate):
             return why
     elif not isinstance(hook.rule.hook, CommandHook):
-        return _REASONS[hook.rule.hook.kind]
+        asked, kind = hook.rule.hook.asks, hook.rule.hook.kind
+        return f"it asks a {asked}" if asked else f"no failure is known that {kind} hooks have to block"
     return None if hook.is_gate else "it is not a gate: its block is only recorded, or ignored"
-
-
-_REASONS = {
-    "prompt": "it asks a model",
-    "agent": "it asks a model",
-    "http": "it asks a server",
-    "file": "it looks at one file",
-    "callback": "it is a function of a program",
-    "gate": "its options cannot be read",
-}
 
 
 async def prove(hook: HookDiagnosis, settings: Settings, project: str, copy: ProjectCopy) -> Proof:

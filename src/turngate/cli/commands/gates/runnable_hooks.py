@@ -23,7 +23,6 @@ from turngate.settings.plugin_folders import display_name
 from turngate.trust.review import unique_keys
 
 _CONVERSATION = re.compile(r"transcript_path|last_assistant_message", re.IGNORECASE)
-_NEEDS = {"prompt": "it asks a model", "agent": "it asks a model", "http": "it asks a server"}
 
 
 @frozen
@@ -92,7 +91,7 @@ def _why_left_out(rule: Rule, settings: Settings, world: World, *, has_base: boo
         command = " ".join((rule.hook.command, *(rule.hook.args or ())))
         text = gate_text(command, rule.files, world.project, world.files)
         return "it reads the conversation" if _CONVERSATION.search(text) else None
-    return _NEEDS.get(rule.hook.kind)
+    return f"it asks a {rule.hook.asks}" if rule.hook.asks else None
 
 
 def _why_gate_left_out(gate: Gate, *, has_base: bool) -> str | None:
