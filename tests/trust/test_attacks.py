@@ -223,7 +223,6 @@ def _without_trust(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
     monkeypatch.delenv("TURNGATE_TRUST")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("HOOK_DIR", str(project / "hooks"))
-    monkeypatch.delenv("HOOK_FILE", raising=False)
 
 
 @pytest.mark.req("S3-16")
