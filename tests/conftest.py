@@ -1,8 +1,10 @@
-"""Fixtures of every test. No test reads the settings or writes to the state of the user who runs it."""
+"""Fixtures of every test. No test depends on the environment, the settings or the state of the user who runs it."""
 
 import collections
 import compileall
+import contextlib
 import gc
+import locale
 import os
 import re
 import shutil
@@ -10,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -24,12 +27,32 @@ from tests.support.servers.ssh import READS_BASHRC, SshServer, ssh_server
 from tests.support.timeouts import wait_for_slow_machine
 from tests.tiers import mark_slow
 from tests.trace import marked
-from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.settings import paths
 
-# Only the test runner writes bytecode: tests that fill the disk would leave truncated files.
-os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+# What tests inherit. Every other variable could change what Turngate, git, a shell or a test runner does in a test.
+KEPT_VARIABLES = re.compile("PATH|HOME|TMPDIR|LD_LIBRARY_PATH|PYTEST_(XDIST|DEBUG).*")
+SET_VARIABLES = {
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    # Only the test runner writes bytecode: tests that fill the disk would leave truncated files.
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
 sys.dont_write_bytecode = False
+
+
+def _set_environment() -> None:
+    """Make the environment of the tests the same for every user. The workers of xdist start with it."""
+    for name in os.environ:
+        if not KEPT_VARIABLES.fullmatch(name):
+            del os.environ[name]
+    os.environ.update(SET_VARIABLES)
+    time.tzset()
+    with contextlib.suppress(locale.Error):  # a system that does not have the locale
+        locale.setlocale(locale.LC_ALL, "")
+
+
+_set_environment()
 
 
 # How long an example takes says something about the machine only.
@@ -103,17 +126,9 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _own_home(homes: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     home = _make_folder(tmp_path_factory, f"{homes.name}/own_home")
     monkeypatch.setenv("HOME", str(home))
-    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):  # of `make test`; a make of a test is not a part of it
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TURNGATE_STATE", str(home / "state"))
     monkeypatch.setenv("TURNGATE_TRUST", "1")  # the tests of trust remove it
     monkeypatch.setattr(paths, "MANAGED_FOLDER", str(home / "managed"))
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # would hide a wrong order of stdout and stderr
-    monkeypatch.delenv("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", raising=False)
-    for name in ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "TURNGATE_HOOK_TIMEOUT", "TERM", "NO_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    for name in AGENT_MARKERS:  # `make test` is a stop hook of ours, and agents run tests
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

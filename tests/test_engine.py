@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -255,9 +256,24 @@ def test_a_hooks_own_mode_wins_over_the_settings(project: Path) -> None:
 
 
 @pytest.mark.req("C-10", "S3-28")
-def test_a_failure_blocks_where_the_hook_is_blocking(project: Path, machine: Machine) -> None:
-    hooks = [CommandHook("exit 1"), CommandHook("exit 1", blocking=True)]
-    assert [type(machine.run(ask_on(machine, project, hook))) for hook in hooks] == [Stop, Continue]
+@pytest.mark.parametrize(
+    ("hook", "error"),
+    [
+        (CommandHook("echo boom >&2; exit 1"), "exit code 1: boom"),
+        (CommandHook(f"sleep {NEVER_S}", timeout=0.2), "timed out after 0.2 s"),
+        (CommandHook("kill -KILL $$"), "killed by signal 9, nothing on stderr"),
+    ],
+    ids=["exit code", "timeout", "crash"],
+)
+def test_a_failure_blocks_where_the_hook_is_blocking(
+    project: Path, machine: Machine, hook: CommandHook, error: str
+) -> None:
+    hooks = [hook, replace(hook, blocking=True)]
+    verdicts = [machine.run(ask_on(machine, project, each)) for each in hooks]
+    prompt = (
+        f"[Stop hook requested continuation]\nthis check failed and must pass before you may stop: {error}"
+    )
+    assert verdicts == [Stop(verdicts[0].runs), Continue(verdicts[1].runs, prompt)]
 
 
 @pytest.mark.req("S0-19")

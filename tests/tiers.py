@@ -34,6 +34,7 @@ SLOW = (
     "tests/shells/test_lost_connection.py*",
     "tests/shells/test_remote_*",
     "tests/test_docs.py::test_what_a_page_shows_is_what_happens[[]*",
+    "tests/test_environment.py::*[[]no variables*",
     "tests/tools/test_bench.py*",
     "tests/tools/test_fuzz.py*",
     "tests/tools/test_hosts.py*",

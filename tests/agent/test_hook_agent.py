@@ -457,8 +457,6 @@ def test_the_command_fire_runs_hook_agents_too(project: Path) -> None:
 
 
 def test_fire_without_a_model_says_what_is_missing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
     write_settings(
         project, "turngate", {"hooks": {"Stop": [{"hooks": [{"type": "agent", "prompt": "well?"}]}]}}
     )

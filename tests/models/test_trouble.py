@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.certificates import make_certificate, server_context
-from tests.support.providers import KEY, OTHER_VARIABLES, REQUEST
+from tests.support.providers import KEY, REQUEST
 from tests.support.servers.http import serve_answers
 from tests.support.servers.raw import Step, response, serve_raw, stream
 from turngate.core.conversation.messages import Reply
@@ -27,8 +27,6 @@ TIMEOUTS = {
 
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in OTHER_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 

@@ -35,12 +35,6 @@ from turngate.trust.load import load_settings
 BLOCK = '{"decision": "block", "reason": "the build is red"}'
 
 
-@pytest.fixture(autouse=True)
-def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def asked(
     project: Path, hook: HttpHook, dialect: Dialect = TURNGATE, **fields: Any
 ) -> tuple[Report, Decision]:

@@ -762,8 +762,6 @@ def test_a_judge_that_cannot_be_reached_blocks_where_the_hook_insists(project: P
 def test_where_no_model_is_there_the_hook_is_unavailable(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
     (run,) = asyncio.run(ask(project, PromptHook(CHECK))).runs
     said = (
         "it is unavailable: no judge model is configured: give the hook a `model`, the settings a `judge`, "
@@ -998,8 +996,6 @@ def test_fire_without_a_judge_says_that_the_hook_is_unavailable(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
     configure(project, None)
     ended = main(["fire", "Stop", "--project", str(project), "--trust", "--json", *strict])
     printed = json.loads(capfd.readouterr().out)

@@ -49,13 +49,10 @@ needs_jq = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def _own_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder for fake programs comes first, and nothing of a make or git around the tests shines through."""
+    """A folder for fake programs comes first, and the tests are in no git repository."""
     path = (str(tmp_path / "bin"), os.path.dirname(sys.executable), os.environ["PATH"])
     monkeypatch.setenv("PATH", os.pathsep.join(path))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    monkeypatch.setenv("LC_ALL", "C")  # bash complains on stderr about a locale that is not installed
-    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

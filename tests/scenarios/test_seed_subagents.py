@@ -41,12 +41,9 @@ NO_TESTS = "Please run tests before stopping"
 
 
 @pytest.fixture(autouse=True)
-def _plain_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of a make or git around the tests shines through."""
+def _no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests are in no git repository."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    monkeypatch.setenv("LC_ALL", "C")  # bash complains on stderr about a locale that is not installed
-    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def guarded(project: Path, sample: str, *sub: Any, main: tuple[Any, ...] = (), **options: Any) -> Parent:

@@ -281,17 +281,17 @@ def test_a_resumed_subagent_keeps_its_id_its_type_and_its_conversation(
     types = project / ".turngate" / "agents"
     types.mkdir(parents=True)
     (types / "reviewer.md").write_text("---\nname: reviewer\ndescription: reads\n---\nRead.\n")
-    resumed = task("and now the words", resume="AGENT", **named)
-    main = [task(subagent_type="reviewer"), "first", resumed, "second"]
+    resumed = task("and now the words", resume="AGENT", description="words", **named)
+    main = [task(subagent_type="reviewer", description="lines"), "first", resumed, "second"]
     scene = parent(project, "lines", "words", main=main, gate=Gate())
     scene.play("one", "two")
     first, second = scene.stops
     started = [event.agent_id for event in scene.of(SubagentStarted)]
-    assert [(stop.agent_id, stop.agent_type) for stop in scene.stops] == [(started[0], "reviewer")] * 2
+    assert [(stop.agentId, stop.agentType) for stop in scene.stops] == [(started[0], "reviewer")] * 2
     assert first.result.id != second.result.id
     assert scene.heard("sub") == ["count the lines", "agent: lines", "and now the words"]
     assert scene.heard("main")[-1] == "tool: words"
-    assert [event.agent_id for event in scene.ended] == [first.agent_id] * 2
+    assert [(event.agent_id, event.agent_type) for event in scene.ended] == [(first.agent_id, "reviewer")] * 2
 
 
 @pytest.mark.req("X-36")

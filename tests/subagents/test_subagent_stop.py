@@ -185,6 +185,23 @@ def test_after_a_redirect_the_figures_and_the_context_are_those_of_the_new_run(p
     assert [context.run_id for _, context in scene.endings] == [second.id]
 
 
+@pytest.mark.req("S4-09", "S4-16")
+def test_the_requester_of_a_subagents_subagent_is_that_subagent(project: Path) -> None:
+    gate = Gate()
+    scene = parent(project, task("deeper"), "deep", "top", gate=gate)
+    scene.play()
+    deep, top = (run for name, run in scene.steps if name == "ended")
+    requesters = ((deep, top.agent_id), (top, scene.session.id))
+    expected = [
+        SubagentStoppingContext(
+            agent_id=run.agent_id, run_id=run.id, child_session_key=run.agent_id, requester_session_key=key
+        )
+        for run, key in requesters
+    ]
+    assert gate.contexts == [context for _, context in scene.endings] == expected
+    assert [event.requesterSessionKey for event in gate.events] == [key for _, key in requesters]
+
+
 @pytest.mark.req("S4-05", "S4-07")
 @pytest.mark.parametrize("by", ["hook", "user"])
 def test_a_restart_drops_the_messages_that_wait_for_the_subagent(project: Path, by: str) -> None:

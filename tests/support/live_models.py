@@ -18,9 +18,7 @@ NEVER_REPLY: Json = {"text": "never", "delay": 100 * HANG_TIMEOUT_S}
 
 
 def block_real_providers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Point the client at a closed port and unset the credentials of the user."""
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
+    """Point the client at a closed port."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
 

@@ -14,16 +14,6 @@ from turngate.models.resolve import open_model
 
 KEY = "test-key"
 REQUEST = ModelRequest(messages=(UserMessage("hello"),))
-OTHER_VARIABLES = (
-    "HTTP_PROXY",
-    "http_proxy",
-    "ALL_PROXY",
-    "all_proxy",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "OPENAI_ORG_ID",
-    "OPENAI_PROJECT_ID",
-)
 
 Point = Callable[[str], None]  # the client at an address
 
@@ -37,9 +27,7 @@ class Provider:
     giving: Callable[[Any], AbstractContextManager[ModelServer]]
 
     def block_real_provider(self, monkeypatch: pytest.MonkeyPatch) -> "Provider":
-        """Point the client at a closed port and unset the credentials of the user."""
-        for name in OTHER_VARIABLES:
-            monkeypatch.delenv(name, raising=False)
+        """Point the client at a closed port."""
         monkeypatch.setenv(f"{self.variables}_API_KEY", KEY)
         monkeypatch.setenv(f"{self.variables}_BASE_URL", "http://127.0.0.1:9")
         return self

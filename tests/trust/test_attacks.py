@@ -223,7 +223,6 @@ def _without_trust(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
     monkeypatch.delenv("TURNGATE_TRUST")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("HOOK_DIR", str(project / "hooks"))
-    monkeypatch.delenv("HOOK_FILE", raising=False)
 
 
 @pytest.mark.req("S3-16")
@@ -280,7 +279,7 @@ def test_a_file_whose_name_differs_only_in_case_is_another_file(project: Path) -
 
 
 def test_a_hook_that_writes_its_own_approval_changes_nothing_in_its_session(
-    project: Path, state: Path
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It runs with the rights of the user: what it writes counts for later sessions, as docs/trust.md says."""
     make(project, command("sh hooks/first.sh"), {"hooks/first.sh": "cp approvals.json $APPROVALS\n", **CHECK})
@@ -289,7 +288,7 @@ def test_a_hook_that_writes_its_own_approval_changes_nothing_in_its_session(
     make(project, command("touch evil"), {})
     approve_all(project)
     shutil.copy(approvals_file(state), project / "approvals.json")
-    os.environ["APPROVALS"] = str(approvals_file(state))
+    monkeypatch.setenv("APPROVALS", str(approvals_file(state)))
     world = World(LocalShell(), str(project))
     asyncio.run(ask_hooks(stop_event(cwd=str(project)), before, world))
     asyncio.run(ask_hooks(stop_event(cwd=str(project)), before, world))
@@ -385,6 +384,18 @@ def test_the_env_of_a_project_does_not_reach_the_users_hooks_before_it_is_approv
 def test_a_project_cannot_trust_itself(project: Path) -> None:
     make(project, command("touch evil", env={"TURNGATE_TRUST": "1"}), {}, env={"TURNGATE_TRUST": "1"})
     assert (said(ask(project)), (project / "evil").exists()) == ([NOT_APPROVED], False)
+
+
+@pytest.mark.req("C-25")
+def test_only_the_value_1_of_the_variable_trusts_a_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(project, command("touch evil"), {})
+    for value in ("", "0", "false", "no"):
+        monkeypatch.setenv("TURNGATE_TRUST", value)
+        assert (said(ask(project)), (project / "evil").exists()) == ([NOT_APPROVED], False), value
+    monkeypatch.setenv("TURNGATE_TRUST", "1")
+    assert (said(ask(project)), (project / "evil").exists()) == ([], True)
 
 
 # The file of approvals

@@ -10,14 +10,6 @@ from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.main import main
 
 
-@pytest.fixture(autouse=True)
-def _own_git(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the ignore rules of the user who runs the tests."""
-    for name in ("XDG_CONFIG_HOME", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-
-
 def git(project: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(project), *words], check=True, capture_output=True)
 

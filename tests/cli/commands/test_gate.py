@@ -18,7 +18,6 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands import gate as gate_command
 from turngate.cli.hook_input import NOT_JSON, TOO_LONG
 from turngate.gates.run_gate import STILL
-from turngate.hosts.input_fields import PROJECT_VARIABLES
 
 
 @pytest.mark.req("X-37")
@@ -404,8 +403,6 @@ def test_the_own_limit_is_below_that_of_the_hook(project: Path, monkeypatch: pyt
 def test_the_own_limit_is_below_that_of_the_host(
     fields: dict[str, object], environ: dict[str, str], seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("TURNGATE_HOOK_TIMEOUT", *PROJECT_VARIABLES):
-        monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     assert gate_command._time_limit(fields) == seconds

@@ -64,9 +64,6 @@ def _project(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     script(tmp_path / "bin" / "turngate", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     monkeypatch.chdir(project)
-    for host in HOSTS.values():
-        if host.folder_variable:
-            monkeypatch.delenv(host.folder_variable[0], raising=False)
 
 
 @pytest.fixture

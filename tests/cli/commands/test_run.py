@@ -349,8 +349,6 @@ def test_wrong_usage_is_one_sentence_and_64(
 def test_without_a_model_one_clear_sentence_says_how_to_give_one(
     project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for key in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.delenv(key, raising=False)
     code = main(["run", "-p", "go", "--project", str(project)])
     out, err = capfd.readouterr()
     assert (code, out, err) == (

@@ -35,9 +35,6 @@ def turngate_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
-    for host in HOSTS.values():
-        if host.folder_variable:
-            monkeypatch.delenv(host.folder_variable[0], raising=False)
     return program
 
 
