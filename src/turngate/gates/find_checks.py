@@ -7,12 +7,14 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate._frozen import frozen
 from turngate.gates.toolchains import (
     CHECKS,
+    CONFIGURATION,
+    CONFTEST,
     MAKE_TARGETS,
     NODE_LOCK_FILES,
     PACKAGE_SCRIPTS,
@@ -48,12 +50,18 @@ def read_project_files(project: str) -> ProjectFiles:
             listed = os.listdir(os.path.join(project, folder))
             names.update(os.path.normpath(os.path.join(folder, name)) for name in listed)
     texts = {}
-    for name in names.intersection(READ_FILES):
+    for name in files_to_read(names):
         with contextlib.suppress(OSError):
             data = LOCAL.read(os.path.join(project, name), MAX_FILE_BYTES + 1)
             if len(data) <= MAX_FILE_BYTES:
                 texts[name] = data.decode("utf-8-sig", "replace")
     return ProjectFiles(frozenset(names), texts)
+
+
+def files_to_read(names: Collection[str]) -> list[str]:
+    """Return which of these files say what the checks of a project are, and what they check."""
+    whole = re.compile("|".join([*(each.files for each in CONFIGURATION.values()), CONFTEST]))
+    return sorted(name for name in names if name in READ_FILES or whole.fullmatch(name))
 
 
 def has_program(project: str, program: str) -> bool:
@@ -261,6 +269,14 @@ def _read_toml(text: str) -> Mapping[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError):
         return {}
+
+
+def read_json_table(text: str, key: str) -> Mapping[str, Any]:
+    return _table(_read_json(text), key)
+
+
+def read_toml_table(text: str, key: str) -> Mapping[str, Any]:
+    return _table(_read_toml(text), key) if text else {}
 
 
 def _table(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:

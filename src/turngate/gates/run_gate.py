@@ -134,7 +134,8 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
         reason = state.passed[tree]
         decision = _keep(state, tree, activity, Allow(reason if isinstance(reason, str) else None))
     if decision is None:
-        decision = _keep(state, tree, activity, await _check(gate, context))
+        decision = await _check(gate, context)
+        decision = _keep(state, tree if context.keeps_result else None, activity, decision)
         if tracked and isinstance(decision, Allow):
             with contextlib.suppress(ProjectUnreachable):  # it has passed; only the next stop checks it again
                 await _keep_tree_after(context, tracked, decision)

@@ -193,6 +193,70 @@ PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
 )
 
 
+@frozen(kw_only=True)
+class Configuration:
+    """Where the tools of one check are configured: what they check, and what they leave out."""
+
+    tables: tuple[str, ...] = ()  # below `tool` of pyproject.toml
+    sections: str = "(?!)"  # of setup.cfg and tox.ini; a pattern
+    package_keys: tuple[str, ...] = ()  # of package.json
+    files: str = "(?!)"  # a pattern of their names
+
+
+CONFIGURATION = {
+    "tests": Configuration(
+        tables=("pytest",),
+        sections=r"(?:tool:)?pytest",
+        package_keys=("jest", "mocha", "ava", "vitest"),
+        files=r"\.?pytest\.ini|(?:jest|vitest|ava|playwright)\.config\.\w+|\.mocharc(?:\.\w+)?|phpunit\.xml(?:\.dist)?|\.rspec",
+    ),
+    "lint": Configuration(
+        tables=("ruff", "flake8", "pylint"),
+        sections=r"flake8.*|pylint.*|pycodestyle",
+        package_keys=("eslintConfig", "eslintIgnore"),
+        files=r"\.?ruff\.toml|\.flake8|\.pylintrc|eslint\.config\.\w+|\.eslintrc(?:\.\w+)?|\.eslintignore|biome\.jsonc?|"
+        r"\.oxlintrc\.json|\.golangci\.ya?ml|clippy\.toml|\.rubocop\.yml|\.pre-commit-config\.yaml",
+    ),
+    "types": Configuration(
+        tables=("mypy", "pyright", "basedpyright", "ty"),
+        sections=r"mypy.*",
+        files=r"\.?mypy\.ini|pyrightconfig\.json|tsconfig(?:\.\w+)?\.json",
+    ),
+    "build": Configuration(),
+}
+CONFTEST = r"(?:tests?/)?conftest\.py"
+
+
+@frozen(kw_only=True)
+class CountLine:
+    """How a tool says how many tests have passed, and how many it has skipped; the first group is the number."""
+
+    tools: str
+    passed: str
+    skipped: str
+
+
+TEST_COUNTS = (
+    CountLine(
+        tools="pytest",
+        passed=r"^=*\s?(?:.*, )?(\d+) passed\b.* in [\d.]+",
+        skipped=r"\b(\d+) (?:skipped|deselected)\b(?=.* in \d)",
+    ),
+    CountLine(tools="unittest", passed=r"^Ran (\d+) tests?", skipped=r"\bskipped=(\d+)"),
+    CountLine(tools="jest", passed=r"^Tests: .*?(\d+) passed", skipped=r"^Tests: .*?(\d+) skipped"),
+    CountLine(tools="vitest", passed=r"^\s*Tests  .*?(\d+) passed", skipped=r"^\s*Tests  .*?(\d+) skipped"),
+    CountLine(tools="mocha", passed=r"^\s*(\d+) passing\b", skipped=r"^\s*(\d+) pending\b"),
+    CountLine(tools="node, TAP", passed=r"^[#ℹ] pass (\d+)", skipped=r"^[#ℹ] (?:skipped|todo) (\d+)"),
+    CountLine(
+        tools="cargo", passed=r"^test result: \w+\. (\d+) passed", skipped=r"^test result: .* (\d+) ignored"
+    ),
+    CountLine(tools="rspec", passed=r"^(\d+) examples?,", skipped=r"^\d+ examples?,.* (\d+) pending"),
+    CountLine(tools="phpunit", passed=r"^(?:OK \(|Tests: )(\d+)", skipped=r"^Tests: .*Skipped: (\d+)"),
+)
+# A line with the name of a test that was skipped.
+SKIPPED_TEST = r"^SKIPPED \[\d+\] (.+)$|^\s*--- SKIP: (\S+)|^test (\S+) \.\.\. ignored|^ok \d+ - (.+?) # SKIP|^\s*﹣ (.+?) \("
+
+
 @frozen
 class OutputLine:
     """A line with which a tool says what has failed."""

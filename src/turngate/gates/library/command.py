@@ -50,9 +50,40 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     result = _result(command, report, check)
     if isinstance(result, Block) and isinstance(report, Exited) and context.options.get("baseline"):
         result = _without_known_failures(result, report, _baseline_of(context, command))
+    fewer = (
+        _note_tests(context, command, report, has_passed=isinstance(result, Allow))
+        if check == "tests"
+        else None
+    )
     if isinstance(result, Block):
-        return Block(f"`{show_command(command)}`: {result.reason}")
-    return result
+        note = f"\n\nAlso: {fewer}." if fewer else ""
+        return Block(f"`{show_command(command)}`: {result.reason}{note}")
+    return (
+        Allow("; ".join(filter(None, (result.reason, fewer))))
+        if isinstance(result, Allow) and fewer
+        else result
+    )
+
+
+def _note_tests(
+    context: GateContext, command: CommandHook, report: Exited | TimedOut, *, has_passed: bool
+) -> str | None:
+    """Return whether fewer tests have passed, or more were skipped, than when they passed last in this project."""
+    from turngate.gates.count_tests import (  # noqa: PLC0415 # lazy: it compiles patterns, and few gates run tests
+        count_tests,
+        describe_fewer,
+        last_pass,
+        store_pass,
+    )
+
+    counted = count_tests(f"{report.stdout}\n{report.stderr}")
+    if counted is None or context.state_folder is None:
+        return None
+    place = (context.state_folder, context.project, show_command(command))
+    before = last_pass(*place)
+    if has_passed:
+        store_pass(*place, counted)
+    return describe_fewer(before, counted) if before else None
 
 
 async def record_command(

@@ -3,30 +3,32 @@
 Which command that is, the project's files say: see `find_checks.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.gates.check_definition import check_definition, describe_changes
 from turngate.gates.find_checks import (
     LISTED_FOLDERS,
     MAX_FILE_BYTES,
-    READ_FILES,
     ProjectFiles,
     chosen_commands,
+    files_to_read,
     find_check_commands,
+    read_project_files,
     unreadable_files,
 )
 from turngate.gates.gate import Gate, GateContext
 from turngate.gates.library.command import (
     OPTIONS,
-    RECORD_OPTIONS,
     hold_until_passed,
     record_command,
     show_command,
 )
 from turngate.gates.project_files import stdout_of
 from turngate.gates.run_commands import ProjectCommands
+from turngate.gates.stored_state import digest
 
 # Where a command of each check can be named, for a project without one.
 LOOKED_FOR = {
@@ -59,21 +61,22 @@ done
 
 async def read_project(commands: ProjectCommands) -> ProjectFiles:
     """Return what the commands are found from. Raises FilesUnreadable."""
+    if commands.is_local:
+        return read_project_files(commands.project)
     problem = "the project's files cannot be read"
     listed = stdout_of(await commands.run_script(_LIST_SCRIPT, *LISTED_FOLDERS), problem)
     names = frozenset(listed.split("\0")) - {""}
-    wanted = [name for name in READ_FILES if name in names]
+    wanted = files_to_read(names)
     printed = stdout_of(await commands.run_script(_READ_SCRIPT, str(MAX_FILE_BYTES + 1), *wanted), problem)
     parts = printed.split("\0")
     texts = dict(zip(parts[::2], parts[1::2], strict=False))
     return ProjectFiles(names, {name: text for name, text in texts.items() if len(text) <= MAX_FILE_BYTES})
 
 
-async def _find_commands(context: GateContext, check: str) -> list[CommandHook] | Fault:
+def _find_commands(context: GateContext, check: str, files: ProjectFiles) -> list[CommandHook] | Fault:
     """Return the project's commands: the target of make alone, which is for all parts of it, or one for each part."""
     if context.command is not None:
         return [context.command]
-    files = await read_project(context.commands)
     found = chosen_commands(find_check_commands(files), check)
     if not found:
         broken = "; ".join(f"{name} cannot be read: {why}" for name, why in unreadable_files(files).items())
@@ -85,7 +88,11 @@ async def _find_commands(context: GateContext, check: str) -> list[CommandHook] 
 
 def _project_check(name: str, summary: str) -> Gate:
     async def check(context: GateContext) -> Decision:
-        commands = await _find_commands(context, name)
+        files = await read_project(context.commands)
+        commands = _find_commands(context, name, files)
+        definition = _definition(name, commands, files)
+        if changes := _new_changes(context, definition):
+            return Block(f"{CHANGED.format(name)}\n{changes}\n{ONCE}")
         if isinstance(commands, Fault):
             return commands
         problems: list[str] = []
@@ -98,11 +105,17 @@ def _project_check(name: str, summary: str) -> Gate:
                 problems.append(f"`{show_command(command)}`: {result.error}")
             elif isinstance(result, Allow):
                 note = result.reason or note
-        return Fault("; ".join(problems)) if problems else Allow(note)
+        if problems:
+            return Fault("; ".join(problems))
+        told = describe_changes(_definition_at_start(context) or definition, definition)
+        return Allow("; ".join(filter(None, (note, *told))) or None)
 
     async def record(context: GateContext) -> Mapping[str, Any]:
-        commands = await _find_commands(context, name) if context.options.get("baseline") else []
-        return await record_command(context, *([] if isinstance(commands, Fault) else commands), check=name)
+        files = await read_project(context.commands)
+        commands = _find_commands(context, name, files)
+        found = [] if isinstance(commands, Fault) else commands
+        definition = {"definition": _definition(name, commands, files)}
+        return {**definition, **await record_command(context, *found, check=name)}
 
     return Gate(
         name=name,
@@ -112,8 +125,38 @@ def _project_check(name: str, summary: str) -> Gate:
         command="optional",
         is_cached=True,
         record=record,
-        record_options=RECORD_OPTIONS,
     )
+
+
+CHANGED = "The check `{}` itself was changed in this session:"
+ONCE = (
+    "If the user has not asked for this, undo it. Otherwise stop again: the check then runs as it is now, "
+    "and the user is told of the change."
+)
+
+
+def _definition(check: str, commands: Sequence[CommandHook] | Fault, files: ProjectFiles) -> dict[str, str]:
+    texts = [] if isinstance(commands, Fault) else [show_command(each) for each in commands]
+    return check_definition(check, texts, files)
+
+
+def _definition_at_start(context: GateContext) -> dict[str, str] | None:
+    """Return what defined the check at the session's start, or else at its first stop."""
+    recorded = (context.state.start or {}).get("definition") or context.state.data.get("definition")
+    return {str(name): str(text) for name, text in recorded.items()} if isinstance(recorded, dict) else None
+
+
+def _new_changes(context: GateContext, definition: Mapping[str, str]) -> str | None:
+    """Return how the session has changed the check, the first time that a change is seen."""
+    data, before = context.state.data, _definition_at_start(context)
+    if before is None:
+        data["definition"] = dict(definition)
+    seen = digest(repr(sorted(definition.items())))
+    changes = describe_changes(before or definition, definition)
+    if not changes or data.get("told") == seen:
+        return None
+    data["told"], context.keeps_result = seen, False
+    return "\n".join(f"- {each}" for each in changes)
 
 
 TESTS = _project_check("tests", "the project's tests pass")

@@ -1,0 +1,125 @@
+"""What defines a check of a project: its commands, and the parts of files that say what they run and on which files.
+
+An agent that changes one of them changes what the gate checks. It decides from texts alone, as `find_checks.py` does.
+"""
+
+import configparser
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from turngate.core.text import one_line
+from turngate.gates.find_checks import MAKEFILES, ProjectFiles, read_json_table, read_toml_table
+from turngate.gates.toolchains import CONFIGURATION, CONFTEST
+
+MAX_DEFINITION_FILE_BYTES = 64 * 1024  # of a file that is kept whole
+MAX_VALUE_CHARS = 160
+MAX_DIFF_LINES = 12
+
+# What a conftest.py can leave out of a run; its fixtures are the project's own.
+_LEAVES_OUT = re.compile(
+    r"^.*\b(?:collect_ignore\w*|pytest_ignore_collect|pytest_collection_modifyitems)\b.*$", re.MULTILINE
+)
+_RUN_SCRIPT = re.compile(
+    r"\b(?:npm|pnpm|yarn|bun)\s+(?:run(?:-script)?\s+)?(?:-\S+\s+)*([\w:.-]+)|\brun-[sp]\s+([\w:.-]+)"
+)
+_RUN_TARGET = re.compile(r"\bg?make\b((?:\s+[\w./=-]+)*)")
+
+
+def check_definition(check: str, commands: Sequence[str], files: ProjectFiles) -> dict[str, str]:
+    """Return the parts that define a check, by how a message names them."""
+    parts = {f"the command of {check}": "; ".join(commands)}
+    text = "\n".join(commands)
+    parts |= dict(_scripts(text, read_json_table(files.texts.get("package.json", ""), "scripts")))
+    parts |= dict(_recipes(text, files))
+    parts |= dict(_configuration(check, files))
+    return parts
+
+
+def _scripts(text: str, scripts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the scripts of package.json that a command runs, and those that they run."""
+    waiting = [first or second for first, second in _RUN_SCRIPT.findall(text)]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        for each in (f"pre{name}", name, f"post{name}"):
+            if each in seen or not isinstance(scripts.get(each), str):
+                continue
+            seen.add(each)
+            yield f"the script `{each}` of package.json", scripts[each]
+            waiting += [first or second for first, second in _RUN_SCRIPT.findall(scripts[each])]
+
+
+def _recipes(text: str, files: ProjectFiles) -> Iterator[tuple[str, str]]:
+    """Yield the recipes of make that a command runs, and those of their prerequisites."""
+    name = next((name for name in MAKEFILES if name in files.texts), None)
+    waiting = [word for words in _RUN_TARGET.findall(text) for word in words.split() if "=" not in word]
+    seen: set[str] = set()
+    while waiting and name:
+        target = waiting.pop()
+        rule = re.search(
+            rf"^{re.escape(target)}(?:[ \t][^:=\n]*)?:(?!=)([^\n]*)\n((?:\t[^\n]*\n?|[ \t]*\n)*)",
+            f"{files.texts[name]}\n",
+            re.MULTILINE,
+        )
+        if target in seen or rule is None:
+            continue
+        seen.add(target)
+        yield f"the target `{target}` of {name}", f"{rule[1].strip()}\n{rule[2].rstrip()}".strip()
+        waiting += [
+            *rule[1].split(),
+            *(word for words in _RUN_TARGET.findall(rule[2]) for word in words.split()),
+        ]
+
+
+def _configuration(check: str, files: ProjectFiles) -> Iterator[tuple[str, str]]:
+    tools = read_toml_table(files.texts.get("pyproject.toml", ""), "tool")
+    for name in CONFIGURATION[check].tables:
+        if name in tools:
+            yield f"[tool.{name}] of pyproject.toml", _as_text(tools[name])
+    for file in ("setup.cfg", "tox.ini"):
+        yield from _sections(check, file, files.texts.get(file, ""))
+    for key in CONFIGURATION[check].package_keys:
+        if found := read_json_table(files.texts.get("package.json", ""), key):
+            yield f"`{key}` of package.json", _as_text(found)
+    for name, text in sorted(files.texts.items()):
+        if re.fullmatch(CONFIGURATION[check].files, name):
+            yield name, text[:MAX_DEFINITION_FILE_BYTES]
+        elif check == "tests" and re.fullmatch(CONFTEST, name) and (lines := _LEAVES_OUT.findall(text)):
+            yield f"what {name} leaves out", "\n".join(lines)
+
+
+def _sections(check: str, file: str, text: str) -> Iterator[tuple[str, str]]:
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return
+    for name in parser.sections():
+        if re.fullmatch(CONFIGURATION[check].sections, name):
+            yield f"[{name}] of {file}", _as_text(dict(parser.items(name)))
+
+
+def _as_text(value: object) -> str:
+    return json.dumps(value, indent=1, sort_keys=True, default=str, ensure_ascii=False)
+
+
+def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return a sentence, or a difference, for each part that was changed."""
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return [_describe_change(name, before.get(name), now.get(name)) for name in names]
+
+
+def _describe_change(name: str, before: str | None, now: str | None) -> str:
+    if before is None or now is None:
+        what = "is new" if before is None else "was removed"
+        return f"{name} {what}: `{one_line(now or before or '', MAX_VALUE_CHARS)}`"
+    if "\n" not in before + now:
+        return f"{name} was `{one_line(before, MAX_VALUE_CHARS)}`, now `{one_line(now, MAX_VALUE_CHARS)}`"
+    import difflib  # noqa: PLC0415 # lazy: only for a change
+
+    lines = list(difflib.unified_diff(before.splitlines(), now.splitlines(), lineterm="", n=0))[2:]
+    changed = [line for line in lines if not line.startswith("@@")]
+    more = [f"and {len(changed) - MAX_DIFF_LINES} more lines"] if len(changed) > MAX_DIFF_LINES else []
+    return "\n".join([f"{name} was changed:", *changed[:MAX_DIFF_LINES], *more])

@@ -1,0 +1,65 @@
+"""How many tests a run has passed and skipped, by what its tool prints, compared with the last run of the project that passed."""
+
+import json
+import re
+from functools import cache
+from typing import NamedTuple
+
+from turngate.core.text import strip_controls
+from turngate.gates.stored_state import state_path, write_file
+from turngate.gates.toolchains import SKIPPED_TEST, TEST_COUNTS
+
+MAX_NAMES = 5  # of tests that are skipped, in a message
+
+
+class Counted(NamedTuple):
+    passed: int
+    skipped: int
+    skipped_names: tuple[str, ...] = ()  # where the tool prints them
+
+
+def count_tests(output: str) -> Counted | None:
+    """Return how many tests the output counts; cargo counts each of its programs. None: it does not say so."""
+    text = strip_controls(output)
+    for passed, skipped in _patterns():
+        if found := passed.findall(text):
+            names = (next(filter(None, groups)) for groups in re.findall(SKIPPED_TEST, text, re.MULTILINE))
+            count = sum(map(int, skipped.findall(text)))
+            return Counted(sum(map(int, found)), count, tuple(dict.fromkeys(names)))
+    return None
+
+
+@cache
+def _patterns() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+    rows = TEST_COUNTS
+    return [(re.compile(row.passed, re.MULTILINE), re.compile(row.skipped, re.MULTILINE)) for row in rows]
+
+
+def describe_fewer(before: Counted, now: Counted) -> str | None:
+    """Return that fewer tests have passed than at the last pass, or that more were skipped."""
+    parts = []
+    if now.passed < before.passed:
+        parts.append(f"{now.passed} tests passed, and {before.passed} at the last pass")
+    if now.skipped > before.skipped:
+        new = [name for name in now.skipped_names if name not in before.skipped_names][:MAX_NAMES]
+        names = f" ({', '.join(new)})" if new else ""
+        parts.append(f"{now.skipped} were skipped{names}, and {before.skipped} at the last pass")
+    return "; ".join(parts) or None
+
+
+def last_pass(state: str, project: str, command: str) -> Counted | None:
+    try:
+        with open(_path(state, project, command), encoding="utf-8") as file:
+            passed, skipped, names = json.load(file)
+        return Counted(int(passed), int(skipped), tuple(map(str, names)))
+    except (OSError, ValueError, TypeError, RecursionError):  # there was none, or the file is damaged
+        return None
+
+
+def store_pass(state: str, project: str, command: str, counted: Counted) -> None:
+    write_file(_path(state, project, command), json.dumps(counted))
+
+
+def _path(state: str, project: str, command: str) -> str:
+    """Return a file of the project: all its sessions share it."""
+    return state_path(state, f"project {project}", "", f"tests of {command}")
