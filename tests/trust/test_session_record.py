@@ -214,3 +214,34 @@ def test_a_damaged_record_counts_as_none(repository: Path) -> None:
     for path in Path(state_folder(), "gates").rglob("*.json"):
         path.write_text("[")
     assert stop(repository) is None
+
+
+# Projects inside of the project of the session
+
+
+@pytest.fixture
+def monorepo(project: Path) -> Path:
+    """A project without settings, with one inside whose gate is approved and fails, and whose session has started."""
+    (project / ".git").mkdir()
+    inner = project / "packages/a"
+    inner.mkdir(parents=True)
+    (inner / "old.py").touch()
+    set_hooks(inner, command("echo inner >&2; exit 2", id="inner"))
+    approve_all(inner)
+    start = {**recorded("codex", "SessionStart"), "cwd": str(project), "source": "startup"}
+    session = {**start, "session_id": recorded("codex", "Stop")["session_id"]}
+    assert turngate("hook", stdin=json.dumps(session)) == (0, "", "")
+    return project
+
+
+def test_the_gates_of_a_project_inside_count_for_the_files_below_it(monorepo: Path) -> None:
+    assert stop(monorepo, cwd=str(monorepo)) is None
+    (monorepo / "readme.md").touch()
+    assert stop(monorepo, cwd=str(monorepo)) is None
+    (monorepo / "packages/a/new.py").touch()
+    assert stop(monorepo, cwd=str(monorepo)) == {"decision": "block", "reason": "inner"}
+
+
+def test_a_file_that_is_removed_in_a_project_inside_counts_too(monorepo: Path) -> None:
+    (monorepo / "packages/a/old.py").unlink()
+    assert stop(monorepo, cwd=str(monorepo)) == {"decision": "block", "reason": "inner"}

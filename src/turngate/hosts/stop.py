@@ -1,6 +1,6 @@
 """One stop of an agent of a host: ask the hooks under the loop guard that is kept on disk, and answer the host."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from turngate.core.text import quote_name
 from turngate.core.verdict.decisions import Allow
 from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason, new_guard
-from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
+from turngate.core.verdict.verdict import Stop, Verdict, conclude, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.gates.stored_state import digest
@@ -55,14 +55,22 @@ class HostStop(NamedTuple):
 
 
 _Fields = Mapping[str, Any]
+AskOthers = Callable[[StopEvent], Awaitable[tuple[HookRun, ...]]]
 
 
 async def answer_host_event(
-    host: Host, fields: _Fields, known: _Fields, settings: Settings, world: World, count: str
+    host: Host,
+    fields: _Fields,
+    known: _Fields,
+    settings: Settings,
+    world: World,
+    count: str,
+    ask_others: AskOthers | None = None,
 ) -> HostStop | None:
     """Return the answer to a stop; None at a start, where gates only record what is there. Raises UsageError.
 
-    `known`: the normalised fields. `count`: the file of the count for this agent.
+    `known`: the normalised fields. `count`: the file of the count for this agent. `ask_others`: asks the hooks of
+    the projects inside of this one.
     """
     name = known["hook_event_name"]
     if name not in STOP_EVENTS:
@@ -73,7 +81,9 @@ async def answer_host_event(
         event = read_stop(name, {**known}, cwd=world.project)
     except ValueError as error:
         raise UsageError(f"the event on stdin: {error}") from None
-    return await ask_at_stop(host, replace(event, host_fields=dict(fields)), settings, world, count)
+    return await ask_at_stop(
+        host, replace(event, host_fields=dict(fields)), settings, world, count, ask_others
+    )
 
 
 def tree_that_passed(stop: HostStop, settings: Settings, world: World) -> str | None:
@@ -87,7 +97,14 @@ def tree_that_passed(stop: HostStop, settings: Settings, world: World) -> str | 
     return trees.pop() if is_certain and len(trees) == 1 else None
 
 
-async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: World, path: str) -> HostStop:
+async def ask_at_stop(
+    host: Host,
+    event: StopEvent,
+    settings: Settings,
+    world: World,
+    path: str,
+    ask_others: AskOthers | None = None,
+) -> HostStop:
     """Ask the hooks of one stop. `path`: the file of the count for this agent."""
     prompt = _prompt(event)
     is_active = event.stop_hook_active
@@ -101,6 +118,8 @@ async def ask_at_stop(host: Host, event: StopEvent, settings: Settings, world: W
     event = replace(event, stop_hook_active=guard.active, continuation_count=guard.continuations)
     event = replace(event, limit=guard.limit)
     verdict = await ask_hooks(event, settings, world)
+    if ask_others and (others := await ask_others(event)):
+        verdict = conclude((*verdict.runs, *others), settings.dialect)
     with locked_count(path):  # several stops of one agent may run at once; each counts
         latest = None if is_first else read_count(path, prompt, is_active=is_active)
         if latest and latest.get("has_ended"):

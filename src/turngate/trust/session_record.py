@@ -17,8 +17,9 @@ RecordedGate = tuple[str, str, str]
 
 
 class SessionRecord:
-    def __init__(self, project: str, gates: tuple[RecordedGate, ...]) -> None:
+    def __init__(self, project: str, gates: tuple[RecordedGate, ...], started: float = 0.0) -> None:
         self.project, self.gates = project, gates
+        self.started = started  # in seconds since the epoch; 0: not known
 
 
 def record_path(state: str, session: str) -> str:
@@ -31,7 +32,8 @@ def read_record(path: str) -> SessionRecord | None:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             data = json.load(file)
         gates = tuple((str(key), str(place), str(text)) for key, place, text in data["gates"])
-        return SessionRecord(str(data["project"]), gates) if data["version"] == VERSION else None
+        record = SessionRecord(str(data["project"]), gates, float(data["started"]))
+        return record if data["version"] == VERSION else None
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return None
 
@@ -43,3 +45,34 @@ def forget_record(path: str) -> None:
 
 def write_record(path: str, record: SessionRecord) -> None:
     write_file(path, json.dumps({"version": VERSION, **vars(record)}))
+
+
+# Projects inside of the project of a session: in a monorepo, their gates count for the files below them
+
+_FOLDER = '"folder": '  # in a file of approvals
+_HEADER_CHARS = 16 * 1024
+
+
+def projects_below(state: str, project: str) -> list[str]:
+    """Return the folders below a project of which hooks were approved."""
+    folder, found = os.path.join(state, "trust", "projects"), []
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            with suppress(OSError, ValueError), open(os.path.join(folder, name), encoding="utf-8") as file:
+                text = file.read(_HEADER_CHARS)
+                found.append(str(json.JSONDecoder().raw_decode(text, text.index(_FOLDER) + len(_FOLDER))[0]))
+    inside = f"{os.path.realpath(project).rstrip('/')}/"
+    return sorted(each for each in found if each.startswith(inside) and os.path.isdir(each))
+
+
+def has_changed_since(folder: str, started: float) -> bool:
+    """Return whether a file or folder below this one was written, added or removed after a time."""
+    from turngate.gates.local_tree_state import PRUNED  # noqa: PLC0415 # lazy: few projects have others inside
+
+    for path, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in PRUNED]
+        for name in (".", *files):
+            with suppress(OSError):
+                if os.lstat(os.path.join(path, name)).st_ctime > started:
+                    return True
+    return False

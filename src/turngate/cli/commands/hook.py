@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
@@ -13,7 +14,15 @@ from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise
 from turngate.hosts.stop_count import count_path, forget_count
 from turngate.project.files import LOCAL
 from turngate.state.paths import state_folder
-from turngate.trust.session_record import SessionRecord, forget_record, read_record, record_path, write_record
+from turngate.trust.session_record import (
+    SessionRecord,
+    forget_record,
+    has_changed_since,
+    projects_below,
+    read_record,
+    record_path,
+    write_record,
+)
 
 EVENTS = (*STOP_EVENTS, *STOP_OF_START)  # that it answers
 UNKNOWN_HOST = (
@@ -54,11 +63,13 @@ def run(words: list[str]) -> int:
     # A session keeps its project: another folder above or below it would have other gates.
     project = record.project if record else _project(options.project, variable, known)
     stamp = stamp_path(known, ["turngate hook", project])
-    if (not record and nothing_is_configured(project, "host")) or (stamp and read_stamp(stamp) is not None):
+    below = projects_below(state_folder(), project)
+    is_empty = not record and not below and nothing_is_configured(project, "host")
+    if is_empty or (stamp and read_stamp(stamp) is not None):
         if event in STOP_EVENTS:
             forget_count(count)
         return 0
-    return _answer_event(options, fields, known, project, record, count, stamp)
+    return _answer_event(options, fields, known, project, record, below, count, stamp)
 
 
 def _read_options(words: list[str]) -> HookOptions:
@@ -140,6 +151,7 @@ def _answer_event(
     known: dict[str, object],
     project: str,
     record: SessionRecord | None,
+    below: list[str],
     count: str,
     stamp: str | None,
 ) -> int:
@@ -148,6 +160,9 @@ def _answer_event(
     from dataclasses import replace  # noqa: PLC0415
 
     from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
+    from turngate.core.events.events import StopEvent  # noqa: PLC0415
+    from turngate.core.verdict.hook_run import HookRun  # noqa: PLC0415
+    from turngate.engine import ask_hooks  # noqa: PLC0415
     from turngate.hosts.all_hosts import PORTABLE, find_host  # noqa: PLC0415
     from turngate.hosts.stop import HostStop, answer_host_event, tree_that_passed  # noqa: PLC0415
     from turngate.ports import World  # noqa: PLC0415
@@ -162,14 +177,29 @@ def _answer_event(
     if record:
         settings = with_held_gates(settings, record, state_folder())
     gates = session_gates(settings)
-    if known.get("session_id") and gates != (record.gates if record else ()):
+    if known.get("session_id") and ((below and not record) or gates != (record.gates if record else ())):
         path = record_path(state_folder(), str(known["session_id"]))
-        write_record(path, SessionRecord(project, gates))
+        started = (
+            record.started if record else time.time() if known["hook_event_name"] not in STOP_EVENTS else 0.0
+        )
+        write_record(path, SessionRecord(project, gates, started))
+    changed = [each for each in below if has_changed_since(each, record.started if record else 0.0)]
+
+    async def ask_below(event: StopEvent) -> tuple[HookRun, ...]:
+        """Ask the hooks of the projects inside of this one that the session has changed."""
+        runs: tuple[HookRun, ...] = ()
+        for folder in changed:
+            reviewed = load_reviewed(folder, dialect="host")
+            own = replace(reviewed, rules=tuple(rule for rule in reviewed.rules if rule.trust == 0))
+            async with open_world(folder, own) as world:
+                world.logs, world.time_limit = False, limit
+                runs += (await ask_hooks(replace(event, cwd=folder), own, world)).runs
+        return runs
 
     async def ask() -> tuple[HostStop | None, World]:
         async with open_world(project, settings) as world:
             world.logs, world.time_limit = False, limit
-            return await answer_host_event(host, fields, known, settings, world, count), world
+            return await answer_host_event(host, fields, known, settings, world, count, ask_below), world
 
     ended = run_until_signal(ask())
     if isinstance(ended, signal.Signals):
@@ -178,7 +208,7 @@ def _answer_event(
     stop, world = ended
     if stop is None:
         return 0
-    if stamp:
+    if stamp and not below:
         write_stamp(stamp, state, tree_that_passed(stop, settings, world), project)
     trouble = [*trouble_of(world), *([UNKNOWN_HOST] if host is PORTABLE else [])]
     output = host.write_answer(replace(stop.answer, notices=(*stop.answer.notices, *trouble)))

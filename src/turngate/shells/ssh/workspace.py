@@ -53,10 +53,18 @@ def parse_ssh_location(text: str) -> SshLocation:
     return SshLocation(found["host"].strip("[]"), found["path"], found["user"], port or None)
 
 
+_NOT_IN_NAMES = re.compile(r"""['"`$\\;&<>|(){},\s\x00-\x1f\x7f]""")
+
+
 async def open_ssh_workspace(
     host: str, path: str, *, user: str | None, port: int | None, connect_timeout: float | None
 ) -> World:
     """Connect, and return the workspace of a folder there. Raises UsageError."""
+    for what, name in (("host", host), ("user", user or "")):
+        if name.startswith("-") or _NOT_IN_NAMES.search(
+            name
+        ):  # as `ssh` refuses them: a ProxyCommand may get them
+            raise UsageError(f"the {what} {name!r} has characters that the name of a {what} cannot have")
     if "@" in host:
         given, _, name = host.rpartition("@")
         raise UsageError(f"the host {host!r} names a user; expected host={name!r}, user={given!r}")
