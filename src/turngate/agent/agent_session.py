@@ -417,6 +417,10 @@ class AgentSession:
         return self._chain_requests >= self.config.max_requests
 
     @property
+    def checkpoint(self) -> str | None:
+        return self.role.agent_type.checkpoint if self.role else None
+
+    @property
     def messages(self) -> list[Message]:
         return self.conversation.messages
 

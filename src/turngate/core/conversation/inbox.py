@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from turngate._frozen import frozen
 from turngate.core.conversation.messages import Origin
-from turngate.core.conversation.tools import WaitingAgent
-from turngate.core.conversation.workflow import Workflow
+from turngate.core.conversation.workflow import WaitingAgent, Workflow
 from turngate.core.verdict.loop_guard import LoopGuard
 
 

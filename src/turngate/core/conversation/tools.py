@@ -6,6 +6,7 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.core.conversation.messages import ToolSpec
+from turngate.core.conversation.workflow import WaitingAgent
 
 # The tools of the built-in agent; `agent/tools` implements them.
 TOOL_NAMES = tuple("Bash BashOutput KillShell Read Write Edit Glob Grep TodoWrite AskUser Task".split())
@@ -24,14 +25,6 @@ def tool_names(name: str) -> tuple[str, ...]:
     """Return all names of a tool, its own one first."""
     own = resolve_tool(name)
     return (own, *(alias for alias, tool in TOOL_ALIASES.items() if tool == own))
-
-
-@frozen
-class WaitingAgent:
-    """A subagent that waits at a checkpoint."""
-
-    agent_id: str
-    text: str  # what the user is asked
 
 
 @frozen
