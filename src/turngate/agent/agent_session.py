@@ -32,7 +32,8 @@ from turngate.core.verdict.loop_guard import EndTurn, LoopGuard, new_guard
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 from turngate.ports import PreparedModel
-from turngate.project.files import Files, MachineUnreachable, is_inside
+from turngate.project.files import Files, MachineUnreachable
+from turngate.project.safe_paths import is_inside
 from turngate.settings.agent_types import AgentType
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.results import Announcements

@@ -13,7 +13,8 @@ from turngate.core.shell.expand import Variables
 from turngate.core.shell.invocation import RUNNERS, SHELL_BUILTINS, language_of, read_invocation
 from turngate.core.shell.parse import UNKNOWN, Part, Word, split_commands, take_substitutions
 from turngate.project.content_hash import SYSTEM_FOLDERS, is_system_file
-from turngate.project.files import Files, is_inside
+from turngate.project.files import Files
+from turngate.project.safe_paths import is_inside
 from turngate.settings.script_file import Script, read_script
 
 MAX_FILES = 500  # of one hook
