@@ -33,7 +33,7 @@ from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 from turngate.ports import PreparedModel
 from turngate.project.files import Files, MachineUnreachable
-from turngate.project.safe_paths import is_inside
+from turngate.project.safe_paths import is_inside, is_sensitive
 from turngate.settings.agent_types import AgentType
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.results import Announcements
@@ -67,8 +67,8 @@ def _guide(project: str, name: str, files: Files) -> str:
     try:
         if not files.lexists(path):
             return ""
-        path = files.resolve(path)
-        if not is_inside(path, files.resolve(project)):
+        path, folder = files.resolve(path), files.resolve(project)
+        if not is_inside(path, folder) or is_sensitive(os.path.relpath(path, folder)):
             return ""
         with files.open(path)[0] as file:
             text = file.read(4 * MAX_GUIDE_CHARS).decode("utf-8", "replace")[:MAX_GUIDE_CHARS].strip()
