@@ -32,6 +32,7 @@ from turngate.core.conversation.workflow import CHECKPOINT_NOTE, REFUSED
 from turngate.core.events.session_events import TextDelta, TurnResult
 from turngate.project.files import LOCAL
 from turngate.settings.agent_types import load_agent_types
+from turngate.transcript.resume import read_conversation
 
 PLANNER = """\
 ---
@@ -423,3 +424,23 @@ def test_a_checkpoint_that_is_not_clear_is_a_problem_of_the_file(project: Path) 
     agent_types, problems = load_agent_types(str(project), files=LOCAL)
     why = "the <checkpoint> in line 7 has no </checkpoint>; this agent type is not loaded"
     assert ("planner" in agent_types, problems) == (False, [f"{path} has an unclear checkpoint: {why}"])
+
+
+@pytest.mark.req("S3-64")
+@pytest.mark.parametrize("background", [False, True], ids=["foreground", "background"])
+def test_a_subagent_that_finishes_after_a_message_no_longer_waits(project: Path, background: bool) -> None:
+    """A hook has let it wait once; the hook is asked again when the subagent has worked on the message."""
+    hook = [{"hooks": [{"type": "command", "command": ASK_ONCE}]}]
+    write_settings(project, "turngate", {"hooks": {"SubagentStop": hook}})
+    first = task(subagent_type="general-purpose")
+    again = {
+        "tool": "Task",
+        "input": {"resume": "AGENT", "prompt": "Fix it.", "run_in_background": background},
+    }
+    main = [first, again, *["I wait."] * background, "Fixed.", "You are welcome."]
+    scene = session(project, "written", "fixed", main=main, trust=True)
+    waits = ("waiting", "checkpoint", "subagent plan it waits at a checkpoint:\nwritten")
+    assert results(scene, "go", "fix the typo", "yes") == [waits, DONE, DONE]
+    assert user_messages(scene) == ["go", "fix the typo", "yes"]
+    stored = read_conversation(scene.session.transcript_path)
+    assert (stored.checkpoint, stored.waiting) == (None, ())

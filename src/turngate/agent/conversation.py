@@ -8,7 +8,7 @@ from typing import Any
 from turngate.aio.threads import SerialThread, run_in_thread
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
-from turngate.core.conversation.workflow import WaitingAgent, Workflow, replace_waiting
+from turngate.core.conversation.workflow import Waiting, WaitingAgent, Workflow, update_waiting
 from turngate.core.verdict.unenforced import MissedGates
 from turngate.errors import UsageError
 from turngate.transcript.resume import StoredConversation, read_conversation
@@ -43,7 +43,7 @@ class Conversation:
             False  # the checkpoint is one of a hook, in front of those of the workflow and of subagents
         )
         self.workflow: Workflow | None = None  # of a command that has a checkpoint ahead
-        self.waiting: tuple[WaitingAgent, ...] = ()  # the subagents that the user has to approve
+        self.waiting: Waiting = ()  # the subagents that the user has to approve
         self.compact_again_at = 0  # messages; below this length no further automatic compaction is tried
         self.session_id, self._project, self._subagent = session_id, project, subagent
         self._machine = machine
@@ -94,13 +94,11 @@ class Conversation:
     def append(self, message: Message, **meta: Any) -> None:
         if isinstance(message, UserMessage) and message.origin == "user":
             meta |= {"workflow": self.workflow.as_record()} if self.workflow is not None else {}
-            meta |= _waiting_meta(*self.waiting)
+            meta |= {"waiting": [vars(each) for each in self.waiting]} if self.waiting else {}
         self.transcript.write_message(message, **meta)
         self.messages.append(message)
 
-    def append_prompt(
-        self, text: str, workflow: Workflow | None, waiting: tuple[WaitingAgent, ...] = (), **meta: Any
-    ) -> None:
+    def append_prompt(self, text: str, workflow: Workflow | None, waiting: Waiting = (), **meta: Any) -> None:
         """Append a message of the user, which answers what is open. If the disk is full, it stays open."""
         earlier = self.workflow, self.waiting
         # The last stage of a workflow is like any other message: there is no checkpoint ahead.
@@ -130,10 +128,10 @@ class Conversation:
         """Append a message with a key, unless that key was delivered before."""
         if entry.key not in self._delivered:
             mark = {"stopHookActive": True} if entry.origin == "stop_hook" else {}
-            new = (entry.waiting,) if entry.waiting else ()
-            self.append(UserMessage(entry.text, entry.origin), key=entry.key, **mark, **_waiting_meta(*new))
+            waiting, meta = self._after_result(entry.waiting)
+            self.append(UserMessage(entry.text, entry.origin), key=entry.key, **mark, **meta)
             self._delivered.add(entry.key)
-            self.waiting = replace_waiting(self.waiting, *new)
+            self.waiting = waiting
 
     def has_delivered(self, key: str) -> bool:
         return key in self._delivered
@@ -162,22 +160,28 @@ class Conversation:
         key: str = "",
         *,
         question: str | None = None,
-        waiting: tuple[WaitingAgent, ...] = (),
+        waiting: WaitingAgent | None = None,
     ) -> None:
         """Write one result at once, so it survives whatever happens to the tools beside it.
 
         A result with a key is a subagent's, which is delivered exactly once: it is on disk before the
         subagent's run is marked as announced. The result of a question opens it.
         """
-        meta = {"key": key} if key else {"question": question} if question is not None else {}
-        self.transcript.write_message(ToolResults((result,)), **meta, **_waiting_meta(*waiting))
-        self.waiting = replace_waiting(self.waiting, *waiting)
+        after, meta = self._after_result(waiting)
+        meta |= {"key": key} if key else {"question": question} if question is not None else {}
+        self.transcript.write_message(ToolResults((result,)), **meta)
+        self.waiting = after
         self.question = question if question is not None else self.question
         self.tool_results.append(result)
         if key:
             self._delivered.add(key)
             self.transcript.sync()
             self.on_result_delivered(key)
+
+    def _after_result(self, agent: WaitingAgent | None) -> tuple[Waiting, dict[str, Any]]:
+        """Return the subagents that wait after the result of one of them, and what its record says about it."""
+        waiting = self.waiting if agent is None else update_waiting(self.waiting, [agent])
+        return waiting, {} if agent is None or waiting == self.waiting else {"waiting": [vars(agent)]}
 
     def finish_tool_results(self, uses: Sequence[ToolUse]) -> None:
         """Give the model the results of all tools of a reply as one message, in the order of the calls."""
@@ -236,7 +240,3 @@ class Conversation:
             self._transcript.close()
             self._transcript = None
             self._sync_thread.close()
-
-
-def _waiting_meta(*waiting: WaitingAgent) -> dict[str, Any]:
-    return {"waiting": [vars(each) for each in waiting]} if waiting else {}

@@ -25,8 +25,12 @@ WAITS = (
 )
 
 
-def waiting_agent(run: SubagentRun) -> WaitingAgent:
-    """Return the subagent of a run that ended at a checkpoint, with what the user has to approve."""
+def waiting_agent(run: SubagentRun) -> WaitingAgent | None:
+    """Return whether the subagent waits after this run, with what the user has to approve; None: as before it."""
+    if run.outcome != "ok" or run.reason == "halted":
+        return None
+    if run.reason != "checkpoint":
+        return WaitingAgent(run.agent_id, "")
     answer = truncate(run.result.strip(), MAX_SHOWN_CHARS)
     shown = f":\n{answer}" if answer else ""
     stage = run.launch.get("approvals", 0) if run.is_at_stage_end else None

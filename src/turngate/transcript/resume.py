@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 from turngate._frozen import frozen
 from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, UserMessage
 from turngate.core.conversation.workflow import (
-    WaitingAgent,
+    Waiting,
     Workflow,
-    replace_waiting,
+    update_waiting,
     waiting_of,
     workflow_of,
 )
@@ -121,7 +121,7 @@ class StoredConversation:
     checkpoint: str | None = None  # at which the user has not answered
     hook_waits: bool = False  # the checkpoint is one of a hook
     workflow: Workflow | None = None  # with a checkpoint ahead
-    waiting: tuple[WaitingAgent, ...] = ()  # the subagents that the user has to approve
+    waiting: Waiting = ()  # the subagents that the user has to approve
     last: str | None = field(default=None, compare=False)  # id of the last message
     keys: frozenset[str] = frozenset()  # of messages that must be delivered only once
     missed: MissedGates = field(default_factory=MissedGates)  # since the last turn that ended
@@ -148,7 +148,7 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
     question = checkpoint = last = None
     hook_waits = False
     workflow: Workflow | None = None
-    waiting: tuple[WaitingAgent, ...] = ()
+    waiting: Waiting = ()
     keys: set[str] = set()
     missed: list[MissedGates] = []
     for record in records:
@@ -184,7 +184,7 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
         elif isinstance(record.get("question"), str):
             question = record["question"]
         if "waiting" in record:
-            waiting = replace_waiting(waiting, *waiting_of(record["waiting"]))
+            waiting = update_waiting(waiting, waiting_of(record["waiting"]))
         messages.append(message)
     return StoredConversation(
         tuple(_with_results(messages)),

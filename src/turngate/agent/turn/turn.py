@@ -199,7 +199,7 @@ class Turn:
         if entry.key:
             conversation.append_once(entry)
             if entry.origin == "subagent":
-                turn.subagent_waits = turn.subagent_waits or entry.waiting is not None
+                turn.subagent_waits = turn.subagent_waits or bool(entry.waiting and entry.waiting.text)
                 turn.receive_report()
                 await conversation.sync_in_thread()
                 await self.announcements.acknowledge(entry.key)

@@ -37,7 +37,7 @@ class ToolOutput:
     is_error: bool = False
     ends_turn: bool = False  # the agent has nothing more to do
     question: str | None = None  # which the user answers with the next message
-    waiting: WaitingAgent | None = None  # the subagent waits for the user's approval
+    waiting: WaitingAgent | None = None  # whether the subagent waits for the user's approval; None: as before
 
 
 def response_text(response: Any) -> str:

@@ -94,19 +94,23 @@ def _stage_of(record: object) -> Stage | None:
 
 @frozen
 class WaitingAgent:
-    """A subagent that waits at a checkpoint."""
+    """A subagent that waits at a checkpoint, or that has waited at one and has finished."""
 
     agent_id: str
-    text: str  # what the user is asked
+    text: str  # what the user is asked; empty: it has finished
     stage: int | None = None  # of its instructions, from 0; None: a hook waits, and the stage is not finished
 
 
-def replace_waiting(waiting: Iterable[WaitingAgent], *new: WaitingAgent) -> tuple[WaitingAgent, ...]:
+Waiting = tuple[WaitingAgent, ...]
+
+
+def update_waiting(waiting: Waiting, new: Iterable[WaitingAgent]) -> Waiting:
     """Return the subagents that wait, each with the checkpoint that it reached last."""
-    return tuple({each.agent_id: each for each in (*waiting, *new)}.values())
+    latest = {each.agent_id: each for each in (*waiting, *new)}
+    return tuple(each for each in latest.values() if each.text)
 
 
-def waiting_of(records: object) -> tuple[WaitingAgent, ...]:
+def waiting_of(records: object) -> Waiting:
     """Return the subagents whose `vars` these are; what is damaged is left out."""
     return tuple(
         WaitingAgent(agent_id, text, stage)
