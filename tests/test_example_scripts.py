@@ -348,7 +348,7 @@ def test_every_shipped_hook_that_can_block_reads_the_flag() -> None:
     blocking = [
         path
         for path in (*SCRIPTS.iterdir(), *(ROOT / "examples" / "feature-workflow" / "hooks").iterdir())
-        if re.search(r"\bblock\(|exit 2", path.read_text()) and path.is_file()
+        if path.is_file() and re.search(r"\bblock\(|exit 2", path.read_text())
     ]
     unguarded = [
         path.name for path in blocking if not re.search(r"read_input\(\)|stop_hook_active", path.read_text())
