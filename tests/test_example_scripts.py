@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -19,6 +20,16 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 
 SCRIPTS = ROOT / "examples" / "hooks" / "scripts"
 APPROVED = (0, {"decision": "approve"}, "")
+SECRET = "hunter2"
+# Each line is what one of the scripts looks for: code that does not compile, tasks, a table, an entry of the memory.
+SECRETS = f"""\
+KEY = {SECRET} !
+- [ ] {SECRET}
+| Chunk | Files | Tests |
+|---|---|---|
+| {SECRET} | {SECRET}.py | {SECRET}.py |
+## Session {SECRET}
+"""
 PIPELINE = json.dumps(
     {
         "stages": [
@@ -59,6 +70,10 @@ CALL = {"type": "tool_call", "tool_name": "bash", "script": "make test"}
 OTHER_CALL = {"type": "tool_call", "tool_name": "read", "input": {}}
 
 
+def refused(name: str) -> str:
+    return f"{name!r} usually holds secrets, and hooks do not open such files"
+
+
 def block(reason: str) -> tuple[int, dict[str, str], str]:
     return 0, {"decision": "block", "reason": reason}, ""
 
@@ -70,6 +85,7 @@ class Case:
     fields: dict[str, Any] = field(default_factory=dict)
     transcript: list[Any] = field(default_factory=list)
     arguments: tuple[str, ...] = ()
+    links: dict[str, str] = field(default_factory=dict)
 
 
 def chunk_files(**bodies: str) -> dict[str, str]:
@@ -90,6 +106,10 @@ CASES: dict[str, dict[str, Case]] = {
             {"a.py": ""},
             {"last_assistant_message": "I created `a.py`. I wrote `b.py`, and updated `../x`."},
         ),
+        "absolute names and names of files with secrets": Case(
+            APPROVED,
+            fields={"last_assistant_message": "I wrote `/dev/null/../../etc/.env` and updated `.env.local`."},
+        ),
         "empty": Case(
             block("Your answer is empty. Report what you did, which files you changed and what is left."),
             fields={"last_assistant_message": " \n"},
@@ -104,6 +124,15 @@ CASES: dict[str, dict[str, Case]] = {
             APPROVED, {".claude/pipeline.json": PIPELINE, "PLAN.md": "x"}, {"agent_type": "planner"}
         ),
         "another agent": Case(APPROVED, {".claude/pipeline.json": PIPELINE}, {"agent_type": "Explore"}),
+        "an output with secrets": Case(
+            (
+                1,
+                None,
+                f'pipeline_controller.py: .claude/pipeline.json cannot be used: ValueError("{refused(".env")}")\n',
+            ),
+            {".claude/pipeline.json": PIPELINE.replace("PLAN.md", ".env")},
+            {"agent_type": "planner"},
+        ),
         "block": Case(
             block("Stage plan is not complete: write PLAN.md."),
             {".claude/pipeline.json": PIPELINE, "PLAN.md": ""},
@@ -125,6 +154,12 @@ CASES: dict[str, dict[str, Case]] = {
         "block": Case(
             block("2 tasks of the plan are not complete:\n- PLAN.md: pages\n- PLAN.md: links"),
             {"PLAN.md": PLAN},
+        ),
+        "a plan with secrets": Case(
+            block(f"The plan cannot be used: {refused('PLAN.md')}."), links={"PLAN.md": ".env"}
+        ),
+        "a named plan with secrets": Case(
+            block(f"The plan cannot be used: {refused('.env')}."), arguments=(".env",)
         ),
         "a named plan": Case(
             block("1 task of the plan is not complete:\n- docs/plans/a b/PLAN.md: c"),
@@ -156,6 +191,14 @@ CASES: dict[str, dict[str, Case]] = {
             },
             transcript=[PROMPT_1],
         ),
+        "a chunk with secrets": Case(
+            block(
+                "chunk-1: 'tests/test_slug.py' usually holds secrets, and hooks do not open such files. Correct the plan."
+            ),
+            chunk_files(slug=GOOD.format(name="slug")),
+            transcript=[PROMPT_1],
+            links={"tests/test_slug.py": "../.env"},
+        ),
         "a chunk out of the project": Case(
             block("chunk-10: '../outside.py' is not a path in the project. Correct the plan."),
             {"PLAN.md": PLAN},
@@ -167,22 +210,55 @@ CASES: dict[str, dict[str, Case]] = {
         "block": Case(block("Subagent should use tools to complete the task"), transcript=["no call"]),
     },
     "stop-check.sh": {
+        "a transcript with secrets": Case(
+            (2, None, "Please run tests before stopping\n"), fields={"transcript_path": ".env"}
+        ),
         "allow": Case((0, None, ""), transcript=[CALL]),
         "block": Case((2, None, "Please run tests before stopping\n"), transcript=[OTHER_CALL]),
     },
     "update_memory.py": {
         "no plan": Case((0, None, "")),
         "allow": Case((0, None, ""), {"PLAN.md": PLAN}),
+        "a memory with secrets": Case(
+            (1, None, f"update_memory.py: the memory is not written: {refused('MEMORY.md')}\n"),
+            {"PLAN.md": PLAN},
+            links={"MEMORY.md": ".env"},
+        ),
+        "a plan with secrets": Case(
+            (1, None, f"update_memory.py: The plan cannot be used: {refused('PLAN.md')}.\n"),
+            links={"PLAN.md": ".env"},
+        ),
+    },
+    "load_memory.py": {
+        "no plan": Case((0, "No active plans\n", "")),
+        "allow": Case(
+            (0, "".join(f"{name}{number}\n" for name in "ab" for number in range(50)), ""),
+            {
+                f"docs/plans/{name}/MEMORY.md": "".join(f"{name}{number}\n" for number in range(size))
+                for name, size in (("a", 50), ("b", 300))
+            },
+        ),
+        "a memory with secrets": Case(
+            (0, f"(The memory is left out: {refused('docs/plans/b/MEMORY.md')}.)\n", ""),
+            {"docs/plans/b/other": ""},
+            links={"docs/plans/b/MEMORY.md": "../../../.env"},
+        ),
     },
 }
+NEVER_BLOCK = ("update_memory.py", "load_memory.py")
 EVENTS = {"validate_subagent.py", "pipeline_controller.py", "validate_chunk.py", "subagent-stop-hook.py"}
 
 
-def install(project: Path, files: dict[str, str]) -> None:
+def install(project: Path, files: dict[str, str], links: dict[str, str] | None = None) -> None:
+    """Write these files and links, and a file with secrets."""
+    (project / ".env").write_text(SECRETS)
     for name, text in files.items():
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    for name, target in (links or {}).items():
+        (project / name).unlink(missing_ok=True)
+        (project / name).symlink_to(target)
 
 
 def payload(project: Path, name: str, transcript: list[Any] = [], **fields: Any) -> str:  # noqa: B006
@@ -210,11 +286,18 @@ def run(project: Path, name: str, stdin: str | bytes, *arguments: str) -> tuple[
         check=False,
         timeout=HANG_TIMEOUT_S,
     )
-    return done.returncode, json.loads(done.stdout) if done.stdout.strip() else None, done.stderr.decode()
+    assert SECRET.encode() not in done.stdout + done.stderr
+    is_json = done.stdout.startswith(b"{")
+    answer = json.loads(done.stdout) if is_json else done.stdout.decode() or None
+    return done.returncode, answer, done.stderr.decode()
 
 
 def test_every_script_of_the_documents_is_there() -> None:
-    assert {path.name for path in SCRIPTS.iterdir() if path.is_file()} == {*CASES, "hook_support.py"}
+    assert {path.name for path in SCRIPTS.iterdir() if path.is_file()} == {
+        *CASES,
+        "hook_support.py",
+        "safe_paths.py",
+    }
 
 
 @pytest.mark.req("S3-67")
@@ -230,13 +313,13 @@ def test_every_script_of_the_documents_is_there() -> None:
 )
 def test_a_script_decides_what_its_document_says(project: Path, name: str, case: str) -> None:
     chosen = CASES[name][case]
-    install(project, chosen.files)
+    install(project, chosen.files, chosen.links)
     stdin = payload(project, name, chosen.transcript, **chosen.fields)
     assert run(project, name, stdin, *chosen.arguments) == chosen.answer
 
 
 @pytest.mark.req("S3-67", "S3-46")
-@pytest.mark.parametrize("name", [name for name in CASES if name != "update_memory.py"])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in NEVER_BLOCK])
 def test_a_script_approves_when_the_agent_was_already_continued(project: Path, name: str) -> None:
     chosen = CASES[name]["block"]
     install(project, chosen.files)
@@ -264,8 +347,8 @@ def test_every_shipped_hook_that_can_block_reads_the_flag() -> None:
     """Those in Python read it where they read their input."""
     blocking = [
         path
-        for path in SCRIPTS.iterdir()
-        if re.search(r"\bblock\(|exit 2", path.read_text()) and path.is_file()
+        for path in (*SCRIPTS.iterdir(), *(ROOT / "examples" / "feature-workflow" / "hooks").iterdir())
+        if path.is_file() and re.search(r"\bblock\(|exit 2", path.read_text())
     ]
     unguarded = [
         path.name for path in blocking if not re.search(r"read_input\(\)|stop_hook_active", path.read_text())
@@ -425,12 +508,82 @@ def test_the_memory_survives_sessions_that_stop_at_the_same_time(project: Path) 
         )
     found = re.findall(r"^## Session (\S+)$", (project / "MEMORY.md").read_text(), re.MULTILINE)
     assert sorted(found) == [f"s{number}" for number in range(8)]
-    assert sorted(path.name for path in project.iterdir()) == ["MEMORY.md", "PLAN.md"]
+    assert sorted(path.name for path in project.iterdir()) == [".env", "MEMORY.md", "PLAN.md"]
 
 
 def test_a_link_in_the_plan_s_place_is_not_followed_out_of_the_project(project: Path) -> None:
     script(project.parent / "outside.md", "- [ ] secret\n")
     (project / "PLAN.md").symlink_to(project.parent / "outside.md")
     stdin = payload(project, "validate_plan_completion.py")
-    code, answer, err = run(project, "validate_plan_completion.py", stdin, "PLAN.md")
-    assert (code, answer, "is not a path in the project" in err) == (1, None, True)
+    refusal = block("The plan cannot be used: 'PLAN.md' is not a path in the project.")
+    for arguments in ((), ("PLAN.md",), ("./PLAN.md",)):
+        code, answer, err = run(project, "validate_plan_completion.py", stdin, *arguments)
+        assert (code, str(answer).replace("./", ""), err) == (0, str(refusal[1]), "")
+
+
+def test_a_plan_may_be_named_with_its_absolute_path(project: Path) -> None:
+    install(project, {"PLAN.md": "- [ ] a\n"})
+    path = str(project / "PLAN.md")
+    answer = run(
+        project, "validate_plan_completion.py", payload(project, "validate_plan_completion.py"), path
+    )
+    assert answer == block(f"1 task of the plan is not complete:\n- {path}: a")
+
+
+# Files with secrets
+
+
+def test_the_scripts_have_the_library_s_own_safe_path_and_is_sensitive() -> None:
+    """They run where Turngate is not installed, so they have a copy: cp src/turngate/project/safe_paths.py there."""
+    library = ROOT / "src" / "turngate" / "project" / "safe_paths.py"
+    assert (SCRIPTS / "safe_paths.py").read_text() == library.read_text()
+
+
+SECRET_FILES = ".env .ENV sub/.env.production keys/server.key id_ed25519 credentials.json .git/config .ssh/config".split()
+LINKS = {"sub/link.py": "../.env", "folder": "sub", "out.py": "../.env"}
+HOLD_SECRETS = (*SECRET_FILES, "./.env", ".//.env", "sub/link.py", "folder/.env.production")
+LEAD_OUT = ("sub/../.env", "../.env", "~/.env", "/etc/.env", "out.py", "-rf")
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> Path:
+    """A folder with the scripts and with those of the feature workflow."""
+    folder = tmp_path / "hooks"
+    shutil.copytree(SCRIPTS, folder)
+    for path in (ROOT / "examples" / "feature-workflow" / "hooks").glob("*.py"):
+        shutil.copy(path, folder)
+    return folder
+
+
+@pytest.mark.req("S3-49")
+@pytest.mark.parametrize("name", [*HOLD_SECRETS, *LEAD_OUT])
+def test_a_plan_that_lists_a_file_with_secrets_is_refused_by_name(
+    project: Path, hooks: Path, name: str
+) -> None:
+    """By each hook that reads the table, also if the name is that of a link."""
+    rows = f"| chunk-1 | slug.py, `{name}` | tests/test_slug.py |\n| chunk-2 | page.py | {name}, tests/test_page.py |\n"
+    plan = f"- [x] chunk-1\n- [x] chunk-2\n\n| Chunk | Files | Tests |\n|---|---|---|\n{rows}"
+    code = {**chunk_files(slug=GOOD.format(name="slug")), "PLAN.md": plan, "-rf": SECRETS}
+    install(project, {**{each: SECRETS for each in SECRET_FILES}, **code}, LINKS)
+    (project.parent / ".env").write_text(SECRETS)
+    second = {"message": {"role": "user", "content": "Implement chunk-2."}}
+    answers = [
+        run(project, str(hooks / script), payload(project, script, transcript, **fields))
+        for script, transcript, fields in (
+            ("implementation_begins.py", [], {"prompt": "/implement it"}),
+            ("validate_plan.py", [], {}),
+            ("validate_chunk.py", [PROMPT_1], {}),
+            ("validate_chunk.py", [second], {}),
+        )
+    ]
+    why = refused(name) if name in HOLD_SECRETS else f"{name!r} is not a path in the project"
+    owners = f"- PLAN.md: {name} belongs to chunk-1 and to chunk-2; they are implemented at the same time"
+    assert answers == [
+        block(f"The plan cannot be implemented:\n- chunk-1: {why}\n- chunk-2: {why}"),
+        block(
+            f"The plan is not ready to be implemented:\n- PLAN.md: chunk-1: {why}\n- PLAN.md: chunk-2: {why}\n{owners}"
+        ),
+        block(f"chunk-1: {why}. Correct the plan."),
+        block(f"chunk-2: {why}. Correct the plan."),
+    ]
+    assert not [*(project.parent / "hook-state").rglob("implementing")]

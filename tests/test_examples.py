@@ -159,12 +159,15 @@ HOOKS = {
         '{"event": "Stop", "subagent": null, "tool_calls": 1, "stop_hook_active": false}',
     ],
     "quality_gate": [
+        "no_secrets: allow []",
         "lint: block ['1:def total(prices): return 0  # TODO']",
         "types: skipped ['an earlier hook blocked']",
         "tests: skipped ['an earlier hook blocked']",
+        "no_secrets: allow []",
         "lint: allow []",
         "types: allow []",
         "tests: block ['AssertionError']",
+        "no_secrets: allow []",
         "lint: allow []",
         "types: allow []",
         "tests: allow []",
@@ -277,3 +280,54 @@ def test_the_pipeline_takes_no_file_outside_of_the_project(
     assert example["chunk_is_there"](event) == Block(
         f"{reason} below {project}." if "Begin" in reason else reason
     )
+
+
+@pytest.mark.req("S3-49")
+@pytest.mark.parametrize(
+    ("example", "function", "file", "refusal"),
+    [
+        ("checklist", "all_ticked", "TODO.md", "TODO.md leads to a file with secrets. Replace it."),
+        ("quality_gate", "no_secrets", "prices.py", "prices.py leads to a file with secrets. Replace it."),
+        (
+            "pipeline",
+            "chunk_is_there",
+            "credentials.py",
+            "credentials.py usually holds secrets, so it is not a chunk.",
+        ),
+    ],
+)
+def test_an_example_opens_no_file_with_secrets(
+    project: Path, monkeypatch: pytest.MonkeyPatch, example: str, function: str, file: str, refusal: str
+) -> None:
+    (project / ".env").write_text("- [ ] hunter2\n")
+    (project / file).symlink_to(".env")
+    monkeypatch.syspath_prepend(str(ROOT))
+    hook = runpy.run_path(str(ROOT / "examples" / "hooks" / f"{example}.py"))[function]
+    event = stop_event(cwd=str(project), last_assistant_message=file.replace(".py", " is written"))
+    assert hook(event) == Block(refusal)
+    (project / file).unlink()
+    (project / file).symlink_to(project.parent)
+    outside = hook(event)
+    assert outside is not None
+    assert f"{file!r} does not lead to a place below {project}" in outside.reason
+
+
+@pytest.mark.req("S3-49")
+@pytest.mark.parametrize("target", [".env", "../outside"])
+def test_the_example_of_a_memory_neither_shows_nor_changes_a_file_with_secrets(
+    project: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    secrets = project / target
+    secrets.write_text("hunter2")
+    (project / "MEMORY.md").symlink_to(target)
+    monkeypatch.syspath_prepend(str(ROOT))
+    options = runpy.run_path(str(ROOT / "examples" / "hooks" / "memory.py"))["OPTIONS"]
+    model = ScriptedModel({"main": ["done"]})
+
+    async def turn() -> tuple[str, ...]:
+        async with Session(str(project), model, options.settings()) as session:
+            return (await session.send("go")).notices
+
+    notices = asyncio.run(turn())
+    assert ("hunter2" in str(model.requests), secrets.read_text()) == (False, "hunter2")
+    assert [("MEMORY.md" in each, "NOT enforced" in each) for each in notices] == [(True, True)] * 2

@@ -8,12 +8,27 @@ import re
 import tempfile
 from pathlib import Path
 
-from turngate import Block, CallbackHook, Options, ScriptedModel, Session, StopEvent
+from turngate import (
+    Block,
+    CallbackHook,
+    Options,
+    ScriptedModel,
+    Session,
+    StopEvent,
+    UnsafePath,
+    is_sensitive,
+    safe_path,
+)
 
 
 def all_ticked(event: StopEvent) -> Block | None:
     """Block without looking at `stop_hook_active`: the loop guard limits the continuations."""
-    todo = Path(event.cwd, "TODO.md")
+    try:
+        todo = Path(safe_path(event.cwd, "TODO.md"))  # the reason is sent to a model, so not through any link
+    except UnsafePath as error:
+        return Block(str(error))
+    if is_sensitive(todo):
+        return Block("TODO.md leads to a file with secrets. Replace it.")
     tasks = re.findall(r"- \[ \] (.+)", todo.read_text()) if todo.exists() else []
     return Block(f"{len(tasks)} tasks are open: {', '.join(tasks)}") if tasks else None
 

@@ -6,23 +6,41 @@ Needs no network. Run it: python examples/hooks/memory.py
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from turngate import CallbackHook, CommandHook, Options, ScriptedModel, Session, StopEvent
+from turngate import (
+    Advise,
+    CallbackHook,
+    Options,
+    ScriptedModel,
+    Session,
+    StopEvent,
+    UnsafePath,
+    is_sensitive,
+    safe_path,
+)
+
+
+def memory(project: str) -> Path:
+    """Return the file. Its content is sent to a model, so a link to a file with secrets is an error."""
+    path = safe_path(project, "MEMORY.md")
+    if is_sensitive(path):
+        raise UnsafePath("MEMORY.md leads to a file with secrets")
+    return Path(path)
+
+
+def recall(event: Any) -> Advise:
+    file = memory(event.cwd)
+    lines = file.read_text().splitlines()[:100] if file.exists() else ["No memory yet."]
+    return Advise("\n".join(lines))
 
 
 def remember(event: StopEvent) -> None:
-    with Path(event.cwd, "MEMORY.md").open("a") as file:
+    with memory(event.cwd).open("a") as file:
         file.write(f"- {event.last_text}\n")
 
 
-OPTIONS = Options(
-    {
-        "SessionStart": [
-            CommandHook("head -n 100 MEMORY.md 2>/dev/null || echo 'No memory yet.'", timeout=5)
-        ],
-        "Stop": [CallbackHook(remember)],
-    }
-)
+OPTIONS = Options({"SessionStart": [CallbackHook(recall)], "Stop": [CallbackHook(remember)]})
 
 
 async def main() -> None:

@@ -7,7 +7,17 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from turngate import Block, CallbackHook, Options, ScriptedModel, Session, StopEvent, UnsafePath, safe_path
+from turngate import (
+    Block,
+    CallbackHook,
+    Options,
+    ScriptedModel,
+    Session,
+    StopEvent,
+    UnsafePath,
+    is_sensitive,
+    safe_path,
+)
 
 CHUNKS = ("parser", "printer")
 done: set[str] = set()
@@ -20,6 +30,8 @@ def chunk_is_there(event: StopEvent) -> Block | None:
         path = safe_path(event.cwd, f"{name}.py")  # the name is the model's: it could be ../../x
     except UnsafePath as error:
         return Block(f"Begin your answer with the name of the chunk: {error}.")
+    if is_sensitive(path):
+        return Block(f"{name}.py usually holds secrets, so it is not a chunk.")
     if not Path(path).exists():
         return Block(f"{name}.py does not exist. Write it.")
     done.add(name)

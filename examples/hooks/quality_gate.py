@@ -6,7 +6,27 @@ Needs no network. Run it: python examples/hooks/quality_gate.py
 import asyncio
 import tempfile
 
-from turngate import CommandHook, Options, ScriptedModel, Session
+from turngate import (
+    Block,
+    CallbackHook,
+    CommandHook,
+    Options,
+    ScriptedModel,
+    Session,
+    StopEvent,
+    UnsafePath,
+    is_sensitive,
+    safe_path,
+)
+
+
+def no_secrets(event: StopEvent) -> Block | None:
+    """The checks print lines of prices.py, and a model reads them: it must not be a link to a file with secrets."""
+    try:
+        path = safe_path(event.cwd, "prices.py")
+    except UnsafePath as error:
+        return Block(str(error))
+    return Block("prices.py leads to a file with secrets. Replace it.") if is_sensitive(path) else None
 
 
 def gate(name: str, command: str) -> CommandHook:
@@ -19,6 +39,7 @@ def gate(name: str, command: str) -> CommandHook:
 OPTIONS = Options(
     {
         "Stop": [
+            CallbackHook(no_secrets),
             gate("lint", "! grep -n TODO prices.py"),
             gate("types", "python3 -m py_compile prices.py"),
             gate("tests", "python3 -c 'import prices; assert prices.total([1, 2]) == 3'"),

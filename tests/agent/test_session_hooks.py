@@ -40,9 +40,10 @@ from turngate.core.conversation.messages import (
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.events.events import OTHER_EVENTS
 from turngate.core.events.session_events import HookStarted, Notice, TextDelta, TurnResult
-from turngate.core.hooks.kinds import CommandHook
+from turngate.core.hooks.kinds import CallbackHook, CommandHook
 from turngate.core.settings import Rule
 from turngate.core.text import describe_exception
+from turngate.core.verdict.decisions import Advise
 from turngate.core.verdict.hook_run import outcome
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import Plugins
@@ -124,6 +125,15 @@ def test_what_a_start_hook_prints_is_known_to_the_model_before_the_first_prompt(
     agent.play("go", "on")
     assert [("we use tabs" in request.system) for request in agent.model.requests] == [True, True]
     assert agent.heard() == ["go", "agent: done", "on"]
+
+
+@pytest.mark.req("S3-06", "S3-07")
+def test_what_a_callback_advises_at_the_start_or_at_a_prompt_is_context(project: Path) -> None:
+    texts = {"SessionStart": "we use tabs", "UserPromptSubmit": "it is Monday"}
+    hook = CallbackHook(lambda event: Advise(texts[event.name]))
+    agent = scripted_session(project, "done", rules=[rule(hook, event) for event in texts])
+    agent.play("go")
+    assert ("we use tabs" in agent.model.requests[0].system, agent.heard()) == (True, ["go", "it is Monday"])
 
 
 @pytest.mark.req("S3-42", "S3-43")

@@ -106,6 +106,8 @@ def test_no_session_id_leads_out_of_the_sessions(name: str, tmp_path: Path) -> N
     [
         ".env",
         ".env.local",
+        ".env-staging",
+        ".env~",
         "/p/config/.ENV.production",
         "prod.env",
         ".envrc",

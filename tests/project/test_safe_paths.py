@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from turngate.project.files import LOCAL, MAX_LINKS
-from turngate.project.safe_paths import is_inside, real_path
+from turngate.project.files import LOCAL
+from turngate.project.safe_paths import MAX_LINKS, is_inside, real_path
 
 
 @pytest.fixture

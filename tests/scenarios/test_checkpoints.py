@@ -466,6 +466,22 @@ def test_no_between_two_phases_asks_neither_the_model_nor_the_hooks(project: Pat
     assert (len(scene.model.requests), (project / "phase").read_text()) == (1, "1\n")
 
 
+@pytest.mark.req("S3-62", "S3-64")
+def test_a_yes_to_a_hook_does_not_approve_a_checkpoint_that_the_workflow_has_not_reached(
+    project: Path,
+) -> None:
+    look = {"tool": "Glob", "input": {"pattern": "*"}}
+    hook = rule(PHASES, event="PreToolUse")
+    first = scripted_session(project, look, session_id="s", rules=[hook])
+    test_it = "phase 1 is done: test it"
+    assert asyncio.run(answered(first)) == [("waiting", "checkpoint", test_it, test_it)]
+    again = scripted_session(project, look, "a draft", session_id="s", rules=[hook])
+    assert ended(again.play("yes")) == ("waiting", "checkpoint", WAITS, WAITS)
+    assert user_messages(again.model) == [FIRST, "The user has approved the checkpoint."]
+    last = scripted_session(project, "written", session_id="s")
+    assert ended(last.play("yes")) == ("waiting", "checkpoint", WAITS_AGAIN, WAITS_AGAIN)
+
+
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "SessionStart"])
 def test_a_hook_that_keeps_the_message_back_opens_no_checkpoint(project: Path, event: str) -> None:
     hook = rule(PHASES, event=event)

@@ -16,9 +16,9 @@ from hook_support import (
     fail,
     missing_files,
     open_tasks,
-    plans,
     project_of,
     read_input,
+    read_plans,
     state_folder,
 )
 
@@ -31,9 +31,9 @@ try:
         Chunk(name, tuple(files), tuple(tests))
         for name, files, tests in json.loads((state / "implementing").read_text("utf-8"))
     ]
-    texts = [path.read_text("utf-8", "replace") for path in plans(project)]
 except (OSError, ValueError) as error:
-    fail(f"the plan cannot be read: {error}")
+    fail(f"the state of the implementation cannot be read: {error}")
+texts = read_plans(project).values()
 planned = [chunk for text in texts for chunk in chunks(text)]
 names = {chunk.name for chunk in planned}
 left = [f"{chunk.name} is no longer in the plan: restore it" for chunk in started if chunk.name not in names]

@@ -3,7 +3,7 @@
 
 import re
 
-from hook_support import Chunk, approve, block, chunks, fail, inside, plans, project_of, read_input
+from hook_support import Chunk, approve, block, chunks, project_of, read_input, read_plans, refused_files
 
 data = read_input()
 project = project_of(data)
@@ -29,11 +29,8 @@ def _problems_of(chunk: Chunk, owners: dict[str, str]) -> list[str]:
         for kind, names in (("files", chunk.files), ("tests", chunk.tests))
         if not names
     ]
+    wrong += refused_files(chunk, project)
     for name in (*chunk.files, *chunk.tests):
-        try:
-            inside(project, name)
-        except ValueError as error:
-            wrong.append(f"{chunk.name}: {error}")
         if owners.setdefault(name, chunk.name) != chunk.name:
             wrong.append(
                 f"{name} belongs to {owners[name]} and to {chunk.name}; they are implemented at the same time"
@@ -41,13 +38,10 @@ def _problems_of(chunk: Chunk, owners: dict[str, str]) -> list[str]:
     return wrong
 
 
-try:
-    texts = {str(path.relative_to(project)): path.read_text("utf-8", "replace") for path in plans(project)}
-except (OSError, ValueError) as error:
-    fail(f"the plan cannot be read: {error}")
-if not texts:
+plans = read_plans(project)
+if not plans:
     block("There is no plan. Write docs/plans/<feature>/PLAN.md.")
-lines = [f"- {name}: {problem}" for name, text in texts.items() for problem in problems(text)]
+lines = [f"- {name}: {problem}" for name, plan in plans.items() for problem in problems(plan)]
 if lines:
     block("\n".join(["The plan is not ready to be implemented:", *lines]))
 approve()

@@ -1,4 +1,4 @@
-"""What the hooks of this folder share: input, answers, state, plans. Copy it together with them; it needs only Python.
+"""What the hooks of this folder share: input, answers, state, plans. Copy all of them; they need only Python.
 
 An error of a hook itself, such as input that is not JSON, ends with exit code 1: that never blocks an agent, and the
 host reports it. So do not use argparse here, which exits with 2.
@@ -11,10 +11,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
+
+from safe_paths import UnsafePath, is_sensitive, real_path, safe_path
 
 MAX_REASON_LINES = 30
 EVERY_STOP = "--every-stop"  # block again after a block, and rely on the limit of the host
@@ -97,11 +99,21 @@ def last_answer(data: dict[str, Any]) -> str:
 
 
 def inside(project: Path, name: str) -> Path:
-    """Return the path of a name that a model wrote; one that leads out of the project is an error."""
-    path = (project / name).resolve()
-    if not name or name.startswith("-") or ".." in Path(name).parts or not path.is_relative_to(project):
+    """Return the path of a name that a model wrote, without links.
+
+    A name that leads out of the project, or to a file that usually holds secrets, is a ValueError. What a hook reads or
+    compiles can be sent to a model, so each file passes here first.
+    """
+    relative = os.path.relpath(real_path(name), project) if os.path.isabs(name) else name
+    try:
+        path = safe_path(project, relative)
+    except UnsafePath:
+        path = ""
+    if not path or name.startswith("-"):
         raise ValueError(f"{name!r} is not a path in the project")
-    return path
+    if is_sensitive(relative) or is_sensitive(os.path.relpath(path, project)):
+        raise ValueError(f"{name!r} usually holds secrets, and hooks do not open such files")
+    return Path(path)
 
 
 # State
@@ -148,15 +160,22 @@ class Chunk(NamedTuple):
     tests: tuple[str, ...]
 
 
-def plans(project: Path) -> list[Path]:
-    """Return the plans: those that the command names, otherwise PLAN.md and docs/plans/*/PLAN.md."""
-    if named := [inside(project, name) for name in arguments()]:
-        return named
-    return [
-        path
-        for path in (project / "PLAN.md", *sorted(project.glob("docs/plans/*/PLAN.md")))
-        if path.is_file()
-    ]
+def read_plans(project: Path, refuse: Callable[[str], NoReturn] = block) -> dict[str, str]:
+    """Return the plans by their names: those that the command names, otherwise PLAN.md and docs/plans/*/PLAN.md.
+
+    One that hooks do not open is refused. A gate blocks then: a link in the place of a plan must not switch it off.
+    """
+    found = (
+        "PLAN.md",
+        *(str(path.relative_to(project)) for path in sorted(project.glob("docs/plans/*/PLAN.md"))),
+    )
+    names = arguments() or [name for name in found if os.path.lexists(project / name)]
+    try:
+        return {name: inside(project, name).read_text("utf-8", "replace") for name in names}
+    except ValueError as error:
+        refuse(f"The plan cannot be used: {error}.")
+    except OSError as error:
+        fail(f"the plan cannot be read: {error}")
 
 
 def without_code(text: str) -> str:
@@ -206,12 +225,22 @@ def run(command: list[str], project: Path) -> str | None:
     return "\n".join(lines[-MAX_REASON_LINES:]) or f"exit code {done.returncode}"
 
 
+def refused_files(chunk: Chunk, project: Path) -> list[str]:
+    """Return why files of a chunk cannot be part of a plan."""
+    problems = []
+    for name in (*chunk.files, *chunk.tests):
+        try:
+            inside(project, name)
+        except ValueError as error:
+            problems.append(f"{chunk.name}: {error}")
+    return problems
+
+
 def missing_files(chunk: Chunk, project: Path) -> str | None:
     """Return what is wrong with the files of a chunk."""
-    try:
-        missing = [name for name in (*chunk.files, *chunk.tests) if not inside(project, name).is_file()]
-    except ValueError as error:
-        return f"{chunk.name}: {error}. Correct the plan."
+    if problems := refused_files(chunk, project):
+        return f"{'; '.join(problems)}. Correct the plan."
+    missing = [name for name in (*chunk.files, *chunk.tests) if not inside(project, name).is_file()]
     return f"{chunk.name} is not complete, these files are missing: {', '.join(missing)}" if missing else None
 
 

@@ -11,7 +11,7 @@ from hook_support import approve, block, fail, inside, project_of, read_input, s
 data = read_input()
 project = project_of(data)
 try:
-    stages = json.loads((project / ".claude" / "pipeline.json").read_text())["stages"]
+    stages = json.loads(inside(project, ".claude/pipeline.json").read_text())["stages"]
     mine = [stage for stage in stages if stage["agent"] == data.get("agent_type")]
     for stage in mine:
         output = inside(project, stage["output"])

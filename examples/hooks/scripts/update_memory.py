@@ -7,7 +7,17 @@ The entry of a session is replaced and not repeated, the newest one is first, an
 import re
 from pathlib import Path
 
-from hook_support import last_answer, locked, open_tasks, plans, project_of, read_input, write
+from hook_support import (
+    fail,
+    inside,
+    last_answer,
+    locked,
+    open_tasks,
+    project_of,
+    read_input,
+    read_plans,
+    write,
+)
 
 MAX_ENTRIES = 10
 ENTRY = re.compile(r"^## Session (?P<id>\S+)\n.*?(?=^## Session |\Z)", re.MULTILINE | re.DOTALL)
@@ -31,9 +41,10 @@ def update(memory: Path, session: str, text: str) -> None:
 
 data = read_input()
 session = re.sub(r"[^\w.-]", "_", str(data.get("session_id")))[:100]
-for plan in plans(project_of(data)):
-    update(
-        plan.with_name("MEMORY.md"),
-        session,
-        entry(session, last_answer(data), plan.read_text("utf-8", "replace")),
-    )
+project = project_of(data)
+for name, plan in read_plans(project, refuse=fail).items():
+    try:
+        memory = inside(project, str(Path(name).with_name("MEMORY.md")))
+    except ValueError as error:
+        fail(f"the memory is not written: {error}")
+    update(memory, session, entry(session, last_answer(data), plan))

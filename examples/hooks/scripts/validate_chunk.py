@@ -20,11 +20,10 @@ from hook_support import (
     block,
     check_chunk,
     chunks,
-    fail,
     last_answer,
-    plans,
     project_of,
     read_input,
+    read_plans,
     state_folder,
     texts,
     write,
@@ -42,11 +41,7 @@ def chunk_of(data: dict[str, Any], known: list[Chunk]) -> Chunk | None:
 
 data = read_input()
 project = project_of(data)
-try:
-    known = [chunk for plan in plans(project) for chunk in chunks(plan.read_text("utf-8", "replace"))]
-except (OSError, ValueError) as error:
-    fail(f"the plan cannot be read: {error}")
-chunk = chunk_of(data, known)
+chunk = chunk_of(data, [chunk for plan in read_plans(project).values() for chunk in chunks(plan)])
 if chunk is None:
     approve()  # a subagent with another task
 done = state_folder(data) / f"chunk-{chunk.name}"

@@ -4,6 +4,7 @@
 import re
 
 from hook_support import approve, block, inside, last_answer, project_of, read_input
+from safe_paths import is_sensitive
 
 CLAIM = re.compile(r"\b(?:wrote|written|created|added|saved|updated)\b[^.\n`]*`([^`\n]+)`", re.IGNORECASE)
 
@@ -13,6 +14,8 @@ if not answer.strip():
     block("Your answer is empty. Report what you did, which files you changed and what is left.")
 missing = []
 for name in CLAIM.findall(answer):
+    if is_sensitive(name):
+        continue  # not even looked for
     try:
         if not inside(project, name).exists():
             missing.append(name)

@@ -3,11 +3,11 @@
 
 import json
 
-from hook_support import approve, block, fail, project_of, read_input, state_folder
+from hook_support import approve, block, fail, inside, project_of, read_input, state_folder
 
 data = read_input()
 try:
-    stages = json.loads((project_of(data) / ".claude" / "pipeline.json").read_text())["stages"]
+    stages = json.loads(inside(project_of(data), ".claude/pipeline.json").read_text())["stages"]
     left = [stage for stage in stages if not (state_folder(data) / f"stage-{stage['agent']}").exists()]
     names = [f"{stage['name']} (subagent {stage['agent']})" for stage in left]
 except (OSError, ValueError, LookupError, TypeError) as error:

@@ -32,7 +32,8 @@ from turngate.core.verdict.loop_guard import EndTurn, LoopGuard, new_guard
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 from turngate.ports import PreparedModel
-from turngate.project.files import Files, MachineUnreachable, is_inside
+from turngate.project.files import Files, MachineUnreachable
+from turngate.project.safe_paths import is_inside, is_sensitive
 from turngate.settings.agent_types import AgentType
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.results import Announcements
@@ -66,8 +67,8 @@ def _guide(project: str, name: str, files: Files) -> str:
     try:
         if not files.lexists(path):
             return ""
-        path = files.resolve(path)
-        if not is_inside(path, files.resolve(project)):
+        path, folder = files.resolve(path), files.resolve(project)
+        if not is_inside(path, folder) or is_sensitive(os.path.relpath(path, folder)):
             return ""
         with files.open(path)[0] as file:
             text = file.read(4 * MAX_GUIDE_CHARS).decode("utf-8", "replace")[:MAX_GUIDE_CHARS].strip()
@@ -415,6 +416,10 @@ class AgentSession:
     def requests_exhausted(self) -> bool:
         """Whether no model request is left for a redirect of this subagent."""
         return self._chain_requests >= self.config.max_requests
+
+    @property
+    def checkpoint(self) -> str | None:
+        return self.role.agent_type.checkpoint if self.role else None
 
     @property
     def messages(self) -> list[Message]:

@@ -8,8 +8,7 @@ from typing import Any
 from turngate.aio.threads import SerialThread, run_in_thread
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
-from turngate.core.conversation.tools import WaitingAgent
-from turngate.core.conversation.workflow import Workflow
+from turngate.core.conversation.workflow import Waiting, WaitingAgent, Workflow, update_waiting
 from turngate.core.verdict.unenforced import MissedGates
 from turngate.errors import UsageError
 from turngate.transcript.resume import StoredConversation, read_conversation
@@ -24,7 +23,7 @@ class Conversation:
     `question` is what the agent has asked and the user has not answered, also in an earlier process; `checkpoint` is what
     a workflow or a hook waits for. While one is open, nothing but the user's answer is appended as a prompt, so that
     nothing can be mistaken for the answer. Each message of the user is written with the stages of the `workflow` that
-    are left, so that the last one is enough to continue it.
+    are left and the subagents that wait, so that the last one, and what follows it, is enough to continue.
     """
 
     def __init__(
@@ -40,8 +39,11 @@ class Conversation:
         self.messages: list[Message] = []
         self.question: str | None = None
         self.checkpoint: str | None = None
+        self.hook_waits = (
+            False  # the checkpoint is one of a hook, in front of those of the workflow and of subagents
+        )
         self.workflow: Workflow | None = None  # of a command that has a checkpoint ahead
-        self.waiting: list[WaitingAgent] = []  # the subagents whose checkpoint is open
+        self.waiting: Waiting = ()  # the subagents that the user has to approve
         self.compact_again_at = 0  # messages; below this length no further automatic compaction is tried
         self.session_id, self._project, self._subagent = session_id, project, subagent
         self._machine = machine
@@ -59,8 +61,8 @@ class Conversation:
         else:
             stored = read_conversation(self.path)
         self.messages, self._delivered = list(stored.messages), set(stored.keys)
-        self.question, self.checkpoint, self.workflow = stored.question, stored.checkpoint, stored.workflow
-        self.waiting = [WaitingAgent(agent_id, "") for agent_id in stored.waiting]
+        self.question, self.workflow, self.waiting = stored.question, stored.workflow, stored.waiting
+        self.checkpoint, self.hook_waits = stored.checkpoint, stored.hook_waits
         self.create(parent=stored.last)
         return stored
 
@@ -90,42 +92,46 @@ class Conversation:
     # Messages
 
     def append(self, message: Message, **meta: Any) -> None:
-        if self.workflow is not None and isinstance(message, UserMessage) and message.origin == "user":
-            meta["workflow"] = self.workflow.as_record()
+        if isinstance(message, UserMessage) and message.origin == "user":
+            meta |= {"workflow": self.workflow.as_record()} if self.workflow is not None else {}
+            meta |= {"waiting": [vars(each) for each in self.waiting]} if self.waiting else {}
         self.transcript.write_message(message, **meta)
         self.messages.append(message)
 
-    def append_prompt(self, text: str, workflow: Workflow | None, **meta: Any) -> None:
+    def append_prompt(self, text: str, workflow: Workflow | None, waiting: Waiting = (), **meta: Any) -> None:
         """Append a message of the user, which answers what is open. If the disk is full, it stays open."""
-        earlier = self.workflow
+        earlier = self.workflow, self.waiting
         # The last stage of a workflow is like any other message: there is no checkpoint ahead.
         self.workflow = workflow if workflow is not None and workflow.checkpoint is not None else None
+        self.waiting = waiting
         try:
             self.append(UserMessage(text), **meta)
         except OSError:
-            self.workflow = earlier
+            self.workflow, self.waiting = earlier
             raise
         self.question = self.checkpoint = None
-        self.waiting = []
         if isinstance(meta.get("key"), str):
             self._delivered.add(meta["key"])
 
     def approval_key(self) -> str:
         """Return the key of a message with which the user approves the checkpoints of the waiting subagents."""
-        number = sum(key.startswith(APPROVAL) for key in self._delivered)
-        return f"{APPROVAL}{number}:{','.join(each.agent_id for each in self.waiting)}"
+        approved = (each for each in self.waiting if each.stage is not None)
+        return APPROVAL + ",".join(f"{each.agent_id}@{each.stage}" for each in approved)
 
     def count_approvals(self, agent_id: str) -> int:
-        """Return how many checkpoints of a subagent the user has approved."""
-        approved = (key.rpartition(":")[2].split(",") for key in self._delivered if key.startswith(APPROVAL))
-        return sum(agent_id in ids for ids in approved)
+        """Return how many checkpoints of a subagent the user has approved. One that is approved twice counts once."""
+        keys = (key.removeprefix(APPROVAL) for key in self._delivered if key.startswith(APPROVAL))
+        approved = {each for key in keys for each in key.split(",")}
+        return sum(each.rpartition("@")[0] == agent_id for each in approved)
 
     def append_once(self, entry: InboxEntry) -> None:
         """Append a message with a key, unless that key was delivered before."""
         if entry.key not in self._delivered:
             mark = {"stopHookActive": True} if entry.origin == "stop_hook" else {}
-            self.append(UserMessage(entry.text, entry.origin), key=entry.key, **mark)
+            waiting, meta = self._after_result(entry.waiting)
+            self.append(UserMessage(entry.text, entry.origin), key=entry.key, **mark, **meta)
             self._delivered.add(entry.key)
+            self.waiting = waiting
 
     def has_delivered(self, key: str) -> bool:
         return key in self._delivered
@@ -144,24 +150,38 @@ class Conversation:
         self.transcript.write_record({"type": "cleared"})  # the disk first: a full one must not lose messages
         self.messages, self._kept_missed = [], []
         self.question = self.checkpoint = self.workflow = None
-        self.waiting = []
+        self.waiting = ()
 
     # Results of tools
 
-    def add_tool_result(self, result: ToolResult, key: str = "", *, question: str | None = None) -> None:
+    def add_tool_result(
+        self,
+        result: ToolResult,
+        key: str = "",
+        *,
+        question: str | None = None,
+        waiting: WaitingAgent | None = None,
+    ) -> None:
         """Write one result at once, so it survives whatever happens to the tools beside it.
 
         A result with a key is a subagent's, which is delivered exactly once: it is on disk before the
         subagent's run is marked as announced. The result of a question opens it.
         """
-        meta = {"key": key} if key else {"question": question} if question is not None else {}
+        after, meta = self._after_result(waiting)
+        meta |= {"key": key} if key else {"question": question} if question is not None else {}
         self.transcript.write_message(ToolResults((result,)), **meta)
+        self.waiting = after
         self.question = question if question is not None else self.question
         self.tool_results.append(result)
         if key:
             self._delivered.add(key)
             self.transcript.sync()
             self.on_result_delivered(key)
+
+    def _after_result(self, agent: WaitingAgent | None) -> tuple[Waiting, dict[str, Any]]:
+        """Return the subagents that wait after the result of one of them, and what its record says about it."""
+        waiting = self.waiting if agent is None else update_waiting(self.waiting, [agent])
+        return waiting, {} if agent is None or waiting == self.waiting else {"waiting": [vars(agent)]}
 
     def finish_tool_results(self, uses: Sequence[ToolUse]) -> None:
         """Give the model the results of all tools of a reply as one message, in the order of the calls."""
@@ -177,11 +197,11 @@ class Conversation:
 
     def end_turn(self, ended_by: str, reason: str | None) -> None:
         self._fill_missing_results(f"no result: the turn ended ({ended_by}) before this call finished")
-        checkpoint: dict[str, Any] = {} if self.checkpoint is None else {"checkpoint": self.checkpoint}
-        if checkpoint and self.waiting:
-            checkpoint["waiting"] = [each.agent_id for each in self.waiting]
-        end = {"type": "turn_end", "ended_by": ended_by, "notice": reason}
-        self.transcript.write_record({**end, **checkpoint})
+        end: dict[str, Any] = {"type": "turn_end", "ended_by": ended_by, "notice": reason}
+        end |= (
+            {} if self.checkpoint is None else {"checkpoint": self.checkpoint, "hook_waits": self.hook_waits}
+        )
+        self.transcript.write_record(end)
         self._kept_missed = []
 
     def _fill_missing_results(self, text: str) -> None:

@@ -47,7 +47,7 @@ async def run_model_loop(context: LoopContext) -> EndTurn | None:
         if await run_tools(context, reply.tool_uses):
             return None
         turn.guard = turn.guard.after_tool_call()
-        if conversation.waiting:
+        if turn.subagent_waits:
             return end_at_checkpoint(conversation)
         if conversation.question is not None:  # a stop hook must not push the agent past its question
             return None if context.dialect.asks_while_waiting else EndTurn("question")

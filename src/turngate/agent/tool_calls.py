@@ -115,9 +115,8 @@ async def _run(context: LoopContext, use: ToolUse) -> bool:
     if output.ends_turn:  # no model reads its result
         return True
     result = ToolResult(use.id, output.text, output.is_error)
-    conversation.add_tool_result(result, output.key, question=output.question)
-    if output.waiting is not None:
-        conversation.waiting.append(output.waiting)
+    conversation.add_tool_result(result, output.key, question=output.question, waiting=output.waiting)
+    turn.subagent_waits = turn.subagent_waits or bool(output.waiting and output.waiting.text)
     context.emit(ToolFinished(use, result, time.monotonic() - started))
     if halted is not None:
         raise halted

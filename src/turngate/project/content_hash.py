@@ -5,7 +5,8 @@ import os
 import stat
 from itertools import islice
 
-from turngate.project.files import Files, is_inside
+from turngate.project.files import Files
+from turngate.project.safe_paths import is_inside
 
 MAX_HASHED_BYTES = 1024 * 1024  # a larger file is a program, and is first compared by its size and its times
 MAX_LARGE_BYTES = 64 * 1024 * 1024  # of which the content is compared if the times differ

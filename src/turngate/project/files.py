@@ -9,8 +9,7 @@ import stat as modes
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from io import BufferedReader
 
-MAX_LINKS = 40  # as many as Linux follows
-_NOT_A_LINK = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR)
+from turngate.project.safe_paths import resolve_links
 
 
 class MachineUnreachable(Exception):
@@ -115,41 +114,8 @@ class Files:
         return self.home + path[1:] if path == "~" or path.startswith("~/") else path
 
     def resolve(self, path: str) -> str:
-        """Return the absolute path without links; its end need not exist. Raises only OSError.
-
-        Unlike `os.path.realpath`, it neither calls itself for each link nor follows more links than the system. It raises
-        an error for a link that cannot be read, such as /proc/1/exe, and for a path that no file can have.
-        """
-        if "\0" in path:
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-        absolute = path if path.startswith("/") else f"{os.getcwd()}/{path}"
-        links, names, resolved = 0, absolute.split("/")[::-1], ""
-        while names:
-            name = names.pop()
-            if name == "..":
-                resolved = resolved.rpartition("/")[0]
-            elif name not in ("", "."):
-                target = self._link_target(f"{resolved}/{name}")
-                if target is None:
-                    resolved = f"{resolved}/{name}"
-                    continue
-                links += 1
-                if links > MAX_LINKS:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-                resolved = "" if target.startswith("/") else resolved
-                names += target.split("/")[::-1]
-        return resolved or "/"
-
-    def _link_target(self, path: str) -> str | None:
-        """Return what a link holds, or None if the path is not a link."""
-        try:
-            return self.readlink(path)
-        except ValueError:  # a lone surrogate; a link of another machine may lead to a null character
-            raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ), path) from None
-        except OSError as error:
-            if error.errno in _NOT_A_LINK:
-                return None
-            raise
+        """Return the absolute path without links; its end need not exist. Raises only OSError."""
+        return resolve_links(path, self.readlink)
 
     def realpath(self, path: str) -> str:
         """Return the same, to compare it with other paths. A path that cannot be resolved stays as it is."""
@@ -308,8 +274,3 @@ def check_regular(info: os.stat_result, path: str) -> None:
 
 
 LOCAL = LocalFiles()
-
-
-def is_inside(path: str, folder: str) -> bool:
-    """Return whether a resolved path is a resolved folder or below it."""
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")

@@ -14,7 +14,7 @@ from turngate.core.dialect import Dialect
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import truncate
 from turngate.project.files import LOCAL, Files
-from turngate.project.safe_paths import real_path
+from turngate.project.safe_paths import is_sensitive, real_path
 from turngate.settings.front_matter import (
     NotUnderstood,
     as_names,
@@ -175,8 +175,10 @@ def read_agent_file(path: str, files: Files) -> tuple[AgentType | None, str | No
 
 
 def read_text(path: str, files: Files) -> tuple[str | None, str | None]:
-    """Return the content of a file, or why it cannot be read."""
+    """Return the content of a file that is sent to a model, or why it cannot be read."""
     text: str | None
+    if files.islink(path) and is_sensitive(os.path.relpath(files.realpath(path), os.path.dirname(path))):
+        return None, f"{path} is a link to a file that usually holds secrets"
     try:
         text = read_bytes(path, MAX_FILE_BYTES, files).decode("utf-8", "replace")
     except (NotARegularFile, FileNotFoundError):

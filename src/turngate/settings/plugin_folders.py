@@ -11,7 +11,8 @@ from turngate.core.hooks.kinds import CommandHook, GateHook
 from turngate.core.hooks.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
 from turngate.core.settings import Layer, Problem, Rule, Severity
 from turngate.core.text import describe_json, truncate
-from turngate.project.files import Files, is_inside
+from turngate.project.files import Files
+from turngate.project.safe_paths import is_inside
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.parse import parse_layer
 from turngate.settings.problem_log import add_duplicate_keys

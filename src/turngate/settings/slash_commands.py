@@ -15,7 +15,8 @@ from turngate.core.conversation.workflow import CheckpointError, Stage, Workflow
 from turngate.core.settings import Problem
 from turngate.core.text import one_line, quote_name, truncate
 from turngate.errors import UsageError
-from turngate.project.files import Files, is_inside
+from turngate.project.files import Files
+from turngate.project.safe_paths import is_inside
 from turngate.settings.agent_types import count_readable, describe_unread, read_text
 from turngate.settings.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 from turngate.settings.json_file import UnreadableFile, read_json

@@ -208,7 +208,10 @@ class RunLifecycle:
         outcome, error = await self._attempt()
         self._context.trace("worked", self.current)
         turn = self._last_turn
-        halted = turn.ended_by if turn and turn.ended_by in HALTED else None
+        checkpoint = self._session.checkpoint if self._session and outcome == "ok" else None
+        # Without a turn, the stage was finished when its process died.
+        at_stage_end = checkpoint is not None and (turn is None or turn.stop_reason == checkpoint)
+        halted = turn.ended_by if turn and turn.ended_by in HALTED else "checkpoint" if at_stage_end else None
         if turn and halted and turn.stop_reason:
             self._host.notice(f"subagent {self.current.name}: {turn.stop_reason}")
         return await self._transition(
@@ -223,7 +226,7 @@ class RunLifecycle:
             usage=turn.usage if turn else Usage(),
             tool_calls=turn.tool_calls if turn else 0,
             tools=turn.tools if turn else (),
-            guard=changed_guard(self.current, self._take_unenforced()),
+            guard=changed_guard(self.current, self._take_unenforced(), is_at_stage_end=at_stage_end),
         )
 
     def _sync_and_end(self, *arguments: Any, **keywords: Any) -> SubagentRun | None:

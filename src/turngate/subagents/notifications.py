@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.core.conversation.tools import WaitingAgent
+from turngate.core.conversation.workflow import WaitingAgent
 from turngate.core.events.events import SubagentStart
 from turngate.core.events.hook_input import effort_level
 from turngate.core.events.plugin_events import SubagentStopPayload, ended_event, stopping_context
@@ -21,15 +21,20 @@ from turngate.subagents.limits import SubagentLimits
 MAX_SHOWN_CHARS = 4_000  # of the answer that the user approves
 WAITS = (
     "[The subagent waits at a checkpoint for the user's approval. Once the user has approved, continue it with the same "
-    "tool and resume: {agent_id}]"
+    "tool and resume: {agent_id}. Before that, resume it only to pass on what the user asks or wants to be changed.]"
 )
 
 
-def waiting_agent(run: SubagentRun) -> WaitingAgent:
-    """Return the subagent of a run that ended at a checkpoint, with what the user has to approve."""
+def waiting_agent(run: SubagentRun) -> WaitingAgent | None:
+    """Return whether the subagent waits after this run, with what the user has to approve; None: as before it."""
+    if run.outcome != "ok" or run.reason == "halted":
+        return None
+    if run.reason != "checkpoint":
+        return WaitingAgent(run.agent_id, "")
     answer = truncate(run.result.strip(), MAX_SHOWN_CHARS)
     shown = f":\n{answer}" if answer else ""
-    return WaitingAgent(run.agent_id, f"subagent {run.name} waits at a checkpoint{shown}")
+    stage = run.launch.get("approvals", 0) if run.is_at_stage_end else None
+    return WaitingAgent(run.agent_id, f"subagent {run.name} waits at a checkpoint{shown}", stage)
 
 
 def finished_event(run: SubagentRun) -> SubagentFinished:

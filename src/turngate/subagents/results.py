@@ -63,7 +63,7 @@ class Announcements:
                 run.announcement,
                 "subagent",
                 key=run.chain,
-                waiting=waiting_agent(run) if run.reason == "checkpoint" else None,
+                waiting=waiting_agent(run),
             )
             for run in new
         ]

@@ -126,5 +126,4 @@ class TaskTool:
         response = {"status": "completed", "agentId": run.agent_id, "content": content}
         if ended.reason == "checkpoint":
             text = f"{text}\n\n{WAITS.format(agent_id=run.agent_id)}"
-            return ToolOutput(text, response, key=run.chain, waiting=waiting_agent(ended))
-        return ToolOutput(text, response, key=run.chain)
+        return ToolOutput(text, response, key=run.chain, waiting=waiting_agent(ended))

@@ -12,7 +12,13 @@ from typing import Any, BinaryIO
 
 from turngate._frozen import frozen
 from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, UserMessage
-from turngate.core.conversation.workflow import Workflow, workflow_of
+from turngate.core.conversation.workflow import (
+    Waiting,
+    Workflow,
+    update_waiting,
+    waiting_of,
+    workflow_of,
+)
 from turngate.core.verdict.unenforced import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
 from turngate.errors import UsageError
 from turngate.state.files import open_regular_file, os_errors_as_usage_errors
@@ -113,8 +119,9 @@ class StoredConversation:
     is_unfinished: bool = False  # the last turn did not end
     question: str | None = None  # of the agent, which the user has not answered
     checkpoint: str | None = None  # at which the user has not answered
+    hook_waits: bool = False  # the checkpoint is one of a hook
     workflow: Workflow | None = None  # with a checkpoint ahead
-    waiting: tuple[str, ...] = ()  # the subagents whose checkpoint it is
+    waiting: Waiting = ()  # the subagents that the user has to approve
     last: str | None = field(default=None, compare=False)  # id of the last message
     keys: frozenset[str] = frozenset()  # of messages that must be delivered only once
     missed: MissedGates = field(default_factory=MissedGates)  # since the last turn that ended
@@ -139,8 +146,9 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
     messages: list[Message] = []
     continuations, unfinished = 0, False
     question = checkpoint = last = None
+    hook_waits = False
     workflow: Workflow | None = None
-    waiting: tuple[str, ...] = ()
+    waiting: Waiting = ()
     keys: set[str] = set()
     missed: list[MissedGates] = []
     for record in records:
@@ -152,7 +160,7 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
         elif kind == "turn_end":
             unfinished, missed = False, []
             checkpoint = record["checkpoint"] if isinstance(record.get("checkpoint"), str) else None
-            waiting = tuple(map(str, named)) if isinstance(named := record.get("waiting"), list) else ()
+            hook_waits = record.get("hook_waits") is True
         elif kind == RECORD_TYPE:
             missed.append(missed_gates_of(record))
         message = message_of(record)
@@ -175,6 +183,8 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
             unfinished = True
         elif isinstance(record.get("question"), str):
             question = record["question"]
+        if "waiting" in record:
+            waiting = update_waiting(waiting, waiting_of(record["waiting"]))
         messages.append(message)
     return StoredConversation(
         tuple(_with_results(messages)),
@@ -182,6 +192,7 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
         unfinished,
         question,
         checkpoint,
+        hook_waits,
         workflow,
         waiting,
         last,

@@ -14,7 +14,8 @@ from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, HttpHo
 from turngate.core.hooks.plugin_variables import expand_plugin_variables
 from turngate.core.settings import Rule
 from turngate.project.content_hash import content_id, file_id, has_id, names_id
-from turngate.project.files import Files, is_inside
+from turngate.project.files import Files
+from turngate.project.safe_paths import is_inside
 from turngate.settings.key_table import HOOK_KEYS
 from turngate.trust.script_files import ScriptFiles
 

@@ -13,7 +13,8 @@ from turngate.core.shell.expand import Variables
 from turngate.core.shell.invocation import RUNNERS, SHELL_BUILTINS, language_of, read_invocation
 from turngate.core.shell.parse import UNKNOWN, Part, Word, split_commands, take_substitutions
 from turngate.project.content_hash import SYSTEM_FOLDERS, is_system_file
-from turngate.project.files import Files, is_inside
+from turngate.project.files import Files
+from turngate.project.safe_paths import is_inside
 from turngate.settings.script_file import Script, read_script
 
 MAX_FILES = 500  # of one hook
@@ -90,7 +91,7 @@ class ScriptFiles:
             self._read_command(script.shebang.split(), Place(self.project))
         if language == "shell":
             self._read_shell(script.text, Place(self.project, folder))
-        elif not self._is_of_hooks(folder):
+        elif not self._hook_waitss(folder):
             return
         elif language == "python":
             self._add_imports(script.text, folder)
@@ -104,10 +105,10 @@ class ScriptFiles:
         for path in _python_imports(text, folder, self._files):
             self._add(path, "python")
         for path in _python_imports(text, self.project, self._files):
-            if self._is_of_hooks(os.path.dirname(path)):
+            if self._hook_waitss(os.path.dirname(path)):
                 self._add(path, "python")
 
-    def _is_of_hooks(self, folder: str) -> bool:
+    def _hook_waitss(self, folder: str) -> bool:
         parts = folder.removeprefix(self.project) if is_inside(folder, self.project) else folder
         return not _HOOK_FOLDERS.isdisjoint(parts.split("/"))
 
@@ -237,11 +238,11 @@ class ScriptFiles:
         """Add an argument that is a script or a folder of hooks: `xargs .claude/hooks/check.sh`, `run-parts hooks`."""
         if UNKNOWN in word or ("/" not in word and word not in _HOOK_FOLDERS):
             return
-        is_of_hooks = self._names_hooks(word)
-        for folder in place.folders if is_of_hooks or anywhere else ():
+        hook_waitss = self._names_hooks(word)
+        for folder in place.folders if hook_waitss or anywhere else ():
             path = os.path.join(folder, word)
             if _GLOB.search(word) or self._files.isdir(path):
-                if is_of_hooks:
+                if hook_waitss:
                     self._add_pattern(path if _GLOB.search(word) else os.path.join(path, "*"))
             elif self._files.isfile(path) and (
                 word.endswith(_SCRIPT_SUFFIXES) or self._files.is_executable(path)

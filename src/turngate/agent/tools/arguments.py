@@ -8,7 +8,8 @@ from typing import Any
 from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.core.conversation.tools import ToolFailed
 from turngate.core.text import describe_json, truncate
-from turngate.project.files import MachineUnreachable, is_inside
+from turngate.project.files import MachineUnreachable
+from turngate.project.safe_paths import is_inside
 
 MAX_PATH_BYTES = 4096  # Linux takes no longer ones
 

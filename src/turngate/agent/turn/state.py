@@ -51,6 +51,7 @@ class TurnState:
     answer: str = ""  # the last answer that was not blank
     continuations: int = 0
     deferred: ToolUse | None = None  # the call that a hook deferred
+    subagent_waits: bool = False  # a subagent has reached a checkpoint in this turn
     waited_too_long: bool = False  # the turn no longer waits for subagents in the background
     # The monotonic time until which the turn waits for commands in the background.
     waits_until: float | None = None

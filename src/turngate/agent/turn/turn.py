@@ -59,7 +59,7 @@ class Turn:
             return EndTurn("tool_deferred", stop_reason=deferred.reason)
         except TurnHalted as halted:
             end = EndTurn("checkpoint" if halted.waits else "halted", stop_reason=halted.reason)
-            self._open_checkpoint(end)
+            self._open_checkpoint(end, hook_waits=True)
             return end
         except ModelError as error:
             return await self._fail(error)
@@ -112,8 +112,8 @@ class Turn:
         await self._take_announcements()
         entry = self.inbox.pop()
         if entry is not None and await self._accept_or_requeue(entry):
-            conversation = self.context.conversation
-            at_checkpoint = end_at_checkpoint(conversation) if conversation.waiting else None
+            conversation, subagent_waits = self.context.conversation, self.context.turn.subagent_waits
+            at_checkpoint = end_at_checkpoint(conversation) if subagent_waits else None
             end = at_checkpoint or await run_model_loop(self.context)
             if end is not None and end.ended_by == "checkpoint":
                 self._open_checkpoint(end)
@@ -199,7 +199,7 @@ class Turn:
         if entry.key:
             conversation.append_once(entry)
             if entry.origin == "subagent":
-                conversation.waiting += [entry.waiting] if entry.waiting else []
+                turn.subagent_waits = turn.subagent_waits or bool(entry.waiting and entry.waiting.text)
                 turn.receive_report()
                 await conversation.sync_in_thread()
                 await self.announcements.acknowledge(entry.key)
@@ -252,26 +252,27 @@ class Turn:
     async def _end_stage(self) -> EndTurn | None:
         """The agent would stop. If that is at a checkpoint, the turn waits for the user; otherwise the hooks decide."""
         conversation = self.context.conversation
-        workflow = conversation.workflow
-        if workflow is None:
+        at_checkpoint = bool(conversation.waiting or conversation.workflow)
+        if not at_checkpoint:
             end = await self._ask_to_stop()
         elif len(self.inbox):
             return None  # what came before the checkpoint is answered before it
         else:
-            end = EndTurn("checkpoint", stop_reason=workflow.describe_checkpoint())
+            end = end_at_checkpoint(conversation)
         if end is not None:
-            self._open_checkpoint(end)
+            self._open_checkpoint(end, hook_waits=not at_checkpoint)
         return end
 
-    def _open_checkpoint(self, end: EndTurn) -> None:
-        """Remember that the user's next message answers a checkpoint: of the workflow, or of a hook that waits.
+    def _open_checkpoint(self, end: EndTurn, *, hook_waits: bool = False) -> None:
+        """Remember that the user's next message answers a checkpoint: of the agent's work, or of a hook that waits.
 
         A hook that waits before the agent has begun has kept the user's message back: the next one is a new message.
         """
-        begun = self.context.turn.requests or self.context.conversation.waiting
+        turn, conversation = self.context.turn, self.context.conversation
+        begun = turn.requests or turn.subagent_waits
         if end.ended_by == "checkpoint" and begun and self.role is None:
             self.inbox.drop_continuations()
-            self.context.conversation.checkpoint = end.stop_reason or "Continue?"
+            conversation.checkpoint, conversation.hook_waits = end.stop_reason or "Continue?", hook_waits
 
     async def _ask_despite_question(self) -> EndTurn | None:
         """Ask the stop hooks although a question is open; unless they continue the turn, it waits for the answer."""

@@ -2,7 +2,8 @@
 
 Only the user answers, with the first message of the next turn; everything else waits behind the answer. The hooks are
 asked again at the next stop; only in the `claude` dialect a question asks them at once, and a block takes it back. At a
-checkpoint yes begins the next stage of a workflow, no ends it, and anything else is a message within the stage.
+checkpoint yes begins the next stage of a workflow or of a subagent, no ends it, and anything else is a message within
+the stage: the checkpoint opens again after it.
 """
 
 from collections.abc import Mapping
@@ -11,23 +12,31 @@ from typing import Any
 from turngate.agent.conversation import Conversation
 from turngate.agent.turn.state import CheckpointRefused
 from turngate.core.conversation.inbox import InboxEntry
-from turngate.core.conversation.workflow import APPROVED, REFUSED, Answer, Workflow, parse_answer
+from turngate.core.conversation.workflow import APPROVED, REFUSED, Answer, parse_answer
 from turngate.core.verdict.loop_guard import EndTurn
 
 
 def append_prompt(conversation: Conversation, entry: InboxEntry, meta: Mapping[str, Any]) -> None:
     """Append what a message of the user asks the agent to do. Raises CheckpointRefused."""
-    answer, running = _checkpoint_answer(entry, conversation), conversation.workflow
-    if answer == "yes" and conversation.waiting:  # the workflow of the main agent stays where it is
-        ids = ", ".join(each.agent_id for each in conversation.waiting)
-        text = f"{APPROVED} Continue the subagent with Task and resume: {ids}"
-        conversation.append_prompt(text, running, key=conversation.approval_key(), **meta)
-        return
-    prompt, workflow = _next_stage(entry, running, answer)
-    conversation.append_prompt(prompt, workflow, **meta)
-    if answer == "no":
+    running, waiting = conversation.workflow, conversation.waiting
+    answer = _checkpoint_answer(entry, conversation)
+    if entry.workflow is not None:
+        conversation.append_prompt(entry.workflow.stages[0].prompt(is_first=True), entry.workflow, **meta)
+    elif answer is None:
+        conversation.append_prompt(entry.text, running, waiting, **meta)
+    elif answer == "no":
+        conversation.append_prompt(f"{entry.text}\n\n{REFUSED}", None, **meta)
         over = f"{running.name} is over" if running else "the agent does not continue"
         raise CheckpointRefused(f"{over}: you answered no at the checkpoint")
+    elif waiting and not conversation.hook_waits:  # the workflow of the main agent stays where it is
+        ids = ", ".join(each.agent_id for each in waiting)
+        text = f"{APPROVED} Continue the subagent with Task and resume: {ids}"
+        conversation.append_prompt(text, running, key=conversation.approval_key(), **meta)
+    elif running and not conversation.hook_waits:
+        following = running.after_approval()
+        conversation.append_prompt(following.stages[0].prompt(is_first=False), following, **meta)
+    else:  # a hook waited in the middle of a stage
+        conversation.append_prompt(APPROVED, running, waiting, **meta)
 
 
 def _checkpoint_answer(entry: InboxEntry, conversation: Conversation) -> Answer | None:
@@ -37,24 +46,9 @@ def _checkpoint_answer(entry: InboxEntry, conversation: Conversation) -> Answer 
     return parse_answer(entry.text) if is_answer else None
 
 
-def _next_stage(
-    entry: InboxEntry, workflow: Workflow | None, answer: Answer | None
-) -> tuple[str, Workflow | None]:
-    """Return the prompt for a message of the user, and the workflow of which it begins or continues a stage."""
-    if entry.workflow is not None:
-        return entry.workflow.stages[0].prompt(is_first=True), entry.workflow
-    match answer:
-        case "yes" if workflow is not None:
-            following = workflow.after_approval()
-            return following.stages[0].prompt(is_first=False), following
-        case "yes":
-            return APPROVED, None
-        case "no":
-            return f"{entry.text}\n\n{REFUSED}", None
-        case _:
-            return entry.text, workflow
-
-
 def end_at_checkpoint(conversation: Conversation) -> EndTurn:
-    """End the turn because subagents wait for the user's approval."""
-    return EndTurn("checkpoint", stop_reason="\n\n".join(each.text for each in conversation.waiting))
+    """End the turn because subagents wait for the user's approval, or else the workflow does."""
+    texts = [each.text for each in conversation.waiting]
+    if not texts and conversation.workflow is not None:
+        texts = [conversation.workflow.describe_checkpoint()]
+    return EndTurn("checkpoint", stop_reason="\n\n".join(texts))

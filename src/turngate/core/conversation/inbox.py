@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from turngate._frozen import frozen
 from turngate.core.conversation.messages import Origin
-from turngate.core.conversation.tools import WaitingAgent
-from turngate.core.conversation.workflow import Workflow
+from turngate.core.conversation.workflow import WaitingAgent, Workflow
 from turngate.core.verdict.loop_guard import LoopGuard
 
 
@@ -24,7 +23,9 @@ class InboxEntry:
     context: tuple[str, ...] = ()  # of a continuation: messages that follow it
     workflow: Workflow | None = None  # of a slash command: what it asks for, stage by stage
     notices: tuple[str, ...] = ()  # of a slash command: for the user
-    waiting: WaitingAgent | None = None  # of a report: its subagent waits at a checkpoint
+    waiting: WaitingAgent | None = (
+        None  # of a report: whether its subagent waits at a checkpoint; None: as before
+    )
     key: str = ""  # a message with a key reaches the conversation once, however often it is sent
 
 

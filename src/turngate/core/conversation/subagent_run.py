@@ -101,6 +101,11 @@ class SubagentRun:
         return tuple(map(str, self.guard.get("blocked_by", ())))
 
     @property
+    def is_at_stage_end(self) -> bool:
+        """Whether it waits at a checkpoint of its instructions; not if a hook made it wait before."""
+        return self.guard.get("stage_end") is True
+
+    @property
     def unenforced(self) -> tuple[HookOutput, ...]:
         """Return the gates of the chain that were not enforced, in whichever process."""
         return tuple(HookOutput(**each) for each in _unenforced_entries(self.guard))
@@ -137,9 +142,14 @@ def _unenforced_entries(guard: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def changed_guard(
-    run: SubagentRun, unenforced: Iterable[HookOutput], blocked_by: tuple[str, ...] = ()
+    run: SubagentRun,
+    unenforced: Iterable[HookOutput],
+    blocked_by: tuple[str, ...] = (),
+    *,
+    is_at_stage_end: bool = False,
 ) -> dict[str, Any] | None:
     """Return the guard's state with what the parent is to know, or None if there is nothing new."""
     guard = with_unenforced(run.guard, unenforced)
     guard |= {"blocked_by": blocked_by} if blocked_by else {}
+    guard |= {"stage_end": True} if is_at_stage_end else {}
     return guard if guard != run.guard else None

@@ -6,6 +6,7 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.core.conversation.messages import ToolSpec
+from turngate.core.conversation.workflow import WaitingAgent
 
 # The tools of the built-in agent; `agent/tools` implements them.
 TOOL_NAMES = tuple("Bash BashOutput KillShell Read Write Edit Glob Grep TodoWrite AskUser Task".split())
@@ -27,14 +28,6 @@ def tool_names(name: str) -> tuple[str, ...]:
 
 
 @frozen
-class WaitingAgent:
-    """A subagent that waits at a checkpoint."""
-
-    agent_id: str
-    text: str  # what the user is asked
-
-
-@frozen
 class ToolOutput:
     """The output of a tool, with more than a text."""
 
@@ -44,7 +37,7 @@ class ToolOutput:
     is_error: bool = False
     ends_turn: bool = False  # the agent has nothing more to do
     question: str | None = None  # which the user answers with the next message
-    waiting: WaitingAgent | None = None  # the subagent waits for the user's approval
+    waiting: WaitingAgent | None = None  # whether the subagent waits for the user's approval; None: as before
 
 
 def response_text(response: Any) -> str:

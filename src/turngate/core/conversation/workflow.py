@@ -6,7 +6,7 @@ checkpoint: what comes after it is not in its conversation.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -90,6 +90,36 @@ def _stage_of(record: object) -> Stage | None:
         return None
     text, checkpoint = record.get("text"), record.get("checkpoint")
     return Stage(text, checkpoint) if isinstance(text, str) and isinstance(checkpoint, str | None) else None
+
+
+@frozen
+class WaitingAgent:
+    """A subagent that waits at a checkpoint, or that has waited at one and has finished."""
+
+    agent_id: str
+    text: str  # what the user is asked; empty: it has finished
+    stage: int | None = None  # of its instructions, from 0; None: a hook waits, and the stage is not finished
+
+
+Waiting = tuple[WaitingAgent, ...]
+
+
+def update_waiting(waiting: Waiting, new: Iterable[WaitingAgent]) -> Waiting:
+    """Return the subagents that wait, each with the checkpoint that it reached last."""
+    latest = {each.agent_id: each for each in (*waiting, *new)}
+    return tuple(each for each in latest.values() if each.text)
+
+
+def waiting_of(records: object) -> Waiting:
+    """Return the subagents whose `vars` these are; what is damaged is left out."""
+    return tuple(
+        WaitingAgent(agent_id, text, stage)
+        for each in (records if isinstance(records, list) else ())
+        if isinstance(each, Mapping)
+        and isinstance(agent_id := each.get("agent_id"), str)
+        and isinstance(text := each.get("text"), str)
+        and isinstance(stage := each.get("stage"), int | None)
+    )
 
 
 def parse_answer(text: str) -> Answer | None:

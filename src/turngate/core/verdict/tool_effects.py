@@ -9,7 +9,7 @@ from turngate.core.answers.hook_reports import Exited
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.text import BLANKS
-from turngate.core.verdict.decisions import Block, Fault
+from turngate.core.verdict.decisions import Advise, Block, Fault
 from turngate.core.verdict.hook_run import HookRun, run_message
 from turngate.core.verdict.verdict import context_reminder
 
@@ -77,6 +77,8 @@ def wake_message(run: HookRun) -> str:
 def _context(run: HookRun, *, plain: bool) -> str:
     if run.answer:
         return (run.answer.advice or "").strip() if _counts(run) else ""
+    if isinstance(run.decision, Advise) and run.mode == "gate":  # the return value of a callback
+        return run.decision.advice.strip()
     if not plain or run.mode != "gate" or not isinstance(run.report, Exited) or run.report.code != 0:
         return ""
     # Text is context even where a decision inside it was lost; JSON that could not be read is not.
