@@ -207,15 +207,17 @@ def test_exit_2_alone_changes_nothing_at_a_permission_request() -> None:
     )
 
 
-def test_a_block_with_a_reason_counts_on_any_exit_code_in_turngate_but_not_in_mux() -> None:
-    block = Exited(1, '{"decision":"block","reason":"x"}')
+@pytest.mark.req("S3-22")
+@pytest.mark.parametrize("code", [1, 3, 127])
+def test_a_block_with_a_reason_counts_on_any_exit_code_in_turngate_but_not_in_mux(code: int) -> None:
+    block = Exited(code, '{"decision":"block","reason":"x"}')
     assert [interpret(block, rule(), dialect).decision for dialect in (TURNGATE, CLAUDE, MUX)] == [
         Block("x"),
         Block("x"),
         Fault(
-            "exit code 1, nothing on stderr",
+            f"exit code {code}, nothing on stderr",
             warnings=(
-                "it printed a block but exited with 1, so the block is NOT enforced: exit with 0 or 2",
+                f"it printed a block but exited with {code}, so the block is NOT enforced: exit with 0 or 2",
             ),
         ),
     ]
@@ -225,6 +227,7 @@ def test_a_block_without_a_reason_is_still_a_failure_on_exit_code_1() -> None:
     assert isinstance(interpret(Exited(1, '{"decision":"block"}'), rule(), TURNGATE).decision, Fault)
 
 
+@pytest.mark.req("S3-22")
 def test_with_exit_code_2_and_an_empty_stderr_the_reason_of_the_json_counts_in_turngate() -> None:
     block = Exited(2, '{"decision":"block","reason":"x"}')
     silent = Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)
