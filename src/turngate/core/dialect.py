@@ -38,7 +38,7 @@ class Dialect:
     # How output of a hook is read
     json_on_any_exit: bool
     block_on_any_exit: bool  # a block with a reason counts on any exit code; other JSON only on exit code 0
-    missing_script_passes: bool  # exit code 2 of an interpreter that did not find its script is not a block
+    any_missing_file_passes: bool  # exit code 2 at a stop is not a block wherever stderr says `no such file`
     strict_json: bool  # a wrong type anywhere makes the whole output invalid
     unreadable_asks: bool  # the user decides about a tool call if the answer of a hook cannot be understood
     block_words: frozenset[str]
@@ -91,7 +91,7 @@ TURNGATE = Dialect(
     wakes_without_user=True,
     json_on_any_exit=False,
     block_on_any_exit=True,
-    missing_script_passes=False,
+    any_missing_file_passes=False,
     strict_json=False,
     unreadable_asks=True,
     block_words=frozenset({"block", "deny"}),
@@ -153,7 +153,7 @@ CLAUDE = Dialect(
     wakes_without_user=False,
     json_on_any_exit=True,
     block_on_any_exit=True,
-    missing_script_passes=True,
+    any_missing_file_passes=True,
     strict_json=True,
     unreadable_asks=False,
     block_words=frozenset({"block"}),

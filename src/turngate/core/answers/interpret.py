@@ -201,7 +201,7 @@ def _exit_error(report: Exited) -> str:
 
 def exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
     """Exit 2 blocks; the reason is on stderr."""
-    if dialect.missing_script_passes and _is_missing_script(report, rule):
+    if rule.event in STOP_EVENTS and not report.stdout and _is_not_started(report.stderr, dialect):
         return Fault(f"its script appears to be missing, so it does not block: {_exit_error(report)}")
     answer = _read_stdout(report, rule, dialect) if dialect.json_on_any_exit else PlainText()
     if isinstance(answer, Answer):
@@ -239,10 +239,17 @@ def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
     return None if blank else report.stderr.rstrip("\r\n")
 
 
-def _is_missing_script(report: Exited, rule: Rule) -> bool:
-    # Claude Code: "Hook script appears to be missing — … Treating as non-blocking", at stops alone (measured).
-    names_file = "no such file" in report.stderr.lower() or "can't open" in report.stderr
-    return rule.event in STOP_EVENTS and not report.stdout and names_file
+def _is_not_started(stderr: str, dialect: Dialect) -> bool:
+    """Whether a program that ends with 2 says that the script that it should run is not there."""
+    if dialect.any_missing_file_passes:
+        # Claude Code: "Hook script appears to be missing — … Treating as non-blocking", at stops alone (measured).
+        return "no such file" in stderr.lower() or "can't open" in stderr
+    from turngate.core.answers.missing_programs import NOT_STARTED  # noqa: PLC0415 # lazy: large patterns, few blocks
+
+    return NOT_STARTED.search(stderr[-MAX_SEARCHED_CHARS:].rstrip()) is not None
+
+
+MAX_SEARCHED_CHARS = 2000
 
 
 def _likely_mistake(report: Exited) -> tuple[str, ...]:
