@@ -26,7 +26,7 @@ from turngate.core.answers.hook_reports import (
 )
 from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS, STOP_EVENTS
 from turngate.core.dialect import Dialect
-from turngate.core.hooks.kinds import AgentHook, hook_text
+from turngate.core.hooks.kinds import AgentHook, PromptHook, hook_text
 from turngate.core.settings import Rule
 from turngate.core.text import BLANKS, keep_ends, one_line
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
@@ -357,15 +357,18 @@ def _interpret_reply(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
 def _interpret_judgement(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     from turngate.core.answers.judge import parse_judgement  # noqa: PLC0415 # lazy: few hooks ask a model
 
+    # Claude Code (measured): the block of a prompt hook ends the turn at these events, that of an agent hook does not.
+    ends_turn = dialect.judge_ends_turn and isinstance(rule.hook, PromptHook) and rule.event in _ENDED_EVENTS
+    if ends_turn and not rule.hook.continue_on_block:
+        decision = decide(parse_judgement(text, rule.event, dialect), rule.event, dialect)
+        return Interpretation(Halt(decision.reason) if isinstance(decision, Block) else decision)
     # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
-    heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
-    judgement = parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading)
-    decision = decide(judgement, rule.event, dialect)
-    ends_turn = dialect.judge_ends_turn and not rule.hook.continue_on_block and rule.event not in STOP_EVENTS
-    if ends_turn and isinstance(decision, Block):
-        # Claude Code: "on UserPromptSubmit `{"ok": false, "reason": "no"}` ends the turn with" these words.
-        return Interpretation(Halt(f"Operation stopped by hook: {decision.reason}"))
-    return Interpretation(decision)
+    is_agent = isinstance(rule.hook, AgentHook)
+    heading = "Agent hook condition was not met: " if is_agent else f"[{hook_text(rule.hook)}]: "
+    return Interpretation(decide(parse_judgement(text, rule.event, dialect, heading), rule.event, dialect))
+
+
+_ENDED_EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse")
 
 
 def _interpret_return(value: Any, rule: Rule, dialect: Dialect) -> Interpretation:

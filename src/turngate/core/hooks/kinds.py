@@ -37,7 +37,9 @@ class _HookOptions:
     rewake: bool = False  # `asyncRewake`: the session's end waits for it, and its exit code 2 wakes the agent
     condition: str | None = None  # `if`
     status_message: str | None = None
-    continue_on_block: bool = False  # a judge's block of another event than a stop does not end the turn
+    continue_on_block: bool = (
+        False  # in claude, a prompt hook's block of another event than a stop does not end the turn
+    )
 
     def __post_init__(self, timeout_ms: int | None) -> None:
         """Check the timeout here, because a hook can be used without `Options`; read a clean `env` as in JSON."""
