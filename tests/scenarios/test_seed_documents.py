@@ -167,10 +167,11 @@ def test_a_script_gets_the_same_input_as_a_command_of_the_settings(
 
 
 @pytest.mark.req("S0-53", "S0-101")
-def test_a_script_has_the_ten_seconds_of_its_dialect_unless_the_settings_say_else(project: Path) -> None:
+def test_a_script_has_the_ten_seconds_of_its_document_unless_the_settings_say_else(project: Path) -> None:
     hook = install(project, "script", "echo so far; exec sleep 3600")
-    settings = load_settings(str(project), dialect="mux")
-    assert [settings.timeout_of(rule) for rule in settings.rules] == [10.0]
+    for dialect in ("mux", "turngate"):
+        settings = load_settings(str(project), dialect=dialect)
+        assert [settings.timeout_of(rule) for rule in settings.rules] == [10.0]
     assert any(_times_out(project, hook, 0.5 * scale) for scale in TIMEOUT_SCALES)
 
 
@@ -959,7 +960,8 @@ class Installed:
         return Continue((self._run(report, Block(reason)),), prefix + reason)
 
     def _run(self, report: Report, decision: Decision) -> HookRun:
-        limit = self.rule.hook.timeout or DIALECTS[self.dialect].timeouts["command"]
+        dialect = "mux" if self.rule.family == "mux" else self.dialect
+        limit = self.rule.hook.timeout or DIALECTS[dialect].timeouts["command"]
         return HookRun(self.rule, report, decision, timeout=limit)
 
 
