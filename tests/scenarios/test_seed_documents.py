@@ -394,6 +394,14 @@ def test_the_warning_about_a_failing_hook_is_logged(project: Path, state: Path) 
     }
 
 
+@pytest.mark.req("S0-61")
+def test_the_result_has_the_names_of_the_document_too_and_they_cannot_be_set() -> None:
+    result = StopHooksResult(should_stop=False, continue_reason="go on")
+    assert (result.shouldStop, result.continueReason, result.warnings) == (False, "go on", [])
+    with pytest.raises(AttributeError):
+        result.shouldStop = True  # type: ignore[misc]
+
+
 @pytest.mark.req("S0-65", "S0-61")
 def test_the_warnings_of_all_hooks_are_returned_in_configured_order(project: Path) -> None:
     write_settings(project, "mux", stop_hooks("sleep 0.1; exit 3", "echo bad >&2; exit 1", "exit 0"))
