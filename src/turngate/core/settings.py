@@ -185,9 +185,8 @@ class Settings:
                     return timeouts[key]
         if rule.event == "SessionEnd":
             return SESSION_END_TIMEOUT_S
-        return (MUX if rule.family == "mux" else self.dialect).timeouts[
-            kind
-        ]  # document 000: "10 second hook timeout"
+        # Document 000 says of the files that it describes: "10 second hook timeout".
+        return (MUX if rule.family == "mux" else self.dialect).timeouts[kind]
 
     def stop_budget_of(self, rule: Rule) -> float | None:
         budgets = self._values("stop_budget", rule)
