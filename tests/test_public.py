@@ -4,13 +4,31 @@ import ast
 import pkgutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
-from tools.api import MEMBERS, NAMES, lost_names, public_names
+from tools.api import MEMBERS, NAMES, TYPES, lost_names, public_names
 
 import turngate
-from turngate import ScriptedModel, Session
+from turngate import (
+    AgentHook,
+    BaseHookInput,
+    CallbackHook,
+    CommandHook,
+    GateHook,
+    HookCallback,
+    HookConfig,
+    HookEvent,
+    HttpHook,
+    PromptHook,
+    ScriptedModel,
+    Session,
+    StopHookInput,
+    SubagentStopHookInput,
+)
 
 PUBLIC: tuple[str, ...] = vars(turngate)["__all__"]
 
@@ -27,8 +45,20 @@ ALIASES = {
 
 
 def test_every_public_name_can_be_imported() -> None:
-    named = {name: getattr(turngate, name).__name__ for name in PUBLIC}
-    assert named == {name: ALIASES.get(name, name) for name in PUBLIC}
+    named = {name: getattr(turngate, name).__name__ for name in PUBLIC if name not in TYPES}
+    assert named == {name: ALIASES.get(name, name) for name in PUBLIC if name not in TYPES}
+
+
+@pytest.mark.req("S2-03", "S2-09")
+def test_the_types_of_the_documents_are_public() -> None:
+    kinds = (CommandHook, PromptHook, AgentHook, HttpHook, GateHook, CallbackHook)
+    assert get_args(HookConfig) == kinds
+    assert HookEvent is str
+    assert HookCallback == Callable[..., Any]
+    base = ["session_id", "transcript_path", "cwd", "permission_mode"]
+    assert [each.name for each in fields(BaseHookInput)] == base
+    for input_type in (StopHookInput, SubagentStopHookInput):
+        assert issubclass(input_type, BaseHookInput)
 
 
 @pytest.mark.req("S2-33")

@@ -42,7 +42,7 @@ SECTIONS = (
         (
             *("Options", "HookGroup", "CommandHook", "PromptHook", "AgentHook", "HttpHook", "CallbackHook"),
             *("InvalidOptions", "CommandHookConfig", "PromptHookConfig", "CallbackHookConfig"),
-            "HookCallbackMatcher",
+            *("HookConfig", "HookEvent", "HookCallback", "HookCallbackMatcher"),
         ),
     ),
     Section("Gates", "gates", ("GateHook", "gate_callback", "GateCallback")),
@@ -65,11 +65,18 @@ SECTIONS = (
     Section(
         "The stop hooks in one call",
         "run_stop_hooks",
-        ("run_stop_hooks", "StopHookInput", "SubagentStopHookInput", "StopHooksResult"),
+        ("run_stop_hooks", "BaseHookInput", "StopHookInput", "SubagentStopHookInput", "StopHooksResult"),
     ),
     Section("Paths from data", "safe_path", ("safe_path", "UnsafePath", "is_sensitive")),
     Section("Journal and transcript", "journal", ("Journal", "read_last_assistant_message")),
 )
+
+# Types that are not classes, and what they are.
+TYPES = {
+    "HookConfig": "A hook of any kind.",
+    "HookEvent": "The name of an event, such as `Stop`: a string. `Options` rejects one that does not exist.",
+    "HookCallback": "The function of a `CallbackHook`. It takes the event, or the three arguments of a hook of Claude's Agent SDK, and returns a decision, a dict in the JSON contract, or None.",
+}
 
 # Methods and properties that users need; the rest is for our own parts.
 MEMBERS = {
@@ -88,7 +95,8 @@ MEMBERS = {
     ),
     "Stop": ("hook_outputs",),
     "StopHookInput": ("event",),
-    "TurnResult": ("blocked_subagents",),
+    "StopHooksResult": ("continueReason", "shouldStop"),
+    "TurnResult": ("blocked_subagents", "data", "duration", "metadata", "toolCallsCount", "turnsCount"),
     "World": ("close", "disconnect", "location", "ssh", "with_files"),
 }
 
@@ -139,6 +147,9 @@ def run_example(code: str) -> str:
 
 def _entry(name: str, value: Any) -> Iterator[str]:
     yield f"### `{name}`\n"
+    if name in TYPES:
+        yield f"{TYPES[name]}\n"
+        return
     if value.__name__ != name:
         yield f"Another name for [`{value.__name__}`](#{value.__name__.lower()}).\n"
         return
@@ -182,6 +193,8 @@ def _member(value: type, member: str) -> str:
 
 def signature(name: str, value: Any) -> str:
     """Return a public name with its parameters, as a caller sees them."""
+    if name in TYPES:
+        return name
     if isinstance(value, type) and issubclass(value, Exception) and "__init__" not in vars(value):
         return f"{name}(message)"  # as every exception, and without a signature
     seen, words = "", list[str]()

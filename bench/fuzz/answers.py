@@ -147,7 +147,7 @@ def _wrapped(random: Random, answer: str) -> str:
 
 
 def check_judgement(value: Judgement) -> None:
-    answer = parse_judgement(value.text, "check", value.event, DIALECTS[value.dialect])
+    answer = parse_judgement(value.text, value.event, DIALECTS[value.dialect])
     assert isinstance(answer, Answer | InvalidAnswer)
     if value.says_no:
         assert not (isinstance(answer, Answer) and answer.decision == "allow"), "a no became a yes"

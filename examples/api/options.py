@@ -7,7 +7,10 @@ from turngate import (
     CallbackHookConfig,
     CommandHook,
     CommandHookConfig,
+    HookCallback,
     HookCallbackMatcher,
+    HookConfig,
+    HookEvent,
     HookGroup,
     HttpHook,
     InvalidOptions,
@@ -43,6 +46,9 @@ except InvalidOptions as error:
     print(error.problems[0].hint)
 
 # Names of earlier SDKs.
+callback: HookCallback = no_promises
+hooks: dict[HookEvent, list[HookConfig]] = {"Stop": [CallbackHook(callback), CommandHook("make lint")]}
+print(len(Options(hooks).settings().rules))
 warnings.simplefilter("ignore", DeprecationWarning)
 matcher = HookCallbackMatcher(hooks=[no_promises], timeout=10)
 print(len(Options({"Stop": [matcher]}).settings().rules))

@@ -1,6 +1,13 @@
 import asyncio
 
-from turngate import LocalShell, StopHookInput, StopHooksResult, SubagentStopHookInput, run_stop_hooks
+from turngate import (
+    BaseHookInput,
+    LocalShell,
+    StopHookInput,
+    StopHooksResult,
+    SubagentStopHookInput,
+    run_stop_hooks,
+)
 
 stop = StopHookInput(
     session_id="s-1",
@@ -21,10 +28,14 @@ subagent_stop = SubagentStopHookInput(
 )
 
 
+def describe(hook_input: BaseHookInput) -> str:
+    return f"{hook_input.session_id} ({hook_input.permission_mode})"
+
+
 async def main() -> None:
     for hook_input in (stop, subagent_stop):
         result: StopHooksResult = await run_stop_hooks(LocalShell(), ".", hook_input, trust=True)
-        print(hook_input.hook_event_name, result.should_stop, result.continue_reason, result.warnings)
+        print(hook_input.hook_event_name, describe(hook_input), result.should_stop, result.continue_reason)
 
 
 asyncio.run(main())

@@ -7,11 +7,11 @@ This module holds only the public names. Each is loaded on first use, so that th
 _NAMES = {
     "core.hooks.kinds": (
         "AgentHook CallbackHook CommandHook GateHook HttpHook PromptHook CallbackHookConfig "
-        "CommandHookConfig PromptHookConfig"
+        "CommandHookConfig HookCallback HookConfig PromptHookConfig"
     ),
     "gate_callbacks": "GateCallback gate_callback",
     "options": "HookCallbackMatcher HookGroup Options InvalidOptions",
-    "core.events.events": "StopEvent StopHookInput Subagent SubagentStopHookInput",
+    "core.events.events": "BaseHookInput HookEvent StopEvent StopHookInput Subagent SubagentStopHookInput",
     "core.verdict.decisions": "Advise Allow Block Fault Halt",
     "core.settings": "Problem Rule Settings",
     "core.verdict.verdict": "Continue Stop",

@@ -1,4 +1,6 @@
 from turngate.agent.session import Session as Session
+from turngate.core.events.events import BaseHookInput as BaseHookInput
+from turngate.core.events.events import HookEvent as HookEvent
 from turngate.core.events.events import StopEvent as StopEvent
 from turngate.core.events.events import StopHookInput as StopHookInput
 from turngate.core.events.events import Subagent as Subagent
@@ -14,6 +16,8 @@ from turngate.core.hooks.kinds import CallbackHookConfig as CallbackHookConfig
 from turngate.core.hooks.kinds import CommandHook as CommandHook
 from turngate.core.hooks.kinds import CommandHookConfig as CommandHookConfig
 from turngate.core.hooks.kinds import GateHook as GateHook
+from turngate.core.hooks.kinds import HookCallback as HookCallback
+from turngate.core.hooks.kinds import HookConfig as HookConfig
 from turngate.core.hooks.kinds import HttpHook as HttpHook
 from turngate.core.hooks.kinds import PromptHook as PromptHook
 from turngate.core.hooks.kinds import PromptHookConfig as PromptHookConfig

@@ -37,6 +37,16 @@ class StopHooksResult:
     stop_reason: str | None = None  # for the user, when a hook halted the turn
     unenforced: tuple[HookOutput, ...] = field(default=(), repr=False, compare=False)  # as in `Verdict`
 
+    @property
+    def shouldStop(self) -> bool:  # noqa: N802 - document 000
+        """The same as `should_stop`."""
+        return self.should_stop
+
+    @property
+    def continueReason(self) -> str | None:  # noqa: N802 - document 000
+        """The same as `continue_reason`."""
+        return self.continue_reason
+
 
 @asynccontextmanager
 async def open_world(

@@ -68,14 +68,18 @@ def ending(result: TurnResult) -> tuple[str, str | None]:
 # Judges
 
 
-@JUDGES
-def test_in_claude_a_judge_that_says_no_before_a_tool_ends_the_turn_and_the_tool_does_not_run(
-    project: Path, hook: Hook
-) -> None:
-    result, model = play(project, rule(hook, "PreToolUse"), judge=answer(hook, NO), dialect=CLAUDE)
-    assert ending(result) == ("halted", "Operation stopped by hook: no")
-    assert not (project / "ran").exists()
+def test_in_claude_a_prompt_hook_that_says_no_before_a_tool_ends_the_turn(project: Path) -> None:
+    result, model = play(project, rule(PromptHook("ok?"), "PreToolUse"), judge=NO, dialect=CLAUDE)
+    assert (ending(result), (project / "ran").exists()) == (("halted", "no"), False)
     assert [request.agent for request in model.requests] == ["main", "judge"]
+
+
+def test_in_claude_an_agent_hook_that_says_no_blocks_the_tool_alone(project: Path) -> None:
+    hook = AgentHook("ok?")
+    result, model = play(project, rule(hook, "PreToolUse"), judge=answer(hook, NO), dialect=CLAUDE)
+    assert (ending(result), (project / "ran").exists()) == (("allowed", None), False)
+    said = "a hook blocked this: Agent hook condition was not met: no"
+    assert [each.content for each in tool_results(model)] == [said]
 
 
 @JUDGES
@@ -102,19 +106,20 @@ def test_a_judge_that_says_no_to_a_prompt_ends_the_turn_before_the_model_is_aske
     project: Path, hook: Hook, dialect: Dialect
 ) -> None:
     result, model = play(project, rule(hook, "UserPromptSubmit"), judge=answer(hook, NO), dialect=dialect)
-    assert ending(result) == ("halted", "Operation stopped by hook: no" if dialect is CLAUDE else "no")
+    in_claude = "no" if isinstance(hook, PromptHook) else "Agent hook condition was not met: no"
+    assert ending(result) == ("halted", in_claude if dialect is CLAUDE else "no")
     assert {request.agent for request in model.requests} == {"judge"}
 
 
 @JUDGES
-def test_a_judge_of_a_tools_result_gives_feedback_and_in_claude_ends_the_turn(
+def test_a_judge_of_a_tools_result_gives_feedback_and_a_prompt_hook_in_claude_ends_the_turn(
     project: Path, hook: Hook
 ) -> None:
     given = rule(hook, "PostToolUse")
     result, model = play(project, given, judge=answer(hook, NO))
     assert (ending(result), "no" in tool_results(model)[0].content) == (("allowed", None), True)
     result, _ = play(project, given, judge=answer(hook, NO), dialect=CLAUDE)
-    assert ending(result) == ("halted", "Operation stopped by hook: no")
+    assert ending(result) == (("halted", "no") if isinstance(hook, PromptHook) else ("allowed", None))
 
 
 def test_in_claude_continue_on_block_gives_the_reason_to_the_agent_instead(project: Path) -> None:
@@ -128,11 +133,12 @@ def test_in_claude_continue_on_block_gives_the_reason_to_the_agent_instead(proje
 def test_a_judge_that_says_no_to_a_permission_denies_it(project: Path, hook: Hook, dialect: Dialect) -> None:
     given = rule(hook, "PermissionRequest")
     result, model = play(project, given, judge=answer(hook, NO), dialect=dialect, allow=())
-    assert not (project / "ran").exists()
-    if dialect is CLAUDE:
-        assert ending(result) == ("halted", "Operation stopped by hook: no")
-    else:
-        assert [each.content for each in tool_results(model)] == ["permission was denied: no"]
+    assert (ending(result), (project / "ran").exists()) == (("allowed", None), False)
+    [denied] = tool_results(model)
+    assert (denied.content.startswith("permission was denied: "), denied.content.endswith("no")) == (
+        True,
+        True,
+    )
 
 
 @JUDGES

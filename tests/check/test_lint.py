@@ -263,19 +263,22 @@ def test_a_relative_path_works_from_one_folder_only(
         ("./gone", "fails"),
     ],
 )
-def test_an_interpreter_that_ends_with_2_without_its_script_blocks(
+def test_an_interpreter_that_ends_with_2_without_its_script_blocks_but_not_at_a_stop(
     project: Path, tmp_path: Path, command: str, consequence: str
 ) -> None:
     for name in ("perl", "ruby"):
         script(tmp_path / "bin" / name, "")
     path = "./gone" if command.startswith("./") else "gone"
-    assert look(command, project) == [missing(path, consequence)]
-    assert look(command, project, blocking=True) == [missing(path)]
-    assert look(command, project, dialect=CLAUDE) == [missing(path)]
+    event = "PreToolUse"
+    assert look(command, project, event=event) == [missing(path, consequence, event=event)]
+    assert look(command, project, event=event, blocking=True) == [missing(path, event=event)]
+    for dialect in (TURNGATE, CLAUDE):
+        assert look(command, project, dialect=dialect) == [missing(path)]
 
 
-def test_a_hook_with_arguments_blocks_without_its_script(project: Path) -> None:
-    assert look("python3", project, args=("gone",)) == [missing("gone", "blocks")]
+def test_a_hook_with_arguments_denies_without_its_script(project: Path) -> None:
+    found = look("python3", project, args=("gone",), event="PreToolUse")
+    assert found == [missing("gone", "blocks", event="PreToolUse")]
 
 
 EMPTY = "so what the hook reads from it is empty at every run"

@@ -220,4 +220,4 @@ def test_a_prompt_hook_asks_the_model_that_claude_code_asked(
 
 def test_every_case_that_needs_only_a_session_is_replayed_in_one() -> None:
     assert sorted([*IN_A_SESSION, *DIFFERENT]) == sorted(CASES)
-    assert (len(IN_A_SESSION), len(DIFFERENT)) == (183, 2)
+    assert (len(IN_A_SESSION), len(DIFFERENT)) == (201, 2)

@@ -31,6 +31,10 @@ MISSING = [
     (1, "go: go.mod file not found in current directory or any parent directory; see 'go help modules'"),
     (101, "error: no such command: `clippy`"),
     (2, "error: Failed to spawn: `pytest`"),
+    (2, "error: Failed to spawn: pytest"),
+    (2, "python3: can't open file '/p/check.py': [Errno 2] No such file or directory"),
+    (2, "sh: 0: cannot open check.sh: No such file"),
+    (2, "make: *** No targets specified and no makefile found.  Stop."),
     (1, "Command not found: pytest"),
     (126, "sh: 1: ./check: Permission denied"),
 ]

@@ -281,6 +281,23 @@ def test_the_payload_has_its_seven_fields_and_ours(project: Path) -> None:
     assert told.duration > 0
 
 
+@pytest.mark.req("S1-12")
+def test_the_payload_and_its_result_have_the_names_of_the_document(project: Path) -> None:
+    agent, diary, _ = watched(project, "done", session_id="s-1")
+    agent.play()
+    told = diary.payload
+    assert (told.sessionId, told.turnsCount, told.toolCallsCount, told.usage.inputTokens > 0) == (
+        "s-1",
+        1,
+        0,
+        True,
+    )
+    result = told.result
+    assert (result.success, result.data.usage) == (True, told.usage)
+    assert (result.metadata.turnsCount, result.metadata.toolCallsCount) == (1, 0)
+    assert result.metadata.duration == result.duration_ms / 1000
+
+
 class TimedModel(ScriptedModel):
     """Notes when it was asked first."""
 

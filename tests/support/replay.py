@@ -17,8 +17,9 @@ from tests.support.machines import Machine, ThisMachine, world_on
 from tests.support.servers.anthropic import AnthropicServer
 from tests.support.servers.http import Endpoint
 from tests.support.servers.model import Json
+from turngate.agent.model_loop import REFUSED
 from turngate.agent.session import Session
-from turngate.core.answers.judge import INSTRUCTIONS
+from turngate.core.answers.judge import ACTION_INSTRUCTIONS, INSTRUCTIONS
 from turngate.core.dialect import CLAUDE
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.events.session_events import OUTCOMES, TurnResult
@@ -110,7 +111,7 @@ def replay_session(case: Case, stage: Stage, server: AnthropicServer, model: str
         "continuations": _heard_by_model(server, stage),
         "children": _children(server),
         "ended_by": result.ended_by,
-        "answer": _comparable_answer(result.ended_by, result.result),
+        "answer": _comparable_answer(result.ended_by, _placed(result.result, stage)),
         "in_time": _in_time(seconds, case),
         **traces,
         "first_stdin": _told_here(traces["first_stdin"], case),
@@ -130,7 +131,7 @@ def replay_command(case: Case, stage: Stage, server: AnthropicServer) -> dict[st
         "exit_code": done.returncode,
         "stderr": _unreported(done.stderr),
         **{key: printed[key] for key in ("outcome", "ended_by", "continuations", "model_requests")},
-        "answer": _comparable_answer(printed["ended_by"], printed["result"]),
+        "answer": _comparable_answer(printed["ended_by"], _placed(printed["result"], stage)),
         "requests": server.agents.count("main"),
         "heard": _heard_by_model(server, stage),
         "children": _children(server),
@@ -270,8 +271,8 @@ def _is_about_a_tool(text: str) -> bool:
 def _recorded_end(expect: Mapping[str, Any]) -> EndedBy:
     """The program has no word for its cap, but it then loses the answer that it asked for (measured)."""
     result = expect["results"][0]
-    match result["terminal_reason"]:
-        case "stop_hook_prevented":
+    match result.get("terminal_reason"):
+        case "stop_hook_prevented" | "hook_stopped" | None:  # None: a hook blocked the prompt
             return "halted"
         case "max_turns":
             return "max_turns"
@@ -494,16 +495,18 @@ def _traces(case: Case, stage: Stage, app: App) -> dict[str, Any]:
 def who_asks(body: Json) -> str:
     """The recorded tasks of children and of agent hooks are marked, and a judge has instructions of its own."""
     first = json.dumps(body["messages"][0])
-    if "AGENT-HOOK-TEXT" in first or body.get("system", [{}])[0].get("text") == INSTRUCTIONS:
+    instructions = body.get("system", [{}])[0].get("text")
+    if "AGENT-HOOK-TEXT" in first or instructions in (INSTRUCTIONS, ACTION_INSTRUCTIONS):
         return "hook"
     return "sub" if "SUBAGENT-PROMPT" in first else "main"
 
 
 def _heard_by_model(server: AnthropicServer, stage: Stage) -> list[str]:
-    """Of each request the words after the last answer: what sent an agent on, except a child's report."""
+    """Of each request the words after the last answer: what sent an agent on, except a child's report, and what the
+    dialect says after a refusal, which is in other words here."""
     asked = zip(server.requests, server.agents, strict=True)
     said = (text for body, agent in asked if agent != "hook" for text in _said_since(body))
-    return [_comparable(text, stage) for text in said if not text.startswith(REPORT)]
+    return [_comparable(text, stage) for text in said if not text.startswith((REPORT, REFUSED))]
 
 
 REPORT = "[Subagent result] "
@@ -511,12 +514,12 @@ REPORT = "[Subagent result] "
 
 def _children(server: AnthropicServer) -> dict[str, Any]:
     """What children asked of the model, and what reached their parent, as a tool's result or as a message."""
+    if "sub" not in server.agents:
+        return {"requests": 0, "handed": [], "reported": []}
     last = [body for body, agent in zip(server.requests, server.agents, strict=True) if agent == "main"][-1]
     blocks = [block for message in last["messages"] for block in message["content"]]
     answers = [_tool_text(block) for block in blocks if block["type"] == "tool_result"]
     reports = [block["text"] for block in blocks if block.get("text", "").startswith(REPORT)]
-    if "sub" not in server.agents:
-        return {"requests": 0, "handed": [], "reported": []}
     return {
         "requests": server.agents.count("sub"),
         "handed": sorted(text for text in answers if not text.endswith(STARTED)),
@@ -704,6 +707,11 @@ def _told_here(told: list[tuple[str, Any]], case: Case) -> list[tuple[str, Any]]
 
 # After an error of the provider's the numbers of requests need not agree: the program asks six times. Here a
 # terminal error ends the turn at once, and StopFailure hooks are told about it in our words.
+_TOLD_OF_ERROR = [
+    ("hook_event_name", "StopFailure"),
+    ("error", "invalid"),
+    ("last_assistant_message", "anthropic answered 400: scripted 400"),
+]
 AFTER_AN_ERROR: dict[str, dict[str, Any]] = {
     "api_error_400": {
         "requests": 1,
@@ -712,9 +720,24 @@ AFTER_AN_ERROR: dict[str, dict[str, Any]] = {
             ("cwd", "<PROJ>"),
             ("prompt_id", "<UUID>"),
             ("effort", {"level": "medium"}),
-            ("hook_event_name", "StopFailure"),
-            ("error", "invalid"),
-            ("last_assistant_message", "anthropic answered 400: scripted 400"),
+            *_TOLD_OF_ERROR,
         ],
-    }
+    },
+    "sub_api_error_400": {
+        "children": {
+            "requests": 1,
+            "handed": [
+                "The subagent failed (error): the model failed (invalid): anthropic answered 400: scripted 400"
+            ],
+            "reported": [],
+        },
+        "first_stdin": [
+            ("session_id", "<SESSION>"),
+            ("cwd", "<PROJ>"),
+            ("prompt_id", "<UUID>"),
+            ("agent_id", "<AGENT>"),
+            ("agent_type", "general-purpose"),
+            *_TOLD_OF_ERROR,
+        ],
+    },
 }

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from dataclasses import is_dataclass
 
-from tools.api import MEMBERS, PAGE, SECTIONS, render
+from tools.api import MEMBERS, PAGE, SECTIONS, TYPES, render
 
 import turngate
 from tests.support.paths import ROOT
@@ -39,7 +39,7 @@ def test_every_public_name_occurs_in_the_example_of_its_section() -> None:
 
 
 def test_every_public_name_has_a_docstring() -> None:
-    missing = [name for name in PUBLIC if not documented(getattr(turngate, name))]
+    missing = [name for name in PUBLIC if name not in TYPES and not documented(getattr(turngate, name))]
     members = [
         f"{name}.{member}"
         for name, those in MEMBERS.items()

@@ -242,7 +242,7 @@ def test_what_was_changed_after_the_approval_does_not_run(name: str, project: Pa
         False,
     )
     approve_all(project)
-    assert said(ask(project)) == []
+    assert attack.said not in said(ask(project))
 
 
 def test_the_hooks_of_the_attacks_run_while_nothing_is_changed(project: Path) -> None:

@@ -195,7 +195,7 @@ class HookAgentRun:
 
     def _judgement_problem(self, text: str) -> str | None:
         dialect = self._settings.dialect
-        return judgement_problem(parse_judgement(text, self._hook.prompt, self._event.name, dialect), dialect)
+        return judgement_problem(parse_judgement(text, self._event.name, dialect), dialect)
 
     def close(self) -> Evaluation | None:
         """Record what the run cost, also if it failed."""

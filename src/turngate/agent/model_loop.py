@@ -14,6 +14,10 @@ from turngate.core.verdict.loop_guard import EndTurn
 from turngate.errors import ModelError
 
 MAX_TRUNCATED_REPLIES = 3  # requests for a new answer after one that hit its token limit
+REFUSED = (
+    "The provider's safety filter stopped your last answer and withheld the rest of it; tool calls in it did not run. "
+    "Continue without the content that it stopped."
+)
 TRUNCATED_CALL = "not run: your answer was truncated at its token limit before this call was complete; make it again, shorter"
 
 
@@ -29,7 +33,8 @@ async def run_model_loop(context: LoopContext) -> EndTurn | None:
         await compact_if_full(context)
         reply = await _next_reply(context)
         if reply.stop_reason == "refusal":
-            raise ModelError("refusal", reply.text or "the model refused to answer")
+            _continue_after_refusal(context, reply)
+            continue
         if reply.stop_reason == "max_tokens":
             tries += 1
             turn.answer = result_text(context, reply) or turn.answer
@@ -71,6 +76,18 @@ async def _ask(context: LoopContext) -> Reply:
         agent=context.agent,
     )
     return await ask_model(context, request, lambda text: context.emit(TextDelta(text)))
+
+
+def _continue_after_refusal(context: LoopContext, reply: Reply) -> None:
+    """Tell the model to continue without what was refused, where the dialect does so and it is the first time."""
+    refused = ModelError("refusal", reply.text or "the model refused to answer")
+    if context.turn.was_refused or not context.dialect.asks_after_refusal:
+        raise refused
+    context.turn.was_refused = True
+    context.notice(f"the model refused to answer ({refused}); asking once more")
+    if reply.text.strip():
+        context.conversation.append(replace(reply, blocks=(messages.Text(reply.text),)))
+    context.conversation.append(messages.UserMessage(REFUSED, "context"))
 
 
 def _keep_truncated(context: LoopContext, reply: Reply, *, retry: bool) -> None:

@@ -9,6 +9,7 @@ from turngate.check.command_steps import find_branch, program_name, read_with_br
 from turngate.check.gates import gate_hint, is_gate, lint_gate, suggests_gate, without_exit
 from turngate.check.scripts import FAILS, FAILS_OR_BLOCKS, lint_script, quote_path
 from turngate.check.similar_names import missing_program_hint, similar_file
+from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
 from turngate.core.shell.expand import Expansion
@@ -255,9 +256,10 @@ class _CommandCheck:
             yield from self._lint_file(word, script, invocation.language, without_script)
 
     def _without_script(self, command: SimpleCommand, interpreter: Expansion | None) -> str:
-        """Return what happens if the interpreter does not find its script; some end with 2 then."""
+        """Return what happens if the interpreter does not find its script; some end with 2 then: no block at a stop."""
         has_reason = not any(operator.startswith("2>") for operator, _ in command.redirects)
-        if not self.decides or not has_reason or not is_gate(self.rule, self.settings):
+        blocks = self.decides and has_reason and self.rule.event not in STOP_EVENTS
+        if not blocks or not is_gate(self.rule, self.settings):
             return self.fails
         name = os.path.basename(interpreter.text if interpreter else "")
         if language_of(name) == "python" or name == "perl":
@@ -338,7 +340,6 @@ class _CommandCheck:
     def _report_missing(self, name: str, path: str, expansion: Expansion, fails: str) -> Problem:
         if self.is_tolerant:
             return self._problem(f"{name} does not exist; the `||` after it hides that", None, "note")
-        fails = FAILS if self.settings.dialect.missing_script_passes and fails != _EMPTY else fails
         if expansion.unset:
             variable = expansion.unset[0]
             message = f"${variable} is not set, so {name} does not exist and {fails.removeprefix('so ')}"

@@ -34,11 +34,14 @@ class Dialect:
     subagents_in_background: bool  # the default of the Task tool
     # A turn without a user waits for hooks with `asyncRewake`, and continues if they block.
     wakes_without_user: bool
+    asks_after_refusal: (
+        bool  # once per turn, a model that refused to answer is asked to continue without that
+    )
 
     # How output of a hook is read
     json_on_any_exit: bool
     block_on_any_exit: bool  # a block with a reason counts on any exit code; other JSON only on exit code 0
-    missing_script_passes: bool  # exit code 2 of an interpreter that did not find its script is not a block
+    any_missing_file_passes: bool  # exit code 2 at a stop is not a block wherever stderr says `no such file`
     strict_json: bool  # a wrong type anywhere makes the whole output invalid
     unreadable_asks: bool  # the user decides about a tool call if the answer of a hook cannot be understood
     block_words: frozenset[str]
@@ -49,7 +52,7 @@ class Dialect:
     held_pipes_void_json: bool  # ignore JSON while a child process still holds the pipes
     advice: Literal["once", "never", "always"]  # whether additionalContext alone causes a continuation
     strict_judge: bool  # the judge must answer `{ok, reason, impossible}`, and is asked once
-    judge_ends_turn: bool  # a judge that blocks another event than a stop ends the turn
+    judge_ends_turn: bool  # a prompt hook that blocks another event than a stop ends the turn
 
     # What the agent gets
     prefix: str
@@ -58,6 +61,10 @@ class Dialect:
     names_exit2_command: bool  # `[<command>]: ` before stderr, which stays verbatim
     reason_limit: int | None  # characters
     advice_limit: int | None  # characters
+
+    # The result of a turn whose prompt a hook blocks, or before which a hook ends the turn.
+    blocked_prompt: str
+    halted_prompt: str
 
     # What a hook gets
     # Whose session id and paths a SubagentStop hook gets.
@@ -89,9 +96,10 @@ TURNGATE = Dialect(
     stall_after=3,
     subagents_in_background=False,
     wakes_without_user=True,
+    asks_after_refusal=False,
     json_on_any_exit=False,
     block_on_any_exit=True,
-    missing_script_passes=False,
+    any_missing_file_passes=False,
     strict_json=False,
     unreadable_asks=True,
     block_words=frozenset({"block", "deny"}),
@@ -109,6 +117,8 @@ TURNGATE = Dialect(
     names_exit2_command=False,
     reason_limit=10_000,
     advice_limit=10_000,
+    blocked_prompt="",
+    halted_prompt="",
     subagent_identity="parent",
     task_tool="Task",
     last_text_block_only=False,
@@ -151,9 +161,10 @@ CLAUDE = Dialect(
     stall_after=None,
     subagents_in_background=True,
     wakes_without_user=False,
+    asks_after_refusal=True,
     json_on_any_exit=True,
     block_on_any_exit=True,
-    missing_script_passes=True,
+    any_missing_file_passes=True,
     strict_json=True,
     unreadable_asks=False,
     block_words=frozenset({"block"}),
@@ -171,6 +182,8 @@ CLAUDE = Dialect(
     names_exit2_command=True,
     reason_limit=None,
     advice_limit=10_000,
+    blocked_prompt="UserPromptSubmit operation blocked by hook:\n{reason}\n\nOriginal prompt: {prompt}",
+    halted_prompt="Operation stopped by hook: {reason}",
     subagent_identity="claude",
     task_tool="Agent",
     last_text_block_only=True,

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar, assert_never
 
 from turngate._frozen import frozen
 from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS, LEVELS, MANAGED
-from turngate.core.dialect import TURNGATE, Dialect
+from turngate.core.dialect import MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, Mode, PromptHook
 from turngate.core.text import describe_name
 
@@ -175,7 +175,7 @@ class Settings:
         return "observe" if all(mode == "observe" for mode in modes) else "gate"
 
     def timeout_of(self, rule: Rule) -> float:
-        """Return the seconds for one run: the hook's own timeout, else the settings', else the dialect's."""
+        """Return the seconds for one run: the hook's own timeout, else the settings', else that of its family or dialect."""
         if rule.hook.timeout is not None:
             return rule.hook.timeout
         return max(self._default_timeout(rule, timeouts) for timeouts in self._values("timeouts", rule))
@@ -186,7 +186,10 @@ class Settings:
             for key in ((rule.event, kind), (rule.event, "*"), ("*", kind), ("*", "*")):
                 if key in timeouts:
                     return timeouts[key]
-        return SESSION_END_TIMEOUT_S if rule.event == "SessionEnd" else self.dialect.timeouts[kind]
+        if rule.event == "SessionEnd":
+            return SESSION_END_TIMEOUT_S
+        # Document 000 says of the files that it describes: "10 second hook timeout".
+        return (MUX if rule.family == "mux" else self.dialect).timeouts[kind]
 
     def stop_budget_of(self, rule: Rule) -> float | None:
         budgets = self._values("stop_budget", rule)

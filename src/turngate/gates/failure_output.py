@@ -1,13 +1,14 @@
 """What a failed check has printed: the failing lines, or that the check could not run at all. Pure.
 
-`toolchains.py` knows what tools print of failures. For a tool that says that a program, a script or a target is not there:
-a line in `_MISSING`, with its message and nothing that a failing test might print.
+`toolchains.py` knows what tools print of failures, and `core/answers/missing_programs.py` what they print if a program,
+a script or a target is not there.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
+from turngate.core.answers.missing_programs import MISSING
 from turngate.core.text import one_line, strip_controls, truncate
 from turngate.gates.toolchains import OUTPUT_LINES
 
@@ -74,33 +75,6 @@ def has_failing_lines(stdout: str, stderr: str) -> bool:
     return any(_REPORTED.match(line) or _name_in(line) for line in lines)
 
 
-_MISSING = re.compile(
-    r"""
-      (?:\S*/)?(?:ba|da|z|k|a)?sh:\s(?:line\s)?(?:\d+:\s)?\S+:\s(?:command\s)?not\ found  # sh, bash, dash
-    | (?:\S*/)?zsh:(?:\d+:)?\scommand\ not\ found:\s\S+
-    | \S+:\s(?:line\s)?\d+:\s\S+:\s(?:command\s)?not\ found     # in a script
-    | (?:\S*/)?python[\d.]*:\sNo\ module\ named\s\S+            # python -m TOOL
-    | g?make(?:\[\d+\])?:\s\*\*\*\sNo\ rule\ to\ make\ target\s\S+\.\s+Stop\.
-    | g?make(?:\[\d+\])?:\s\*\*\*\s.*\sError\s12[67]
-    | npm\s(?:ERR!|error)\sMissing\ script:.*
-    | npm\s(?:ERR!|error)\s(?:enoent\ )?Could\ not\ read\ package\.json:.*
-    | npm\s(?:ERR!|error)\scould\ not\ determine\ executable\ to\ run.*
-    | npx\ canceled\ due\ to\ missing\ packages.*
-    | \s*ERR_PNPM_NO_SCRIPT.*
-    | error\ Command\ ".*"\ not\ found\.?                       # yarn
-    | error:\ Script\ not\ found\ ".*"                          # bun
-    | error:\ no\ such\ (?:sub)?command:?\s`.*                  # cargo
-    | error:\ rustup\ could\ not\ choose\ a\ version\ of\ \S+\ to\ run.*
-    | error:\ toolchain\ '.*'\ is\ not\ installed.*           # rustup
-    | error:\ could\ not\ find\ `Cargo\.toml`\ in\ .*
-    | go:\ (?:cannot\ find\ main\ module|go\.mod\ file\ not\ found).*
-    | error:\ Failed\ to\ spawn:\s`.*                           # uv
-    | Command\ not\ found:\s\S+                                 # poetry
-    """,
-    re.VERBOSE,
-)
-
-
 def missing_program(code: int, stdout: str, stderr: str) -> str | None:
     """Return what is not there, or None if the command has failed in another way: also if it reports failures.
 
@@ -109,7 +83,7 @@ def missing_program(code: int, stdout: str, stderr: str) -> str | None:
     if has_failing_lines(stdout, stderr):
         return None
     lines = [line.strip() for line in stderr[-20_000:].splitlines() if line.strip()]
-    said = next((line for line in lines[-LAST_LINES:] if _MISSING.fullmatch(line)), None)
+    said = next((line for line in lines[-LAST_LINES:] if MISSING.fullmatch(line)), None)
     if said is not None:
         return f"exit code {code}: {one_line(said, MAX_WHY_CHARS)}"
     if code in (CANNOT_EXECUTE, NOT_FOUND):

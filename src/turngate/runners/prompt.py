@@ -51,7 +51,7 @@ async def run_prompt(
         prompt = await _judge_prompt(hook, event, settings, judge)
         if isinstance(prompt, HookFailed):
             return prompt
-        return await _ask_judge(judge, prompt, hook, event, settings.dialect, live)
+        return await _ask_judge(judge, prompt, event, settings.dialect, live)
     except UsageError as error:
         return HookFailed(f"it is unavailable: {error}")
     except ModelError as error:
@@ -61,7 +61,7 @@ async def run_prompt(
 
 
 async def _ask_judge(
-    judge: Model, prompt: str, hook: PromptHook, event: Event, dialect: Dialect, live: HookRunContext
+    judge: Model, prompt: str, event: Event, dialect: Dialect, live: HookRunContext
 ) -> Report:
     """Return the judge's reply. Ask once more after an error, or if the reply cannot be parsed.
 
@@ -84,7 +84,7 @@ async def _ask_judge(
             await asyncio.sleep(wait)
             continue
         live.evaluation = spent = spent.with_reply(reply)
-        answer = parse_judgement(reply.text, hook.prompt, event.name, dialect)
+        answer = parse_judgement(reply.text, event.name, dialect)
         problem = judgement_problem(answer, dialect)
         if is_last or dialect.strict_judge or problem is None:
             return JudgeReplied(reply.text)

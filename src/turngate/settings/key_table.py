@@ -121,7 +121,7 @@ HOOK_KEYS: Mapping[str, Key] = {
     "continueOnBlock": row(
         "continue_on_block",
         FLAG,
-        "true: in the claude dialect a judge's block of another event than a stop does not end the turn.",
+        "true: in the claude dialect a prompt hook's block of another event than a stop does not end the turn.",
     ),
     "outcomes": row(
         "outcomes",

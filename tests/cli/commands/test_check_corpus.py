@@ -18,7 +18,6 @@ PROGRAMS = (
 )
 FAILS = "so the hook fails at every run"
 EITHER = "so the hook fails or blocks at every run"
-BLOCK_EACH = "so the hook blocks at every run"
 NEVER = "and only exit code 2 blocks: this hook can never block"
 BLOCKS = "error: the program {} is not in the PATH, so the hook blocks at every run"
 ON_STDOUT = (
@@ -290,8 +289,8 @@ LOST_BLOCKS = {
 }
 
 
-def gone(name: str, consequence: str = FAILS) -> str:
-    return f"error: {name} does not exist, {consequence}"
+def gone(name: str) -> str:
+    return f"error: {name} does not exist, {FAILS}"
 
 
 def no_program(name: str) -> str:
@@ -330,7 +329,7 @@ DEFECT: dict[str, Case] = {
     ),
     "home script missing": Case("~/.claude/hooks/stop.sh", found=(gone("~/.claude/hooks/stop.sh"),)),
     "home script of an interpreter missing": Case(
-        "python3 ~/.claude/hooks/stop.py", found=(gone("~/.claude/hooks/stop.py", BLOCK_EACH),)
+        "python3 ~/.claude/hooks/stop.py", found=(gone("~/.claude/hooks/stop.py"),)
     ),
     "$HOME script missing": Case("$HOME/.claude/hooks/stop.sh", found=(gone("~/.claude/hooks/stop.sh"),)),
     "${HOME} script missing": Case('bash "${HOME}/hooks/stop.sh" --all', found=(gone("~/hooks/stop.sh"),)),
@@ -341,19 +340,19 @@ DEFECT: dict[str, Case] = {
     ),
     "variable of the hook leads nowhere": Case(
         at("Stop", command('sh "$HOOKS/stop.sh"', env={"HOOKS": "/opt/no"})),
-        found=(gone("/opt/no/stop.sh", EITHER),),
+        found=(gone("/opt/no/stop.sh"),),
     ),
     "variable of the command leads nowhere": Case(
         'HOOKS=~/hooks && bash "$HOOKS/stop.sh"', found=(gone("~/hooks/stop.sh"),)
     ),
     "exported variable leads nowhere": Case(
-        "export HOOKS=/opt/no; python3 $HOOKS/stop.py", found=(gone("/opt/no/stop.py", BLOCK_EACH),)
+        "export HOOKS=/opt/no; python3 $HOOKS/stop.py", found=(gone("/opt/no/stop.py"),)
     ),
     "variable not set": Case(
         '"$MY_HOOKS"/stop.sh',
         found=("error: $MY_HOOKS is not set, so /stop.sh does not exist and the hook fails at every run",),
     ),
-    "quoted program and script": Case('"python3" "scripts/x.py"', found=(gone("scripts/x.py", BLOCK_EACH),)),
+    "quoted program and script": Case('"python3" "scripts/x.py"', found=(gone("scripts/x.py"),)),
     "quoted script with a blank": Case("'my script.sh'", found=(no_program("my script.sh"),)),
     "quoted path with a blank": Case("'./my script.sh' --all", found=(gone("./my script.sh"),)),
     "script of bash -c missing": Case('bash -c "scripts/x.sh --all"', found=(gone("scripts/x.sh"),)),
@@ -383,7 +382,7 @@ DEFECT: dict[str, Case] = {
     "script behind timeout and env missing": Case(
         "timeout 60 env CI=1 node scripts/gate.js", found=(gone("scripts/gate.js"),)
     ),
-    "script of uv missing": Case("uv run hooks/gate.py", found=(gone("hooks/gate.py", EITHER),)),
+    "script of uv missing": Case("uv run hooks/gate.py", found=(gone("hooks/gate.py"),)),
     "plugin variable outside of a plugin": Case(
         '"${CLAUDE_PLUGIN_ROOT}/hooks/stop.sh"',
         found=(f"error: uses $CLAUDE_PLUGIN_ROOT, which only hooks of a plugin have, {FAILS}",),
@@ -704,7 +703,7 @@ PLUGIN: dict[str, Case] = {  # `files` are those of the plugin
     ),
     "quoted script missing": Case(
         at("SubagentStop", 'python3 "${CLAUDE_PLUGIN_ROOT}/stop.py"'),
-        found=(gone("tools/plugin/stop.py", BLOCK_EACH),),
+        found=(gone("tools/plugin/stop.py"),),
     ),
     "script without a shell missing": Case(
         at("Stop", command("node", args=["${CLAUDE_PLUGIN_ROOT}/stop.js"])),

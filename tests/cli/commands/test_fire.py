@@ -561,9 +561,15 @@ def test_the_event_reaches_the_hook(project: Path, tmp_path: Path, capfd: pytest
 @pytest.mark.req("S0-17", "S0-101", "C-02")
 @pytest.mark.parametrize(
     ("dialect", "family", "seconds"),
-    [("mux", "mux", 10.0), ("turngate", "mux", 60.0), ("claude", "claude", 600.0)],
+    [
+        ("mux", "mux", 10.0),
+        ("turngate", "mux", 10.0),
+        ("turngate", "claude", 60.0),
+        ("turngate", "turngate", 60.0),
+        ("claude", "claude", 600.0),
+    ],
 )
-def test_each_dialect_has_its_own_default_limit(
+def test_each_dialect_has_its_own_default_limit_and_the_files_of_mux_have_that_of_mux(
     project: Path, capfd: pytest.CaptureFixture[str], dialect: str, family: str, seconds: float
 ) -> None:
     write_settings(project, family, stop_hooks("true"))

@@ -17,7 +17,7 @@ from turngate.core.answers.hook_reports import (
     TimedOut,
 )
 from turngate.core.answers.interpret import interpret
-from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.dialect import CLAUDE, HOST, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 
@@ -207,15 +207,17 @@ def test_exit_2_alone_changes_nothing_at_a_permission_request() -> None:
     )
 
 
-def test_a_block_with_a_reason_counts_on_any_exit_code_in_turngate_but_not_in_mux() -> None:
-    block = Exited(1, '{"decision":"block","reason":"x"}')
+@pytest.mark.req("S3-22")
+@pytest.mark.parametrize("code", [1, 3, 127])
+def test_a_block_with_a_reason_counts_on_any_exit_code_in_turngate_but_not_in_mux(code: int) -> None:
+    block = Exited(code, '{"decision":"block","reason":"x"}')
     assert [interpret(block, rule(), dialect).decision for dialect in (TURNGATE, CLAUDE, MUX)] == [
         Block("x"),
         Block("x"),
         Fault(
-            "exit code 1, nothing on stderr",
+            f"exit code {code}, nothing on stderr",
             warnings=(
-                "it printed a block but exited with 1, so the block is NOT enforced: exit with 0 or 2",
+                f"it printed a block but exited with {code}, so the block is NOT enforced: exit with 0 or 2",
             ),
         ),
     ]
@@ -225,6 +227,7 @@ def test_a_block_without_a_reason_is_still_a_failure_on_exit_code_1() -> None:
     assert isinstance(interpret(Exited(1, '{"decision":"block"}'), rule(), TURNGATE).decision, Fault)
 
 
+@pytest.mark.req("S3-22")
 def test_with_exit_code_2_and_an_empty_stderr_the_reason_of_the_json_counts_in_turngate() -> None:
     block = Exited(2, '{"decision":"block","reason":"x"}')
     silent = Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)
@@ -393,7 +396,6 @@ def test_where_a_block_has_no_effect_an_unknown_key_is_only_a_warning() -> None:
 @pytest.mark.parametrize(
     "stderr",
     [
-        "python3: can't open file '/p/hook.py': [Errno 2] No such file or directory\n",
         "/bin/sh: 1: ruff: not found\n",
         "bash: line 1: ruff: command not found\n",
         "/usr/bin/python3: No module named pytest\n",
@@ -401,7 +403,7 @@ def test_where_a_block_has_no_effect_an_unknown_key_is_only_a_warning() -> None:
         "sh: 1: ./gate.sh: Permission denied\n",
     ],
 )
-def test_a_missing_program_or_script_blocks_but_the_accident_is_named(stderr: str) -> None:
+def test_a_program_that_a_hook_does_not_find_blocks_but_the_accident_is_named(stderr: str) -> None:
     assert interpret(Exited(2, "", stderr), rule(), TURNGATE).decision == Block(
         stderr.strip(),
         warnings=(f"its exit code 2 looks like a mistake in the hook, not like a block: {stderr.strip()}",),
@@ -424,6 +426,7 @@ def test_the_program_form_is_named_with_its_arguments() -> None:
 
 
 MISSING = "bash: /p/.claude/hooks/gate.sh: No such file or directory\n"
+NO_SCRIPT = "python3: can't open file '/p/gate.py': [Errno 2] No such file or directory\n"
 
 
 @pytest.mark.parametrize(
@@ -437,12 +440,56 @@ MISSING = "bash: /p/.claude/hooks/gate.sh: No such file or directory\n"
         (CLAUDE, "PreToolUse", Exited(2, "", MISSING), True),
         (TURNGATE, "Stop", Exited(2, "", MISSING), True),
         (MUX, "Stop", Exited(2, "", MISSING), True),
+        (TURNGATE, "Stop", Exited(2, "", NO_SCRIPT), False),
+        (HOST, "Stop", Exited(2, "", NO_SCRIPT), False),
+        (MUX, "SubagentStop", Exited(2, "", NO_SCRIPT), False),
+        (TURNGATE, "Stop", Exited(2, "", f"installing\n{NO_SCRIPT}"), False),
+        (TURNGATE, "Stop", Exited(2, "", f"{NO_SCRIPT}The check failed.\n"), True),
+        (TURNGATE, "Stop", Exited(2, "running\n", NO_SCRIPT), True),
+        (TURNGATE, "PreToolUse", Exited(2, "", NO_SCRIPT), True),
     ],
 )
-def test_exit_2_of_a_missing_script_is_not_a_block_in_claude_at_a_stop(
+def test_exit_2_of_a_program_without_its_script_is_not_a_block_at_a_stop(
     dialect: Dialect, event: str, report: Exited, blocks: bool
 ) -> None:
     assert isinstance(interpret(report, rule(event=event), dialect).decision, Block) is blocks
+
+
+# As printed by Python 3.11, uv 0.4 and 0.13, dash 0.5.12, perl 5.36, GNU make 4.3; the others as their sources say.
+NOT_STARTED = [
+    "/usr/bin/python3: can't open file '/p/a gate.py': [Errno 2] No such file or directory",
+    "error: Failed to spawn: gate.py\n  cause: No such file or directory (os error 2)",
+    "error: Failed to spawn: `gate.py`\n  Caused by: No such file or directory (os error 2)",
+    "Downloading pygments (1.2MiB)\nerror: Failed to spawn: ./gate\n  cause: Permission denied (os error 13)",
+    "error: No interpreter found for Python >=3.99 in managed installations or search path",
+    "sh: 0: cannot open gate.sh: No such file",
+    "sh: can't open 'gate.sh': No such file or directory",
+    'Can\'t open perl script "gate.pl": No such file or directory',
+    "Fatal error: cannot open file 'gate.R': No such file or directory",
+    "make: *** No rule to make target 'gate'.  Stop.",
+    "make: *** No targets specified and no makefile found.  Stop.",
+    "make: *** web: No such file or directory.  Stop.",
+]
+
+
+@pytest.mark.req("S0-104")
+@pytest.mark.parametrize("stderr", NOT_STARTED)
+def test_a_runner_that_ends_with_2_without_its_script_has_failed(stderr: str) -> None:
+    error = f"its script appears to be missing, so it does not block: exit code 2: {' '.join(stderr.split())}"
+    assert interpret(Exited(2, "", f"{stderr}\n"), rule(), TURNGATE).decision == Fault(error)
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "make: *** [Makefile:2: test] Error 1",
+        "make: *** No rule to make target 'a.o', needed by 'app'.  Stop.",
+        "/bin/sh: 1: cannot open PLAN.md: No such file",
+        "error: 3 tests failed",
+    ],
+)
+def test_a_check_that_ends_with_2_blocks(stderr: str) -> None:
+    assert isinstance(interpret(Exited(2, "", stderr), rule(), TURNGATE).decision, Block)
 
 
 def test_a_missing_script_is_named_as_not_enforced() -> None:

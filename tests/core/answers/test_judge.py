@@ -417,7 +417,7 @@ def test_a_check_that_can_never_be_met_lets_the_agent_stop_with_a_note(text: str
 
 @pytest.mark.parametrize(
     ("dialect", "decision"),
-    [(TURNGATE, Block("no")), (MUX, Block("no")), (CLAUDE, Halt("Operation stopped by hook: no"))],
+    [(TURNGATE, Block("no")), (MUX, Block("no")), (CLAUDE, Halt("no"))],
     ids=["turngate", "mux", "claude"],
 )
 def test_a_denied_tool_call_is_denied_even_if_it_can_never_be_allowed(

@@ -49,6 +49,7 @@ class TurnState:
     not_loaded: bool = False
     notices: list[str] = field(default_factory=list)
     answer: str = ""  # the last answer that was not blank
+    was_refused: bool = False  # the model refused to answer, and was asked once more
     continuations: int = 0
     deferred: ToolUse | None = None  # the call that a hook deferred
     subagent_waits: bool = False  # a subagent has reached a checkpoint in this turn

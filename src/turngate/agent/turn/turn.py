@@ -229,12 +229,15 @@ class Turn:
         if turn.requests:  # a further message of the user
             turn.prompt_id = new_prompt_id()
         verdict = await self.hooks.fire(UserPromptSubmit(**self.context.event_fields(), prompt=entry.text))
+        dialect = self.context.dialect
         if isinstance(verdict, Stop) and verdict.halted:
+            turn.answer = dialect.halted_prompt.format(reason=verdict.stop_reason or "").removesuffix(": ")
             raise TurnHalted(verdict.stop_reason, waits=verdict.waits)
         if isinstance(verdict, Continue):  # a block, or a hook whose failure blocks has failed
             turn.prompt_id = earlier
             self.context.notice(f"a hook blocked the prompt: {verdict.prompt}")
             if conversation.waits_for_user or not (turn.requests or len(self.inbox)):
+                turn.answer = dialect.blocked_prompt.format(reason=verdict.prompt, prompt=entry.text)
                 raise TurnHalted(verdict.prompt)
             return False
         if not entry.by_hook:  # C-16

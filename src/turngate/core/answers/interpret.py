@@ -26,7 +26,7 @@ from turngate.core.answers.hook_reports import (
 )
 from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS, STOP_EVENTS
 from turngate.core.dialect import Dialect
-from turngate.core.hooks.kinds import AgentHook, hook_text, label
+from turngate.core.hooks.kinds import AgentHook, PromptHook, hook_text, label
 from turngate.core.settings import Rule
 from turngate.core.text import BLANKS, keep_ends, one_line, quote_name
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
@@ -203,7 +203,7 @@ def _exit_error(report: Exited) -> str:
 
 def exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
     """Exit 2 blocks; the reason is on stderr."""
-    if dialect.missing_script_passes and _is_missing_script(report, rule):
+    if rule.event in STOP_EVENTS and not report.stdout and _is_not_started(report.stderr, dialect):
         return Fault(f"its script appears to be missing, so it does not block: {_exit_error(report)}")
     answer = _read_stdout(report, rule, dialect) if dialect.json_on_any_exit else PlainText()
     if isinstance(answer, Answer):
@@ -241,10 +241,17 @@ def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
     return None if blank else report.stderr.rstrip("\r\n")
 
 
-def _is_missing_script(report: Exited, rule: Rule) -> bool:
-    # Claude Code: "Hook script appears to be missing — … Treating as non-blocking", at stops alone (measured).
-    names_file = "no such file" in report.stderr.lower() or "can't open" in report.stderr
-    return rule.event in STOP_EVENTS and not report.stdout and names_file
+def _is_not_started(stderr: str, dialect: Dialect) -> bool:
+    """Whether a program that ends with 2 says that the script that it should run is not there."""
+    if dialect.any_missing_file_passes:
+        # Claude Code: "Hook script appears to be missing — … Treating as non-blocking", at stops alone (measured).
+        return "no such file" in stderr.lower() or "can't open" in stderr
+    from turngate.core.answers.missing_programs import NOT_STARTED  # noqa: PLC0415 # lazy: large patterns, few blocks
+
+    return NOT_STARTED.search(stderr[-MAX_SEARCHED_CHARS:].rstrip()) is not None
+
+
+MAX_SEARCHED_CHARS = 2000
 
 
 def _likely_mistake(report: Exited) -> tuple[str, ...]:
@@ -361,15 +368,18 @@ def _interpret_reply(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
 def _interpret_judgement(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     from turngate.core.answers.judge import parse_judgement  # noqa: PLC0415 # lazy: few hooks ask a model
 
+    # Claude Code (measured): the block of a prompt hook ends the turn at these events, that of an agent hook does not.
+    ends_turn = dialect.judge_ends_turn and isinstance(rule.hook, PromptHook) and rule.event in _ENDED_EVENTS
+    if ends_turn and not rule.hook.continue_on_block:
+        decision = decide(parse_judgement(text, rule.event, dialect), rule.event, dialect)
+        return Interpretation(Halt(decision.reason) if isinstance(decision, Block) else decision)
     # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
-    heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
-    judgement = parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading)
-    decision = decide(judgement, rule.event, dialect)
-    ends_turn = dialect.judge_ends_turn and not rule.hook.continue_on_block and rule.event not in STOP_EVENTS
-    if ends_turn and isinstance(decision, Block):
-        # Claude Code: "on UserPromptSubmit `{"ok": false, "reason": "no"}` ends the turn with" these words.
-        return Interpretation(Halt(f"Operation stopped by hook: {decision.reason}"))
-    return Interpretation(decision)
+    is_agent = isinstance(rule.hook, AgentHook)
+    heading = "Agent hook condition was not met: " if is_agent else f"[{hook_text(rule.hook)}]: "
+    return Interpretation(decide(parse_judgement(text, rule.event, dialect, heading), rule.event, dialect))
+
+
+_ENDED_EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse")
 
 
 def _interpret_return(value: Any, rule: Rule, dialect: Dialect) -> Interpretation:

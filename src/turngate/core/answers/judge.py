@@ -180,17 +180,15 @@ def retry_prompt(error: str) -> str:
 # The answer
 
 
-def parse_judgement(
-    text: str, check: str, event: str, dialect: Dialect, heading: str | None = None
-) -> Answer | InvalidAnswer:
+def parse_judgement(text: str, event: str, dialect: Dialect, heading: str = "") -> Answer | InvalidAnswer:
     """Parse every form that models answer in (C-12), or in a strict dialect the one that Claude Code parses.
 
-    `heading` precedes the reason there, in place of the check.
+    `heading` precedes the reason there.
     """
     if len(text) > MAX_JUDGEMENT_CHARS:
         return InvalidAnswer(f"its answer has {len(text):,} characters, the limit is {MAX_JUDGEMENT_CHARS:,}")
     if dialect.strict_judge:
-        return _read_strictly(text, event, f"{heading or f'[{check}]'}: " if event in STOP_EVENTS else "")
+        return _read_strictly(text, event, heading)
     repeated: list[str] = []
     objects = list(_objects(text, repeated))
     if repeated:

@@ -115,6 +115,16 @@ class SubagentRun:
         """Return the wall-clock seconds of the chain up to the end of this run."""
         return max(0.0, (self.ended or self.created) - (self.begun or self.created))
 
+    # The names of document 001.
+
+    @property
+    def totalToolCalls(self) -> int:  # noqa: N802
+        return self.tool_calls
+
+    @property
+    def totalDuration(self) -> float:  # noqa: N802
+        return self.total_seconds
+
     @property
     def name(self) -> str:
         return self.label or self.agent_type or self.agent_id

@@ -8,6 +8,7 @@ from turngate._frozen import frozen
 from turngate.core.constants import EVENTS
 
 SubagentOutcome = Literal["ok", "error", "timeout"]
+HookEvent = str  # the name of an event: a key of `EVENTS`, and of the hooks in `Options`
 
 
 def _check_strings(event: object, *names: str) -> None:
@@ -93,23 +94,32 @@ class StopEvent:
 
 
 @frozen(kw_only=True)
-class StopHookInput:
-    """The six fields that every stop hook receives."""
+class BaseHookInput:
+    """The fields that the hooks of every event receive."""
 
     session_id: str
     transcript_path: str
     cwd: str
     permission_mode: str
+
+    def __post_init__(self) -> None:
+        for name in ("session_id", "transcript_path", "cwd", "permission_mode"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a string, not {getattr(self, name)!r}")
+
+
+@frozen(kw_only=True)
+class StopHookInput(BaseHookInput):
+    """The six fields that every stop hook receives."""
+
     hook_event_name: Literal["Stop", "SubagentStop"]
     stop_hook_active: bool
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.hook_event_name not in ("Stop", "SubagentStop"):
             event = self.hook_event_name
             raise ValueError(f'hook_event_name must be "Stop" or "SubagentStop", not {event!r}')
-        for name in ("session_id", "transcript_path", "cwd", "permission_mode"):
-            if not isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be a string, not {getattr(self, name)!r}")
         if not isinstance(self.stop_hook_active, bool):
             raise TypeError(f"stop_hook_active must be true or false, not {self.stop_hook_active!r}")
 

@@ -75,6 +75,33 @@ class TurnResult:
         missed = self.unenforced or self.not_loaded or self.blocked_subagents
         return self.outcome == "completed" and not (self.strict and missed)
 
+    # The names of document 001: `result.data.usage`, `result.metadata.turnsCount` …
+
+    @property
+    def data(self) -> "TurnResult":
+        """The result itself, so that `result.data.usage` is its usage."""
+        return self
+
+    @property
+    def metadata(self) -> "TurnResult":
+        """The result itself, so that `result.metadata.duration` is its duration."""
+        return self
+
+    @property
+    def turnsCount(self) -> int:  # noqa: N802
+        """The same as `model_requests`."""
+        return self.model_requests
+
+    @property
+    def toolCallsCount(self) -> int:  # noqa: N802
+        """The same as `tool_calls`."""
+        return self.tool_calls
+
+    @property
+    def duration(self) -> float:
+        """The seconds of the turn."""
+        return self.duration_ms / 1000
+
 
 @frozen
 class TextDelta:

@@ -39,7 +39,7 @@ class _HookOptions:
     rewake: bool = False  # `asyncRewake`: the session's end waits for it, and its exit code 2 wakes the agent
     condition: str | None = None  # `if`
     status_message: str | None = None
-    continue_on_block: bool = False  # a judge's block of another event than a stop does not end the turn
+    continue_on_block: bool = False  # in the claude dialect, the block of a prompt hook does not end the turn
 
     def __post_init__(self, timeout_ms: int | None) -> None:
         """Check the timeout here, because a hook can be used without `Options`; read a clean `env` as in JSON."""
@@ -157,6 +157,10 @@ class GateHook(_HookOptions):
     pass_env: tuple[str, ...] | None = field(default=None, kw_only=True)  # as of a command hook
 
 
+# Takes the event; in `Options` also the arguments of Claude's SDK. Returns a decision, a dict in the JSON contract, or None.
+HookCallback = Callable[..., Any]
+
+
 @frozen
 class CallbackHook(_HookOptions):
     """A function, sync or async, that returns a decision, a dict in the JSON contract, or None."""
@@ -166,17 +170,17 @@ class CallbackHook(_HookOptions):
     in_settings: ClassVar[bool] = False
     in_claude_code: ClassVar[bool] = True
 
-    # Takes the event; in `Options` also the arguments of Claude's SDK.
-    callback: Callable[..., Any] = field(repr=False)
+    callback: HookCallback = field(repr=False)
     name: str | None = None
 
+
+Hook = CommandHook | PromptHook | AgentHook | HttpHook | GateHook | CallbackHook
 
 # The names of the first SDKs, kept for compatibility.
 CommandHookConfig = CommandHook
 PromptHookConfig = PromptHook
 CallbackHookConfig = CallbackHook
-
-Hook = CommandHook | PromptHook | AgentHook | HttpHook | GateHook | CallbackHook
+HookConfig = Hook
 
 _CLASSES: tuple[type[Hook], ...] = get_args(Hook)
 KINDS: Mapping[str, type[Hook]] = {hook.kind: hook for hook in _CLASSES}

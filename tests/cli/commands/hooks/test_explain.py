@@ -166,6 +166,17 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
         ],
         ("the agent may stop", ""),
     ),
+    "without its script": (
+        Exited(2, "", "sh: 0: cannot open gone.sh: No such file\n"),
+        [
+            (
+                "exit code 2 does not block: its script appears to be missing, so it does not block: "
+                "exit code 2: sh: 0: cannot open gone.sh: No such file"
+            ),
+            "stderr sh: 0: cannot open gone.sh: No such file shown to the user as the error",
+        ],
+        ("NOT enforced: the agent may stop", ""),
+    ),
     "timed out": (
         TimedOut(60, "working"),
         ["time 60 s the timeout: it was ended, and gave no decision", "stdout working ignored: it timed out"],

@@ -217,7 +217,7 @@ def _explain_stderr(run: HookRun, report: Exited) -> Iterator[FieldNote]:
     is_reason = isinstance(run.decision, Block) and report.stderr.strip() in run.decision.reason
     if report.code == 2 and is_reason:
         yield FieldNote("stderr", shown, "the reason of the block")
-    elif report.code not in (0, 2) and isinstance(run.decision, Fault):
+    elif report.code != 0 and isinstance(run.decision, Fault):
         yield FieldNote("stderr", shown, "shown to the user as the error")
     elif report.code == 0 and isinstance(run.decision, Fault):
         yield _ignored("stderr", shown, run.decision.error)
