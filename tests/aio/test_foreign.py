@@ -221,7 +221,7 @@ def test_an_error_without_a_usable_message_is_described_by_its_type(error: BaseE
         (lambda: Halt(5), "TypeError: Halt.reason must be a string, not int"),  # type: ignore[arg-type]
         (
             lambda: Fault("x", "odd"),  # type: ignore[arg-type]
-            "ValueError: Fault.kind must be one of failed, timeout, skipped, not 'odd'",
+            "ValueError: Fault.kind must be one of failed, timeout, skipped, waiting, not 'odd'",
         ),
         (
             lambda: Fault("x", may_block=None),  # type: ignore[arg-type]
