@@ -1,4 +1,4 @@
-"""No command of Turngate outlives its process, also if that is killed."""
+"""No command of Turngate outlives it: its process is killed, its parent dies, or nothing reads its answer."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.cli import turngate
+from tests.support.cli import TURNGATE, turngate
 from tests.support.left_behind import until
 from tests.support.sessions import hang, is_running, survives, wait_for_file_sync
 from tests.support.warm_cli import Program
@@ -178,3 +178,49 @@ def test_the_commands_of_a_forked_process_end_with_it_and_not_with_its_parent(pr
         assert is_running(child)
         os.kill(int(forked), signal.SIGKILL)
         assert not survives(child)
+
+
+# Nothing waits for the answer
+
+
+def test_a_hook_ends_with_its_tree_when_nothing_reads_its_answer(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(hang()))
+    with started(project) as program:
+        pid = wait_for_file_sync(project / "pid")
+        program.stdout.close()
+        said = (program.wait(), program.stderr.read())
+    assert said == (129, "turngate hook: ended by SIGHUP before an answer\n")
+    assert not is_running(pid)
+
+
+@pytest.mark.parametrize("words", [["hook"], ["gate", "--", hang()]], ids=["hook", "gate"])
+def test_a_hook_ends_with_its_tree_when_its_parent_dies(project: Path, words: list[str]) -> None:
+    """As when a host kills the shell that it runs the hook with; stdout is a file, which is never without a reader."""
+    write_settings(project, "turngate", stop_hooks(hang()))
+    (project / "event").write_text(event(project))
+    with _start_in_shell(project, *words) as shell:
+        pid = wait_for_file_sync(project / "pid")
+        shell.kill()
+    assert not survives(pid)
+
+
+def _start_in_shell(
+    project: Path, *words: str, stdout: Any = subprocess.DEVNULL
+) -> "subprocess.Popen[bytes]":
+    argv = ["/bin/sh", "-c", '"$@" < event; true', "sh", *TURNGATE, *words]
+    return subprocess.Popen(argv, cwd=project, stdout=stdout, stderr=subprocess.DEVNULL)
+
+
+def test_a_command_of_a_person_ends_only_when_its_parent_and_its_reader_are_gone(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(hang()))
+    (project / "event").write_text("")
+    read, write = os.pipe()
+    with open(read, "rb") as reader, open(write, "wb") as writer:
+        with _start_in_shell(project, "fire", "Stop", stdout=writer) as shell:
+            pid = wait_for_file_sync(project / "pid")
+            shell.kill()
+        writer.close()
+        time.sleep(2.5)  # it has looked twice
+        assert is_running(pid)
+        reader.close()
+    assert not survives(pid)
