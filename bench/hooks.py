@@ -12,7 +12,7 @@ from typing import Any
 from bench.measure import Row, interleaved
 from turngate import CallbackHook, CommandHook, LocalShell, Rule, Settings, StopEvent, World, ask_hooks
 from turngate.core.verdict.verdict import Verdict
-from turngate.shells.process import KILL_GRACE_S
+from turngate.shells.process_tree import KILL_GRACE_S
 
 PROGRAM = "/bin/cat"  # 1 KB in, 1 KB out
 EVENT = StopEvent(session_id="bench", transcript_path="/t", cwd="/tmp", last_assistant_message="x" * 800)

@@ -83,11 +83,11 @@ print(started)
 
 
 @pytest.mark.req("S0-08", "S0-82")
-@pytest.mark.parametrize(("commands", "started"), [((), []), (("true",), ["subprocess.Popen"] * 3)])
+@pytest.mark.parametrize(("commands", "started"), [((), []), (("true",), ["subprocess.Popen"] * 4)])
 def test_a_stop_without_hooks_starts_no_process(
     project: Path, commands: tuple[str, ...], started: list[str]
 ) -> None:
-    """The interpreter itself reports each process that a stop of each kind starts."""
+    """The interpreter itself reports each process that a stop of each kind starts, and the one that watches this process."""
     write_settings(project, "turngate", stop_hooks(*commands))
     done = subprocess.run(
         [sys.executable, "-c", STARTED, str(project)], capture_output=True, text=True, check=True

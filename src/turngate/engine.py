@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, nullcontext
@@ -21,7 +22,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
 from turngate.core.verdict.decisions import Fault, oversized_texts, truncate_decision
 from turngate.core.verdict.hook_run import HookRun
-from turngate.core.verdict.json_output import run_json, verdict_json
+from turngate.core.verdict.json_output import hook_json, run_json, verdict_json
 from turngate.core.verdict.verdict import (
     Stop,
     Verdict,
@@ -33,8 +34,10 @@ from turngate.core.verdict.verdict import (
 from turngate.ports import HookRunContext, World
 from turngate.project.files import Files, MachineUnreachable
 from turngate.runners import run_hook
+from turngate.state.process_stat import this_process
 
 LOG = logging.getLogger("turngate")
+START_RECORD_S = 0.1  # a hook that runs longer has a record of its start
 COPY_TIMEOUT_S = 10.0  # of a long text to another machine
 _USES_SHELL = (CommandHook, GateHook)  # they wait for a slot of the shell
 IN_HOOK_REASON = "turngate was started from a hook, so no hooks run"
@@ -156,7 +159,9 @@ async def _run(
         try:
             report = await _report(rule, event, settings, world, limit, live)
         except asyncio.CancelledError:
-            _record_cost(rule, event, settings, world, live)
+            skipped, seconds = Skipped("", on_purpose=True), time.monotonic() - started
+            run = _hook_run(rule, skipped, settings, live, seconds=seconds, timeout=limit)
+            _record_run("hook", run, event, world, live, outcome="interrupted")
             raise
     ended = time.monotonic()
     if isinstance(report, TimedOut) and limit < settings.timeout_of(rule):
@@ -166,8 +171,7 @@ async def _run(
         run = await _truncate_texts(run, texts, event, settings, world)
     if world.watch:
         world.watch(rule, run)
-    if world.store:
-        world.store.record(event.session_id, {"kind": "hook", "event": event.name, **run_json(run)})
+    _record_run("hook", run, event, world, live)
     return run, ended
 
 
@@ -178,6 +182,8 @@ async def _report(
     if limit <= 0:
         return Skipped("the stop budget was used up by earlier hooks")
     report: Report
+    loop = asyncio.get_running_loop()
+    starting = loop.call_later(START_RECORD_S, _record_start, rule, event, limit, world, live)
     try:
         async with asyncio.timeout(limit) as timer:
             live.deadline = timer.when()
@@ -195,9 +201,11 @@ async def _report(
     except BaseException as error:  # foreign code: its failure is a value
         LOG.debug("hook %s raised", label(rule.hook), exc_info=error)
         report = HookFailed(describe_exception(error))
+    finally:
+        starting.cancel()
     # Code that blocks the event loop also delays the timer, so compare with the clock.
     is_command = isinstance(rule.hook, CommandHook)
-    late = not is_command and (timer.when() or 0.0) < asyncio.get_running_loop().time()
+    late = not is_command and (timer.when() or 0.0) < loop.time()
     if timer.expired() or late:
         return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
     return report
@@ -225,9 +233,7 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
         run = _hook_run(rule, report, settings, live, seconds=time.monotonic() - started, timeout=limit)
         if ended and world.on_background_end:
             world.on_background_end(event, run)
-        if world.store:
-            entry = {"kind": "background", "event": event.name, **run_json(run)}
-            world.store.record(event.session_id, entry)
+        _record_run("background", run, event, world, live)
 
     task = asyncio.create_task(run_detached(), name=label(rule.hook))
     for tasks in (world.background, world.awaited) if rule.hook.rewake else (world.background,):
@@ -286,11 +292,20 @@ async def _save_text(text: str, event: Event, world: World) -> str | None:
         return None
 
 
-def _record_cost(rule: Rule, event: Event, settings: Settings, world: World, live: HookRunContext) -> None:
-    """Record what the model of an interrupted hook has cost."""
-    if live.evaluation and world.store:
-        run = _hook_run(rule, Skipped("it was interrupted", on_purpose=True), settings, live)
-        world.store.record(event.session_id, {"kind": "hook", "event": event.name, **run_json(run)})
+def _record_start(rule: Rule, event: Event, limit: float, world: World, live: HookRunContext) -> None:
+    """Record that a hook runs. If no record of its end follows, this process was killed."""
+    if world.store:
+        live.run_id = os.urandom(8).hex()
+        entry = {"hook": hook_json(rule.hook, limit), "run": live.run_id, "process": this_process()}
+        world.store.record(event.session_id, {"kind": "start", "event": event.name, **entry})
+
+
+def _record_run(
+    kind: str, run: HookRun, event: Event, world: World, live: HookRunContext, **changed: str
+) -> None:
+    if world.store:
+        entry = {"kind": kind, "event": event.name, **run_json(run), **changed}
+        world.store.record(event.session_id, {**entry, "run": live.run_id} if live.run_id else entry)
 
 
 def _record_verdict(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:

@@ -85,6 +85,7 @@ class HookRunContext:
         self.redactor: Redactor | None = None  # of the secrets that an endpoint or a command was given
         self.deadline: float | None = None  # in the time of the loop
         self.evaluation: Evaluation | None = None  # what the run used of a model
+        self.run_id: str | None = None  # in its records, if it has one of its start
         # Since when it has a channel to the machine where it runs, in the time of the loop; infinity while it waits for one
         # or for the connection. While `is_starting`, since when the login shell there starts; then since when it runs.
         self.runs_since = 0.0

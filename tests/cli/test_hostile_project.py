@@ -57,6 +57,7 @@ def evil_journal(project: Path) -> Iterator[dict[str, Any]]:
     }
     yield {**common, "kind": "turn_end", "ended_by": EVIL, "reason": NEWLINE}
     yield {**common, "kind": "notice", "text": NEWLINE}
+    yield {**common, "kind": "start", "hook": hook, "run": EVIL, "process": [1, EVIL]}
 
 
 def evil_transcript() -> Iterator[dict[str, Any]]:
@@ -227,7 +228,7 @@ def test_json_keeps_what_a_hook_wrote_in_ascii(hostile: Path) -> None:
     assert NEWLINE in json.loads(out)["prompt"]
     out = turngate("log", "--session", "j-1", "--json")[1]
     assert out.isascii()
-    assert [json.loads(line) for line in out.splitlines()][:5] == list(evil_journal(hostile))
+    assert [json.loads(line) for line in out.splitlines()][:6] == list(evil_journal(hostile))
 
 
 def test_one_function_removes_what_is_not_visible() -> None:

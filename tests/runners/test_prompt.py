@@ -308,7 +308,7 @@ def test_what_an_interrupted_evaluation_took_stands_in_the_journal(project: Path
     journal = (state / "sessions" / "s-1" / "journal.jsonl").read_text().splitlines()
     written = [entry for entry in map(json.loads, journal) if entry["kind"] == "hook"]
     assert [(entry["outcome"], entry["reason"], entry["evaluation"]["requests"]) for entry in written] == [
-        ("skipped", "it was interrupted", 2)
+        ("interrupted", "", 2)
     ]
 
 

@@ -60,6 +60,8 @@ MANAGED = "managed"  # above all: an administrator's settings, which no other le
 IN_HOOK = "TURNGATE_IN_HOOK"
 # Set in the environment of a command hook: the seconds that it has. A gate's own limit is below it.
 HOOK_TIMEOUT = "TURNGATE_HOOK_TIMEOUT"
+# Set in the environment of every command of a gate: a gate that it checks waits for no other.
+IN_GATE = "TURNGATE_IN_GATE"
 # Set by `turngate gates run`: there is no session. The commit that gates compare with; empty: there is none.
 GATES_BASE = "TURNGATE_GATES_BASE"
 ENV_FILE_VARIABLES = ("CLAUDE_ENV_FILE", "TURNGATE_ENV_FILE")  # name the file of SessionStart hooks

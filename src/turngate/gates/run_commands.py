@@ -47,6 +47,10 @@ class ProjectCommands:
         self._redactor = redactor
         self._deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
 
+    @property
+    def is_out_of_time(self) -> bool:
+        return self._deadline is not None and self._deadline <= asyncio.get_running_loop().time()
+
     async def run(
         self, hook: CommandHook, *, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> Exited | TimedOut:

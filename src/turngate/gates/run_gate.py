@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, assert_never
 
+from turngate.core.constants import IN_GATE
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.redaction import Redactor
@@ -15,6 +16,7 @@ from turngate.core.text import describe_exception, quote_name
 from turngate.core.verdict.decisions import UNCHANGED_RESULT, Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
 from turngate.gates.gate import Gate, GateContext, needs_record
+from turngate.gates.gate_lock import open_gate_lock
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, gate_definition, state_path
 from turngate.gates.tree_state import tree_state
@@ -22,6 +24,7 @@ from turngate.ports import Shell
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
 MAX_PASSED = 8  # trees of a session that are not checked again
+FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
 STILL = "This is the same result as at the last stop, although files have changed since."
 
 
@@ -49,7 +52,7 @@ def make_context(
     return GateContext(
         project=project,
         event=event,
-        commands=ProjectCommands(shell, project, env, timeout, redactor),
+        commands=ProjectCommands(shell, project, {**env, IN_GATE: "1"}, timeout, redactor),
         state=GateState(path),
         state_folder=state_folder,
         options=options,
@@ -134,7 +137,7 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
         reason = state.passed[tree]
         decision = _keep(state, tree, activity, Allow(reason if isinstance(reason, str) else None))
     if decision is None:
-        decision = await _check(gate, context)
+        tree, decision = await _check_alone(gate, context, tree)
         decision = _keep(state, tree if context.keeps_result else None, activity, decision)
         if tracked and isinstance(decision, Allow):
             with contextlib.suppress(ProjectUnreachable):  # it has passed; only the next stop checks it again
@@ -180,6 +183,30 @@ def _keep(state: GateState, tree: str | None, activity: object, result: Decision
             state.passed = {}
     state.holds = state.save() and tree is not None and state.result is not None
     return result
+
+
+async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tuple[str | None, Decision]:
+    """Check while no other agent checks this gate in this project. Return the result and the tree that it is about.
+
+    After a wait, the result of the other one counts if the tree is the same, unless it depends on its session.
+    """
+    if not gate.is_cached:
+        return tree, await _check(gate, context)
+    with open_gate_lock(context) as lock:
+        if not await lock.acquire(context.commands):
+            return tree, Fault(f"its time was up after it waited {lock.waited:.3g} s {FOR_SAME_GATE}")
+        if lock.waited:
+            tree = (await tree_state(context) or (None, None))[0]
+            is_same = tree is not None and tree == lock.shared.get("tree")
+            if is_same and (result := _reusable(lock.shared.get("result") or {}, is_idle=True)):
+                return tree, result
+        decision = await _check(gate, context)
+        if context.keeps_result and not needs_record(gate, context.options):
+            lock.share({"tree": tree, "result": _to_json(decision)})
+    if lock.waited and isinstance(decision, Fault) and context.commands.is_out_of_time:
+        error = f"{decision.error}, of which it waited {lock.waited:.3g} s {FOR_SAME_GATE}"
+        return tree, replace(decision, error=error)
+    return tree, decision
 
 
 async def _check(gate: Gate, context: GateContext) -> Decision:

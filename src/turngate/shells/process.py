@@ -17,49 +17,11 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.answers.hook_reports import Exited
 from turngate.ports import BoundedOutput, HookRunContext, NotStarted
 from turngate.shells import process_tree as tree
-
-# It reads the number of the group, then waits for a second line; its stdin ends without one when this process dies.
-_SCRIPT = 'read -r group && [ -n "$group" ] && { read -r _ || { kill -s TERM -- "-$group"; sleep 1; kill -s KILL -- "-$group"; }; } 2>/dev/null'
-
-
-class DeathWatch:
-    """A shell that ends a process group if this process dies without ending it. If it does not start, nothing is watched."""
-
-    def __init__(self) -> None:
-        self._popen: subprocess.Popen[bytes] | None = None
-        with contextlib.suppress(OSError):  # no process or descriptor is left
-            self._popen = subprocess.Popen(  # noqa: S603 - our own script
-                ("/bin/sh", "-c", _SCRIPT, "turngate-watch"),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env={"PATH": os.defpath},
-                bufsize=0,
-                start_new_session=True,
-            )
-
-    def watch(self, group: int) -> None:
-        self._send(str(group))
-
-    def stop(self) -> None:
-        """The command has ended, was ended, or could not be started."""
-        if self._popen is None or self._popen.stdin is None:
-            return
-        self._send("")
-        self._popen.stdin.close()
-        name = f"turngate-reap-{self._popen.pid}"
-        threading.Thread(target=self._popen.wait, daemon=True, name=name).start()
-
-    def _send(self, line: str) -> None:
-        if self._popen is not None and self._popen.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._popen.stdin.write(f"{line}\n".encode())
-
+from turngate.shells.death_watch import ENDED, STARTING, WATCH
+from turngate.shells.process_tree import KILL_GRACE_S
 
 CR_LF_PROBLEM = "its first line ends with CR LF: save the file with LF line endings"
 OUTPUT_GRACE_S = 0.5  # reading continues this long after the exit, while another process holds the pipes
-KILL_GRACE_S = 0.5  # between TERM and KILL
 TREE_POLL_S = 0.1  # while processes that a command left running are waited for
 WATCH_DELAY_S = 0.004  # a process that ends sooner is read once, at its end: watching its pipes costs more
 READ_BYTES = 64 * 1024  # larger reads are slower, because each allocates its buffer anew
@@ -73,26 +35,23 @@ async def run_process(
     env: Mapping[str, str],
     stdin: bytes,
     live: HookRunContext,
-    watched: bool = False,
     program: str | None = None,
 ) -> Exited:
     """Run a program, by default the first argument, to its end. Raises NotStarted.
 
-    When cancelled, end the whole process tree first: TERM, and KILL half a second later. If it is `watched`, its
-    process group ends also when this process is killed.
+    When cancelled, end the whole process tree first: TERM, and KILL half a second later. It ends so also when this
+    process is killed.
     """
     marker = tree.new_run_marker()
     marked_env = {**env, tree.VARIABLE: tree.add_marker(env, marker)}
-    watch = DeathWatch() if watched else None
+    WATCH.note(marker, STARTING)
     try:
         child = _Child(argv, cwd=cwd, env=marked_env, stdin=stdin, live=live, program=program)
     except BaseException:
-        if watch:
-            watch.stop()
+        WATCH.note(marker, ENDED)
         raise
-    if watch:
-        watch.watch(child.pid)
     try:
+        WATCH.note(marker, child.pid)
         await child.wait_for_exit()
         if not child.all_read:
             live.on_exit()
@@ -104,9 +63,8 @@ async def run_process(
         await finish_despite_cancel(_end_tree(child, marker))
         raise
     finally:
-        if watch:
-            watch.stop()
         child.close()
+        WATCH.note(marker, ENDED)
 
 
 async def _finish(child: "_Child", marker: str, live: HookRunContext) -> Exited:

@@ -1,15 +1,18 @@
 """Find and end every process that descends from one process, also those that left its session.
 
 A process belongs to a run when it is a descendant of the run's first process, is in its session or group, or
-has the run's marker in its initial environment. Without /proc (macOS) only the group is known.
+has the run's marker in its initial environment. Without /proc (macOS) only the group is known. The first process may be
+unknown: its PID is 0 then.
 """
 
 import contextlib
+import math
 import os
 import signal
 import threading
 import time
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from turngate.state.process_stat import ProcessId, ProcessStat, is_alive, read_stat
 
@@ -17,7 +20,9 @@ Member = ProcessId  # of a run
 VARIABLE = "TURNGATE_RUN"  # markers of all runs that a process descends from, outermost first
 TERM = signal.SIGTERM
 KILL = signal.SIGKILL
+KILL_GRACE_S = 0.5  # between TERM and KILL
 KILL_TIMEOUT_S = 2.0  # then kill_tree gives up on processes that keep forking
+OLDER_KEPT_S = 5.0  # before a PID may have been given to another process
 EMPTY_SCANS = 3  # scans in a row without a member, until the tree counts as gone
 
 
@@ -70,7 +75,7 @@ def find_members(root: int, marker: str, earlier: Collection[Member] = ()) -> se
     table, environments = _scan()
     needle = marker.encode()
     pids = {m.pid for m in earlier if m.pid in table and table[m.pid].started == m.started}
-    pids |= {pid for pid, stat in table.items() if root in (pid, stat.session, stat.group)}
+    pids |= {pid for pid, stat in table.items() if root and root in (pid, stat.session, stat.group)}
     pids |= {pid for pid in table if pid not in pids and needle in environments[pid]}
     grown = True
     while grown:
@@ -98,35 +103,48 @@ def kill_group(root: int) -> None:
 def _send_to_group(root: int, number: signal.Signals) -> None:
     """Signal the group of the first process, which keeps its number until we collect the exit status."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(root, number)
+        if root:
+            os.killpg(root, number)
+
+
+class _Scan(NamedTuple):
+    began: float
+    table: dict[int, ProcessStat]
+    environments: dict[int, bytes]
+    older: set[int]  # processes that are older than this one, which belong to no run
 
 
 _scan_lock = threading.Lock()
-_last_scan: tuple[float, dict[int, ProcessStat], dict[int, bytes]] = (-1.0, {}, {})
+_last_scan = _Scan(-math.inf, {}, {}, set())
 
 
 def _scan() -> tuple[dict[int, ProcessStat], dict[int, bytes]]:
-    """Return all processes, with their initial environments.
+    """Return all processes that are not older than this one, with their initial environments.
 
     Many runs may end together: a caller that waited for the lock takes the scan that began after its call.
     """
     global _last_scan  # noqa: PLW0603 - one scan for all runs
     called_at = time.monotonic()
     with _scan_lock:
-        if _last_scan[0] < called_at:
+        if _last_scan.began < called_at:
             began = time.monotonic()
-            table = _process_table()
-            _last_scan = (began, table, {pid: _environment(pid) for pid in table})
-        return _last_scan[1], _last_scan[2]
+            known = _last_scan.older if began < _last_scan.began + OLDER_KEPT_S else set()
+            table, older = _read_processes(known)
+            _last_scan = _Scan(began, table, {pid: _environment(pid) for pid in table}, older)
+        return _last_scan.table, _last_scan.environments
 
 
-def _process_table() -> dict[int, ProcessStat]:
+def _read_processes(older: set[int]) -> tuple[dict[int, ProcessStat], set[int]]:
+    """Return the processes that are not older than this one, and the PIDs of the others; those in `older` are known."""
     try:
-        names = os.listdir("/proc")
+        pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}
     except OSError:  # no /proc, or no descriptor left to read it: only the group is known
-        return {}
-    stats = ((int(name), read_stat(int(name))) for name in names if name.isdigit())
-    return {pid: stat for pid, stat in stats if stat is not None}
+        return {}, set()
+    stats = ((pid, read_stat(pid)) for pid in pids - older)
+    found = {pid: stat for pid, stat in stats if stat is not None}
+    own = int(found[os.getpid()].started) if os.getpid() in found else 0
+    table = {pid: stat for pid, stat in found.items() if int(stat.started) >= own}
+    return table, (pids & older) | (found.keys() - table.keys())
 
 
 def _environment(pid: int) -> bytes:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.scripted_run import next_line
+from tests.support.sessions import records, without_starts
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.main import main
 from turngate.core.text import quote_name
@@ -599,8 +600,8 @@ def test_what_was_asked_is_in_the_journal(
 ) -> None:
     write_settings(project, "turngate", stop_hooks("true"))
     fire(capfd, project, "Stop")
-    lines = (state / "sessions" / "fire" / "journal.jsonl").read_text().splitlines()
-    assert [json.loads(line)["kind"] for line in lines] == ["hook", "verdict"]
+    journal = without_starts(records(f"{state}/sessions/fire/journal.jsonl"))
+    assert [record["kind"] for record in journal] == ["hook", "verdict"]
 
 
 def test_a_hook_in_the_background_that_hangs_is_ended_and_reported(

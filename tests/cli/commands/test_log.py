@@ -13,15 +13,19 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, stop_hooks, write_settings
+from tests.support.cli import start_turngate
+from tests.support.left_behind import until
 from tests.support.scripted_run import next_line, scripted, turngate
-from tests.support.sessions import BLOCK_COMMAND, block_first, say
+from tests.support.sessions import BLOCK_COMMAND, block_first, hang, say, without_starts
 from tests.support.subagents import Gate, Parent, parent
 from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.warm_cli import Program
 from turngate.cli.commands.log.show_journal import JournalTail
 from turngate.cli.main import main
 from turngate.core.hooks.kinds import CommandHook
 from turngate.plugins.handlers import PluginHook, Plugins
 from turngate.state.journal import Journal
+from turngate.state.paths import state_folder
 
 
 def log(capfd: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -182,7 +186,7 @@ def test_the_log_as_json_has_one_object_per_line(project: Path, capfd: pytest.Ca
     write_settings(project, "turngate", stop_hooks(block_first(1), id="tests"))
     turngate(capfd, project, "go", "--session", "s-1")
     assert main(["log", "--json"]) == 0
-    records = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    records = without_starts(map(json.loads, capfd.readouterr().out.splitlines()))
     assert [(r["kind"], r["project"], r["session_id"]) for r in records] == [
         (kind, str(project), "s-1") for kind in ("hook", "verdict", "hook", "verdict", "turn_end")
     ]
@@ -191,6 +195,66 @@ def test_the_log_as_json_has_one_object_per_line(project: Path, capfd: pytest.Ca
         "continuations": 1,
         "reason": None,
     }
+
+
+# Runs without an end
+
+
+def stop_of_a_host(project: Path) -> Program:
+    """Start `turngate hook` with a gate that does not end, and wait until its start is recorded."""
+    gate = {"type": "gate", "id": "tests", "command": hang()}
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [gate]}]}})
+    fields = {
+        "hook_event_name": "Stop",
+        "session_id": "s-1",
+        "turn_id": "1",
+        "model": "m",
+        "cwd": str(project),
+    }
+    program = Program(["hook"], project, stdin=json.dumps(fields))
+    until(
+        lambda: any(
+            "start" in path.read_text() for path in Path(state_folder()).glob("sessions/*/journal.jsonl")
+        )
+    )
+    return program
+
+
+def test_the_log_shows_a_gate_that_runs_was_interrupted_or_did_not_end(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shown = []
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        program = stop_of_a_host(project)
+        shown.append(log(capfd)[-1])
+        program.send_signal(number)
+        program.communicate()
+        shown.append(log(capfd)[-1])
+        (Path(state_folder()) / "sessions/s-1/journal.jsonl").unlink()
+    running = f'#    {"running":<35}"tests"'
+    assert shown == [
+        running,
+        '#    interrupted #  "tests"',
+        running,
+        f'#    {"did not end":<35}"tests"',
+    ]
+
+
+def test_a_follower_sees_once_that_a_gate_did_not_end(project: Path) -> None:
+    program = stop_of_a_host(project)
+    with start_turngate("log", "--follow", "--session", "s-1") as follower:
+        program.kill()
+        program.communicate()
+        shown = [follower.stdout.readline(), follower.stdout.readline()]
+        journal = Journal(state_folder(), str(project))
+        journal.record("s-1", {"kind": "verdict", "event": "Stop", "verdict": "stop"})
+        journal.close()
+        shown.append(follower.stdout.readline())
+    assert [line.split(maxsplit=1)[1].strip() for line in shown] == [
+        f"{project}  session s-1",
+        f'{"did not end":<35}"tests"',
+        "Stop: allowed",
+    ]
 
 
 # Ids
@@ -466,6 +530,9 @@ BAD_LINES = [
             {"kind": "run", "hook": {}, "outcome": "allow", "evaluation": {"input_tokens": "x"}},
             {"kind": "notice", "text": 5},
             {"kind": "turn_end", "reason": 5},
+            {"kind": "start"},
+            {"kind": "start", "run": [], "process": [1, "x"]},
+            {"kind": "start", "run": "x", "process": ["../x", "x"]},
             {"project": 5},
         )
     ),

@@ -56,17 +56,18 @@ def test_real_runs_of_several_sessions_are_found(project: Path, state: Path) -> 
     )
 
 
-def test_the_mean_counts_every_run_that_was_not_skipped_and_the_last_runs_are_the_newest(
-    project: Path, state: Path
+@pytest.mark.parametrize("outcome", ["skipped", "interrupted"])
+def test_the_mean_counts_every_run_that_ended_by_itself_and_the_last_runs_are_the_newest(
+    project: Path, state: Path, outcome: str
 ) -> None:
     journal(state, *(record(project, number, seconds=number) for number in range(1, 10)))
-    journal(state, record(project, 20.0, outcome="skipped", seconds=0, reason="why"), session="s-2")
+    journal(state, record(project, 20.0, outcome=outcome, seconds=0, reason="why"), session="s-2")
     found = Histories(str(project), str(state)).of(rule(file="f"))
     assert (found.count, found.mean, found.last) == (
         9,
         5.0,
         [
-            past_run(20.0, outcome="skipped", seconds=0.0, reason="why"),
+            past_run(20.0, outcome=outcome, seconds=0.0, reason="why"),
             *(past_run(number, seconds=number) for number in (9.0, 8.0, 7.0, 6.0)),
         ],
     )

@@ -94,8 +94,8 @@ def _response(stdout: str = "", stderr: str = "") -> dict[str, Any]:
 
 def _start(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     command, description = args["command"], args.get("description", "")
-    run_watched = partial(_run, command, context, watched=True)
-    started = _background(context).start(command, description, run_watched)
+    run = partial(_run, command, context, in_background=True)
+    started = _background(context).start(command, description, run)
     text = f"Started in the background as {started.id}. You get a message when it ends."
     return ToolOutput(text, {**_response(), "backgroundTaskId": started.id})
 
@@ -130,15 +130,17 @@ _HELD = "[a background process still has the output open; later output is lost]"
 _BASH_OR_SH = 'command -v bash >/dev/null && exec bash -c -- "$1"; exec /bin/sh -c -- "$1"'
 
 
-async def _run(command: str, context: ToolContext, live: HookRunContext, *, watched: bool = False) -> Exited:
+async def _run(
+    command: str, context: ToolContext, live: HookRunContext, *, in_background: bool = False
+) -> Exited:
     env = sanitize_env({**context.environ, "PWD": context.project, IN_TOOL: "1"})
     world = context.world
     if world is not None and world.remote is not None:
         hook = CommandHook("/bin/sh", args=("-c", _BASH_OR_SH, "sh", command))
-        shell = (watched and world.remote.background_shell) or world.shell
+        shell = (in_background and world.remote.background_shell) or world.shell
         return await shell.run(hook, cwd=context.project, env=env, stdin=b"", live=live)
     argv = (shutil.which("bash") or "/bin/sh", "-c", "--", command)
-    return await run_process(argv, cwd=context.project, env=env, stdin=b"", live=live, watched=watched)
+    return await run_process(argv, cwd=context.project, env=env, stdin=b"", live=live)
 
 
 def _join_output(*printed: str) -> str:

@@ -58,7 +58,7 @@ def check_gate(words: list[str], fields: dict[str, Any] | None, stamp: str | Non
     arguments = parse_gate_words(words)
     project = _project(arguments.project, fields)
     settings = settings_state(project) if stamp else None
-    ended = run_until_signal(_run(arguments, fields, project))
+    ended = run_until_signal(_run(arguments, fields, project), for_host=fields is not None)
     if isinstance(ended, signal.Signals):
         print(f"turngate gate: ended by {ended.name} before an answer", file=sys.stderr)
         return 128 + ended

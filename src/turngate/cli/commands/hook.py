@@ -201,7 +201,7 @@ def _answer_event(
             world.logs, world.time_limit = False, limit
             return await answer_host_event(host, fields, known, settings, world, count, ask_below), world
 
-    ended = run_until_signal(ask())
+    ended = run_until_signal(ask(), for_host=True)
     if isinstance(ended, signal.Signals):
         print(f"turngate hook: ended by {ended.name} before an answer", file=sys.stderr)
         return 128 + ended

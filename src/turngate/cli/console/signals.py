@@ -1,6 +1,8 @@
-"""Run a coroutine until it ends or until a signal asks the process to end."""
+"""Run a coroutine until it ends, until a signal asks the process to end, or until nothing waits for the process."""
 
 import asyncio
+import os
+import select
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -9,11 +11,18 @@ T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
+WAITED_FOR_POLL_S = 1.0  # how often it is tested whether something waits for this process
+
 _replaced: dict[signal.Signals, Any] = {}  # handlers of the caller, until restore_handlers()
 
 
-def run_loop(work: Coroutine[Any, Any, T], on_signal: Callable[[signal.Signals], None]) -> T:
+def run_loop(
+    work: Coroutine[Any, Any, T], on_signal: Callable[[signal.Signals], None], *, for_host: bool = False
+) -> T:
     """Run `work` to its end and pass every signal to `on_signal`.
+
+    If nothing waits for the process any more, that counts as SIGHUP: with `for_host`, if the parent process is gone or
+    stdout has no reader; otherwise if both is so, because a person may have left it in the background.
 
     Signals are blocked while the event loop starts, so none is lost. A signal that the caller ignores, as nohup does,
     stays ignored. After the loop every signal is ignored: only output is left to print, and a second Ctrl-C must not
@@ -23,11 +32,20 @@ def run_loop(work: Coroutine[Any, Any, T], on_signal: Callable[[signal.Signals],
     handled = [number for number, handler in handlers.items() if handler is not signal.SIG_IGN]
     _replaced.update((number, handlers[number]) for number in handled)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    parent, has_stdout = os.getppid(), not _stdout_events() & select.POLLNVAL
+
+    def test_waited_for() -> None:
+        gone = (os.getppid() != parent, has_stdout and bool(_stdout_events()))
+        if any(gone) if for_host else all(gone):
+            on_signal(signal.SIGHUP)
+        else:
+            asyncio.get_running_loop().call_later(WAITED_FOR_POLL_S, test_waited_for)
 
     async def run_with_handlers() -> T:
         for number in handled:
             asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        asyncio.get_running_loop().call_soon(test_waited_for)
         try:
             return await work
         finally:
@@ -41,6 +59,13 @@ def run_loop(work: Coroutine[Any, Any, T], on_signal: Callable[[signal.Signals],
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _stdout_events() -> int:
+    """Return the errors of stdout, such as POLLERR for a pipe without a reader, or 0."""
+    stdout = select.poll()
+    stdout.register(1, 0)
+    return sum(events for _, events in stdout.poll(0))
 
 
 def _ignore(number: signal.Signals, loop: asyncio.AbstractEventLoop) -> None:
@@ -62,8 +87,8 @@ def restore_handlers() -> None:
         signal.signal(*_replaced.popitem())
 
 
-def run_until_signal(work: Coroutine[Any, Any, T]) -> T | signal.Signals:
-    """Return the result of `work`, or the first signal, which cancels `work`."""
+def run_until_signal(work: Coroutine[Any, Any, T], *, for_host: bool = False) -> T | signal.Signals:
+    """Return the result of `work`, or the first signal, which cancels `work`. `for_host`: see `run_loop`."""
     caught: list[signal.Signals] = []
     tasks: list[asyncio.Task[T]] = []
 
@@ -81,4 +106,4 @@ def run_until_signal(work: Coroutine[Any, Any, T]) -> T | signal.Signals:
                 raise
             return caught[0]
 
-    return run_loop(supervise(), cancel)
+    return run_loop(supervise(), cancel, for_host=for_host)

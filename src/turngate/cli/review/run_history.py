@@ -32,7 +32,7 @@ class PastRun:
 
 @dataclass
 class History:
-    """The runs of one hook. Those that were skipped count neither for `count` nor for the mean."""
+    """The runs of one hook. Those that were skipped or interrupted count neither for `count` nor for the mean."""
 
     last: list[PastRun]  # the newest first
     count: int = 0
@@ -44,7 +44,7 @@ class History:
 
     def add(self, run: PastRun) -> None:
         self.last = sorted((*self.last, run), key=lambda each: each.time, reverse=True)[:MAX_LAST_RUNS]
-        if run.outcome != "skipped":
+        if run.outcome not in ("skipped", "interrupted"):
             self.count += 1
             self.seconds += run.seconds
 

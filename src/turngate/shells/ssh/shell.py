@@ -21,8 +21,7 @@ from turngate.core.answers.hook_reports import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, World
-from turngate.shells.process import KILL_GRACE_S
-from turngate.shells.process_tree import VARIABLE, add_marker, new_run_marker
+from turngate.shells.process_tree import KILL_GRACE_S, VARIABLE, add_marker, new_run_marker
 from turngate.shells.ssh.cleanup_shell import SILENCE_S
 from turngate.shells.ssh.connection import NO_PROCESS, Address, Connection, open_connection, run_line
 from turngate.shells.ssh.login import CannotConnect

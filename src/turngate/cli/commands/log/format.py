@@ -16,6 +16,7 @@ from turngate.cli.console.streams import paint
 from turngate.core.hooks.kinds import KINDS
 from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
 from turngate.core.verdict.json_output import recorded_gate
+from turngate.state.process_stat import ProcessId, is_alive
 
 MAX_HOOK_NAME_CHARS = 80
 MAX_REASON_LINES = 10
@@ -28,15 +29,36 @@ class JsonLines:
     def format(self, record: dict[str, Any]) -> Iterator[str]:
         yield json.dumps(record)
 
+    def unfinished(self, *, running: bool) -> list[dict[str, Any]]:  # noqa: ARG002 - the records of starts are printed
+        return []
+
 
 class TextLines:
     """`verbose`: show reasons whole."""
 
     def __init__(self, *, verbose: bool = False) -> None:
         self._heading, self._verbose = "", verbose
+        # The process and the record of the start of each run, until the record of its end.
+        self._started: dict[str, tuple[ProcessId, dict[str, Any]]] = {}
+
+    def unfinished(self, *, running: bool) -> list[dict[str, Any]]:
+        """Return records of the runs whose process was killed, once; with `running`, also of those that still run."""
+        found = []
+        for run, (process, record) in tuple(self._started.items()):
+            is_running = is_alive(process)
+            if running or not is_running:
+                del self._started[run]
+                outcome = "running" if is_running else "did not end"
+                found.append({**record, "kind": "hook", "outcome": outcome})
+        return found
 
     def format(self, record: dict[str, Any]) -> Iterator[str]:
         """Yield the record's lines, below a heading if the date, the project or the session has changed."""
+        if record.get("kind") == "start":
+            pid, started = record["process"]
+            self._started[record["run"]] = ProcessId(int(pid), str(started)), record
+            return
+        self._started.pop(record.get("run", ""), None)
         line = _format(record)
         if line is None:
             return
@@ -88,7 +110,8 @@ def _style(record: dict[str, Any], line: str) -> str:
         case "turn_end" | "notice":
             return "notice"
         case _:
-            return "alert" if record.get("outcome") in ("failed", "timeout", "waiting") else "plain"
+            is_alert = record.get("outcome") in ("failed", "timeout", "waiting", "did not end")
+            return "alert" if is_alert else "plain"
 
 
 def _format_turn_end(record: dict[str, Any]) -> str | None:
@@ -154,7 +177,8 @@ def _format_run(record: dict[str, Any]) -> str:
     why = f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else ""
     has_cost = "evaluation" in record and hook.get("type") != "agent"
     cost = _format_cost(record["evaluation"]) if has_cost else ""
-    return f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {_quote(name)}{why}{cost}"
+    seconds = " " * 8 if result in ("did not end", "running") else f"{record.get('seconds', 0):6.2f} s"
+    return f"{label:<{LABEL_WIDTH}} {seconds}  {_quote(name)}{why}{cost}"
 
 
 def _format_cost(evaluation: dict[str, Any]) -> str:

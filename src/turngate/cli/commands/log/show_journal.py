@@ -42,18 +42,25 @@ def show_journal(options: argparse.Namespace) -> int:
     if options.follow:
         return _follow(folder, project, lines, only=given is not None)
     with contextlib.closing(JournalTail(folder)) as tail:
-        if not _print_new(tail, project, lines) and not options.json:
+        if not _print_new(tail, project, lines, running=True) and not options.json:
             print(_no_records(os.path.basename(folder), project))
     return 0
 
 
-def _print_new(tail: "JournalTail", project: str | None, lines: JsonLines | TextLines) -> bool:
-    """Print the records that were written since the last call; return whether there were any."""
+def _print_new(
+    tail: "JournalTail", project: str | None, lines: JsonLines | TextLines, *, running: bool = False
+) -> bool:
+    """Print the records that were written since the last call, then the runs that did not end or, with `running`, still run.
+
+    Return whether there were any records.
+    """
     is_empty = True
     for record in tail.new_records():
         if project in (None, record.get("project")):
             is_empty = False
             tail.skipped += not _print_record(record, lines)
+    for record in lines.unfinished(running=running):
+        _print_record(record, lines)
     tail.report_skipped()
     return not is_empty
 
