@@ -199,6 +199,11 @@ class RemoteMachine:
     disconnect: Callable[[], Awaitable[None]] | None = None
 
 
+# While these are as they were, a gate passes again: the state of the project's files, and the names of the gate's own files and
+# of the variables that it uses.
+HeldPass = tuple[str, tuple[str, ...], tuple[str, ...]]
+
+
 @dataclass
 class World:
     """Everything outside of the engine that hooks need: where they run, for which project, what is stored."""
@@ -219,8 +224,7 @@ class World:
     on_background_end: Callable[[Event, HookRun], None] | None = None
     logs: bool = True  # log gates that are not enforced; False: the caller shows them
     time_limit: float | None = None  # seconds for all hooks of one event, whatever the settings say
-    # The gates that have passed, and the state of the project's files for which they pass again.
-    held: list[tuple[Rule, str]] = field(default_factory=list)
+    held: list[tuple[Rule, HeldPass]] = field(default_factory=list)  # the gates that have passed
     remote: RemoteMachine | None = None  # where the project is; None: on this machine
 
     def __post_init__(self) -> None:

@@ -1,12 +1,13 @@
 """What all gates have in common."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from tests.support.gates import answer_with_shell, claude_input
-from tests.support.git_projects import make_repository
+from tests.support.gates import answer_of_process, answer_with_shell, claude_input
+from tests.support.git_projects import commit, make_repository, write
 from turngate.core.verdict.decisions import UNCHANGED_RESULT
 
 
@@ -55,20 +56,79 @@ def test_a_gate_that_blocks_because_it_could_not_run_says_when_that_is_repeated(
     assert second == f"{first}\n\n{UNCHANGED_RESULT}"
 
 
-def test_a_report_that_a_command_writes_does_not_make_it_run_again(project: Path) -> None:
-    make_repository(project, {"a.py": "1\n"})
-    words = ("--", "echo run >> ../runs; date +%N > report.xml")
-    for _ in range(3):
-        assert answer_with_shell(words, claude_input(project), project) == {}
-    assert (project.parent / "runs").read_text() == "run\n"
-
-
-def test_a_tracked_file_that_a_command_writes_makes_it_run_again(project: Path) -> None:
-    make_repository(project, {"a.py": "1\n"})
-    words = ("--", "echo run >> ../runs; date +%N > a.py")
+@pytest.mark.parametrize(
+    ("file", "count"), [("ignored.xml", 1), ("report.xml", 2), ("a.py", 2)], ids=["ignored", "new", "tracked"]
+)
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_pass_is_kept_only_if_the_tree_is_the_same_before_and_after(
+    project: Path, file: str, count: int, is_local: bool
+) -> None:
+    make_repository(project, {"a.py": "1\n", ".gitignore": "ignored.xml\n"})
+    words = ("--", f"echo run >> ../runs; date +%N > {file}")
     for _ in range(2):
-        assert answer_with_shell(words, claude_input(project), project) == {}
+        if is_local:
+            assert answer_of_process(words, claude_input(project)) == (0, {}, "")
+        else:
+            assert answer_with_shell(words, claude_input(project), project) == {}
+    assert (project.parent / "runs").read_text() == "run\n" * count
+
+
+def test_a_change_while_the_command_runs_is_checked_and_going_back_too(project: Path) -> None:
+    """The command that passes has seen `good`; neither the tree before nor the one after it has passed."""
+    make_repository(project, {"data": "bad\n"})
+    words = ("--", "echo run >> ../runs; test -e ../late || echo good > data; grep -q good data")
+    assert answer_of_process(words, claude_input(project)) == (0, {}, "")
+    (project.parent / "late").touch()
+    (project / "data").write_text("bad\n")
+    assert answer_of_process(words, claude_input(project))[1]["decision"] == "block"
     assert (project.parent / "runs").read_text() == "run\nrun\n"
+
+
+def passes_again(project: Path, *words: str) -> bool:
+    """Return whether the answer to another stop comes from the first one."""
+    runs = project.parent / "runs"
+    before = runs.read_text() if runs.exists() else ""
+    assert answer_of_process(words, claude_input(project)) == (0, {}, "")
+    return (runs.read_text() if runs.exists() else "") == before
+
+
+@pytest.mark.parametrize("where", ["hooks/check.sh", "../outside.sh"])
+@pytest.mark.parametrize("form", [("{}",), ("cd . && sh '{}' --all",), ("sh", "{}")])
+def test_a_pass_is_that_of_the_script_that_ran(project: Path, where: str, form: tuple[str, ...]) -> None:
+    """Git ignores the script, or it is not in the repository."""
+    make_repository(project, {".gitignore": "hooks/\n"})
+    script = project / where
+    script.parent.mkdir(exist_ok=True)
+    script.write_text("#!/bin/sh\necho run >> ../runs\n")
+    script.chmod(0o755)
+    os.utime(script, (1, 1))
+    words = ("--", *(word.format(where) for word in form))
+    assert [passes_again(project, *words) for _ in range(2)] == [False, True]
+    script.write_text("#!/bin/sh\necho stricter; exit 1\n")
+    assert answer_of_process(words, claude_input(project))[1]["decision"] == "block"
+
+
+def test_a_pass_is_that_of_the_variables_that_the_command_names(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_repository(project, {"a": ""})
+    monkeypatch.setenv("LEVEL", "low")
+    words = ("--", 'echo run >> ../runs; test "$LEVEL" = low')
+    assert [passes_again(project, *words) for _ in range(2)] == [False, True]
+    monkeypatch.setenv("LEVEL", "high")
+    assert answer_of_process(words, claude_input(project))[1]["decision"] == "block"
+
+
+def test_a_command_that_asks_git_is_asked_again_when_git_has_changed(project: Path) -> None:
+    """Back at the content of an earlier commit, which is not committed now."""
+    words = ("--", "git diff --quiet HEAD")
+    make_repository(project, {"a": "A\n"})
+    for text in ("A\n", "B\n"):
+        write(project, {"a": text})
+        commit(project)
+        assert answer_of_process(words, claude_input(project)) == (0, {}, "")
+    write(project, {"a": "A\n"})
+    assert answer_of_process(words, claude_input(project))[1]["decision"] == "block"
 
 
 def said_by_user(text: str, **fields: object) -> str:

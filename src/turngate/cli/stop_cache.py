@@ -2,24 +2,22 @@
 
 Agent programs run `turngate hook` and `turngate gate` at every stop, and most stops end here. A stamp is a file that
 says for one agent of one session that everything has passed: for which project, which tree, which settings and
-approvals, and with which answer.
+approvals, which files and variables of the gates, and with which answer.
 """
 
+import json
 import os
 import sys
-import time
 
 from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin
 from turngate.cli.project import configuration_files
 from turngate.core.constants import STOP_EVENTS
-from turngate.gates.stored_state import digest, write_file
+from turngate.gates.stored_state import digest, inputs_state, stat_file, write_file
 from turngate.hosts.input_fields import normalise
 from turngate.state.paths import state_folder
 
 GATE_PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
-VERSION = "4"
-# A file that was changed this shortly before could be changed again without a new time.
-CLOCK_TICK_NS = 2_000_000_000
+VERSION = 5
 
 
 def stamp_path(fields: dict[str, object], words: list[str]) -> str | None:
@@ -34,24 +32,36 @@ def stamp_path(fields: dict[str, object], words: list[str]) -> str | None:
 
 
 def read_stamp(path: str) -> str | None:
-    """Return the answer if files, settings and approvals are as they were when everything passed."""
+    """Return the answer if everything is as it was when everything passed."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            version, settings, tree, project, answer = file.read().split("\n", 4)
+        with open(path, encoding="utf-8") as file:
+            stamp = json.load(file)
     except (OSError, ValueError):
         return None
-    if version != VERSION or settings != settings_state(project):
+    project = stamp["project"]
+    if (stamp["version"], stamp["settings"]) != (VERSION, settings_state(project)):
+        return None
+    if stamp["inputs"] != inputs_state(project, stamp["files"], stamp["variables"]):
         return None
     from turngate.gates.local_tree_state import local_tree_state  # noqa: PLC0415 # lazy: only where there is a stamp
 
-    found = local_tree_state(project, state_folder())
-    return answer if found and found[0] == tree else None
+    answer: str = stamp["answer"]
+    return answer if stamp["tree"] == local_tree_state(project, state_folder()) else None
 
 
-def write_stamp(path: str, settings: str | None, tree: str | None, project: str, answer: str = "") -> None:
-    """Remember that everything has passed for this tree; `settings`: their state before. Without them, forget it."""
-    if settings and tree:
-        write_file(path, f"{VERSION}\n{settings}\n{tree}\n{project}\n{answer}")
+def write_stamp(
+    path: str,
+    settings: str | None,
+    passed: tuple[str, tuple[str, ...], tuple[str, ...]] | None,  # `HeldPass`
+    project: str,
+    answer: str = "",
+) -> None:
+    """Remember that everything has passed; `settings`: their state before. Without them, forget it."""
+    tree, files, variables = passed or ("", (), ())
+    inputs = inputs_state(project, files, variables) if settings and tree else None
+    if inputs:
+        stamp = {"version": VERSION, "project": project, "settings": settings, "tree": tree, "answer": answer}
+        write_file(path, json.dumps({**stamp, "inputs": inputs, "files": files, "variables": variables}))
         return
     try:
         os.unlink(path)
@@ -63,24 +73,12 @@ def settings_state(project: str) -> str | None:
     """Return what is the same only if settings and approvals are; None if they were changed just now."""
     trust = os.path.join(state_folder(), "trust")
     try:
-        stats = [_stat(path) for path in (*configuration_files(project, "host"), trust, f"{trust}/projects")]
+        stats = [
+            stat_file(path) for path in (*configuration_files(project, "host"), trust, f"{trust}/projects")
+        ]
     except (OSError, ValueError):
         return None
     return digest(f"{stats}")
-
-
-def _stat(path: str) -> list[int] | None:
-    """Return what changes when a file does, or what it is a link to. Raises ValueError if that was just now."""
-    times = []
-    for each in (path, os.path.realpath(path)):
-        try:
-            found = os.lstat(each)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < CLOCK_TICK_NS:
-            raise ValueError("changed just now")
-        times += [found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
-    return times
 
 
 def run_gate(words: list[str]) -> int:

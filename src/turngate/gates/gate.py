@@ -69,6 +69,15 @@ def _url_problem(url: str, name: str) -> str | None:
     return url_problem(url, "project", (), name=name)
 
 
+@frozen
+class GateInputs:
+    """What the definition of a gate names, beside the project's files: a pass is only for what it was then."""
+
+    state: str = ""
+    files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
 @dataclass(kw_only=True)
 class GateContext:
     """What one run of a gate is given."""
@@ -81,6 +90,7 @@ class GateContext:
     options: Mapping[str, Any] = field(default_factory=dict)  # by `GateOption.name`, with all defaults
     command: CommandHook | None = None
     redactor: Redactor | None = None  # of the secrets in the environment of commands
+    inputs: GateInputs = field(default_factory=GateInputs)
     now: float = 0.0  # seconds since the epoch
     base: str | None = None  # the commit to compare with; None: the session's start; "": there is no session
     # The variables that the gate itself may read: of the machine of the project, which settings of another machine know.

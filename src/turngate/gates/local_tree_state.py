@@ -1,8 +1,9 @@
-"""The state of a project's files on this machine: equal states, equal content. Imports little: most stops need it.
+"""The files of a project on this machine: one state, equal for equal content, and the entry of each file. Imports little: most stops need it.
 
 The files are those that git does not ignore, of the whole repository; without a repository, all but those in folders of
 tools. A file is read again only if its times, size, mode or inode have changed since the last look, which a private file
-in the state folder remembers. So neither flags in git's index nor filters hide a change.
+in the state folder remembers. So neither flags in git's index nor filters hide a change. The state covers what a command may ask git
+as well: HEAD, the index, refs and configuration.
 """
 
 import hashlib
@@ -20,11 +21,18 @@ TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its tim
 RACY_NS = 2_000_000_000  # a file that was changed this shortly before could change again without a new time
 CHUNK_BYTES = 1 << 20
 UNTRACKED = "?"  # git's tag of a file
-LIST_FILES = ("ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard")
+NESTED = "040000 -"  # the entry of a repository that is not in the index
+LIST_FILES = ("ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard")
 # Folders that hold what others wrote, or what tools have made of the rest.
 PRUNED = (
     *(".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox"),
     *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle"),
+)
+# What a command may ask git, beside the index and loose refs. In `.git`: of the work tree, and of all work trees of a repository.
+OWN_STATE = ("HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "config.worktree")
+COMMON_STATE = (
+    *("config", "packed-refs", "reftable/tables.list", "logs/refs/stash", "shallow"),
+    *("info/exclude", "info/attributes", "info/sparse-checkout"),
 )
 
 
@@ -32,21 +40,125 @@ class _Unknown(Exception):
     """The content is not known, or not in time."""
 
 
-def local_tree_state(project: str, state: str) -> tuple[str, str] | None:
-    """Return the state of all files, and that of the tracked ones. None: it cannot be found out; then nothing is cached.
+def local_tree_state(project: str, state: str) -> str | None:
+    """Return the state of all files and of git. None: it cannot be found out; then nothing is cached.
 
     `state` is the state folder of Turngate.
     """
-    deadline = time.monotonic() + TIMEOUT_S
-    top = os.path.realpath(project)
     try:
-        repository = _repository(top)
-        words = (deadline, "check-ignore", "--quiet", top)
-        if repository and (repository == top or _run_git(repository, *words) is None):
-            top = repository
-        return _find_state(top, os.path.join(state, "gates", digest(f"files of {top}"), "files-1"), deadline)
+        return _Look(project, state).find_state()
     except (OSError, _Unknown):
         return None
+
+
+def local_entries(project: str, state: str) -> dict[str, str] | None:
+    """Return mode and id of the files of a project in a repository, as in a tree of git, by their names in the repository.
+
+    None: they cannot be found out in time. A repository inside of it is a folder: its name ends with a slash, or is in the index.
+    """
+    try:
+        return _Look(project, state).find_entries()
+    except (OSError, _Unknown):
+        return None
+
+
+class _Look:
+    """One look at the files."""
+
+    def __init__(self, project: str, state: str) -> None:
+        self._now_ns = time.time_ns()
+        self._deadline = time.monotonic() + TIMEOUT_S
+        self._project = self._top = os.path.realpath(project)
+        repository = _repository(self._top)
+        words = (self._deadline, "check-ignore", "--quiet", self._top)
+        if repository and (repository == self._top or _run_git(repository, *words) is None):
+            self._top = repository
+        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-2")
+        self._stats: dict[str, str] = {}  # by name; a text that changes with the file
+        self._states: list[str] = []  # of the repositories
+        self._nested: list[str] = []  # repositories inside of the first one
+        self._is_known = True  # whether there is nothing else: no link leads out
+        self._add("")
+
+    def find_state(self) -> str:
+        """Raises _Unknown."""
+        if not self._is_known:
+            raise _Unknown
+        key = _hash_texts([*self._states, "", *self._stats, "", *self._stats.values()])
+        stored = _read_lines(self._cache)
+        if (before := next(stored, {})).get("key") == key:
+            return before["state"]
+        return self._state_of(self._read(next(stored, {}), key))
+
+    def find_entries(self) -> dict[str, str]:
+        """Raises _Unknown."""
+        stored = _read_lines(self._cache)
+        next(stored, {})
+        entries = self._read(next(stored, {}))
+        below = "" if self._project == self._top else f"{self._project[len(self._top) + 1 :]}/"
+        inside = tuple(name.rstrip("/") + "/" for name in self._nested)
+        own = {name: entry for name, entry in entries.items() if not name.startswith(inside)}
+        own |= {name: NESTED for name in self._nested if name.endswith("/")}
+        return {name: entry for name, entry in own.items() if name.startswith(below)}
+
+    def _state_of(self, entries: dict[str, str]) -> str:
+        return _hash_texts([*self._states, "", *(f"{entry} {name}" for name, entry in entries.items())])
+
+    def _read(self, known: dict[str, str], key: str = "") -> dict[str, str]:
+        """Return the entries of all files. `known`: content by name and stat, of the last look. Raises _Unknown."""
+        entries: dict[str, str] = {}
+        kept: dict[str, str] = {}  # of files that were not changed just now
+        try:
+            for name, found in sorted(self._stats.items()):
+                file = f"{name} {found}"
+                mode, size, _, modified_ns, changed_ns = map(int, found.split())
+                content = known.get(file) or _read_content(f"{self._top}/{name}", mode, size, self._deadline)
+                if self._now_ns - max(modified_ns, changed_ns) > RACY_NS:
+                    kept[file] = content
+                entries[name] = f"{_git_mode(mode)} {content}"
+            return entries
+        finally:  # also if the time is up: the next look goes on from here
+            is_stable = key and len(kept) == len(self._stats)
+            states = {"key": key, "state": self._state_of(entries)} if is_stable else {}
+            write_file(self._cache, f"{json.dumps(states)}\n{json.dumps(kept)}\n")
+
+    def _add(self, below: str) -> None:
+        """Add the files of a folder: "", or its name with a slash. Raises _Unknown."""
+        folder = f"{self._top}/{below}".rstrip("/")
+        is_repository = os.path.lexists(f"{folder}/.git")
+        listed = _run_git(folder, self._deadline, *LIST_FILES) if is_repository else None
+        if listed is not None:
+            self._states += [below, _hash(listed), *_git_state(folder, self._deadline)]
+        # If git cannot read it, all files count.
+        lines = _walk(folder) if listed is None else os.fsdecode(listed).split("\0")[:-1]
+        fd = os.open(folder, os.O_RDONLY)  # so that the system does not look up the whole path of each file
+        try:
+            for line in lines:
+                name = line.partition("\t")[2] if line[0] != UNTRACKED else line[2:]
+                try:
+                    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                except (FileNotFoundError, NotADirectoryError):  # it is deleted
+                    continue
+                mode = found.st_mode
+                if mode & 0o170000 == stat.S_IFREG or self._is_link(below + name, mode):
+                    self._stats[below + name] = (
+                        f"{mode} {found.st_size} {found.st_ino} {found.st_mtime_ns} {found.st_ctime_ns}"
+                    )
+        finally:
+            os.close(fd)
+
+    def _is_link(self, name: str, mode: int) -> bool:
+        """Return whether it is a link, and note whether its content is known. A repository is added."""
+        path = f"{self._top}/{name}"
+        if stat.S_ISDIR(mode):
+            if os.path.lexists(f"{path}/.git"):
+                self._nested.append(name)
+                self._add(f"{name.rstrip('/')}/")
+            return False
+        target = os.path.realpath(path)
+        leads_out = not f"{target}/".startswith(f"{self._top}/") or "/.git/" in f"{target[len(self._top) :]}/"
+        self._is_known = self._is_known and stat.S_ISLNK(mode) and not leads_out
+        return stat.S_ISLNK(mode)
 
 
 def _repository(folder: str) -> str | None:
@@ -58,85 +170,6 @@ def _repository(folder: str) -> str | None:
     return folder
 
 
-def _find_state(top: str, cache: str, deadline: float) -> tuple[str, str]:
-    now_ns = time.time_ns()
-    listing = _Listing(top, deadline)
-    listing.add("")
-    names, stats = sorted(listing.stats), listing.stats
-    key = _hash([*listing.rules, "", *names, "", *map(stats.__getitem__, names)])
-    stored = _read_lines(cache)
-    if (before := next(stored, {})).get("key") == key:
-        return before["all"], before["tracked"]
-    known = next(stored, {})
-    kept: dict[str, str] = {}  # content by name and stat, of files that were not changed just now
-    lines: list[str] = [*listing.rules, ""]
-    tracked: list[str] = [*lines]
-    states: dict[str, str] = {}
-    try:
-        for name in names:
-            tag, mode, *_, modified_ns, changed_ns = stats[name].split()
-            file = f"{name} {stats[name]}"
-            content = known.get(file) or _read_content(f"{top}/{name}", int(mode), deadline)
-            if now_ns - max(int(modified_ns), int(changed_ns)) > RACY_NS:
-                kept[file] = content
-            lines.append(f"{name} {content}")
-            if tag != UNTRACKED:
-                tracked.append(lines[-1])
-        states = {"all": _hash(lines), "tracked": _hash(tracked)}
-        return states["all"], states["tracked"]
-    finally:  # also if the time is up: the next look goes on from here
-        if states and len(kept) == len(names):
-            states["key"] = key
-        write_file(cache, f"{json.dumps(states)}\n{json.dumps(kept)}\n")
-
-
-class _Listing:
-    """The files that count, in a folder and in the repositories inside of it."""
-
-    def __init__(self, top: str, deadline: float) -> None:
-        self.stats: dict[str, str] = {}  # by name; a text that changes with the file, after a tag of git
-        self.rules: list[str] = []  # what is ignored, besides what files of the project say
-        self._top = top
-        self._deadline = deadline
-
-    def add(self, below: str) -> None:
-        """Add the files of a folder: "", or its name with a slash. Raises _Unknown."""
-        folder = f"{self._top}/{below}".rstrip("/")
-        is_repository = os.path.lexists(f"{folder}/.git")
-        listed = _run_git(folder, self._deadline, *LIST_FILES) if is_repository else None
-        if listed is not None:
-            self.rules += [below, *_ignore_rules(folder, self._deadline)]
-        # If git cannot read it, all files count.
-        names = _walk(folder) if listed is None else listed.split("\0")[:-1]
-        fd = os.open(folder, os.O_RDONLY)  # so that the system does not look up the whole path of each file
-        try:
-            for name in names:
-                try:
-                    found = os.stat(name[2:], dir_fd=fd, follow_symlinks=False)
-                except (FileNotFoundError, NotADirectoryError):  # it is deleted
-                    continue
-                mode = found.st_mode
-                if mode & 0o170000 == stat.S_IFREG or self._is_link(below + name[2:], mode):
-                    self.stats[below + name[2:]] = (
-                        f"{name[0]} {mode} {found.st_size} {found.st_ino} {found.st_mtime_ns} {found.st_ctime_ns}"
-                    )
-        finally:
-            os.close(fd)
-
-    def _is_link(self, name: str, mode: int) -> bool:
-        """Return False for a folder; a repository is added. Raises _Unknown for what has no content that can be known."""
-        path = f"{self._top}/{name}"
-        if stat.S_ISDIR(mode):
-            if os.path.lexists(f"{path}/.git"):
-                self.add(f"{name.rstrip('/')}/")
-            return False
-        target = os.path.realpath(path)
-        leads_out = not f"{target}/".startswith(f"{self._top}/") or "/.git/" in f"{target[len(self._top) :]}/"
-        if leads_out or not stat.S_ISLNK(mode):
-            raise _Unknown
-        return True
-
-
 def _walk(folder: str, below: str = "") -> Iterator[str]:
     with os.scandir(f"{folder}/{below}") as entries:
         for entry in entries:
@@ -145,19 +178,23 @@ def _walk(folder: str, below: str = "") -> Iterator[str]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(folder, f"{below}{entry.name}/")
             elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                yield f"H {below}{entry.name}"  # as git lists a tracked file
+                yield f"{UNTRACKED} {below}{entry.name}"  # as git lists it
 
 
-def _ignore_rules(repository: str, deadline: float) -> tuple[str, str]:
-    """Return the rules that are not in the work tree."""
-    common = f"{repository}/.git"
-    if not os.path.isdir(common):  # a worktree or a submodule
-        common = os.path.join(repository, _read_text(common).removeprefix("gitdir: "))
-        common = os.path.join(common, _read_text(f"{common}/commondir"))
+def _git_state(repository: str, deadline: float) -> Iterator[str]:
+    """Yield what git knows beside the index, and the rules of what it ignores that are not in the work tree."""
+    own = f"{repository}/.git"
+    if not os.path.isdir(own):  # a worktree or a submodule
+        own = os.path.join(repository, _read_text(own).removeprefix("gitdir: "))
+    common = os.path.join(own, _read_text(f"{own}/commondir"))
+    yield from (_read_text(f"{own}/{name}") for name in OWN_STATE)
+    yield from (_read_text(f"{common}/{name}") for name in COMMON_STATE)
+    for folder, _, names in sorted(os.walk(f"{common}/refs")):
+        yield from (f"{folder}/{name} {_read_text(f'{folder}/{name}')}" for name in sorted(names))
     configured = _run_git(repository, deadline, "config", "--type=path", "--get", "core.excludesFile")
     default = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git/ignore")
-    of_user = os.path.join(repository, (configured or default).rstrip("\n"))
-    return _read_text(f"{common}/info/exclude"), _read_text(of_user)
+    path = os.fsdecode(configured).rstrip("\n") if configured else default
+    yield _read_text(os.path.join(repository, path))
 
 
 def _read_text(path: str) -> str:
@@ -168,16 +205,28 @@ def _read_text(path: str) -> str:
         return ""
 
 
-def _read_content(path: str, mode: int, deadline: float) -> str:
+def _git_mode(mode: int) -> str:
+    return "120000" if stat.S_ISLNK(mode) else "100755" if mode & stat.S_IXUSR else "100644"
+
+
+def _read_content(path: str, mode: int, size: int, deadline: float) -> str:
+    """Return the id that git gives to this content, as a blob. Raises _Unknown."""
+    content = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     if stat.S_ISLNK(mode):
-        return f"-> {os.readlink(path)}"
-    content = hashlib.blake2b(digest_size=16)
-    with open(path, "rb", buffering=0) as file:
-        while chunk := file.read(CHUNK_BYTES):
+        content.update(os.fsencode(os.readlink(path)))
+        return content.hexdigest()
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        while size > 0 and (chunk := os.read(fd, min(size, CHUNK_BYTES))):
+            content.update(chunk)
+            size -= len(chunk)
             if time.monotonic() > deadline:
                 raise _Unknown
-            content.update(chunk)
-    return content.hexdigest() + ("x" if mode & stat.S_IXUSR else "")
+    finally:
+        os.close(fd)
+    if size:  # it is written just now
+        raise _Unknown
+    return content.hexdigest()
 
 
 def _read_lines(path: str) -> Iterator[dict[str, str]]:
@@ -188,12 +237,15 @@ def _read_lines(path: str) -> Iterator[dict[str, str]]:
         return
 
 
-def _hash(lines: Iterable[str]) -> str:
-    text = "\0\0".join(lines)  # no name has a NUL
-    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+def _hash_texts(texts: Iterable[str]) -> str:
+    return _hash("\0\0".join(texts).encode("utf-8", "surrogateescape"))  # no name has a NUL
 
 
-def _run_git(folder: str, deadline: float, *words: str) -> str | None:
+def _hash(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _run_git(folder: str, deadline: float, *words: str) -> bytes | None:
     """Return what git prints, or None if it fails. Without `subprocess`, which takes longer to load than git to run."""
     env = {name: value for name, value in os.environ.items() if name not in LOCAL_GIT_VARIABLES}
     env.update(GIT_ENVIRONMENT, GIT_CEILING_DIRECTORIES=os.path.dirname(folder))
@@ -221,4 +273,4 @@ def _run_git(folder: str, deadline: float, *words: str) -> str | None:
     has_failed = os.waitpid(pid, 0)[1] != 0
     if not is_complete:
         raise _Unknown
-    return None if has_failed else os.fsdecode(b"".join(parts))
+    return None if has_failed else b"".join(parts)

@@ -1,11 +1,13 @@
 """Runs one gate: what all gates have in common. Waiting agents, cached results, repeated reasons, failures of our own, the answer."""
 
 import asyncio
-import contextlib
+import hashlib
 import os
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, assert_never
 
 from turngate.core.constants import IN_GATE
@@ -15,16 +17,21 @@ from turngate.core.redaction import Redactor
 from turngate.core.text import describe_exception, quote_name
 from turngate.core.verdict.decisions import UNCHANGED_RESULT, Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
-from turngate.gates.gate import Gate, GateContext, needs_record
+from turngate.gates.gate import Gate, GateContext, GateInputs, needs_record
 from turngate.gates.gate_lock import open_gate_lock
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
-from turngate.gates.stored_state import GateState, gate_definition, state_path
+from turngate.gates.stored_state import GateState, digest, gate_definition, state_path
 from turngate.gates.tree_state import tree_state
-from turngate.ports import Shell
+from turngate.ports import HeldPass, Shell
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
+OF_SESSION = ("baseline", "if-changed")  # options with which a result depends on the session
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
+MAX_SCRIPT_BYTES = 1024 * 1024  # a larger file is compared by its times
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_STEP_END = re.compile(r"[;&|(\n]+")
+_SCRIPT = re.compile(r"\.(?:(?:ba|z)?sh|py|[cm]?[jt]s|rb|pl|php|lua)$")
 STILL = "This is the same result as at the last stop, although files have changed since."
 
 
@@ -41,6 +48,7 @@ def make_context(
     base: str | None = None,  # see `GateContext.base`
     env: Mapping[str, str] = os.environ,  # of commands
     redactor: Redactor | None = None,  # of its secrets
+    reviewed: Mapping[str, str | None] = MappingProxyType({}),  # `Rule.files`
     environ: Mapping[str, str] = os.environ,
 ) -> GateContext:
     """Return what one run of a gate is given; the state is that of this session, agent and gate."""
@@ -58,6 +66,7 @@ def make_context(
         options=options,
         command=command,
         redactor=redactor,
+        inputs=_find_inputs(command, shell, project, env, reviewed) if gate.is_cached else GateInputs(),
         now=time.time(),
         base=base,
         environ=environ,
@@ -81,9 +90,52 @@ async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) ->
     return decision
 
 
-def passed_tree(context: GateContext, decision: Decision) -> str | None:
-    """Return the state of the tree for which the gate passes again, or None if that depends on more."""
-    return context.state.tree if context.state.holds and isinstance(decision, Allow) else None
+def _find_inputs(
+    command: CommandHook | None,
+    shell: Shell,
+    project: str,
+    env: Mapping[str, str],
+    reviewed: Mapping[str, str | None],
+) -> GateInputs:
+    """Return what the definition of a gate names: files that a person has approved, and scripts and variables of its command."""
+    text = " ".join((command.command, *(command.args or ()))) if command else ""
+    variables = tuple(sorted(set(_VARIABLE.findall(text))))
+    scripts = (
+        {path: _content(path) for path in _scripts(text, project)}
+        if getattr(shell, "is_local", False)
+        else {}
+    )
+    parts = (sorted(reviewed.items()), scripts, [env.get(name) for name in variables])
+    return GateInputs(digest(repr(parts)), (*reviewed, *scripts), variables)
+
+
+def _scripts(command: str, project: str) -> Iterator[str]:
+    """Yield the files that a command starts, roughly. Those that a person has reviewed are known better."""
+    for step in _STEP_END.split(command):
+        for place, word in enumerate(step.split()):
+            path = os.path.join(project, os.path.expanduser(os.path.expandvars(word.strip("'\""))))
+            if (place == 0 or _SCRIPT.search(path)) and os.path.isfile(path):
+                yield path
+
+
+def _content(path: str) -> str:
+    """Return what changes with the content of a file."""
+    try:
+        found = os.stat(path)
+        if found.st_size > MAX_SCRIPT_BYTES:
+            return f"{found.st_size} {found.st_ino} {found.st_mtime_ns} {found.st_ctime_ns}"
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError as error:
+        return f"{error.errno}"
+
+
+def held_pass(context: GateContext, decision: Decision) -> HeldPass | None:
+    """Return that for which the gate passes again, or None if it depends on more."""
+    state, inputs = context.state, context.inputs
+    if not (state.holds and state.tree and isinstance(decision, Allow)):
+        return None
+    return state.tree.partition(" ")[0], inputs.files, inputs.variables
 
 
 def answer_json(name: str, decision: Decision, *, for_turngate: bool = False) -> dict[str, Any]:
@@ -125,7 +177,7 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
     state = context.state
     before = state.result or {}
     activity = measure_activity(context.event) if gate.is_cached else None
-    tree, tracked = await tree_state(context) or (None, None) if gate.is_cached else (None, None)
+    tree = await _find_tree(context) if gate.is_cached else None
     note = STILL if tree != state.tree else UNCHANGED_RESULT
     decision = None
     if tree is not None and tree == state.tree:
@@ -138,10 +190,9 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
         decision = _keep(state, tree, activity, Allow(reason if isinstance(reason, str) else None))
     if decision is None:
         tree, decision = await _check_alone(gate, context, tree)
+        if tree is not None and isinstance(decision, Allow) and await _find_tree(context) != tree:
+            tree = None  # what has passed is neither what was there before nor what is there now
         decision = _keep(state, tree if context.keeps_result else None, activity, decision)
-        if tracked and isinstance(decision, Allow):
-            with contextlib.suppress(ProjectUnreachable):  # it has passed; only the next stop checks it again
-                await _keep_tree_after(context, tracked, decision)
     is_repeated = isinstance(decision, Block | Fault) and _reason(decision) == before.get("reason")
     decision = _if_strict(gate, decision, strict=strict)
     if is_repeated and isinstance(decision, Block):
@@ -160,15 +211,13 @@ def _if_strict(gate: Gate, decision: Decision, *, strict: bool) -> Decision:
     return decision
 
 
-async def _keep_tree_after(context: GateContext, tracked: str, result: Allow) -> None:
-    """Let the pass hold for the tree after it, if the command has written only files that git does not track.
-
-    Otherwise a report that the command writes would make it run at every stop.
-    """
-    after = await tree_state(context)
-    if after and after[0] != context.state.tree and after[1] == tracked:
-        context.state.passed[after[0]] = result.reason
-        context.state.save()
+async def _find_tree(context: GateContext) -> str | None:
+    """Return the state of all that the gate depends on; None: it is not known."""
+    try:
+        tree = await tree_state(context)
+    except ProjectUnreachable:
+        return None
+    return f"{tree} {context.inputs.state}" if tree else None
 
 
 def _keep(state: GateState, tree: str | None, activity: object, result: Decision) -> Decision:
@@ -196,12 +245,12 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
         if not await lock.acquire(context.commands):
             return tree, Fault(f"its time was up after it waited {lock.waited:.3g} s {FOR_SAME_GATE}")
         if lock.waited:
-            tree = (await tree_state(context) or (None, None))[0]
+            tree = await _find_tree(context)
             is_same = tree is not None and tree == lock.shared.get("tree")
             if is_same and (result := _reusable(lock.shared.get("result") or {}, is_idle=True)):
                 return tree, result
         decision = await _check(gate, context)
-        if context.keeps_result and not needs_record(gate, context.options):
+        if context.keeps_result and not any(map(context.options.get, OF_SESSION)):
             lock.share({"tree": tree, "result": _to_json(decision)})
     if lock.waited and isinstance(decision, Fault) and context.commands.is_out_of_time:
         error = f"{decision.error}, of which it waited {lock.waited:.3g} s {FOR_SAME_GATE}"

@@ -4,10 +4,12 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 VERSION = 1
+# A file that was changed this shortly before could be changed again without a new time.
+CLOCK_TICK_NS = 2_000_000_000
 KEPT_S = 30 * 24 * 3600  # the state of a session that had no stop since
 
 
@@ -24,6 +26,38 @@ def gate_definition(name: str, options: Mapping[str, object], command: object, p
     """Return a text that is equal for equal gates of one project."""
     parts = {"gate": name, "options": dict(options), "command": command, "project": project}
     return json.dumps(parts, sort_keys=True, separators=(",", ":"))
+
+
+def inputs_state(project: str, files: Iterable[str], variables: Iterable[str]) -> str | None:
+    """Return what is the same only if these files, and what is in these folders, and the values of variables are.
+
+    None: a file was changed just now, and could change again without a new time.
+    """
+    try:
+        stats = [_stat_all(os.path.join(project, name)) for name in files]
+    except (OSError, ValueError):
+        return None
+    return digest(f"{stats} {[os.environ.get(name) for name in variables]}")
+
+
+def _stat_all(path: str) -> list[object]:
+    """Return what changes when a file or the names in a folder do. Raises OSError, ValueError."""
+    below = [folder for folder, _, _ in os.walk(path)] if os.path.isdir(path) else []
+    return [stat_file(each) for each in (path, *below)]
+
+
+def stat_file(path: str) -> list[int] | None:
+    """Return what changes when a file does, or what it is a link to. Raises OSError, and ValueError if that was just now."""
+    times = []
+    for each in (path, os.path.realpath(path)):
+        try:
+            found = os.lstat(each)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < CLOCK_TICK_NS:
+            raise ValueError("changed just now")
+        times += [found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
+    return times
 
 
 class GateState:

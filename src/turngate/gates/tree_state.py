@@ -1,4 +1,4 @@
-"""The state of a project's files, on this machine or on another one: equal states, equal content."""
+"""The state of a project's files and of git, on this machine or on another one: equal states, equal content."""
 
 import asyncio
 
@@ -6,10 +6,10 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.answers.hook_reports import Exited
 from turngate.gates.gate import GateContext
 from turngate.gates.git.scripts import IN_REPOSITORY
-from turngate.gates.local_tree_state import PRUNED, TIMEOUT_S, local_tree_state
+from turngate.gates.local_tree_state import COMMON_STATE, OWN_STATE, PRUNED, TIMEOUT_S, local_tree_state
 from turngate.gates.run_commands import GIT_FUNCTION
 
-# Prints the two states that `local_tree_state` returns. $1: this script, for repositories inside of this one.
+# Prints what `local_tree_state` returns, for another machine. $1: this script, for repositories inside of this one.
 SCRIPT = (
     IN_REPOSITORY
     + """\
@@ -39,31 +39,29 @@ describe() {
         test $# = 0 || exec "$sum" -- "$@"
     ' sh < "$folder/names"
 }
-: > "$folder/others"
 if in_repository 2> "$folder/errors"; then
     cd "$top"
-    git ls-files -z --others --exclude-standard > "$folder/names"
-    describe > "$folder/others"
-    git ls-files -z --cached > "$folder/names"
-    describe > "$folder/tracked"
-    cat "$(git rev-parse --git-path info/exclude)" "$(command git config --type=path core.excludesFile)" \\
-        >> "$folder/tracked" 2> "$folder/errors" || true
+    git ls-files -z --cached --others --exclude-standard > "$folder/names"
+    describe > "$folder/files"
+    git ls-files -v --stage >> "$folder/files"
+    git for-each-ref >> "$folder/files"
+    git rev-parse GIT_STATE > "$folder/paths"
+    command git config --type=path core.excludesFile >> "$folder/paths" || true
+    while read -r path; do cat "$path" >> "$folder/files" 2> "$folder/errors" || true; done < "$folder/paths"
 else
     top=$(pwd -P)
     find . \\( PRUNED \\) -prune -o \\( -type f -o -type l \\) -print0 > "$folder/names"
-    describe > "$folder/tracked"
+    describe > "$folder/files"
 fi
-sort "$folder/tracked" "$folder/others" | "$sum"
-sort "$folder/tracked" | "$sum"
-""".replace("PRUNED", " -o ".join(f"-name {name}" for name in PRUNED))
+sort "$folder/files" | "$sum"
+""".replace("PRUNED", " -o ".join(f"-name {name}" for name in PRUNED)).replace(
+        "GIT_STATE", " ".join(f"--git-path {name}" for name in (*OWN_STATE, *COMMON_STATE))
+    )
 )
 
 
-async def tree_state(context: GateContext) -> tuple[str, str] | None:
-    """Return the state of all files and that of the tracked ones, or None if it cannot be found out or used later.
-
-    Raises ProjectUnreachable.
-    """
+async def tree_state(context: GateContext) -> str | None:
+    """Return the state, or None if it cannot be found out or used later. Raises ProjectUnreachable."""
     if context.state_folder is None:
         return None
     if context.commands.is_local:
@@ -73,8 +71,4 @@ async def tree_state(context: GateContext) -> tuple[str, str] | None:
             report = await context.commands.run_script(SCRIPT, GIT_FUNCTION + SCRIPT)
     except TimeoutError:
         return None
-    match report:
-        case Exited(code=0, stdout=text) if len(lines := text.split("\n")) > 2:
-            return lines[0], lines[1]
-        case _:
-            return None
+    return report.stdout if isinstance(report, Exited) and report.code == 0 else None

@@ -19,7 +19,7 @@ from turngate.errors import UsageError
 from turngate.gates.stored_state import digest
 from turngate.hosts.host import HEADING, Host, HostAnswer
 from turngate.hosts.stop_count import forget_count, locked_count, read_count, write_count
-from turngate.ports import World
+from turngate.ports import HeldPass, World
 from turngate.settings.load import has_unloaded_hooks
 from turngate.transcript.formats import tool_call_position
 
@@ -86,15 +86,16 @@ async def answer_host_event(
     )
 
 
-def tree_that_passed(stop: HostStop, settings: Settings, world: World) -> str | None:
-    """Return the state of the files for which the stop passes again; None if more than gates was asked."""
+def held_pass(stop: HostStop, settings: Settings, world: World) -> HeldPass | None:
+    """Return that for which the stop passes again; None if more than gates was asked."""
     verdict = stop.verdict
     if not isinstance(verdict, Stop) or verdict.halted or stop.answer.notices or settings.plugin_dirs:
         return None
     rules = [rule for rule, _ in world.held]
-    trees = {tree for _, tree in world.held}
-    is_certain = all(isinstance(run.decision, Allow) and run.rule in rules for run in verdict.runs)
-    return trees.pop() if is_certain and len(trees) == 1 else None
+    if not rules or not all(isinstance(run.decision, Allow) and run.rule in rules for run in verdict.runs):
+        return None
+    trees, files, variables = zip(*(passed for _, passed in world.held), strict=True)
+    return (trees[0], sum(files, ()), sum(variables, ())) if len(set(trees)) == 1 else None
 
 
 async def ask_at_stop(

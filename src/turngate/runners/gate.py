@@ -18,7 +18,7 @@ from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Faul
 from turngate.gates.arguments import GateCall, read_gate_hook
 from turngate.gates.gate import GateContext, needs_record
 from turngate.gates.run_commands import ProjectUnreachable
-from turngate.gates.run_gate import make_context, passed_tree, record_start, run_gate
+from turngate.gates.run_gate import held_pass, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, World
 from turngate.runners.command import environ_and_level, prepare_command, with_copies, with_own_bytecode
 from turngate.state.paths import state_folder
@@ -57,6 +57,7 @@ async def run_gate_hook(
         state_folder=state_folder(world.own_environ) if event.session_id not in _NO_SESSIONS else None,
         env=prepared.env,
         redactor=live.redactor,
+        reviewed=rule.files,
         base=world.own_environ.get(GATES_BASE),
         environ=environ,
     )
@@ -66,8 +67,8 @@ async def run_gate_hook(
     context.ask_judge = lambda question: judge(_as_seen_by(rule, question, settings))
     context.url_problem = partial(_url_problem, settings, level)
     decision = await run_gate(call.gate, context, strict=hook.strict)
-    if tree := passed_tree(context, decision):
-        world.held.append((rule, tree))
+    if passed := held_pass(context, decision):
+        world.held.append((rule, passed))
     return Returned(decision)
 
 

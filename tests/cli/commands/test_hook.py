@@ -463,7 +463,7 @@ def runs(counter: Path) -> int:
 @pytest.fixture
 def held(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file in which a gate that has passed counts its runs."""
-    monkeypatch.setattr("turngate.cli.stop_cache.CLOCK_TICK_NS", 0)
+    monkeypatch.setattr("turngate.gates.stored_state.CLOCK_TICK_NS", 0)
     counter = tmp_path / "runs"
     gate(project, f"printf x >> {counter}")
     make_repository(project, {"a.txt": "1"})
@@ -473,7 +473,7 @@ def held(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def run_in_process(fields: dict[str, Any]) -> tuple[str, list[str]]:
     """Run the command in a new Python, where files count as old; return stdout, and which of two modules are loaded."""
     code = (
-        "import sys, turngate.cli.stop_cache as q; q.CLOCK_TICK_NS = 0;"
+        "import sys, turngate.gates.stored_state as q; q.CLOCK_TICK_NS = 0;"
         "from turngate.cli.main import main; main(['hook']);"
         "print([m for m in ('asyncio', 'turngate.engine', 'typing') if m in sys.modules], file=sys.stderr)"
     )
@@ -500,6 +500,41 @@ def test_a_change_of_the_settings_or_of_the_approvals_ends_the_fast_exit(held: P
     write_settings(user.parents[1], "turngate", stop_hooks(BLOCKS))
     out, _ = run_in_process(stop(project))
     assert json.loads(out) == BLOCK
+
+
+@pytest.mark.parametrize("is_ignored", [True, False])
+def test_the_pass_of_a_script_is_not_that_of_its_next_version(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_ignored: bool
+) -> None:
+    """Git ignores it, or it is not in the project. Until it is approved again, it is reported; then it decides."""
+    monkeypatch.delenv("TURNGATE_TRUST")
+    script = project / "hooks" / "check.sh" if is_ignored else tmp_path / "check.sh"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text("#!/bin/sh\nexit 0\n")
+    script.chmod(0o755)
+    gate(project, "hooks/check.sh" if is_ignored else str(script))
+    make_repository(project, {".gitignore": "hooks/\n"})
+    approve = ("hooks", "approve", "--all", "--yes", "--project", str(project))
+    assert turngate(*approve)[0] == 0
+    assert run_in_process(stop(project))[0] == ""
+    assert run_in_process(stop(project)) == ("", [])
+    script.write_text("#!/bin/sh\necho stricter; exit 1\n")
+    out, _ = run_in_process(stop(project))
+    assert "NOT enforced" in json.loads(out)["systemMessage"]
+    assert turngate(*approve)[0] == 0
+    assert json.loads(run_in_process(stop(project))[0])["decision"] == "block"
+
+
+def test_a_variable_that_a_gate_names_ends_the_fast_exit(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEVEL", "low")
+    gate(project, 'test "$LEVEL" = low')
+    make_repository(project, {"a.txt": "1"})
+    assert run_in_process(stop(project))[0] == ""
+    assert run_in_process(stop(project)) == ("", [])
+    monkeypatch.setenv("LEVEL", "high")
+    assert json.loads(run_in_process(stop(project))[0])["decision"] == "block"
 
 
 def test_a_command_hook_beside_a_gate_is_asked_every_time(held: Path, project: Path, tmp_path: Path) -> None:

@@ -25,15 +25,15 @@ from turngate.gates.library import GATES
 from turngate.gates.run_gate import (
     answer_json,
     describe_fault,
+    held_pass,
     make_context,
-    passed_tree,
     record_start,
     run_gate,
 )
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import HostAnswer
 from turngate.hosts.input_fields import recognise
-from turngate.ports import HookRunContext, World
+from turngate.ports import HeldPass, HookRunContext, World
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 
@@ -62,12 +62,12 @@ def check_gate(words: list[str], fields: dict[str, Any] | None, stamp: str | Non
     if isinstance(ended, signal.Signals):
         print(f"turngate gate: ended by {ended.name} before an answer", file=sys.stderr)
         return 128 + ended
-    decision, tree = ended
+    decision, passed = ended
     if fields is None:
         return _answer_in_words(arguments.gate.name, decision)
     code, text = _answer(arguments, decision, fields)
     if stamp:
-        write_stamp(stamp, settings, tree, project, text)
+        write_stamp(stamp, settings, passed, project, text)
     print(text, end="\n" if text else "")
     return code
 
@@ -85,8 +85,8 @@ def _project(given: str | None, fields: dict[str, Any] | None) -> str:
 
 async def _run(
     arguments: GateArguments, fields: dict[str, Any] | None, project: str
-) -> tuple[Decision, str | None]:
-    """Return the decision, and the state of the tree for which it is a pass that holds."""
+) -> tuple[Decision, HeldPass | None]:
+    """Return the decision, and that for which it is a pass that holds."""
     name = _event_name(fields)
     if name not in (*STOP_EVENTS, *STARTS):
         return Fault(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), None
@@ -110,7 +110,7 @@ async def _run(
         await record_start(arguments.gate, context)
         return Allow(), None
     decision = await run_gate(arguments.gate, context, strict=arguments.strict and fields is not None)
-    return decision, passed_tree(context, decision)
+    return decision, held_pass(context, decision)
 
 
 def _time_limit(fields: dict[str, Any]) -> float:

@@ -164,7 +164,7 @@ def _answer_event(
     from turngate.core.verdict.hook_run import HookRun  # noqa: PLC0415
     from turngate.engine import ask_hooks  # noqa: PLC0415
     from turngate.hosts.all_hosts import PORTABLE, find_host  # noqa: PLC0415
-    from turngate.hosts.stop import HostStop, answer_host_event, tree_that_passed  # noqa: PLC0415
+    from turngate.hosts.stop import HostStop, answer_host_event, held_pass  # noqa: PLC0415
     from turngate.ports import World  # noqa: PLC0415
     from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
     from turngate.trust.load import load_reviewed, session_gates, with_held_gates  # noqa: PLC0415
@@ -209,7 +209,7 @@ def _answer_event(
     if stop is None:
         return 0
     if stamp and not below:
-        write_stamp(stamp, state, tree_that_passed(stop, settings, world), project)
+        write_stamp(stamp, state, held_pass(stop, settings, world), project)
     trouble = [*trouble_of(world), *([UNKNOWN_HOST] if host is PORTABLE else [])]
     output = host.write_answer(replace(stop.answer, notices=(*stop.answer.notices, *trouble)))
     for text, stream in ((output.stderr, sys.stderr), (output.stdout, sys.stdout)):

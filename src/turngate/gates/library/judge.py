@@ -16,7 +16,7 @@ async def check_judge(context: GateContext) -> Decision:
     question = await _read_question(context)
     if isinstance(question, Fault):
         return question
-    tree, _ = await tree_state(context) or (None, None)
+    tree = await tree_state(context)
     text = last_answer(context.event).encode("utf-8", "replace")
     answer = hashlib.sha256(text).hexdigest()[:32]
     if tree is not None and (stored := _stored(context, tree, answer)):
