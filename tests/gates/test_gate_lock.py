@@ -52,7 +52,7 @@ def wait_for_lock(program: Program, state: Path) -> None:
 
     def opened() -> bool:
         links = (os.readlink(path) for path in Path(f"/proc/{program.pid}/fd").iterdir() if path.is_symlink())
-        return any(link.startswith(f"{state}/gates/locks/") for link in links)
+        return any(link.startswith(f"{state}/locks/") for link in links)
 
     until(opened)
 

@@ -60,7 +60,7 @@ def open_gate_lock(context: GateContext) -> Iterator[GateLock]:
         and context.commands.is_local
         and IN_GATE not in os.environ
     ):
-        folder = os.path.join(context.state_folder, "gates", "locks")
+        folder = os.path.join(context.state_folder, "locks")
         with contextlib.suppress(OSError):
             make_private_dir(folder)
             path = os.path.join(folder, os.path.basename(context.state.path))

@@ -506,7 +506,7 @@ def test_a_change_of_the_settings_or_of_the_approvals_ends_the_fast_exit(held: P
 def test_the_pass_of_a_script_is_not_that_of_its_next_version(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_ignored: bool
 ) -> None:
-    """Git ignores it, or it is not in the project. Until it is approved again, it is reported; then it decides."""
+    """Git ignores it, or it is not in the project. Until it is approved again, it blocks; then it decides."""
     monkeypatch.delenv("TURNGATE_TRUST")
     script = project / "hooks" / "check.sh" if is_ignored else tmp_path / "check.sh"
     script.parent.mkdir(exist_ok=True)
@@ -520,7 +520,7 @@ def test_the_pass_of_a_script_is_not_that_of_its_next_version(
     assert run_in_process(stop(project)) == ("", [])
     script.write_text("#!/bin/sh\necho stricter; exit 1\n")
     out, _ = run_in_process(stop(project))
-    assert "NOT enforced" in json.loads(out)["systemMessage"]
+    assert "NOT enforced" in json.loads(out)["reason"]
     assert turngate(*approve)[0] == 0
     assert json.loads(run_in_process(stop(project))[0])["decision"] == "block"
 
