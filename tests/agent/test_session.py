@@ -250,27 +250,34 @@ def test_the_main_agent_never_asks_the_hooks_of_a_subagent(project: Path, machin
 
 @pytest.mark.req("S0-25", "S0-27", "S0-28", "S0-73", "C-14", "X-06")
 def test_a_stop_hook_gets_everything_about_its_session(project: Path, machine: Machine) -> None:
-    replies = [bash("true"), {"texts": ["looked", "done"]}]
+    replies = [bash("true"), {"texts": ["looked", "done"]}, "again"]
+    stop = f"{SAVE_INPUT}; {block_first(1)}"
     agent = scripted_session_on(
-        machine, project, *replies, stop=SAVE_INPUT, session_id="workspace-abc123", allow=["Bash"]
+        machine, project, *replies, stop=stop, session_id="workspace-abc123", allow=["Bash"]
     )
     result = agent.play()
-    [told] = saved_inputs(project)
-    assert 0 <= told.pop("duration_ms") <= result.duration_ms
-    assert isinstance(told.pop("prompt_id"), str)
-    assert told == {
+    first, second = saved_inputs(project)
+    assert 0 <= first.pop("duration_ms") <= second.pop("duration_ms") <= result.duration_ms
+    assert isinstance(first["prompt_id"], str)
+    used = first.pop("usage"), second.pop("usage")
+    assert 0 < used[0]["output_tokens"] < used[1]["output_tokens"]
+    assert used[1] == {
+        "input_tokens": result.usage.input_tokens,
+        "output_tokens": result.usage.output_tokens,
+    }
+    told = {
         "session_id": "workspace-abc123",
         "transcript_path": agent.path_for_hooks(result.transcript_path),
         "cwd": str(project),
+        "prompt_id": first["prompt_id"],
         "permission_mode": "default",
         "hook_event_name": "Stop",
-        "stop_hook_active": False,
-        "last_assistant_message": "looked\ndone",
-        "continuation_count": 0,
         "max_continuations": 3,
-        "usage": {"input_tokens": result.usage.input_tokens, "output_tokens": result.usage.output_tokens},
         "tool_calls": 1,
     }
+    at_first = {"stop_hook_active": False, "last_assistant_message": "looked\ndone", "continuation_count": 0}
+    later = {"stop_hook_active": True, "last_assistant_message": "again", "continuation_count": 1}
+    assert [first, second] == [{**told, **at_first}, {**told, **later}]
 
 
 @pytest.mark.req("S0-27", "S0-31", "S0-32", "S0-33")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.measures import count_calls, cpu_limit
 from turngate.gates.agent_check_results import succeeded
 from turngate.gates.agent_commands import run_commands, runs_check, written_path
 from turngate.gates.conversation import ToolCall
@@ -255,21 +256,35 @@ HOSTILE_OUTPUT = (
 
 
 @pytest.mark.parametrize("text", HOSTILE_OUTPUT)
-def test_a_hostile_output_takes_bounded_time(text: str) -> None:
-    backs("tests", "pytest; true", "x" + text * 50_000)
-    backs("tests", "; pytest" * 10_000, text * 50_000)
+def test_the_work_on_a_hostile_output_and_its_commands_is_bounded(text: str) -> None:
+    def look(times: int) -> None:
+        backs("tests", "pytest; true", "x" + text * times)
+        backs("tests", "; pytest" * (times // 5), text * times)
+
+    with cpu_limit(30):
+        some = count_calls(lambda: look(10_000))
+        assert count_calls(lambda: look(20_000)) < 1.1 * some
 
 
-def test_a_hostile_command_takes_bounded_time() -> None:
-    for text in (
+@pytest.mark.parametrize(
+    "text",
+    [
         *HOSTILE,
         "make -" + "n" * 100_000 + "-",
         "make " + "-n- " * 30_000,
         "if " * 30_000,
         "$((" * 30_000,
         "git reset " + "-a " * 30_000,
-    ):
-        for step in run_commands(text):
+    ],
+    ids=lambda text: repr(text[:12]),
+)
+def test_the_work_on_a_hostile_command_is_bounded(text: str) -> None:
+    def look(command: str) -> None:
+        for step in run_commands(command):
             written_path(step.text)
             for kind in CHECKS:
                 runs_check(step.text, kind)
+
+    with cpu_limit(30):
+        some = count_calls(lambda: look(text))
+        assert count_calls(lambda: look(text * 2)) < 1.1 * some

@@ -78,7 +78,7 @@ def watched(
 # When
 
 
-@pytest.mark.req("S1-01", "S1-02")
+@pytest.mark.req("S1-01")
 def test_a_plugin_handles_what_it_has_a_method_for() -> None:
     class Counter:
         turns = 0
@@ -248,7 +248,9 @@ def test_a_conversation_handler_gets_the_messages(project: Path) -> None:
 
 @pytest.mark.req("S1-12", "S1-14")
 def test_the_payload_has_its_seven_fields_and_ours(project: Path) -> None:
-    agent, diary, _ = watched(project, "done", session_id="s-1")
+    twice = {"tools": [{"name": "Bash", "input": {"command": "true"}}] * 2}
+    replies = (twice, "done", "checked")
+    agent, diary, _ = watched(project, *replies, session_id="s-1", stop=block_first(1), allow=["Bash"])
     result = agent.play()
     told = diary.payload
     assert [field.name for field in fields(told)] == [
@@ -268,17 +270,16 @@ def test_the_payload_has_its_seven_fields_and_ours(project: Path) -> None:
         session_id="s-1",
         result=result,
         usage=result.usage,
-        turns_count=1,
-        tool_calls_count=0,
+        turns_count=3,
+        tool_calls_count=2,
         duration=told.duration,
         model="scripted/script",
-        continuations=0,
+        continuations=1,
         ended_by="allowed",
         partial_usage=result.usage,
         elapsed=told.duration,
     )
-    assert result.usage.input_tokens > 0
-    assert told.duration > 0
+    assert (result.result, result.usage.input_tokens > 0, told.duration > 0) == ("checked", True, True)
 
 
 @pytest.mark.req("S1-12")

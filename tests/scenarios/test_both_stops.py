@@ -113,11 +113,14 @@ def test_in_claude_a_subagents_hook_is_sent_the_mode_of_the_subagent(project: Pa
 
 
 @pytest.mark.req("S0-30", "S0-34", "S0-81")
-def test_the_variable_is_true_only_at_a_continuation_whatever_was_inherited(
+def test_the_flag_is_true_only_at_a_continuation_whatever_was_inherited(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MUX_STOP_HOOK_ACTIVE", "true")
-    once = f'echo $TURNGATE_EVENT $MUX_STOP_HOOK_ACTIVE >> env; [ "$MUX_STOP_HOOK_ACTIVE" = true ] || {{ {BLOCK_COMMAND}; }}'
+    once = (
+        f"{SAVE_INPUT}; echo $TURNGATE_EVENT $MUX_STOP_HOOK_ACTIVE >> env; "
+        f'[ "$MUX_STOP_HOOK_ACTIVE" = true ] || {{ {BLOCK_COMMAND}; }}'
+    )
     scene = parent(project, "report", main=[WAITED, "one", "two"], rules=both(once), dialect=MUX)
     scene.play()
     assert lines(project / "env") == [
@@ -125,6 +128,12 @@ def test_the_variable_is_true_only_at_a_continuation_whatever_was_inherited(
         "SubagentStop true",
         "Stop false",
         "Stop true",
+    ]
+    assert saved_inputs(project, "hook_event_name", "stop_hook_active") == [
+        ("SubagentStop", False),
+        ("SubagentStop", True),
+        ("Stop", False),
+        ("Stop", True),
     ]
 
 

@@ -510,7 +510,7 @@ def test_cancelled_two_hooks_side_by_side_leave_nothing_behind(project: Path, ma
         machine.run(scenario(mark))
 
 
-@pytest.mark.req("S0-64", "X-11")
+@pytest.mark.req("S0-63", "S0-64", "X-11")
 @each_cancelled
 def test_aborted_the_agent_stops_and_nothing_is_left_behind(
     command: str, crowd: int, project: Path, machine: Machine

@@ -113,7 +113,8 @@ def test_the_words_of_a_good_test_run_are_looked_for_in_the_transcript_of_a_sess
 ) -> None:
     """The trap: the block itself satisfies the grep. Its record is marked, so a better pattern can leave it out."""
     said = "12 tests passed" if verified else "12 files"
-    agent = stopping(project, "000_test_verification.sh", bash(f"echo {said}"), "answer {n}")
+    (project / "output").write_text(said)  # the call itself does not have the words
+    agent = stopping(project, "000_test_verification.sh", bash("cat output"), "answer {n}")
     result = agent.play()
     asked = "Run and verify tests pass before stopping"
     sent_on = [] if verified else ["agent: answer 2", f"{HEADING}{asked}"]
@@ -143,10 +144,10 @@ def test_the_stop_sample_looks_for_a_test_call_in_what_the_subagent_itself_did(
 def test_the_words_of_a_good_test_run_are_looked_for_in_the_subagents_transcript(
     project: Path, verified: bool
 ) -> None:
-    work = bash("echo 12 tests passed" if verified else "echo 12 files")
-    scene = guarded(project, "000_test_verification.sh", work, "answer {n}")
-    scene.play()
     said = "12 tests passed" if verified else "12 files"
+    (project / "output").write_text(said)
+    scene = guarded(project, "000_test_verification.sh", bash("cat output"), "answer {n}")
+    scene.play()
     sent_on = [] if verified else ["agent: answer 2", "Run and verify tests pass before stopping"]
     assert scene.heard("sub") == [PROMPT, "agent: Bash", f"tool: {said}", *sent_on]
     assert handed(scene) == f"tool: answer {2 if verified else 3}"

@@ -16,20 +16,52 @@ from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task, 
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
 from turngate.core.dialect import CLAUDE
 from turngate.state.paths import REGISTRY_FILE
+from turngate.subagents import supervisor
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 
 BACK = task(run_in_background=True)
 
 
+TYPES, HANDLERS = "turngate.core.events.plugin_events", "turngate.plugins.handlers"
+READER, CALLER = "turngate.transcript.reader", "turngate.subagents.subagent_stop"
+
+
 @pytest.mark.req("S4-01")
-def test_the_reader_of_the_last_message_stands_alone() -> None:
+@pytest.mark.parametrize(
+    ("part", "loaded"),
+    [
+        (TYPES, [TYPES]),
+        (HANDLERS, [TYPES, HANDLERS]),
+        (READER, [READER]),
+        (CALLER, [TYPES, HANDLERS, READER, CALLER]),
+    ],
+    ids=["types", "handlers", "reader", "caller"],
+)
+def test_each_part_of_the_gate_of_subagents_loads_only_the_parts_below_it(
+    part: str, loaded: list[str]
+) -> None:
+    code = f"import sys, {part}; print([each for each in sys.argv[1:] if each in sys.modules])"
+    parts = (TYPES, HANDLERS, READER, CALLER)
+    done = subprocess.run([sys.executable, "-c", code, *parts], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{loaded}\n"
+
+
+@pytest.mark.req("S4-01")
+def test_the_last_message_of_a_subagent_can_be_read_without_the_parts_that_run_subagents(
+    project: Path,
+) -> None:
+    scene = parent(project, "I will count.", "counted", gate=Gate(redirect("on"), None))
+    scene.play()
     code = (
-        "import sys; from turngate import read_last_assistant_message;"
-        "print(sorted(m for m in sys.modules if 'children' in m or 'registry' in m or 'plugins' in m))"
+        "import sys; from turngate import read_last_assistant_message; print(read_last_assistant_message(sys.argv[1]));"
+        "packages = {name.split('.')[1] for name in sys.modules if name.startswith('turngate.')};"
+        "print(packages & {'agent', 'engine', 'plugins', 'runners', 'subagents'} or 'alone')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    [stop] = scene.stops
+    words = [sys.executable, "-c", code, stop.transcript_path]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "counted\nalone\n"
 
 
 @pytest.mark.req("S3-03", "S3-12", "U-12", "U-13")
@@ -202,27 +234,36 @@ def test_the_watcher_ends_when_nothing_is_left_to_watch(project: Path, state: Pa
 
 
 @pytest.mark.req("X-28")
-def test_a_session_deletes_the_runs_that_finished_long_ago(project: Path, state: Path) -> None:
+def test_a_session_deletes_the_runs_that_finished_long_ago_again_and_again(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "DELETE_INTERVAL_S", 0)
     earlier = parent(project, "counted")
     earlier.play()
     old = {run.id for run in earlier.runs()}
-    with contextlib.closing(sqlite3.connect(state / REGISTRY_FILE)) as db, db:
-        db.execute("UPDATE runs SET ended = ended - 86400")
-
-    async def sweep() -> set[str]:
-        async with asyncio.timeout(HANG_TIMEOUT_S), scene.session:
-            await scene.session.send("go")
-            while old & (kept := stored()):
-                await asyncio.sleep(POLL_INTERVAL_S)
-        return kept
 
     def stored() -> set[str]:
         with contextlib.closing(Registry(str(state))) as registry:
             return {run.id for run in registry.all()}
 
+    async def swept(ids: set[str]) -> set[str]:
+        with contextlib.closing(sqlite3.connect(state / REGISTRY_FILE)) as db, db:
+            db.executemany("UPDATE runs SET ended = ended - 86400 WHERE id = ?", [(each,) for each in ids])
+        while ids & (kept := stored()):
+            await asyncio.sleep(POLL_INTERVAL_S)
+        return kept
+
+    async def sweep() -> list[set[str]]:
+        async with asyncio.timeout(HANG_TIMEOUT_S), scene.session:
+            await scene.session.send("go")
+            return [await swept(old), await swept(own())]
+
+    def own() -> set[str]:
+        return {run.id for run in scene.registered}
+
     scene = parent(project, "counted")
     assert stored() == old
-    assert asyncio.run(sweep()) == {run.id for run in scene.runs()}
+    assert asyncio.run(sweep()) == [own(), set()]
 
 
 def test_no_two_subagents_have_one_id(project: Path) -> None:

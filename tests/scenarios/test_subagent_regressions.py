@@ -315,16 +315,18 @@ def test_a_steer_that_cannot_be_sent_is_no_success(state: Path, project: Path) -
 # Other processes
 
 
-def test_a_session_without_subagents_takes_over_what_another_process_leaves(
-    project: Path, state: Path
+@pytest.mark.req("X-28")
+@pytest.mark.parametrize("main", [["hi"], [task(), "hi"]], ids=["no subagents", "a subagent that finished"])
+def test_a_session_finds_and_takes_over_what_another_process_leaves(
+    project: Path, state: Path, main: list[Any]
 ) -> None:
     async def idle() -> None:
         async with scene.session, asyncio.timeout(HANG_TIMEOUT_S):
             await scene.session.send("hello")
             left(state, a_run("r", project, parent="other"))
-            await scene.until("done")
+            await scene.until("done", times=len(main))
 
-    scene = parent(project, "done", main=["hi"])
+    scene = parent(project, "done", main=main)
     asyncio.run(idle())
     with register(state) as registry:
         [run] = registry.inbox("other")

@@ -13,7 +13,7 @@ from tests.support.builders import rule
 from tests.support.sessions import SAVE_INPUT, block_first, hang, lines, records, saved_inputs, wait_for_file
 from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
 from turngate.core.conversation.messages import Usage
-from turngate.core.events.plugin_events import SubagentEndedEvent, SubagentStopPayload
+from turngate.core.events.plugin_events import StopPayload, SubagentEndedEvent, SubagentStopPayload
 from turngate.core.events.session_events import SubagentStarted
 from turngate.plugins.handlers import PluginContext, Plugins
 
@@ -87,7 +87,36 @@ def test_the_total_duration_is_that_of_all_runs_and_equals_the_result(project: P
     assert stop.total_duration == stop.result.total_seconds
 
 
-@pytest.mark.req("S1-01", "S1-02")
+@pytest.mark.req("S1-02")
+def test_a_plugin_counts_measures_and_works_after_the_end_of_each_run(project: Path) -> None:
+    class Telemetry:
+        def __init__(self) -> None:
+            self.runs, self.tokens = list[str](), 0
+
+        async def stop(self, payload: StopPayload) -> None:
+            await self._note("stop", payload)
+
+        async def subagent_stop(self, payload: SubagentStopPayload) -> None:
+            await self._note("subagent_stop", payload)
+
+        async def _note(self, name: str, payload: StopPayload | SubagentStopPayload) -> None:
+            await asyncio.sleep(0.05)  # the run is not over for its caller before this has ended
+            self.runs.append(f"{name}: {payload.result.result}")
+            self.tokens += payload.usage.output_tokens
+
+    plugins, telemetry = Plugins(), Telemetry()
+    plugins.add(telemetry)
+    scene = parent(project, "counted", main=[task(run_in_background=False), "one", "two"], plugins=plugins)
+    scene.play("first", "second")
+    used = sum(payload.usage.output_tokens for payload in (*scene.turns, *scene.stops))
+    assert (telemetry.runs, telemetry.tokens) == (
+        ["subagent_stop: counted", "stop: one", "stop: two"],
+        used,
+    )
+    assert used > 0
+
+
+@pytest.mark.req("S1-01")
 @pytest.mark.parametrize(
     ("methods", "told"),
     [

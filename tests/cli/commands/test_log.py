@@ -558,7 +558,7 @@ def test_a_line_without_an_end_takes_bounded_memory(
     journal = state / "sessions/s-1/journal.jsonl"
     journal.parent.mkdir(parents=True)
     with journal.open("wb") as file:
-        file.truncate(200 * 1024 * 1024)  # zeros that take no room on the disk
+        file.truncate(1200 * 1024 * 1024)  # more than the process may have; zeros take no room on the disk
         file.seek(0, os.SEEK_END)
         record = json.dumps({**GOOD, "project": str(project)}, separators=(",", ":"))
         file.write(f"\n{record}\n".encode())
