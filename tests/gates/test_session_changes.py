@@ -16,7 +16,7 @@ from turngate.gates.library import GATES
 from turngate.gates.project_files import list_files, read_file
 from turngate.gates.run_commands import FilesUnreadable
 from turngate.gates.run_gate import make_context
-from turngate.gates.session_changes import find_changes, find_patches, record_files
+from turngate.gates.session_changes import Patches, find_changes, find_patches, record_files
 
 
 def context_of(project: Path, start: object = None) -> GateContext:
@@ -44,9 +44,18 @@ def record(project: Path) -> object:
 
 def patches(project: Path, *, is_source: bool = False) -> tuple[FilePatch, ...]:
     async def find() -> tuple[FilePatch, ...]:
-        found = await find_patches(context_of(project), is_source=is_source)
+        found = await find_patches(context_of(project), bool, is_source=is_source)
         assert found is not None
         return found.files
+
+    return asyncio.run(find())
+
+
+def patches_since(project: Path, start: object) -> Patches:
+    async def find() -> Patches:
+        found = await find_patches(context_of(project, start), bool)
+        assert found is not None
+        return found
 
     return asyncio.run(find())
 
@@ -94,14 +103,17 @@ def test_a_shallow_repository_does_not_begin_with_its_first_commit(project: Path
     assert changes(project) == {("added", "b")}
 
 
-def test_a_record_whose_objects_are_gone_falls_back_to_its_commit(project: Path) -> None:
+def test_a_record_whose_objects_are_gone_still_has_their_ids(project: Path) -> None:
     make_repository(project, {"a": "1", "b": "1"})
-    write(project, {"a": "2"})
+    write(project, {"a": "of the user"})
     start = record(project)
     git(project, "gc", "-q", "--prune=now")
     write(project, {"b": "2"})
-    commit(project)
+    assert changes(project, start) == {("modified", "b")}
+    write(project, {"a": "3"})
     assert changes(project, start) == {("modified", "a"), ("modified", "b")}
+    found = patches_since(project, start)
+    assert ([patch.path for patch in found.files], found.truncated) == (["b"], True)
 
 
 def test_a_project_that_cannot_be_recorded_has_no_record(
@@ -249,16 +261,13 @@ def test_a_repository_starts_no_programs_and_changes_no_output(project: Path) ->
     with (project / ".git/config").open("a") as file:
         file.write(HOSTILE_CONFIG)
     write(project, {"a.txt": "2\n", "new.txt": "1\n", "b.flt": "2\n", "b.prc": "2\n", "c.prc": "1\n"})
-    expected = {
-        ("modified", "a.txt"),
-        ("added", "new.txt"),
-        ("modified", "b.flt"),
-        ("modified", "b.prc"),
-        ("added", "c.prc"),
-    }
-    assert changes(project) == expected
+    new = {("modified", "a.txt"), ("added", "new.txt"), ("added", "c.prc")}
+    assert changes(project) == {*new, ("filtered", "b.flt"), ("filtered", "b.prc")}
     assert patches(project)[0] == FilePatch("a.txt", (Line(1, "1", "removed"), Line(1, "2", "added")))
-    assert changes(project, record(project)) == set()
+    start = record(project)
+    assert changes(project, start) == set()
+    write(project, {"b.flt": "3\n", "b.prc": "1\n"})
+    assert changes(project, start) == {("modified", "b.flt"), ("modified", "b.prc")}
     assert [path.name for path in project.rglob("ran-*")] == []
 
 

@@ -6,7 +6,8 @@ from typing import Literal, NamedTuple
 
 from turngate._frozen import frozen
 
-ChangeKind = Literal["added", "deleted", "modified", "renamed"]
+# filtered: only a filter of git could tell whether the file differs from a commit
+ChangeKind = Literal["added", "deleted", "modified", "renamed", "filtered"]
 
 _ESCAPES = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 _ESCAPE = re.compile(r"((?:\\[0-7]{3})+)|\\(.)", re.DOTALL)
@@ -23,6 +24,7 @@ class Change:
     old_path: str | None = None  # of a file that was renamed
     old_mode: str = ""  # as git writes it, such as 100755; without git empty
     mode: str = ""
+    is_same_content: bool = False  # only its mode has changed
 
 
 class Line(NamedTuple):  # of which there may be many
@@ -52,6 +54,19 @@ def unquote_path(text: str) -> str:
     if not (len(text) > 1 and text.startswith('"') and text.endswith('"')):
         return text
     return _ESCAPE.sub(_unescape, text[1:-1])
+
+
+def quote_path(path: str) -> str:
+    """Return the name of a file as git quotes it, with `core.quotePath`."""
+    if path.isascii() and path.isprintable() and '"' not in path and "\\" not in path:
+        return path
+    return f'"{"".join(map(_quote_byte, path.encode("utf-8", "surrogateescape")))}"'
+
+
+def _quote_byte(byte: int) -> str:
+    char = chr(byte)
+    letter = next((letter for letter, each in _ESCAPES.items() if each == char), None)
+    return f"\\{letter}" if letter else char if " " <= char <= "~" else f"\\{byte:03o}"
 
 
 def _unescape(match: re.Match[str]) -> str:

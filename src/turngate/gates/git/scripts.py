@@ -1,10 +1,9 @@
 """Scripts for the POSIX shell that compare a project with what it was. The repository's index and files stay as they are.
 
-They work on a copy of the index in a temporary folder, without the flags that hide changes (assume-unchanged,
-skip-worktree), to which files that are not tracked are added as empty ones. So one `git diff` shows all changes.
-Filters that only the repository's own configuration names are not run, except for those of Git LFS.
+Git names the files and compares what it has stored. The content of files is hashed as it is, without filters, so that neither the
+index nor attributes and filters hide a change. An agent can write the repository's configuration: no program that it names is started.
 
-How all gates run git. An agent can write the repository's configuration: it neither starts programs nor hides changes.
+An entry is the mode and the id of a file, a tab and its name in the repository, quoted as git does it.
 
 Imports nothing: an answer that is stored needs it too.
 """
@@ -28,77 +27,42 @@ in_repository() {
 }
 """
 
-# Both have a folder for temporary files as $1. The flags are removed from a copy of the index. What a sparse checkout
-# leaves out keeps its flag.
-NOTHING_HIDDEN = """\
-disable_filters() {
-    git config --show-scope --name-only --get-regexp '^filter\\..*\\.(clean|process|required)$' > "$1/filters" || true
-    count=${GIT_CONFIG_COUNT:-0}
-    while read -r scope key; do
-        case $scope:$(git config --get "$key" || true) in
-            *:'git-lfs clean -- %f' | *:'git-lfs filter-process' | *:'git-lfs filter-process --skip') ;;
-            local:* | worktree:*)
-                eval "GIT_CONFIG_KEY_$count=\\$key; GIT_CONFIG_VALUE_$count="
-                export "GIT_CONFIG_KEY_$count" "GIT_CONFIG_VALUE_$count"
-                count=$((count + 1))
-                ;;
-        esac
-    done < "$1/filters"
-    GIT_CONFIG_COUNT=$count
-    export GIT_CONFIG_COUNT
-}
-remove_flags() {
-    flagged='[a-zS]'
-    if test "$(command git config --type=bool core.sparseCheckout)" = true; then flagged='[a-rt-z]'; fi
-    # Entries are made anew, without the time and the size of the file: git may have stored those of a hidden change.
-    # `tr` lets sed see one entry a line, also with a newline in a name.
-    git ls-files -v -z --stage > "$1/flags"
-    tr '\\0\\n' '\\n\\0' < "$1/flags" | sed -n "s/^$flagged //p" | tr '\\0\\n' '\\n\\0' > "$1/flagged"
-    if test -s "$1/flagged"; then git update-index -z --index-info < "$1/flagged"; fi
-}
-"""
-
-COPY_INDEX = (
+# Each script has a folder as its first argument: that of the project, or of a submodule. It continues in the work tree.
+BEGIN = (
     IN_REPOSITORY
-    + NOTHING_HIDDEN
     + """\
 set -e
 unset GIT_DIFF_OPTS
+cd "$1"
+shift
 in_repository
-index=$(git rev-parse --git-path index)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
-test ! -f "$index" || cp -p "$index" "$folder/index"
-GIT_INDEX_FILE=$folder/index
-export GIT_INDEX_FILE
-disable_filters "$folder"
-remove_flags "$folder"
-git update-index -q --refresh > "$folder/output" 2>&1 || true
+prefix=$(git rev-parse --show-prefix)
+cd "$top"
+objects=$(cd "$(git rev-parse --git-path objects)" && pwd -P)
+GIT_LITERAL_PATHSPECS=1
+export GIT_LITERAL_PATHSPECS
 """
 )
 
-# Prints the commit or tree to compare with: the first of $1 and $2 that exists; it fails if there is none although one
-# was recorded. Without a record: what HEAD was at the time $3, else the last commit before it. A repository that began later is compared with nothing.
+# Prints the commit or tree to compare with: $1, if it exists. Without it: what HEAD was at the time $2, else the last commit
+# before it. A repository that began later is compared with nothing.
 FIND_BASE = """\
 find_base() {
-    for each in "$1" "$2"; do
-        if test -n "$each" && git cat-file -e "$each^{tree}" 2> "$folder/output"; then
-            echo "$each"
-            return
-        fi
-    done
-    if test -n "$1$2"; then
+    if test -n "$1"; then
+        git rev-parse --quiet --verify "$1^{object}" && git cat-file -e "$1^{tree}" 2> "$folder/output" && return
         echo "what was recorded at the session's start is no longer in the repository" >&2
         return 1
     fi
     if ! head=$(git rev-parse --verify --quiet HEAD); then
         git hash-object -t tree --stdin < /dev/null
-    elif test -z "$3"; then
+    elif test -z "$2"; then
         echo "$head"
-    elif base=$(git rev-parse --verify "HEAD@{$3}" 2> "$folder/output") && test ! -s "$folder/output"; then
+    elif base=$(git rev-parse --verify "HEAD@{$2}" 2> "$folder/output") && test ! -s "$folder/output"; then
         echo "$base"
-    elif base=$(git rev-list -1 --before="$3" HEAD) && test -n "$base"; then
+    elif base=$(git rev-list -1 --before="$2" HEAD) && test -n "$base"; then
         echo "$base"
     elif test "$(git rev-parse --is-shallow-repository)" = true; then
         echo "$head"
@@ -108,30 +72,177 @@ find_base() {
 }
 """
 
-DIFF_OPTIONS = (
-    "--no-ext-diff --no-textconv --no-color --relative --ignore-submodules=untracked --submodule=short"
-    " --find-renames --src-prefix=a/ --dst-prefix=b/"
-)
+# Prints the entries of the files that git does not ignore. A repository that is not in the index has the name of a folder.
+LIST_ENTRIES = """\
+list_entries() {
+    set -- ls-files --cached --others --exclude-standard --deduplicate
+    git "$@" -z -- "./$prefix" > "$folder/names"
+    git "$@" -- "./$prefix" > "$folder/quoted"
+    xargs -0 -n 500 sh -c '
+        for name do
+            if test -L "$name"; then
+                echo "120000 $(readlink -n "$name" | git hash-object --no-filters --stdin)"
+            elif test ! -f "$name"; then
+                echo -
+            elif test -x "$name"; then
+                echo 100755
+            else
+                echo 100644
+            fi
+        done
+    ' sh < "$folder/names" > "$folder/kinds"
+    paste "$folder/kinds" "$folder/quoted" > "$folder/modes"
+    sed -n 's/^100...\t//p' "$folder/modes" | git hash-object --no-filters --stdin-paths > "$folder/ids"
+    awk -F '\t' -v ids="$folder/ids" '
+        /^100/ { getline id < ids; print $1 " " id "\t" $2 }
+        /^12/
+        /^-.*\\/"?$/ { print "040000 -\t" $2 }
+    ' "$folder/modes"
+}
+"""
 
-# $1, $2, $3: see `find_base`; $4: options of `git diff`; then the pathspecs that it is limited to.
-DIFF = (
-    COPY_INDEX
+# $1, $2: see `find_base`; $3: the id of the list of files that a sparse checkout left out at the session's start; $4: whether stdin has
+# the entries of all files. Prints the base, the prefix, that id now, the entries of submodules in the index, and those that differ. A folder
+# that is not there is exit code 3, one that is not a repository of its own 4.
+DIFFERENCES = (
+    """\
+if test "$1" != .; then test -d "$1" || exit 3; test -e "$1/.git" || exit 4; fi
+"""
+    + BEGIN
     + FIND_BASE
-    + f"""\
-base=$(find_base "$1" "$2" "$3")
-options=$4
-shift 4
-git ls-files --full-name --others --exclude-standard > "$folder/others"
-empty=$(git hash-object -t blob --stdin < /dev/null)
-sed -n '/\\/"\\{{0,1\\}}$/!s/^/100644 '"$empty"' 0\t/p' "$folder/others" > "$folder/entries"
-git update-index --add --replace --index-info < "$folder/entries"
-git diff {DIFF_OPTIONS} $options "$base" -- "$@"
+    + LIST_ENTRIES
+    + """\
+base=$(find_base "$1" "$2")
+if test "$4" = listed && test ${#base} = 40; then cat; else list_entries; fi > "$folder/now"
+git ls-files --stage -t -- "./$prefix" > "$folder/index"
+sed -n 's/^. \\(160000 [0-9a-f]*\\) 0\t/\\1\t/p' "$folder/index" > "$folder/submodules"
+left_out=
+if test "$(command git config --type=bool core.sparseCheckout)" = true; then
+    sed -n 's/^S \\([0-9]* [0-9a-f]*\\) 0\t/\\1\t/p' "$folder/index" > "$folder/left-out"
+    left_out=$(git hash-object --stdin < "$folder/left-out")
+    if test -z "$3" || test "$3" = "$left_out"; then
+        awk -F '\t' 'NR == FNR { known[$2]; next } !($2 in known)' "$folder/now" "$folder/left-out" > "$folder/absent"
+        cat "$folder/absent" >> "$folder/now"
+    fi
+fi
+modes=
+if test "$(git config --type=bool core.fileMode)" = false; then modes='s/^100755/100644/;'; fi
+if test "$(git config --type=bool core.symlinks)" = false; then modes="${modes}s/^120000/100644/"; fi
+git ls-tree -r "$base" ${prefix:+"$prefix"} > "$folder/tree"
+sed "s/^\\([0-9]*\\) [a-z]* /\\1 /;$modes" "$folder/tree" | sort > "$folder/before"
+sed "$modes" "$folder/now" "$folder/submodules" | sort > "$folder/after"
+printf '%s\\n' "$base" "$prefix" "$left_out"
+sed 's/^/= /' "$folder/submodules"
+comm -3 "$folder/before" "$folder/after" | sed 's/^\t/+ /
+t
+s/^/- /'
 """
 )
 
-# Prints how many commits are neither pushed nor before $1, then the operations in progress, an empty line, and the status.
+# $1: a commit; stdin: the id in it and the name of files with other content. Prints which of them git's own conversions explain: `lfs`, an
+# object of Git LFS with this content; `text`, only the ends of lines differ; `filtered`, what a filter would make of it is not known. The attributes
+# are those of the commit, in a repository without any configuration.
+CONVERSIONS = (
+    BEGIN
+    + """\
+cat > "$folder/files"
+crlf=$(git config core.autocrlf) || true
+drivers=$(git config --name-only --get-regexp '^filter\\..*\\.(clean|process)$') || true
+git ls-tree -r "$1" > "$folder/tree"
+git init -q --bare --template= --object-format="$(git rev-parse --show-object-format)" "$folder/plain"
+mkdir -p "$folder/plain/info"
+GIT_DIR=$folder/plain GIT_OBJECT_DIRECTORY=$objects GIT_INDEX_FILE=$folder/plain/index
+export GIT_DIR GIT_OBJECT_DIRECTORY GIT_INDEX_FILE
+sed -n '/[\t\\/"]\\.gitattributes"\\{0,1\\}$/p' "$folder/tree" | git update-index --index-info
+cut -f 2 "$folder/files" | git check-attr --cached --stdin filter ident working-tree-encoding text eol > "$folder/attributes"
+awk -v crlf="$crlf" -v drivers="$drivers" '
+    {
+        match($0, /: [a-z-]+: [^ ]+$/)
+        split(substr($0, RSTART + 2), parts, ": ")
+        of[parts[1]] = parts[2]
+    }
+    parts[1] != "eol" { next }
+    of["filter"] == "lfs" { kind = "lfs" }
+    of["filter"] != "lfs" {
+        is_text = of["text"] ~ /set|auto/ && of["text"] != "unset" || of["eol"] !~ /^un/ || of["text"] !~ /^unset/ && crlf ~ /true|input/
+        kind = is_text ? "text" : "plain"
+        is_filtered = index(drivers, "filter." of["filter"] ".")
+        if (is_filtered || of["ident"] == "set" || of["working-tree-encoding"] !~ /^un/) kind = "filtered"
+    }
+    { print kind "\t" substr($0, 1, RSTART - 1) }
+' "$folder/attributes" > "$folder/kinds"
+sed -n '/^filtered\t/p' "$folder/kinds"
+echo '* text=auto eol=lf -filter -ident -working-tree-encoding' > "$folder/plain/info/attributes"
+sed -n 's/^text\t//p' "$folder/kinds" > "$folder/texts"
+sort "$folder/files" > "$folder/sorted"
+git hash-object --stdin-paths < "$folder/texts" > "$folder/ids" 2> "$folder/output"
+paste "$folder/ids" "$folder/texts" | sort | comm -12 - "$folder/sorted" | sed 's/^[^\t]*/text/'
+sum=$(command -v sha256sum || echo 'shasum -a 256')
+export sum
+awk -F '\t' 'NR == FNR { if ($1 == "lfs") wanted[$2]; next } $2 in wanted { print "100644 " $1 "\t" $2 }' \
+    "$folder/kinds" "$folder/files" > "$folder/pointers"
+git read-tree --empty
+git update-index --index-info < "$folder/pointers"
+git ls-files -z --stage | xargs -0 sh -c '
+    for entry do
+        id=${entry#* }
+        pointer=$(git cat-file blob "${id%% *}" | head -c 1024)
+        oid=${pointer#*"
+oid sha256:"}
+        case $($sum < "${entry#*	}") in "${oid%%[!0-9a-f]*} "*) echo lfs ;; *) echo changed ;; esac
+    done
+' sh > "$folder/found"
+git ls-files | paste "$folder/found" - | sed -n '/^lfs/p'
+"""
+)
+
+NOT_STORED = "not stored"
+# $1: options of `git diff-index`; stdin: entries of files before, after `- `, and now, after `+ `. What is stored for it is temporary.
+# A file whose content before is not there is left out; then the first line is NOT_STORED.
+DIFF = (
+    BEGIN
+    + """\
+cat > "$folder/files"
+mkdir "$folder/objects"
+GIT_ALTERNATE_OBJECT_DIRECTORIES=$objects GIT_OBJECT_DIRECTORY=$folder/objects GIT_INDEX_FILE=$folder/index
+export GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_OBJECT_DIRECTORY GIT_INDEX_FILE
+sed -n 's/^- [0-9]* \\([0-9a-f]*\\)\t.*/\\1/p' "$folder/files" | git cat-file --batch-check | sed -n 's/ missing$//p' > "$folder/missing"
+if test -s "$folder/missing"; then
+    echo 'NOT_STORED'
+    awk -F '\t' 'NR == FNR { missing[$0]; next } { split($1, entry, " ") } entry[1] == "-" && entry[3] in missing { print $2 }' \
+        "$folder/missing" "$folder/files" > "$folder/left-out"
+    awk -F '\t' 'NR == FNR { left_out[$0]; next } !($2 in left_out)' "$folder/left-out" "$folder/files" > "$folder/stored"
+    mv "$folder/stored" "$folder/files"
+fi
+sed -n 's/^- //p' "$folder/files" | git update-index --index-info
+before=$(git write-tree)
+git read-tree --empty
+sed -n 's/^+ //p' "$folder/files" > "$folder/now"
+cut -f 2 "$folder/now" > "$folder/names"
+git hash-object -w --no-filters --stdin-paths < "$folder/names" > "$folder/ids"
+cut -d ' ' -f 1 "$folder/now" | paste -d ' ' - "$folder/ids" | paste - "$folder/names" | git update-index --index-info
+cd "./$prefix"
+git diff-index --cached --no-ext-diff --no-textconv --no-color --relative --find-renames --src-prefix=a/ --dst-prefix=b/ $1 "$before"
+""".replace("NOT_STORED", NOT_STORED)
+)
+
+# Stores the content of the files with these names, except for large ones. Git's garbage collection removes it.
+STORE = (
+    BEGIN
+    + """\
+GIT_INDEX_FILE=$folder/index
+export GIT_INDEX_FILE
+sed "s/^/100644 $(git hash-object --stdin < /dev/null)\t/" | git update-index --index-info
+git ls-files -z | xargs -0 sh -c '
+    for name do set -- "$@" "./$name"; shift; done
+    test $# = 0 || find "$@" -prune -type f -size -2049 -print0
+' sh | xargs -0 sh -c 'test $# = 0 || git hash-object -w --no-filters -- "$@"' sh > "$folder/output"
+"""
+)
+
+# Prints how many commits are neither pushed nor before $1, then the operations in progress, an empty line, and what is staged.
 STATUS = (
-    COPY_INDEX
+    BEGIN
     + """\
 upstream=$(git rev-parse --verify --quiet '@{upstream}' 2> "$folder/output") || upstream=
 git cat-file -e "$1^{commit}" 2> "$folder/output" || set --
@@ -146,28 +257,9 @@ rebase-merge rebase
 rebase-apply rebase
 END
 echo
-git -c status.relativePaths=true -c color.status=false status --short --no-branch --no-renames --no-ahead-behind \\
-    --untracked-files=all --ignore-submodules=untracked -- .
-"""
-)
-
-# Prints a tree with the files as they are now, the commit, and the names of the files that are not in the tree: those
-# that are not tracked and have more than 1 MiB, or all of those if there are too many. The objects that this adds are removed by git's garbage collection.
-SNAPSHOT = (
-    COPY_INDEX  # noqa: S608 - not SQL
-    + """\
-git add --update -- . 2> "$folder/output"
-git ls-files -z --others --exclude-standard > "$folder/others"
-if test "$(tr -dc '\\0' < "$folder/others" | wc -c)" -le 1000; then
-    xargs -0 sh -c '
-        for name do set -- "$@" "./$name"; shift; done
-        test $# = 0 || find "$@" -prune \\( -type f -size -2049 -o -type l \\) -print0
-    ' turngate < "$folder/others" > "$folder/small"
-    git update-index --add --replace -z --stdin < "$folder/small"
-fi
-git write-tree
-git rev-parse --verify --quiet HEAD || echo
-git ls-files --others --exclude-standard
+head=$(git rev-parse --verify --quiet HEAD) || head=$(git hash-object -t tree --stdin < /dev/null)
+cd "./$prefix"
+git diff-index --cached --name-status --no-renames --relative "$head"
 """
 )
 

@@ -1,12 +1,10 @@
 """The gate `touched`: where some files have changed, others have to change with them, such as a changelog with the code."""
 
-from collections.abc import Sequence
-
 from turngate.core.permissions.globs import matches_globs
 from turngate.core.verdict.decisions import Allow, Block, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
-from turngate.gates.git.output import Change, show_path
-from turngate.gates.session_changes import changed_paths, find_changes, find_patches, record_files
+from turngate.gates.git.output import show_path
+from turngate.gates.session_changes import changed_paths, find_changes, record_files
 
 MAX_NAMES = 5
 
@@ -14,11 +12,11 @@ MAX_NAMES = 5
 async def check_touched(context: GateContext) -> Decision:
     """A file that both lists name is one of those that have to change. A file that was deleted was not kept up to date."""
     sources, documents = context.options["if"], context.options["then"]
-    changes = await find_changes(context)
-    kept = [
-        change for change in changes if matches_globs(documents, change.path) and change.kind != "deleted"
-    ]
-    if await _has_new_content(context, kept):
+    changes = [change for change in await find_changes(context) if change.kind != "filtered"]
+    if any(
+        matches_globs(documents, change.path) and change.kind != "deleted" and not change.is_same_content
+        for change in changes
+    ):
         return Allow()
     causes = [path for path in changed_paths(changes, sources) if not matches_globs(documents, path)]
     if not causes:
@@ -29,15 +27,6 @@ async def check_touched(context: GateContext) -> Decision:
         f"{list_findings([show_path(path) for path in causes], MAX_NAMES)}\n"
         f"Update {wanted} to match."
     )
-
-
-async def _has_new_content(context: GateContext, changes: Sequence[Change]) -> bool:
-    """Return whether one of the files has changed in more than its mode."""
-    modes = [each.path for each in changes if each.kind == "modified" and each.old_mode != each.mode]
-    if len(modes) < len(changes) or not modes:
-        return bool(changes)
-    patches = await find_patches(context, *(f":(literal){path}" for path in modes))
-    return patches is None or any(patch.lines for patch in patches.files)
 
 
 TOUCHED = Gate(

@@ -9,7 +9,14 @@ from turngate.core.permissions.globs import matches_globs
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import MAX_FINDINGS, Finding, Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import Change, FilePatch, Line, show_path
-from turngate.gates.session_changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
+from turngate.gates.session_changes import (
+    WHOLE_FILE,
+    Patches,
+    describe_filtered,
+    find_changes,
+    find_patches,
+    record_files,
+)
 from turngate.gates.source_text import language_of, read_source
 
 MAX_STATEMENT_LINES = 40
@@ -159,15 +166,15 @@ def _is_balanced(text: str) -> bool:
 
 
 ADVICE = "Restore what they were, and complete the task without changing them."
-MAX_PATHSPECS = 500
 NO_LINES = "the project has no git repository, so the lines of changed files are not known"
 TOO_LONG = "the changes of the protected files are too long to be compared"
 
 
 async def check_untouched(context: GateContext) -> Decision:
-    changes = [change for change in await find_changes(context) if _is_named(context, change)]
+    named = [change for change in await find_changes(context) if _is_named(context, change)]
+    changes = [change for change in named if change.kind != "filtered"]
     if not changes:
-        return Allow()
+        return Fault(describe_filtered(named[0].path)) if named else Allow()
     if context.options["no-weakening"]:
         return await _compare_assertions(context, changes)
     touched = [change for change in changes if change.kind != "added" or context.options["added"]]
@@ -215,14 +222,10 @@ def _must_stay(context: GateContext, change: Change) -> bool:
 async def _read_patches(
     context: GateContext, changes: Sequence[Change], context_lines: int = 0
 ) -> Patches | None:
-    paths = [path for change in changes for path in (change.old_path, change.path) if path]
-    pathspecs = (".",) if len(paths) > MAX_PATHSPECS else tuple(f":(literal){path}" for path in paths)
-    patches = await find_patches(
-        context, *pathspecs, context_lines=context_lines, is_source=context_lines == WHOLE_FILE
+    paths = {path for change in changes for path in (change.old_path, change.path)}
+    return await find_patches(
+        context, paths.__contains__, context_lines, is_source=context_lines == WHOLE_FILE
     )
-    if patches is None:
-        return None
-    return Patches(tuple(patch for patch in patches.files if patch.path in paths), patches.truncated)
 
 
 def _describe(change: Change, lines: Mapping[str, int]) -> str:
