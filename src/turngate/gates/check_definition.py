@@ -108,10 +108,10 @@ def _as_text(value: object) -> str:
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return a sentence, or a difference, for each part that was changed."""
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return [_describe_change(name, before.get(name), now.get(name)) for name in names]
+    return [_describe_part(name, before.get(name), now.get(name)) for name in names]
 
 
-def _describe_change(name: str, before: str | None, now: str | None) -> str:
+def _describe_part(name: str, before: str | None, now: str | None) -> str:
     if before is None or now is None:
         what = "is new" if before is None else "was removed"
         return f"{name} {what}: `{one_line(now or before or '', MAX_VALUE_CHARS)}`"
