@@ -183,9 +183,7 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
     if tree is not None and tree == state.tree:
         decision = _reusable(before, is_idle=activity is not None and activity == state.activity)
         state.holds = decision is not None
-    if (
-        decision is None and tree in state.passed and tree is not None
-    ):  # back at a tree that has passed before
+    if decision is None and tree in state.passed and tree is not None:  # it has passed before
         reason = state.passed[tree]
         decision = _keep(state, tree, activity, Allow(reason if isinstance(reason, str) else None))
     if decision is None:

@@ -26,9 +26,8 @@ def entries_for(host: Host, level: Level, program: str) -> dict[str, Mapping[str
 
 def hook_command(host: Host, level: Level, event: str, program: str) -> str:
     program = program if level == "user" else "turngate"
-    if (
-        not host.failed_hook_blocks
-    ):  # where there is no Turngate, the host reports an error, and the agent stops
+    # Where there is no Turngate, most hosts report an error, and the agent stops.
+    if not host.failed_hook_blocks:
         return f"{program} hook"
     [word, *_] = shlex.split(program)
     # A program that is there but cannot be started (its Python is gone) takes the same way as one that is not there.
