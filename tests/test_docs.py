@@ -30,7 +30,7 @@ from turngate import (
 )
 from turngate.cli.main import COMMANDS
 from turngate.core.constants import EVENTS, JUDGED_EVENTS, STOP_EVENTS
-from turngate.core.dialect import TURNGATE
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE
 from turngate.core.hooks.kinds import KINDS
 from turngate.models.resolve import JudgeModels
 from turngate.settings import key_table as keys
@@ -197,6 +197,15 @@ def test_the_limits_of_every_kind_are_recommended_beside_their_true_defaults() -
         f"`{kind}`": f"{seconds:g} s" for kind, seconds in TURNGATE.timeouts.items()
     }, "docs/hooks.md: the table of timeouts differs from the kinds and their default_timeout"
     assert all(recommended and because for _, _, recommended, because in table)
+
+
+@pytest.mark.req("U-14")
+def test_the_limit_of_continuations_is_documented_with_its_true_value() -> None:
+    table = {rule: cells for rule, *cells in rows(ROOT / "docs" / "hooks.md", "Dialects")}
+    assert [table[f"`{name}`"] for name in ("limit", "hardLimit")] == [
+        [str(TURNGATE.limit), str(MUX.limit), f"{CLAUDE.limit}, or `{CLAUDE.limit_variable}`"],
+        [str(TURNGATE.hard_limit), str(MUX.hard_limit), "none, unless a file sets it"],
+    ]
 
 
 @pytest.mark.req("S3-36")

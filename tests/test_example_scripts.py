@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -14,8 +15,10 @@ from typing import Any
 import pytest
 
 from tests.support.builders import script, write_settings
+from tests.support.cli import start_turngate
 from tests.support.paths import ROOT
-from tests.support.scripted_run import as_json
+from tests.support.scripted_run import as_json, scripted
+from tests.support.sessions import configured_session, hang, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 
 SCRIPTS = ROOT / "examples" / "hooks" / "scripts"
@@ -305,7 +308,13 @@ def test_every_script_of_the_documents_is_there() -> None:
     ("name", "case"),
     [
         pytest.param(
-            name, case, id=f"{name}: {case}", marks=[pytest.mark.req("S3-52")] if "plan_comp" in name else []
+            name,
+            case,
+            id=f"{name}: {case}",
+            marks=[
+                *([pytest.mark.req("S3-52")] if "plan_comp" in name else []),
+                *([pytest.mark.req("S3-45")] if (name, case) == ("stop-check.sh", "block") else []),
+            ],
         )
         for name, cases in CASES.items()
         for case in cases
@@ -492,6 +501,34 @@ def test_the_memory_has_one_entry_for_each_session_however_often_its_hook_runs(p
         "## Session one\n\n- tasks: 1 open: b\n- last answer: Fourth.\n\n"
         "## Session two\n\n- tasks: 1 open: b\n- last answer: ## Session one Third.\n"
     )
+
+
+@pytest.mark.req("S3-65")
+@pytest.mark.parametrize("session", ["one", "two"], ids=["resumed", "a new session"])
+def test_after_a_kill_the_next_session_begins_with_the_memory(project: Path, session: str) -> None:
+    """The process is killed when it has stopped, while a hook of SessionEnd runs."""
+    install(project, {"docs/plans/login/PLAN.md": "- [x] a\n- [ ] b\n"})
+    commands = {
+        "SessionStart": f"{sys.executable} {SCRIPTS / 'load_memory.py'}",
+        "Stop": f"{sys.executable} {SCRIPTS / 'update_memory.py'}",
+        "SessionEnd": f"[ -e pid ] || {{ {hang()}; }}",
+    }
+    hooks = {
+        event: [{"hooks": [{"type": "command", "command": command, "timeout": HANG_TIMEOUT_S}]}]
+        for event, command in commands.items()
+    }
+    write_settings(project, "turngate", {"hooks": hooks})
+    model = scripted(project, "The form is there.")
+    words = ("run", "--project", str(project), "--session", "one", "--model", model, "-p", "Go on.")
+    with start_turngate(*words) as process:
+        wait_for_file_sync(project / "pid")
+        process.kill()
+        process.communicate()
+    os.kill(int((project / "pid").read_text()), signal.SIGKILL)
+    agent = configured_session(project, "b is next.", dialect="turngate", session_id=session)
+    agent.play("What is next?")
+    memory = "# Memory\n\n## Session one\n\n- tasks: 1 open: b\n- last answer: The form is there."
+    assert memory in agent.model.requests[0].system
 
 
 @pytest.mark.req("S3-65", "X-07")

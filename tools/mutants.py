@@ -164,9 +164,8 @@ class Tree:
         if bool(mutant.tests) == bool(mutant.req):
             return "it needs either `tests` or `req`"
         if mutant.req:
-            files = [file for file, text in self.texts.items() if f'"{mutant.req}"' in text]
-            words = ("-x", "--req", mutant.req, *files)
-            return Fit(mutant, place, words, ()) if files else f"no test has the marker {mutant.req}"
+            words = self.words_of(mutant.req)
+            return Fit(mutant, place, words, ()) if words else f"no test has the marker {mutant.req}"
         tests = []
         for test in mutant.tests:
             name, bracket, case = test.partition("[")
@@ -175,6 +174,11 @@ class Tree:
                 return found
             tests.append(f"{found.file}::{name.rpartition(':')[2]}{bracket}{case}")
         return Fit(mutant, place, (*(["-x"] if len(tests) == 1 else []), *tests), tuple(tests))
+
+    def words_of(self, req: str) -> tuple[str, ...]:
+        """Return what pytest needs to run the tests of a requirement up to the first failure; nothing if it has none."""
+        files = [file for file, text in self.texts.items() if f'"{req}"' in text]
+        return ("-x", "--req", req, *files) if files else ()
 
 
 def find(places: Mapping[str, list[Place]], name: str) -> Place | str:

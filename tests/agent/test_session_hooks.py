@@ -788,11 +788,16 @@ def test_a_stop_needs_no_other_event(project: Path, machine: Machine) -> None:
 
 @pytest.mark.req("U-08", "U-19")
 def test_with_hooks_switched_off_nothing_is_asked(project: Path, machine: Machine) -> None:
-    rules = [rule("echo ran >> log", name) for name in ("Stop", *OTHER_EVENTS)]
-    agent = scripted_session_on(
-        machine, project, bash("true"), "done", rules=rules, hooks=False, allow=["Bash"]
-    )
-    assert (agent.play().outcome, lines(project / "log")) == ("completed", [])
+    def asked(*, hooks: bool) -> list[str]:
+        agent = scripted_session_on(
+            machine, project, bash("true"), "done", rules=rules, hooks=hooks, allow=["Bash"]
+        )
+        assert agent.play().outcome == "completed"
+        return lines(project / "log")
+
+    rules = [rule("echo $TURNGATE_EVENT >> log", name) for name in ("Stop", *OTHER_EVENTS)]
+    assert asked(hooks=False) == []
+    assert "Stop" in asked(hooks=True)
 
 
 def test_the_runs_of_all_hooks_of_a_turn_are_in_its_result(project: Path, machine: Machine) -> None:

@@ -345,7 +345,7 @@ def test_a_command_of_a_plugin_folder_is_run(project: Path, capfd: pytest.Captur
 # Crashes and several processes
 
 
-@pytest.mark.req("S3-62", "S3-65")
+@pytest.mark.req("S3-62")
 def test_a_process_that_is_killed_at_a_checkpoint_has_lost_nothing(project: Path, state: Path) -> None:
     end = {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": hang(), "timeout": 600}]}]}}
     write_settings(project, "turngate", end)

@@ -239,7 +239,6 @@ def test_the_memory_is_written_at_a_stop_and_the_next_session_begins_with_it(app
     assert (len(lines), lines[2]) == (100, "## Session plan")
 
 
-@pytest.mark.req("S3-65")
 def test_a_session_that_is_resumed_or_replaced_continues_where_the_work_stands(implemented: Workflow) -> None:
     """What an earlier session completed is checked again and not taken on trust."""
     run = implemented.run

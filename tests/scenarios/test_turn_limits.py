@@ -89,7 +89,7 @@ def asks_for(count: int) -> str:
     return f'n=$(cat n 2>/dev/null); n=$((n+1)); echo $n > n; echo "{answer}"'
 
 
-@pytest.mark.req("C-18")
+@pytest.mark.req("C-18", "U-14")
 def test_a_hook_that_asks_for_continuations_gets_them_up_to_the_hard_limit(
     project: Path, machine: Machine
 ) -> None:

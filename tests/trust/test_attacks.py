@@ -301,7 +301,7 @@ def test_a_hook_that_writes_its_own_approval_changes_nothing_in_its_session(
 NOT_APPROVED = "it is not approved"
 
 
-@pytest.mark.req("C-25")
+@pytest.mark.req("C-25", "U-09")
 def test_a_hook_of_a_new_project_does_not_run(project: Path) -> None:
     make(project, command("touch evil"), {})
     assert (said(ask(project)), (project / "evil").exists()) == ([NOT_APPROVED], False)

@@ -81,7 +81,8 @@ def test_as_text_a_question_is_printed(project: Path, capfd: pytest.CaptureFixtu
 def test_as_json_it_is_one_object_with_exactly_these_fields(
     project: Path, state: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write_settings(project, "turngate", stop_hooks(block_first(1)))
+    command = f"echo looked; {block_first(1)}"
+    write_settings(project, "turngate", stop_hooks(command))
     call = {"tool": "Bash", "input": {"command": "true"}}
     result = as_json(
         capfd, project, "go", "--session", "s-1", "--allow", "Bash", replies=(call, "one", "two")
@@ -92,12 +93,12 @@ def test_as_json_it_is_one_object_with_exactly_these_fields(
     assert all(isinstance(tokens, int) and tokens > 0 for tokens in usage.values())
     for run in result["hook_runs"]:
         assert isinstance(run.pop("seconds"), float)
-    hook = {"type": "command", "command": block_first(1), "timeout": 60.0}
+    hook = {"type": "command", "command": command, "timeout": 60.0}
     common = {
         "hook": hook,
         "source": "project",
         "file": ".turngate/settings.json",
-        "stdout": "",
+        "stdout": "looked\n",
         "notice": None,
     }
     assert result == {
