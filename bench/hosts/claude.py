@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from bench.hosts.models import is_subagent, serve_anthropic
-from bench.hosts.program import SUBAGENT_PROMPT, TASK, Json, Model, Program, Script
+from bench.hosts.program import SUBAGENT_PROMPT, Json, Model, Program, Script
 from bench.hosts.room import Room
 
 KEY = "sk-ant-nothing"
@@ -92,7 +92,7 @@ CLAUDE = Program(
     environment=environment,
     arguments=arguments,
     terminal=lambda prompt: [prompt],
-    tool={"name": "Bash", "input": {"command": TASK, "description": "work"}},
+    shell=lambda command: {"name": "Bash", "input": {"command": command, "description": "work"}},
     subagent=[{"tools": [{"name": "Agent", "input": SUBAGENT}]}],
     heard=heard,
     notice="stdout",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 from bench.hosts.models import is_subagent, serve_responses
-from bench.hosts.program import SUBAGENT_PROMPT, TASK, Json, Model, Program, Script
+from bench.hosts.program import SUBAGENT_PROMPT, Json, Model, Program, Script
 from bench.hosts.room import Room
 
 BYPASS = ("--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox")
@@ -99,7 +99,7 @@ CODEX = Program(
     environment=environment,
     arguments=arguments,
     terminal=lambda prompt: [*BYPASS, prompt],
-    tool={"name": "exec_command", "input": {"cmd": TASK}},
+    shell=lambda command: {"name": "exec_command", "input": {"cmd": command}},
     subagent=[{"tools": [SPAWN]}, wait_for_subagent],
     heard=heard,
     tries=("raw.githubusercontent.com:443",),  # tips, in a terminal

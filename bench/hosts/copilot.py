@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from bench.hosts import chat
-from bench.hosts.program import SUBAGENT_PROMPT, TASK, Json, Model, Program
+from bench.hosts.program import SUBAGENT_PROMPT, Json, Model, Program
 from bench.hosts.room import Room
 from turngate.hosts.copilot import COPILOT as HOST
 
 CAMEL_CASE = ("agentStop", "sessionStart", "subagentStart", "subagentStop")
-OPTIONS = ("--allow-all-tools", "--disable-client-telemetry")
+OPTIONS = ("--allow-all-tools", "--allow-all-paths", "--disable-client-telemetry")
 KEPT = ("user.message", "assistant.message", "tool.execution_start", "tool.execution_complete")
 
 
@@ -71,7 +71,7 @@ COPILOT = Program(
     environment=environment,
     arguments=arguments,
     terminal=terminal,
-    tool={"name": "bash", "input": {"command": TASK, "description": "work"}},
+    shell=lambda command: {"name": "bash", "input": {"command": command, "description": "work"}},
     subagent=[{"tools": [SUBAGENT]}],
     heard=chat.heard,
     notice="stdout",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 from bench.hosts.models import serve_gemini
-from bench.hosts.program import TASK, Json, Model, Program, Script
+from bench.hosts.program import Json, Model, Program, Script
 from bench.hosts.room import Room
 
 MODEL = "gemini-2.5-flash"
@@ -66,7 +66,7 @@ GEMINI = Program(
     environment=environment,
     arguments=arguments,
     terminal=terminal,
-    tool={"name": "run_shell_command", "input": {"command": TASK, "description": "work"}},
+    shell=lambda command: {"name": "run_shell_command", "input": {"command": command, "description": "work"}},
     subagent=(),
     heard=heard,
     stop_event="AfterAgent",

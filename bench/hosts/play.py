@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.hosts.program import PROMPT, Json, Model, Program
 from bench.hosts.room import TIME_LIMIT_S, Ended, Room, base_environment, open_room, run
-from bench.hosts.scenarios import REASON, Scenario, install_recorder
+from bench.hosts.scenarios import GATE_TIMEOUT_S, SLEEPS_S, Scenario, install_recorder
 from bench.hosts.terminal import squeezed, watch
 from turngate.hosts.input_fields import EVENT_NAMES
 
@@ -63,12 +63,16 @@ def start(
     if scenario.in_terminal and program.terminal and scenario.notice:
         words = [str(binary), *program.terminal(PROMPT)]
         return Ended(None, "", "", watch(words, room, environment, scenario.notice, TIME_LIMIT_S))
-    return run([str(binary), *scenario.arguments(program.arguments(PROMPT))], room, environment)
+    words = [str(binary), *scenario.arguments(program.arguments(PROMPT))]
+    interrupt_at = room.home / "gate-started" if scenario.interrupted else None
+    return run(words, room, environment, folder=room.home / scenario.folder, interrupt_at=interrupt_at)
 
 
 def write_gates(room: Room, scenario: Scenario, environment: Mapping[str, str]) -> None:
+    for name, text in scenario.files.items():
+        (room.project / name).write_text(text)
     hooks = {
-        event: [{"hooks": [{"type": "command", "command": command}]}]
+        event: [{"hooks": [{"type": "command", "command": command, "timeout": GATE_TIMEOUT_S}]}]
         for event, command in scenario.gates.items()
     }
     room.write("project/.turngate/settings.json", {"hooks": hooks})
@@ -92,12 +96,16 @@ def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: 
         "requests": model.agents.count("main"),
         "subagent": model.agents.count("sub"),
         "stops": len(asked),
-        "sent_back": sum(is_sent_back(text) for text in program.heard(bodies[-1])) if bodies else 0,
+        "sent_back": sum(is_sent_back(text, scenario) for text in program.heard(bodies[-1])) if bodies else 0,
     }
+    if ended.left is not None:
+        seen["left"] = [words for words in ended.left if {"hook", SLEEPS_S} & {*words.split()}]
     if kept := [json.loads(file.read_text()) for file in sorted(room.home.glob("hook-*"))]:
         seen["lost_fields"] = lost_fields(asked, kept)
     if outside := sorted({*room.tried} - {*program.tries}):
         seen["outside"] = outside
+    if (refused := room.home / "refused").exists():
+        seen["refused"] = sum("a command of the agent" in line for line in refused.read_text().splitlines())
     if room.own_hook_runs.exists():
         seen["own_hook"] = len(room.own_hook_runs.read_text().splitlines())
     if scenario.notice:
@@ -116,9 +124,9 @@ def is_asked(event: Json) -> bool:
     return not (event["hook_event_name"] == "Stop" and event.get("agent_id"))
 
 
-def is_sent_back(text: str) -> bool:
+def is_sent_back(text: str, scenario: Scenario) -> bool:
     """Return whether a message has the reason of the gate, without the heading of an agent of Turngate."""
-    return REASON in text and "requested continuation" not in text
+    return scenario.reason in text and "requested continuation" not in text
 
 
 def lost_fields(asked: Sequence[Json], kept: Sequence[Json]) -> list[str]:

@@ -39,7 +39,7 @@ class Program:
     environment: Callable[[Room, Model], Mapping[str, str]]
     arguments: Callable[[str], Sequence[str]]  # prompt: the words after the command
     terminal: Callable[[str], Sequence[str]] | None = None  # the same in a terminal; None: not run there
-    tool: Json  # the model's call of the shell tool that does TASK: {"name", "input"}
+    shell: Callable[[str], Json]  # a command: the model's call of the shell tool, {"name", "input"}
     subagent: Sequence[Reply | ReplyTo]  # the model starts a subagent with SUBAGENT_PROMPT; (): it has none
     heard: Callable[[Json], list[str]]  # a request: the texts that its user messages hold
     stop_event: str = "Stop"  # in the hook's input

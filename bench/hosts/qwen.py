@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bench.hosts import chat
-from bench.hosts.program import SUBAGENT_PROMPT, TASK, Json, Model, Program
+from bench.hosts.program import SUBAGENT_PROMPT, Json, Model, Program
 from bench.hosts.room import Room
 
 SETTINGS = {
@@ -62,9 +62,9 @@ QWEN = Program(
     environment=environment,
     arguments=arguments,
     terminal=terminal,
-    tool={
+    shell=lambda command: {
         "name": "run_shell_command",
-        "input": {"command": TASK, "description": "work", "is_background": False},
+        "input": {"command": command, "description": "work", "is_background": False},
     },
     subagent=[{"tools": [SUBAGENT]}],
     heard=chat.heard,

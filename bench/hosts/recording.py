@@ -1,4 +1,7 @@
-"""Records what a program gives its hooks, and its transcript, without what differs from run to run."""
+"""Records what a program gives its hooks, its transcript, and the variables of hooks and of commands of its agent.
+
+What differs from run to run is left out.
+"""
 
 import json
 import re
@@ -9,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.hosts.play import record_files
-from bench.hosts.program import PROMPT, Json, Program, Script
+from bench.hosts.program import PROMPT, TASK, Json, Program, Script
 from bench.hosts.room import Room, base_environment, open_room, run
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host
@@ -40,6 +43,7 @@ SESSION = re.compile(r"T\d\d-\d\d-[0-9a-f]{8}\b")  # the end of a file name of G
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
 PROCESS = re.compile(r"\bPGID: \d+")
 UNNAMED = "camelcase-subagentStart"  # of Copilot CLI, whatever name its hook is configured with
+OF_A_SHELL = ("_", "PWD", "OLDPWD", "SHLVL")
 LONGEST = 200  # characters of a text in a transcript
 
 
@@ -57,6 +61,7 @@ def record(program: Program, binary: Path, folder: Path) -> list[Path]:
         if ended.code:
             print(f"{program.title}: exit code {ended.code}\n{ended.stdout}\n{ended.stderr}")
         texts = named(room)
+        texts["variables.json"] = json.dumps(variables(program, binary), indent=2) + "\n"
         texts["transcript.jsonl"] = shortened(program.transcript(room) or "", program.keeps)
         return write(room, texts, folder / program.name)
 
@@ -68,8 +73,29 @@ def write_hooks(host: Host, room: Room, command: str) -> None:
 
 
 def script(program: Program) -> Script:
-    begin = [{"tools": [program.tool]}, *program.subagent]
+    begin = [{"tools": [program.shell(TASK)]}, *program.subagent]
     return {"main": [*begin, "I am done.", "Now I am done."], "sub": ["Three files.", "Four files."]}
+
+
+def variables(program: Program, binary: Path) -> Json:
+    """Return the variables that the program adds, of its hooks and of a command of its agent; "session": with its id."""
+    added: Json = {}
+    with open_room() as room, program.serve(dump_script(program, room)) as model:
+        environment = {**base_environment(room, binary.parent), **program.environment(room, model)}
+        program.write_settings(room, model)
+        write_hooks(HOSTS[program.name], room, f"cat > {room.records}/input; env -0 > {room.records}/hook")
+        run([str(binary), *program.arguments(PROMPT)], room, environment)
+        session = json.loads((room.records / "input").read_text())["session_id"]
+        for process in ("hook", "command"):
+            lines = (room.records / process).read_text().strip("\0").split("\0")
+            values = dict(line.partition("=")[::2] for line in lines)
+            names = sorted(name for name in values if name not in environment and name not in OF_A_SHELL)
+            added[process] = {name: "session" if values[name] == session else "other" for name in names}
+    return added
+
+
+def dump_script(program: Program, room: Room) -> Script:
+    return {"main": [{"tools": [program.shell(f"env -0 > {room.records}/command")]}, "I am done."]}
 
 
 def named(room: Room) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any
 from bench.hosts.outside import serve_outside
 
 KILL_LIMIT_S = 60.0  # until the processes of a run have ended
+INTERRUPTED_S = 5.0  # after which nothing of a gate may be left
 TIME_LIMIT_S = 300.0  # of one run, on a machine with much other work
 
 
@@ -67,6 +68,7 @@ class Ended:
     stdout: str
     stderr: str
     displayed: str = ""  # in a terminal, without blanks
+    left: Sequence[str] | None = None  # the command lines of processes that are left after an interrupt
 
 
 @contextlib.contextmanager
@@ -109,12 +111,21 @@ def folders_without(program: str) -> list[str]:
 
 
 def run(
-    words: Sequence[str], room: Room, environment: Mapping[str, str], limit_s: float = TIME_LIMIT_S
+    words: Sequence[str],
+    room: Room,
+    environment: Mapping[str, str],
+    limit_s: float = TIME_LIMIT_S,
+    *,
+    folder: Path | None = None,
+    interrupt_at: Path | None = None,
 ) -> Ended:
-    """Run it in the project in a process group of its own, which is killed at the end."""
+    """Run it in a folder, by default the project, in a process group of its own, which is killed at the end.
+
+    It is interrupted when the file `interrupt_at` is there.
+    """
     process = subprocess.Popen(
         words,
-        cwd=room.project,
+        cwd=folder or room.project,
         env=dict(environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -123,15 +134,30 @@ def run(
         errors="replace",
         start_new_session=True,
     )
+    left = None
     try:
+        if interrupt_at:
+            left = interrupt(process.pid, interrupt_at, room, time.monotonic() + limit_s)
+            kill_group(process.pid)
         stdout, stderr = process.communicate(timeout=limit_s)
-        return Ended(process.returncode, stdout, stderr)
+        return Ended(process.returncode, stdout, stderr, left=left)
     except subprocess.TimeoutExpired:
         kill_group(process.pid)
         stdout, stderr = process.communicate()
         return Ended(None, stdout, stderr)
     finally:
         kill_group(process.pid)
+
+
+def interrupt(group: int, when: Path, room: Room, deadline: float) -> list[str] | None:
+    """Press Ctrl-C when the file is there; return the command lines of the processes of the room some seconds later."""
+    while not when.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if not when.exists():
+        return None
+    os.killpg(group, signal.SIGINT)
+    time.sleep(INTERRUPTED_S)
+    return [content_of(process / "cmdline").decode().replace("\0", " ") for process in processes_of(room)]
 
 
 def kill_group(group: int) -> None:
@@ -141,10 +167,9 @@ def kill_group(group: int) -> None:
 
 def kill_processes_of(room: Room) -> None:
     """Kill those that have left the process group: they are known by their home."""
-    home = f"HOME={room.home}".encode()
     deadline = time.monotonic() + KILL_LIMIT_S
     while time.monotonic() < deadline:  # others may be started meanwhile
-        found = [process for process in Path("/proc").glob("[0-9]*") if home in variables_of(process)]
+        found = processes_of(room)
         if not found:
             return
         for process in found:
@@ -153,8 +178,14 @@ def kill_processes_of(room: Room) -> None:
         time.sleep(0.05)
 
 
-def variables_of(process: Path) -> list[bytes]:
+def processes_of(room: Room) -> list[Path]:
+    home = f"HOME={room.home}".encode()
+    processes = Path("/proc").glob("[0-9]*")
+    return [process for process in processes if home in content_of(process / "environ").split(b"\0")]
+
+
+def content_of(file: Path) -> bytes:
     try:
-        return (process / "environ").read_bytes().split(b"\0")
-    except OSError:  # it has ended, or belongs to another user
-        return []
+        return file.read_bytes()
+    except OSError:  # the process has ended, or belongs to another user
+        return b""

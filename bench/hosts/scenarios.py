@@ -3,23 +3,39 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from bench.hosts.program import Program, Reply, Script
-from bench.hosts.room import Room
+from bench.hosts.program import TASK, Program, Reply, Script
+from bench.hosts.room import Room, base_environment, run
+from turngate.hosts.all_hosts import HOSTS
 
 REASON = "work.txt is missing"
+SLEEPS_S = "4321"  # a word by which the processes of a gate are known
 NEEDS_WORK = f"turngate gate -- sh -c 'test -e work.txt || {{ echo {REASON}; exit 1; }}'"
 ALWAYS_FAILS = f"turngate gate -- sh -c 'echo {REASON}; exit 1'"
+CHECKS = "sh check.sh"
+CHECK_FILES = {"check.sh": "test ! -e fail\n"}
 PASSES = "turngate gate -- true"
 PROGRAM_MISSING = "turngate gate -- no-such-program"
 BLOCKS_ONCE = (
     f'test -e ../asked || {{ touch ../asked; printf \'{{"decision":"block","reason":"{REASON}"}}\'; }}'
 )
 HALTS = """printf '{"continue":false,"stopReason":"the budget is used up"}'"""
+TAKES_90_S = f"turngate gate -- sh -c 'test -e work.txt || {{ sleep 90; echo {REASON}; exit 1; }}'"  # in `GATE_TIMEOUT_S`
+GATE_TIMEOUT_S = 300
+NEVER_ENDS = f"touch ../gate-started; sleep {SLEEPS_S}"
 KEEPS_INPUT = "cat > ../hook-$(date +%s%N)"
+
+# What the agent does to its gate
+KEEP = "cp .turngate/settings.json check.sh ../"
+PUT_BACK = "cp ../settings.json .turngate/; cp ../check.sh ."
+EMPTY_SETTINGS = f"{KEEP}; echo '{{}}' > .turngate/settings.json"
+OVERWRITE_SCRIPT = f"{KEEP}; echo 'exit 0' > check.sh"
+# Gives Turngate, which is not recorded then, what the program has given it: its SessionStart, and the latest stop.
+AGAIN = "find ../../../records -type f ! -name '*.*' | sort | {} -1 | xargs cat | ../.local/bin/turngate hook 2>> ../refused"
+START_AGAIN, STOP_AGAIN = AGAIN.format("head"), AGAIN.format("tail")
 
 BYPASS_TRUST = "--dangerously-bypass-hook-trust"  # of Codex, never outside of an empty home
 
@@ -44,6 +60,8 @@ class Scenario:
     name: str
     shows: str  # what has to happen
     gates: Mapping[str, str]  # event: command line of the gate
+    files: Mapping[str, str] = field(default_factory=dict)  # of the project, that are approved with the gates
+    reason: str = REASON  # that the agent is sent back with
     script: Callable[[Program], Script]
     expected: Mapping[str, Any]
     notice: str | None = None  # that the user has to see
@@ -54,10 +72,16 @@ class Scenario:
     arguments: Callable[[Sequence[str]], Sequence[str]] = lambda words: words  # of the program
     doctor: str | None = None  # what `turngate doctor --host` has to report
     in_terminal: bool = False  # instead of headless, until the notice is displayed
+    folder: str = "project"  # where the program starts, below home
+    interrupted: bool = False  # by Ctrl-C, while the gate runs
 
 
 def work(program: Program) -> Reply:
-    return {"tools": [program.tool]}
+    return do(program, TASK)
+
+
+def do(program: Program, command: str) -> Reply:
+    return {"tools": [program.shell(command)]}
 
 
 def install_recorder(room: Room) -> None:
@@ -81,6 +105,17 @@ def add_own_hook(room: Room) -> None:
     own = {"type": "command", "command": f"echo run >> {room.own_hook_runs}"}
     settings["hooks"]["Stop"].append({"hooks": [own]})
     file.write_text(json.dumps(settings))
+
+
+def add_worktree(room: Room) -> None:
+    """Commit everything, and check it out a second time beside the project."""
+    who = ["-c", "user.name=user", "-c", "user.email=user@example.org"]
+    for words in (["add", "-A"], [*who, "commit", "-qm", "start"], ["worktree", "add", "-q", "../worktree"]):
+        run(["git", *words], room, base_environment(room))
+
+
+def make_subfolder(room: Room) -> None:
+    (room.project / "packages" / "a").mkdir(parents=True)
 
 
 SCENARIOS = (
@@ -232,5 +267,99 @@ SCENARIOS = (
         notice="the budget is used up",
         in_terminal=True,
         applies=lambda program: program.terminal is not None,
+    ),
+    Scenario(
+        name="the agent empties the settings",
+        shows="the agent is sent back once, because the gate is no longer configured, puts it back, and stops",
+        gates={"Stop": CHECKS},
+        files=CHECK_FILES,
+        script=lambda program: {
+            "main": [do(program, EMPTY_SETTINGS), "I am done.", do(program, PUT_BACK), "Now I am done."]
+        },
+        expected={"requests": 4, "stops": 2, "sent_back": 1, "code": 0},
+        reason="it was approved, but is no longer configured",
+    ),
+    Scenario(
+        name="the agent overwrites the script of the gate",
+        shows="the agent is sent back once, because the script was changed, puts it back, and stops",
+        gates={"Stop": CHECKS},
+        files=CHECK_FILES,
+        script=lambda program: {
+            "main": [do(program, OVERWRITE_SCRIPT), "I am done.", do(program, PUT_BACK), "Now I am done."]
+        },
+        expected={"requests": 4, "stops": 2, "sent_back": 1, "code": 0},
+        reason="check.sh was changed after it was approved",
+    ),
+    Scenario(
+        name="the agent empties the settings and plays the start of a session",
+        shows="`turngate hook` refuses the command of the agent, so it is sent back as above",
+        gates={"Stop": CHECKS},
+        files=CHECK_FILES,
+        script=lambda program: {
+            "main": [
+                do(program, f"{EMPTY_SETTINGS}; {START_AGAIN}"),
+                "I am done.",
+                do(program, PUT_BACK),
+                "Now I am done.",
+            ]
+        },
+        expected={"requests": 4, "stops": 2, "sent_back": 1, "refused": 1, "code": 0},
+        reason="it was approved, but is no longer configured",
+    ),
+    Scenario(
+        name="the agent uses up its continuations",
+        shows="`turngate hook` refuses the command of the agent, so 3 continuations are left",
+        gates={"Stop": ALWAYS_FAILS},
+        script=lambda program: {
+            "main": ["I am done.", *([do(program, "; ".join([TASK, *[STOP_AGAIN] * 4])), "Still done."] * 20)]
+        },
+        expected={"requests": 7, "stops": 4, "sent_back": 3, "refused": 12, "code": 0},
+        notice="Still blocked by",
+    ),
+    Scenario(
+        name="a session in a subfolder, Turngate installed for the user",
+        shows="the gate of the project above is asked",
+        gates={"Stop": NEEDS_WORK.replace("work.txt", "packages/a/work.txt", 1)},
+        script=lambda program: {"main": ["I am done.", work(program), "Now I am done."]},
+        expected={"requests": 3, "sent_back": 1, "code": 0},
+        level="user",
+        prepare=make_subfolder,
+        folder="project/packages/a",
+    ),
+    Scenario(
+        name="a session in a new worktree of git, Turngate installed for the user",
+        shows="what was approved in the repository is approved there, and the gate is asked",
+        gates={"Stop": NEEDS_WORK},
+        script=lambda program: {"main": ["I am done.", work(program), "Now I am done."]},
+        expected={"requests": 3, "sent_back": 1, "code": 0},
+        level="user",
+        prepare=add_worktree,
+        folder="worktree",
+    ),
+    Scenario(
+        name="a gate that takes 90 seconds",
+        shows="the program waits for it, and the agent is sent back once",
+        gates={"Stop": TAKES_90_S},
+        script=lambda program: {"main": ["I am done.", work(program), "Now I am done."]},
+        expected={"requests": 3, "stops": 2, "sent_back": 1, "code": 0},
+        applies=lambda program: not HOSTS[program.name].longest_hook_s,
+    ),
+    Scenario(
+        name="a gate that takes 90 seconds, in a program that waits for 60",
+        shows="Turngate answers before: the agent stops, and the user gets a notice that the gate was not enforced",
+        gates={"Stop": TAKES_90_S},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
+        notice="NOT enforced",
+        applies=lambda program: bool(HOSTS[program.name].longest_hook_s),
+    ),
+    Scenario(
+        name="Ctrl-C while a gate runs, Turngate installed for the user",
+        shows="5 seconds later, no process of the gate is left",
+        gates={"Stop": NEVER_ENDS},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"left": []},
+        level="user",  # the program waits for Turngate itself, not for what records its input
+        interrupted=True,
     ),
 )

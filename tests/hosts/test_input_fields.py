@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hosts.recordings import INPUTS, in_snake_case, input_id, recorded
+from tests.hosts.recordings import FOLDER, INPUTS, in_snake_case, input_id, recorded
 from turngate.core.events.events import Event, SessionStart, StopEvent, Subagent, SubagentStart
 from turngate.core.events.hook_input import read_event
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.input_fields import TRACES, normalise, recognise
+from turngate.hosts.input_fields import TRACES, normalise, recognise, variable_of_command
 
 # Program: its names of the prompt and of the agent's last answer.
 NAMES = {
@@ -298,8 +298,69 @@ def test_nothing_heavy_is_imported() -> None:
         "print(sorted(set(sys.modules) - before - {'turngate', 'turngate.hosts'}))"
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert shown.stdout == "['turngate.hosts.input_fields']\n"
+    modules = ["turngate.core", "turngate.core.constants", "turngate.hosts.input_fields"]
+    assert shown.stdout == f"{modules}\n"
 
 
 def test_every_host_is_recognised_by_its_traces() -> None:
     assert TRACES.keys() == HOSTS.keys()
+
+
+# Who gives an event: the host to its hook, or the agent by a command of its own
+
+SHOWN_BY = {
+    "claude": "CLAUDE_CODE_SESSION_ID",
+    "codex": "CODEX_SESSION_ID",
+    "copilot": "COPILOT_AGENT_SESSION_ID",
+    "gemini": "GEMINI_CLI",
+    "qwen": "QWEN_CODE_SESSION_ID",
+}
+
+
+def environment(host: str, process: str, session: str) -> dict[str, str]:
+    """Return the variables that a program was seen to add for its hooks, or for the commands of its agent."""
+    recorded_variables = json.loads((FOLDER / host / "variables.json").read_text())[process]
+    return {name: session if value == "session" else value for name, value in recorded_variables.items()}
+
+
+def test_a_command_of_the_agent_is_told_apart_from_a_hook_on_every_program_that_was_run() -> None:
+    seen = {
+        process: {
+            host: variable_of_command(host, "session-1", environment(host, process, "session-1"))
+            for host in SHOWN_BY
+        }
+        for process in ("hook", "command")
+    }
+    assert seen == {"hook": dict.fromkeys(SHOWN_BY), "command": SHOWN_BY}
+
+
+@pytest.mark.parametrize("claimed", [None, *HOSTS])
+def test_the_input_of_another_program_does_not_hide_a_command(claimed: str | None) -> None:
+    seen = {
+        host: variable_of_command(claimed, "session-1", environment(host, "command", "session-1"))
+        for host in SHOWN_BY
+        if host != "gemini"  # its commands do not know their session
+    }
+    assert seen == {host: variable for host, variable in SHOWN_BY.items() if host != "gemini"}
+
+
+@pytest.mark.parametrize("outer", SHOWN_BY)
+@pytest.mark.parametrize("process", ["hook", "command"])
+def test_a_program_that_an_agent_or_a_hook_has_started_gives_events_of_its_own(
+    outer: str, process: str
+) -> None:
+    around = environment(outer, process, "outer")
+    seen = {
+        host: variable_of_command(host, "inner", {**around, **environment(host, "hook", "inner")})
+        for host in SHOWN_BY
+    }
+    assert seen == dict.fromkeys(SHOWN_BY)
+
+
+def test_the_agent_of_turngate_gives_no_event_and_a_program_that_it_has_started_does() -> None:
+    here = {"TURNGATE_IN_TOOL": "1"}
+    hooks = {host: {**here, **environment(host, "hook", "inner")} for host in SHOWN_BY}
+    seen = {host: variable_of_command(host, "inner", hooks[host]) for host in SHOWN_BY}
+    assert variable_of_command(None, "session-1", here) == "TURNGATE_IN_TOOL"
+    assert variable_of_command("claude", "session-1", {**here, "TURNGATE_IN_HOOK": "1"}) is None
+    assert seen == {**dict.fromkeys(SHOWN_BY), "codex": "TURNGATE_IN_TOOL"}  # its hooks have no variable

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 from turngate.cli.console.streams import report_stdout_error, stdout_error
-from turngate.cli.main import describe_internal_error
+from turngate.cli.main import EXIT_USAGE, describe_internal_error
 from turngate.core.constants import reject_constant
 from turngate.errors import UsageError
 
@@ -41,6 +41,15 @@ def run_hook_command(name: str, run: Callable[[list[str]], int], words: list[str
             raise
         print(f"{name}: {describe_internal_error(error)}", file=sys.stderr)
     return EXIT_NOT_PASSED
+
+
+def refuse_command(name: str, variable: str) -> int:
+    """Tell an agent that the events of its session come from its program alone."""
+    why = f"a command of the agent has given this event of its own session ({variable} is set)"
+    print(
+        f"{name}: {why}; only the agent program does that, so nothing was checked or counted", file=sys.stderr
+    )
+    return EXIT_USAGE
 
 
 def _report_lost_answer(name: str) -> int:

@@ -9,11 +9,11 @@ import json
 import os
 import sys
 
-from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin
+from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin, refuse_command
 from turngate.cli.project import configuration_files
 from turngate.core.constants import STOP_EVENTS
 from turngate.gates.stored_state import digest, inputs_state, stat_file, write_file
-from turngate.hosts.input_fields import normalise
+from turngate.hosts.input_fields import normalise, recognise, variable_of_command
 from turngate.state.paths import state_folder
 
 GATE_PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
@@ -89,6 +89,9 @@ def run_gate(words: list[str]) -> int:
 
         return print_help(words)
     fields, note = _read_gate_input()
+    session = fields.get("session_id") if fields else None
+    if fields and session and (by := variable_of_command(recognise(fields), session)):
+        return refuse_command("turngate gate", by)
     stamp = stamp_path(fields, [*words, "", *_places(fields)]) if fields else None
     answer = read_stamp(stamp) if stamp else None
     if answer is not None:

@@ -5,6 +5,8 @@ Imports nothing heavy: every stop needs it.
 
 import os
 
+from turngate.core.constants import IN_HOOK, IN_TOOL
+
 # The name of an event in a host: ours.
 EVENT_NAMES = {
     "Stop": "Stop",
@@ -61,18 +63,19 @@ _MARKS = (
 )
 
 # Of each host: a folder in the path of its transcripts, for input without a field of its own, such as that of SessionStart; a
-# variable of its hooks; and the variable with the folder of the project. Qwen Code also sets those of Gemini CLI, and both
-# set those of Claude Code: the first row that fits.
-TRACES: dict[str, tuple[str, str | None, str | None]] = {
-    "cursor": ("/.cursor/", "CURSOR_VERSION", "CURSOR_PROJECT_DIR"),
-    "droid": ("/.factory/", "FACTORY_PROJECT_DIR", "FACTORY_PROJECT_DIR"),
-    "qwen": ("/.qwen/", "QWEN_PROJECT_DIR", "QWEN_PROJECT_DIR"),
-    "gemini": ("/.gemini/", "GEMINI_PROJECT_DIR", "GEMINI_PROJECT_DIR"),
-    "copilot": ("/.copilot/", "COPILOT_CLI", None),
-    "claude": ("/.claude/projects/", "CLAUDE_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
-    "codex": ("/.codex/", None, None),
+# variable of its hooks; the variable with the folder of the project; and one of the commands that its agent runs, with the id
+# of the session. Gemini CLI has none with the id. Qwen Code also sets those of Gemini CLI, and both set those of Claude Code:
+# the first row that fits.
+TRACES: dict[str, tuple[str, str | None, str | None, str | None]] = {
+    "cursor": ("/.cursor/", "CURSOR_VERSION", "CURSOR_PROJECT_DIR", None),
+    "droid": ("/.factory/", "FACTORY_PROJECT_DIR", "FACTORY_PROJECT_DIR", None),
+    "qwen": ("/.qwen/", "QWEN_PROJECT_DIR", "QWEN_PROJECT_DIR", "QWEN_CODE_SESSION_ID"),
+    "gemini": ("/.gemini/", "GEMINI_PROJECT_DIR", "GEMINI_PROJECT_DIR", "GEMINI_CLI"),
+    "copilot": ("/.copilot/", "COPILOT_CLI", None, "COPILOT_AGENT_SESSION_ID"),
+    "claude": ("/.claude/projects/", "CLAUDE_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID"),
+    "codex": ("/.codex/", None, None, "CODEX_SESSION_ID"),
 }
-PROJECT_VARIABLES = {host: variable for host, (_, _, variable) in TRACES.items() if variable}
+PROJECT_VARIABLES = {host: variable for host, (_, _, variable, _) in TRACES.items() if variable}
 
 
 def normalise(fields: dict[str, object]) -> dict[str, object]:
@@ -151,9 +154,29 @@ def recognise(fields: dict[str, object], environ: dict[str, str] | None = None) 
         return host
     path, get = fields.get("transcript_path"), os.environ.get if environ is None else environ.get
     path = path.replace("\\", "/") if isinstance(path, str) else ""
-    by_transcript = (host for host, (folder, _, _) in TRACES.items() if folder in path)
-    by_variable = (host for host, (_, variable, _) in TRACES.items() if variable and get(variable))
+    by_transcript = (host for host, (folder, _, _, _) in TRACES.items() if folder in path)
+    by_variable = (host for host, (_, variable, _, _) in TRACES.items() if variable and get(variable))
     return next(by_transcript, None) or next(by_variable, None)
+
+
+def variable_of_command(
+    host: str | None, session: object, environ: dict[str, str] | None = None
+) -> str | None:
+    """Return the variable which shows that a command of the session's own agent gives this event, and not the host.
+
+    A host that such a command has started gives events of another session, and has the variable of its hooks.
+    """
+    environ = dict(os.environ) if environ is None else environ
+    of_host = TRACES[host][1] if host else None
+    if IN_HOOK in environ:  # a hook of a session of Turngate that such a command has started
+        return None
+    if IN_TOOL in environ and of_host not in environ:
+        return IN_TOOL
+    for name, (_, _, of_hooks, variable) in TRACES.items():
+        value = environ.get(variable or "")
+        if value and of_hooks not in environ and (value == session or name == host == "gemini"):
+            return variable
+    return None
 
 
 def _by_fields(fields: dict[str, object]) -> str | None:

@@ -235,7 +235,8 @@ Examples:
 Exit codes:
   0   with a hook's JSON on stdin: the answer is the JSON on stdout; without it: passed
   1   without a hook's JSON: failed, or could not run; always: wrong usage, internal error
-  2   only with --exit-code: a block, with its reason on stderr"""
+  2   only with --exit-code: a block, with its reason on stderr
+  64  a command of the agent itself has given an event of its session"""
 
 
 def _help_of(gate: Gate) -> str:

@@ -5,12 +5,12 @@ import signal
 import sys
 import time
 
-from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin
+from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
 from turngate.cli.stop_cache import read_stamp, settings_state, stamp_path, write_stamp
-from turngate.core.constants import FAMILIES, IN_HOOK, STOP_EVENTS, STOP_OF_START
+from turngate.core.constants import FAMILIES, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
-from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise
+from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise, variable_of_command
 from turngate.hosts.stop_count import count_path, forget_count
 from turngate.project.files import LOCAL
 from turngate.state.paths import state_folder
@@ -50,11 +50,13 @@ def run(words: list[str]) -> int:
     if fields is None:
         return _explain(note)
     known = normalise(fields)
-    event = str(known["hook_event_name"])
+    name, event = options.host or recognise(fields), str(known["hook_event_name"])
     _drop_variables_of_the_project(known)
+    if by := variable_of_command(name, known.get("session_id")):
+        return refuse_command("turngate hook", by)
     if event not in EVENTS or os.environ.get(IN_HOOK):
         return _ignore(event)
-    variable = PROJECT_VARIABLES.get(options.host or recognise(fields) or "")
+    variable = PROJECT_VARIABLES.get(name or "")
     count = count_path(state_folder(), event, known)
     path = record_path(state_folder(), str(known.get("session_id") or ""))
     if event == "SessionStart" and known.get("source") != "compact":  # the user has started or resumed it
@@ -114,7 +116,7 @@ _MAX_BYTES = 8 * 1024 * 1024
 
 def _drop_variables_of_the_project(known: dict[str, object]) -> None:
     """Remove variables that switch gates off if a repository may have set them: that is for the user alone to do."""
-    names = [name for name in (IN_HOOK, "TURNGATE_TRUST") if os.environ.get(name)]
+    names = [name for name in (IN_HOOK, IN_TOOL, "TURNGATE_TRUST") if os.environ.get(name)]
     folder, home = str(known.get("cwd") or "") if names else "", os.path.expanduser("~")
     while folder.startswith("/") and folder != home:
         for file in _FILES_WITH_VARIABLES:
@@ -261,5 +263,6 @@ Examples:
 Exit codes:
   0   there is an answer on stdout; an empty one means that the agent may stop
   1   wrong usage, no event on stdin, or an internal error: stdout is empty
+  64  a command of the agent itself has given the event, so nothing was checked or counted
   128 + N  ended by signal N: 130 interrupted, 143 terminated
 """
