@@ -24,7 +24,9 @@ def names(project: Path, covered: Mapping[str, str | None]) -> list[str]:
 
 
 def test_a_folder_counts_with_all_that_can_be_run_or_read_by_a_hook(project: Path) -> None:
-    write(project, {"hooks/x.log": "", "hooks/logs/run.sh": "", "hooks/lib/a.py": "", "hooks/rules.txt": ""})
+    write(project, {"hooks/x.log": "", "hooks/logs/run.sh": "", "hooks/lib/a.py": ""})
+    for name in ("hooks/rules.txt", "hooks/prompt.md", "hooks/config.json", "hooks/common", "hooks/.env"):
+        (project / name).write_text("")
     for name in (
         "hooks/y.log",
         "hooks/logs/out.txt",
@@ -39,9 +41,13 @@ def test_a_folder_counts_with_all_that_can_be_run_or_read_by_a_hook(project: Pat
         project, {"hooks/__pycache__/a.pyc": "", "hooks/.git/config": "", "hooks/node_modules/a/index.js": ""}
     )
     assert names(project, {"hooks/": ALL}) == [
+        "hooks/.env",
+        "hooks/common",
+        "hooks/config.json",
         "hooks/lib/a.py",
         "hooks/logs/run.sh",
         "hooks/node_modules",
+        "hooks/prompt.md",
         "hooks/rules.txt",
         "hooks/x.log",
         "hooks/z.log",

@@ -38,8 +38,8 @@ _CHECK = re.compile(
 # What hooks write beside themselves, and what only people read.
 WRITTEN = frozenset(".log .jsonl .ndjson .out .err .pid .lock .tmp .swp .bak .db .sqlite .sqlite3".split())
 _WRITTEN_FILE = re.compile(
-    r"(?:.*[._-])?(?:state|cache|history|count(?:er)?|session|last[._-]?run|flag|stamp)(?:\.(?:json|txt))?"
-    r"|(?:readme|license|changelog)(?:\.\w+)?|\.ds_store|\.git\w+"
+    r"\.?[^.]*(?:state|cache|histor|count|session|last|hash|status|result|stamp|seen|marker|flag)[^.]*(?:\.(?:json|txt))?"
+    r"|\.(?!env|.*rc$)[^.]*|(?:readme|license|changelog)(?:\.\w+)?"
 )
 _WRITTEN_FOLDER = re.compile(
     r"\.?(?:logs?|state|cache|tmp|temp|archive|sessions|reports|outputs?)|\.\w+_cache"
