@@ -27,10 +27,10 @@ from turngate.core.verdict.hook_run import outcome
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, RemoteMachine, Shell, World
-from turngate.project.content_hash import content_id
 from turngate.project.files import LOCAL
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
+from turngate.trust.covered_files import CoveredFiles
 
 
 class OneAtATime:
@@ -258,7 +258,7 @@ def test_the_answer_of_a_hook_counts_although_its_machine_is_lost_afterward(
     world = elsewhere(project)
     assert isinstance(world.files, PrefixedFiles)
     world.shell = LostAfterward(world.files)
-    content = content_id(LOCAL, str(path))
+    content = CoveredFiles(LOCAL, str(project)).file_id(str(path))
     rules = Settings(rules=(Rule("Stop", CommandHook(str(path)), files={str(path): content}),))
     (run,) = asyncio.run(ask_hooks(stop_event(), rules, world)).runs
     assert run.decision == decision

@@ -16,8 +16,8 @@ from turngate.shells.local import LocalShell
 from turngate.trust.load import load_settings
 from turngate.trust.review import review_project
 
-RUNS = "echo ran >> ran\n"
-EVIL = "touch evil\n"
+RUNS = 'echo ran >> "$TURNGATE_PROJECT_DIR/ran"\n'
+EVIL = 'touch "$TURNGATE_PROJECT_DIR/evil"\n'
 
 
 def command(text: str, **fields: Any) -> dict[str, Any]:

@@ -118,7 +118,7 @@ ATTACKS = {
         command('for f in hooks/*.sh; do sh "$f"; done'),
         CHECK,
         rewrite("hooks/zz.sh"),
-        "the list of files hooks/*.sh was changed after it was approved",
+        "hooks/zz.sh was added after it was approved",
     ),
     "a file of those that a pattern matches is changed": Attack(
         command('for f in hooks/*.sh; do sh "$f"; done'), CHECK, rewrite("hooks/check.sh"), CHANGED
@@ -140,7 +140,7 @@ ATTACKS = {
         command("sh hooks/later.sh; sh hooks/check.sh"),
         CHECK,
         rewrite("hooks/later.sh"),
-        "hooks/later.sh, which it would run or include, was added after it was approved",
+        "hooks/later.sh was added after it was approved",
     ),
     "an included file is changed": Attack(
         SHELL,
@@ -158,7 +158,7 @@ ATTACKS = {
         SHELL,
         {"hooks/check.sh": f". hooks/a.sh\n{RUNS}", "hooks/a.sh": "[ -f hooks/b.sh ] && . hooks/b.sh"},
         rewrite("hooks/b.sh"),
-        "hooks/b.sh, which it would run or include, was added after it was approved",
+        "hooks/b.sh was added after it was approved",
     ),
     "a module that a script of hooks imports is changed": Attack(
         command(f"{PYTHON} hooks/check.py"),
@@ -170,19 +170,19 @@ ATTACKS = {
         command(f"{PYTHON} hooks/check.py"),
         {"hooks/check.py": "import colorsys\nopen('ran', 'w')\n"},
         rewrite("hooks/colorsys.py", "open('evil', 'w')"),
-        "hooks/colorsys.py, which it would run or include, was added after it was approved",
+        "hooks/colorsys.py was added after it was approved",
     ),
     "a module takes the name of one that `python -m` runs": Attack(
         command(f"{PYTHON} -m this"),
         {},
         rewrite("this.py", "open('evil', 'w')"),
-        "this.py, which it would run or include, was added after it was approved",
+        "this.py was added after it was approved",
     ),
     "a program takes the name of another one": Attack(
         command("true-check; exit 0", env={"PATH": "bin:/usr/bin:/bin"}),
         {"bin/other": ""},
         rewrite("bin/true-check", f"#!/bin/sh\n{EVIL}"),
-        "bin/true-check, which it would run or include, was added after it was approved",
+        "bin/true-check was added after it was approved",
     ),
     "$PATH gets a folder of the project": Attack(
         SHELL,
@@ -267,14 +267,14 @@ def test_a_checkout_between_the_comparison_and_the_run_is_seen(project: Path) ->
 
 def test_a_file_whose_name_differs_only_in_case_is_another_file(project: Path) -> None:
     """Where the file system tells them apart. Where it does not, it is the same file, whose content is compared."""
-    make(project, SHELL, CHECK)
+    make(project, command("sh check.sh"), {"check.sh": RUNS})
     approve_all(project)
     write(
         project,
-        {"hooks/Check.sh": EVIL, ".Turngate/settings.json": json.dumps(stop_settings(command("touch evil")))},
+        {"Check.sh": EVIL, ".Turngate/settings.json": json.dumps(stop_settings(command("touch evil")))},
     )
     assert (said(ask(project)), (project / "evil").exists()) == ([], False)
-    write_settings(project, "turngate", stop_settings(command("sh hooks/Check.sh")))
+    write_settings(project, "turngate", stop_settings(command("sh Check.sh")))
     assert (said(ask(project)), (project / "evil").exists()) == ([DEFINITION], False)
 
 
@@ -432,7 +432,7 @@ def test_a_folder_that_takes_the_place_of_the_project_is_another_one(project: Pa
 
 
 @pytest.mark.parametrize(
-    "fields", [{"folder": "/elsewhere"}, {"user": 65534}, {"inode": 1}, {"version": 2}], ids=str
+    "fields", [{"folder": "/elsewhere"}, {"user": 65534}, {"identity": [1, 2]}, {"version": 3}], ids=str
 )
 def test_approvals_of_another_project_or_user_do_not_count(
     fields: dict[str, Any], project: Path, state: Path
@@ -440,6 +440,36 @@ def test_approvals_of_another_project_or_user_do_not_count(
     make(project, SHELL, CHECK)
     approve_all(project)
     change_record(approvals_file(state), **fields)
+    assert said(ask(project)) == [NOT_APPROVED]
+
+
+def as_earlier_version(path: Path) -> None:
+    """Write a file of approvals as Turngate 0.1 did: for each hook, the ids of single files by their paths."""
+    data = json.loads(path.read_text())
+    records = {digest: {**record, "files": {"/x": "sha256:1"}} for digest, record in data["approved"].items()}
+    kept = {name: data[name] for name in ("folder", "user", "rejected", "env")}
+    path.write_text(json.dumps({**kept, "version": 1, "inode": 1, "approved": records}))
+
+
+def test_what_an_earlier_version_has_approved_is_to_be_approved_again(project: Path, state: Path) -> None:
+    make(project, SHELL, CHECK)
+    write(project, {".turngate/stop": f"#!/bin/sh\n{RUNS}"})
+    approve_all(project)
+    as_earlier_version(approvals_file(state))
+    why = (
+        "an earlier version of Turngate has recorded its approval, which covers other files; approve it again"
+    )
+    assert (said(ask(project)), (project / "ran").exists()) == ([why, why], False)
+    approve_all(project)
+    assert (said(ask(project)), (project / "ran").exists()) == ([], True)
+
+
+@pytest.mark.parametrize("approved", [[], {"x": []}, {"x": {}}, {"x": {"content": "{}"}}], ids=str)
+def test_a_damaged_file_of_an_earlier_version_is_reported(project: Path, state: Path, approved: Any) -> None:
+    make(project, SHELL, CHECK)
+    approve_all(project)
+    as_earlier_version(approvals_file(state))
+    change_record(approvals_file(state), approved=approved)
     assert said(ask(project)) == [NOT_APPROVED]
 
 

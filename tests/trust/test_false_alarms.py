@@ -24,6 +24,18 @@ def edit(*names: str) -> Callable[[Path], object]:
     return lambda project: write(project, dict.fromkeys(names, "# edited\n"))
 
 
+def append(*names: str) -> Callable[[Path], object]:
+    """Write files that cannot be run."""
+
+    def change(project: Path) -> None:
+        for name in names:
+            path = project / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("data\n")
+
+    return change
+
+
 CHECK = {"hooks/check.sh": RUNS}
 LARGE = "x" * 2_000_000
 
@@ -52,12 +64,25 @@ CASES = {
     "a module of the project that `-m` does not run": Case(
         f"{PYTHON} -m hooks.check", {"hooks/check.py": "import app", "app.py": ""}, edit("app.py")
     ),
-    "a log and a cache beside the script": Case(
-        "sh hooks/check.sh", CHECK, edit("hooks/check.log", "hooks/.cache/x", "hooks/__pycache__/x.pyc")
+    "what a hook writes beside itself": Case(
+        "sh hooks/check.sh",
+        CHECK,
+        append(
+            "hooks/check.log", "hooks/.cache/x", "hooks/log.jsonl", "hooks/state/1.json", "hooks/stop_count"
+        ),
     ),
+    "what a command writes": Case(
+        "echo >> .claude/agent-log.jsonl; echo > .claude/last.txt",
+        {},
+        append(".claude/agent-log.jsonl", ".claude/last.txt"),
+    ),
+    "bytecode": Case("sh hooks/check.sh", CHECK, edit("hooks/__pycache__/x.pyc")),
     "another script beside it": Case(
-        "sh hooks/check.sh", CHECK, edit("hooks/another.sh", "hooks/another.py")
+        "sh scripts/check.sh",
+        {"scripts/check.sh": RUNS, "scripts/deploy.sh": ""},
+        edit("scripts/deploy.sh", "scripts/new.py"),
     ),
+    "a file that a program makes": Case("flock lock true", {}, append("lock")),
     "times and modes": Case(
         "sh hooks/check.sh", CHECK, lambda project: os.utime(project / "hooks/check.sh", (1, 1))
     ),

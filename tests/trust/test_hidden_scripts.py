@@ -2,6 +2,7 @@
 
 import os
 import py_compile
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -9,15 +10,18 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import write_settings
 from tests.support.measures import count_calls, cpu_limit, peak_memory
-from tests.trust.support import EVIL, RUNS, approve_all, ask, command, make, said, write
+from tests.trust.support import EVIL, RUNS, approve_all, ask, command, make, said, stop_settings, write
+from turngate.errors import UsageError
+from turngate.project.files import LOCAL, LocalFiles
+from turngate.trust.review import review_project
 
 PYTHON = sys.executable
 BEGIN_SH = "#!/bin/sh\n"
 GATE = f"{sys.executable} -m turngate gate"
 PYTHON_EVIL = "open('evil', 'w')"
 OF_THIS_FOLDER = 'DIR="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\n'
-OF_PARENT = 'cd "$(dirname "$0")/.." || exit 1\n'
 
 Case = tuple[str, dict[str, str], str]  # the command, the files, and the one that is changed
 
@@ -32,10 +36,6 @@ def started(text: str) -> Case:
 
 SHELL: dict[str, Case] = {
     "from the folder of the script": included(f'{OF_THIS_FOLDER}source "$DIR/lib.sh"\n'),
-    "from the folder above": included(f"{OF_PARENT}. ./lib.sh\n", "lib.sh"),
-    "from a folder in an unknown one": included(
-        'cd "$(git rev-parse --show-toplevel || pwd)/scripts"; . ./lib.sh\n', "scripts/lib.sh"
-    ),
     "from a folder in a folder": started("cd . && cd scripts && ./check.sh"),
     "after pushd": started("bash -c 'pushd scripts; ./check.sh'"),
     "by a variable that the environment has too": started('CDPATH=scripts; sh "$CDPATH/check.sh"'),
@@ -66,11 +66,6 @@ SHELL: dict[str, Case] = {
         {"scripts/start": "#!scripts/check.sh\n", "scripts/check.sh": BEGIN_SH + RUNS},
         "scripts/check.sh",
     ),
-    "in place of one beside the script": (
-        "sh hooks/check.sh",
-        {"hooks/check.sh": f"[ -f ./lib.sh ] && . ./lib.sh\n{RUNS}", "hooks/lib.sh": ""},
-        "lib.sh",
-    ),
     "in a package of `python -m`": (
         f"{PYTHON} -m hooks.check",
         {"hooks/check.py": "open('ran', 'w')"},
@@ -87,6 +82,48 @@ SHELL: dict[str, Case] = {
 }
 
 
+AWK = ("BEGIN {}", 'BEGIN { system("touch evil") }')
+MAKE = ("all:\n\t@true\n", "all:\n\t@touch evil\n")
+NODE = ("", "require('fs').writeFileSync('evil', '')\n")
+SCRIPT = (f"{BEGIN_SH}exit 0\n", BEGIN_SH + EVIL)
+# How a command names its script in a folder D, the script, and its texts before and after the change.
+FORMS: dict[str, tuple[str, str, tuple[str, str]]] = {
+    "on a continued line": ("D/\\\nx.sh", "x.sh", SCRIPT),
+    "by env -S": ("env -S 'sh D/x.sh'", "x.sh", SCRIPT),
+    "by env --chdir": ("env --chdir=D ./x.sh", "x.sh", SCRIPT),
+    "in braces": ("bash -c 'D/{x,y}.sh'", "x.sh", SCRIPT),
+    "in $'…'": ("bash -c \"\\$'D/x.sh'\"", "x.sh", SCRIPT),
+    "with blanks in its name": ("sh 'D/a b.sh'", "a b.sh", SCRIPT),
+    "with escaped blanks in its name": ("sh D/a\\ b.sh", "a b.sh", SCRIPT),
+    "in quotes": ('sh D/"x".sh', "x.sh", SCRIPT),
+    "by PATH before a command": ("PATH=D:$PATH x.sh", "x.sh", SCRIPT),
+    "by an exported PATH": ('export PATH="$PWD/D:$PATH"; x.sh', "x.sh", SCRIPT),
+    "included by PATH": ("PATH=D:$PATH; . x.sh", "x.sh", SCRIPT),
+    "by PATH of env": ("env PATH=D:/bin:/usr/bin x.sh", "x.sh", SCRIPT),
+    "by eval of a file": ("bash -c 'eval \"$(< D/x.sh)\"'", "x.sh", SCRIPT),
+    "by a pipe": ("cat D/x.sh | sh", "x.sh", SCRIPT),
+    "by printf": ("sh $(printf '%s/%s' D x.sh)", "x.sh", SCRIPT),
+    "by a default value": (": ${NONE:=D/x.sh}; sh $NONE", "x.sh", SCRIPT),
+    "by two variables": ("d=D; f=x; sh $d/$f.sh", "x.sh", SCRIPT),
+    "by a variable with a command": ("CMD='sh D/x.sh'; $CMD", "x.sh", SCRIPT),
+    "in backticks in backticks": ("echo `echo \\`D/x.sh\\``", "x.sh", SCRIPT),
+    "as input 0": ("sh 0< D/x.sh", "x.sh", SCRIPT),
+    "as /dev/stdin": ("sh /dev/stdin < D/x.sh", "x.sh", SCRIPT),
+    "after output": ("true >log; sh D/x.sh", "x.sh", SCRIPT),
+    "behind a tool": ('test -z "$(sh D/x.sh)"', "x.sh", SCRIPT),
+    "with the suffix of a document": ("sh D/x.txt", "x.txt", SCRIPT),
+    "by BASH_ENV": ("BASH_ENV=D/x.sh bash -c true", "x.sh", SCRIPT),
+    "by git": ("git -c alias.x='!sh D/x.sh' x", "x.sh", SCRIPT),
+    "by find": ("find D -name '*.sh' | xargs -n 1 sh", "x.sh", SCRIPT),
+    "of awk": ("awk -fD/c.awk </dev/null", "c.awk", AWK),
+    "of make -f": ("make -s -fD/m", "m", MAKE),
+    "of make --file": ("make -s --file=D/m", "m", MAKE),
+    "that node requires": ("node --require=./D/p.js D/c.js", "p.js", NODE),
+    "of node without a suffix": ("node D/c", "c.js", NODE),
+    "in a text of node": ("node -e \"require('./D/c')\"", "c.js", NODE),
+}
+
+
 @pytest.fixture(autouse=True)
 def _without_trust(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TURNGATE_TRUST")
@@ -95,8 +132,7 @@ def _without_trust(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def was_added_or_changed(path: str, *, existed: bool) -> list[str]:
-    what = "was changed" if existed else ", which it would run or include, was added"
-    return [f"{path} {what} after it was approved".replace(" ,", ",")]
+    return [f"{path} was {'changed' if existed else 'added'} after it was approved"]
 
 
 @pytest.mark.req("X-13")
@@ -116,6 +152,64 @@ def test_a_script_that_is_started_or_included(name: str, project: Path) -> None:
     )
 
 
+@pytest.mark.req("X-13")
+@pytest.mark.parametrize("folder", [".claude/hooks", "hooks", "quality/checks"])
+def test_a_script_that_a_command_names_in_another_way(folder: str, project: Path) -> None:
+    """All forms at once: after the approval each script is changed, and none of them runs."""
+    hooks, changed = [], {}
+    for number, (name, (text, script, (before, after))) in enumerate(FORMS.items()):
+        place = f"{folder}/{number}"
+        write(
+            project,
+            {f"{place}/{script}": before, f"{place}/c.js": ""}
+            if "js" in script
+            else {f"{place}/{script}": before},
+        )
+        changed[f"{place}/{script}"] = after.replace("evil", f"evil-{number}")
+        hooks.append(command(re.sub(r"(?<!\w)D(?!\w)|(?<=-f)D", place, text), id=name))
+    write_settings(project, "turngate", stop_settings(*hooks))
+    approve_all(project)
+    assert said(ask(project)) == []
+    write(project, changed)
+    skipped = [run.hook for run in ask(project).unenforced]
+    assert (skipped, sorted(project.glob("evil*"))) == ([*FORMS], [])
+    ask(project, trust=True)
+    ran = [name for number, name in enumerate(FORMS) if (project / f"evil-{number}").exists()]
+    assert ran == [*FORMS]
+
+
+@pytest.mark.req("X-13")
+@pytest.mark.parametrize(
+    ("text", "files", "added"),
+    [
+        (
+            f"{PYTHON} hooks/check.py",
+            {"hooks/check.py": "import json, subprocess, sys\n"},
+            {f"hooks/{name}.py": PYTHON_EVIL for name in ("re", "selectors", "signal")},
+        ),
+        (
+            "node hooks/check.js",
+            {"hooks/check.js": 'require("./lib")', "hooks/lib/index.js": ""},
+            {"hooks/lib/package.json": '{"main": "evil.js"}', "hooks/lib/evil.js": NODE[1]},
+        ),
+    ],
+    ids=["a module that the standard library imports", "another main file of a package"],
+)
+def test_a_file_that_takes_the_place_of_another_one(
+    text: str, files: dict[str, str], added: dict[str, str], project: Path
+) -> None:
+    make(project, command(text), files)
+    approve_all(project)
+    assert said(ask(project)) == []
+    write(project, added)
+    assert (said(ask(project)), (project / "evil").exists()) == (
+        [f"{min(added)} was added after it was approved"],
+        False,
+    )
+    ask(project, trust=True)
+    assert (project / "evil").exists()
+
+
 def compiled(project: Path, name: str) -> None:
     """Write bytecode that Python runs without a look at the source."""
     write(project, {"evil.py": PYTHON_EVIL})
@@ -131,7 +225,7 @@ def test_bytecode_that_takes_the_place_of_a_module(project: Path) -> None:
     )
     approve_all(project)
     compiled(project, "hooks/colorsys.pyc")
-    expected = ["the list of files hooks/*.pyc was changed after it was approved"]
+    expected = ["hooks/colorsys.pyc was added after it was approved"]
     assert (said(ask(project)), (project / "evil").exists()) == (expected, False)
 
 
@@ -162,7 +256,7 @@ def test_a_path_through_a_link_and_back(project: Path) -> None:
     make(project, command("sh shared/../check.sh"), {"a/b/file": "", "a/check.sh": RUNS})
     approve_all(project)
     write(project, {"a/check.sh": EVIL})
-    assert said(ask(project)) == ["check.sh was changed after it was approved"]
+    assert said(ask(project)) == ["a/check.sh was changed after it was approved"]
     assert not (project / "evil").exists()
 
 
@@ -197,48 +291,56 @@ def test_a_project_in_a_folder_of_the_system(request: pytest.FixtureRequest, tmp
 
 
 def test_a_folder_that_cannot_be_listed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its files can be opened nevertheless."""
-    make(
-        project,
-        command(f"{PYTHON} hooks/check.py"),
-        {"hooks/check.py": "import colorsys\nopen('ran', 'w')\n"},
-    )
+    """Its files can be opened nevertheless, and nobody knows which there are."""
+    make(project, command("sh hooks/check.sh"), {"hooks/check.sh": RUNS})
     approve_all(project)
-    write(project, {"hooks/colorsys.py": PYTHON_EVIL})
-    list_folder = os.listdir
+    real_scan = LocalFiles.scan
 
-    def listdir(path: Any = ".") -> list[str]:
-        if str(path) == str(project / "hooks"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return list_folder(path)
+    def scan(files: LocalFiles, path: str) -> Any:
+        if path == str(project / "hooks"):
+            raise PermissionError(13, "Permission denied", path)
+        return real_scan(files, path)
 
-    monkeypatch.setattr(os, "listdir", listdir)  # root may list every folder
-    expected = "hooks/colorsys.py, which it would run or include, was added after it was approved"
-    assert (said(ask(project)), (project / "evil").exists()) == ([expected], False)
+    monkeypatch.setattr(LocalFiles, "scan", scan)  # root may list every folder
+    assert said(ask(project)) == ["hooks/. was added after it was approved"]
 
 
 @pytest.mark.parametrize(
     ("start", "part", "end"),
     [
         ("x=ab\n", "x=$x$x$x$x$x$x$x$x\n", "sh $x"),
-        ("", "${" * 500, ""),
-        ('"', "${" * 500, '"'),
-        ("", "$(" * 500, ""),
-        ("`", "`" * 1_000, ""),
+        ("", "${" * 200, ""),
+        ('"', "${a:-" * 100, '"'),
+        ("", "$(" * 10, ""),
+        ("`", "`" * 500, ""),
+        ("", "'" * 500, ""),
+        ("", "a/" * 200, ""),
     ],
 )
-def test_the_work_and_memory_for_a_hostile_script_are_at_most_proportional_to_its_length(
+def test_the_work_and_memory_for_a_hostile_command_are_at_most_proportional_to_its_length(
     start: str, part: str, end: str, project: Path
 ) -> None:
-    def approve(times: int) -> None:
-        text = f"{start}{part * times}{end}\n. hooks/lib.sh"
-        make(project, command("sh hooks/check.sh"), {"hooks/check.sh": text})
-        approve_all(project)
+    def review(times: int) -> None:
+        text = f"true || {start}{part * times}{end}\n. hooks/lib.sh"
+        make(project, command(text), {"hooks/lib.sh": ""})
+        [hook] = review_project(str(project), files=LOCAL).hooks
+        assert hook.fingerprint.files["hooks/"] == "all"
 
     with cpu_limit(30):
-        some = count_calls(lambda: approve(30))
-        assert count_calls(lambda: approve(60)) < 2.1 * some
-    assert peak_memory(lambda: approve(60)) < 20_000_000
+        some = count_calls(lambda: review(30))
+        assert count_calls(lambda: review(60)) < 2.1 * some
+    assert peak_memory(lambda: review(60)) < 20_000_000
+
+
+@pytest.mark.parametrize(
+    "text", ["true " + "x/" * 25_000, "true " + " x/y" * 5_001], ids=["characters", "words"]
+)
+def test_a_command_that_is_too_long_cannot_be_approved(text: str, project: Path) -> None:
+    make(project, command(text), {})
+    why = "its command is too long to find the files that it names; put it into a script"
+    with pytest.raises(UsageError, match=f"Stop:1 cannot be approved: {why}"):
+        approve_all(project)
+    assert said(ask(project)) == ["it is not approved"]
 
 
 @pytest.mark.parametrize("name", ["\\ud800/x.sh", "hooks/\\ud800*", "hooks/\\ud800", "a\\u0000b/x.sh"])

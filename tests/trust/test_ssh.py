@@ -48,19 +48,19 @@ def pending(settings: Settings) -> dict[str, str | None]:
 
 @pytest.mark.req("S0-105")
 def test_script_hooks_and_their_approvals_work_on_remote_files(files: SshFiles, project: Path) -> None:
-    path = script(project / ".mux" / "stop", "#!/bin/sh\n. ./check.sh\n")
+    path = script(project / ".mux" / "stop", "#!/bin/sh\n. .mux/check.sh\n")
     before = pending(load(files, project))
     approve_all(files, project)
     approved = pending(load(files, project))
-    (project / "check.sh").write_text("exit 2\n")
+    (project / ".mux/check.sh").write_text("exit 2\n")
     added = pending(load(files, project))
-    (project / "check.sh").unlink()
+    (project / ".mux/check.sh").unlink()
     path.write_text("#!/bin/sh\nexit 2\n")
     changed = pending(load(files, project))
     assert [before, approved, added, changed] == [
         {str(path): "it is not approved"},
         {str(path): None},
-        {str(path): "check.sh, which it would run or include, was added after it was approved"},
+        {str(path): ".mux/check.sh was added after it was approved"},
         {str(path): ".mux/stop was changed after it was approved"},
     ]
     assert load_settings(str(project)).rules[0].pending == "it is not approved"  # on this machine

@@ -5,6 +5,7 @@ import sys
 
 from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 from turngate.errors import UsageError
+from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL, Files
 from turngate.project.safe_paths import real_path
 from turngate.settings.paths import script_files, settings_files
@@ -121,7 +122,7 @@ def _foreign_path(folders: list[str], owners: tuple[int, ...]) -> str | None:
 
 def nothing_is_configured(project: str, dialect: str) -> bool:
     """Return whether there is no settings file, no script hook and no approval of a hook that is gone."""
-    approvals = approvals_path(state_folder(), real_path(project))
+    approvals = approvals_path(state_folder(), in_main_checkout(real_path(project), LOCAL))
     return all(map(_is_absent, (*configuration_files(project, dialect), approvals)))
 
 

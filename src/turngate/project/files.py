@@ -61,6 +61,10 @@ class Files:
     def listdir(self, path: str) -> list[str]:
         raise NotImplementedError
 
+    def scan(self, path: str) -> dict[str, os.stat_result]:
+        """Return the names in a folder, each with what `lstat` says of it."""
+        raise NotImplementedError
+
     def read(self, path: str, max_bytes: int) -> bytes:
         """Return the content of a regular file, through links, but at most `max_bytes`."""
         raise NotImplementedError
@@ -217,6 +221,16 @@ class LocalFiles(Files):
 
     def listdir(self, path: str) -> list[str]:
         return os.listdir(path)
+
+    def scan(self, path: str) -> dict[str, os.stat_result]:
+        found = {}
+        with os.scandir(path) as entries:
+            for entry in entries:
+                try:
+                    found[entry.name] = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:  # it was removed meanwhile
+                    continue
+        return found
 
     def is_executable(self, path: str) -> bool:
         return os.access(path, os.X_OK)

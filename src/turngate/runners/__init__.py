@@ -9,10 +9,11 @@ from turngate.core.answers.hook_reports import HookFailed, Report, Returned, Ski
 from turngate.core.events.events import Event, copy_event
 from turngate.core.hooks.kinds import AgentHook, CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
 from turngate.core.settings import Rule, Settings
+from turngate.core.verdict.hints import IN_SESSION
 from turngate.ports import CallbackScope, HookRunContext, World, in_callback
 from turngate.project.files import Files, MachineUnreachable
 from turngate.runners.command import run_command, sanitize_env, with_own_bytecode
-from turngate.trust.fingerprint import ChangedFiles, describe_change
+from turngate.trust.covered_files import CoveredFiles, compare_files
 
 __all__ = ["run_hook", "sanitize_env"]
 
@@ -78,7 +79,7 @@ async def _run_reviewed(
     """
     try:
         if why := await _describe_change(rule, world):
-            return Skipped(f"{why} in this session", is_change=True)
+            return Skipped(f"{why} {IN_SESSION}", is_change=True)
     except MachineUnreachable as error:
         return HookFailed(f"its files could not be compared with those that were approved: {error}")
     report = await run()
@@ -99,4 +100,6 @@ async def _describe_change(rule: Rule, world: World) -> str | None:
 
 
 def _compare(rule: Rule, project: str, files: Files) -> str | None:
-    return describe_change(rule.files, project, ChangedFiles(files.snapshot(rule.files)))
+    return compare_files(
+        rule.files, CoveredFiles(files, project if files.machine else files.realpath(project))
+    )

@@ -68,15 +68,21 @@ async def run_command(
 def with_own_bytecode(
     hook: CommandHook, files: Mapping[str, str | None], settings: Settings, world: World
 ) -> CommandHook:
-    """Return a hook that loads modules of its own with a folder for their bytecode. A script alone has none.
+    """Return a hook that runs one of its files, and has modules of Python, with a folder for their bytecode.
 
-    A repository could bring bytecode that Python runs instead of the modules that were approved. On another machine,
-    Python makes the folder itself.
+    A repository could bring bytecode that Python runs instead of the modules that were approved. For other commands, such
+    as those of the project's tests, all that they load would be compiled once more. On another machine, Python makes the
+    folder itself.
     """
-    modules = [path for path, recorded in files.items() if recorded and path.endswith(".py")]
+    text = " ".join((hook.command, *(hook.args or ())))
+    stems = (os.path.splitext(os.path.basename(name))[0] for name in files)
+    is_alone = sum(name.endswith(".py") for name in files) < (1 if "-m" in text else 2)
     environ = {**world.environ, **settings.env}
-    is_script = len(modules) == 1 and "-m" not in hook.command
-    if not modules or is_script or BYTECODE_VARIABLE in {**environ, **hook.env}:
+    if (
+        is_alone
+        or not any(stem and stem in text for stem in stems)
+        or BYTECODE_VARIABLE in {**environ, **hook.env}
+    ):
         return hook
     home = world.files.home if world.machine else None
     folder = os.path.join(state_folder(environ, home), "trust", "bytecode")

@@ -3,26 +3,34 @@
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import stat
+import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turngate.errors import UsageError
-from turngate.project.content_hash import MAX_HASHED_BYTES
+from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL, Files
 from turngate.project.safe_paths import is_inside, real_path
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, read_local_bytes
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 from turngate.state.files import make_private_dir, write_and_rename
 from turngate.state.paths import approvals_path, user_approvals_path
-from turngate.trust.fingerprint import ChangedFiles, Fingerprint, text_digest
+from turngate.trust.covered_files import NO_FILES, CoveredFiles, compare_files
+from turngate.trust.fingerprint import Fingerprint, text_digest
 
-VERSION = 1
+VERSION = 2
+EARLIER_VERSION = 1  # its approvals are of single files
 LOCK_SECONDS = 5.0
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_WITHDRAWN = 1000  # that are remembered
+MAX_KEPT_BYTES = 1024 * 1024  # of a file whose approved text is kept, to show what has changed
+_GET_GENERATION = (
+    0x80087601  # FS_IOC_GETVERSION of Linux: differs between two folders that have the same inode in turn
+)
 
 
 class Approval(NamedTuple):
@@ -32,13 +40,13 @@ class Approval(NamedTuple):
     fingerprint: Fingerprint
     time: float
     folder: str
+    is_outdated: bool = False  # an earlier version has recorded it, in another way
 
-    def text_of(self, path: str) -> str | None:
+    def content_of(self, name: str) -> bytes | None:
         """Return the content of a file as it was approved, or None if it was not kept."""
-        digest = (self.fingerprint.files.get(path) or "").removeprefix("sha256:")
+        digest = (self.fingerprint.files.get(name) or "").removeprefix("sha256:")
         try:
-            path = os.path.join(self.folder, os.path.basename(digest))
-            return read_local_bytes(path, MAX_HASHED_BYTES + 1).decode("utf-8", "replace")
+            return read_local_bytes(os.path.join(self.folder, os.path.basename(digest)), MAX_KEPT_BYTES)
         except (OSError, NotARegularFile, FileTooLarge):  # without a digest, it is the folder
             return None
 
@@ -47,6 +55,7 @@ class Approvals:
     """The approvals of one folder: a project, or the user's home folder.
 
     The folder may be on another machine. The file of the approvals, and the texts that were approved, are on this one.
+    All checkouts of a git repository have the approvals of the main one: those of `git worktree add` too.
     """
 
     def __init__(self, folder: str, state: str, *, of_user: bool = False, files: Files = LOCAL) -> None:
@@ -55,11 +64,12 @@ class Approvals:
         if not machine and files.live is not LOCAL:
             raise ValueError("the files of another machine are approved under its name, and it has none")
         self._path_of_folder = files.realpath(folder)
-        self.folder = machine + self._path_of_folder
+        self._main = self._path_of_folder if of_user else in_main_checkout(self._path_of_folder, files)
+        self.folder = machine + self._main
         self._trust = os.path.join(state, "trust")
         self.path = user_approvals_path(state, machine) if of_user else approvals_path(state, self.folder)
         self.problem: str | None = None  # why the file does not count
-        self._is_inside = not machine and _is_in_repository(self.path, self.folder)
+        self._is_inside = not machine and _is_in_repository(self.path, self._path_of_folder)
         self._data = self._load()
 
     def find(self, digest: str) -> Approval | None:
@@ -67,8 +77,10 @@ class Approvals:
         record = self._data["approved"].get(digest)
         if record is None:
             return None
-        approved = Fingerprint(record["content"], record["files"], record["variables"])
-        return Approval(record["key"], approved, record["time"], os.path.join(self._trust, "content"))
+        files = self._data["files"].get(record["files"])
+        approved = Fingerprint(record["content"], files or NO_FILES, record["variables"])
+        texts = os.path.join(self._trust, "content")
+        return Approval(record["key"], approved, record["time"], texts, is_outdated=files is None)
 
     def latest_of(self, place: str) -> Approval | None:
         """Return the last approval of the hook at this place of a settings file."""
@@ -110,23 +122,25 @@ class Approvals:
         approval of another one at the same place is replaced.
         """
         hooks = tuple(hooks)
-        texts: dict[str, bytes] = {}
-        for _, key, found in hooks:
-            texts |= _texts_of(key, found, self._files.live)
+        covered = CoveredFiles(self._files.live, self._path_of_folder)
         with self._changing() as data:
-            for digest, content in texts.items():
-                self._keep(digest, content)
+            for key, found in {id(found.files): (key, found) for _, key, found in hooks}.values():
+                self._keep_texts(key, found, covered)
             _remove_replaced(data, {place for place, _, _ in hooks}, present)
             for place, key, found in hooks:
                 data["rejected"].pop(found.digest, None)
+                digest = text_digest(json.dumps(found.files, sort_keys=True))
+                data["files"][digest] = dict(found.files)
                 data["approved"][found.digest] = {
                     "key": key,
                     "place": place,
                     "time": time.time(),
                     "content": found.content,
-                    "files": dict(found.files),
+                    "files": digest,
                     "variables": dict(found.variables),
                 }
+            used = {record["files"] for record in data["approved"].values()}
+            data["files"] = {digest: files for digest, files in data["files"].items() if digest in used}
             if env is not None:
                 data["env"] = [env_digest(env)]
 
@@ -173,18 +187,12 @@ class Approvals:
     # The file
 
     def _empty(self) -> dict[str, Any]:
-        return {**self._header(), "approved": {}, "rejected": {}, "env": []}
+        return {**self._header(), "approved": {}, "rejected": {}, "env": [], "files": {}}
 
     def _header(self) -> dict[str, Any]:
         """Return what binds the file to this folder and this user: a copy of the file, or of the folder, has another."""
-        header = {"version": VERSION, "folder": self.folder, "user": os.geteuid()}
-        if self._machine:  # SFTP does not tell inodes
-            return header
-        try:
-            inode = os.stat(self._path_of_folder).st_ino
-        except OSError:
-            inode = 0
-        return {**header, "inode": inode}
+        identity = [] if self._machine else _identity(self._main)  # SFTP does not tell inodes
+        return {"version": VERSION, "folder": self.folder, "user": os.geteuid(), "identity": identity}
 
     def _load(self) -> dict[str, Any]:
         self.problem = None
@@ -194,7 +202,7 @@ class Approvals:
             if why := _why_not_private(self.path):
                 self.problem = f"{self.path} {why}"
                 return self._empty()
-            data: dict[str, Any] = json.loads(read_local_bytes(self.path, MAX_FILE_BYTES))
+            data: Any = json.loads(read_local_bytes(self.path, MAX_FILE_BYTES))
         except (FileNotFoundError, NotADirectoryError):
             return self._empty()
         except (ValueError, RecursionError):
@@ -202,18 +210,59 @@ class Approvals:
         except (OSError, NotARegularFile, FileTooLarge) as error:
             wrong = f"cannot be read ({str(error) or 'it is too large'})"
         else:
+            if isinstance(data, dict) and data.get("version") == EARLIER_VERSION:
+                data = self._convert(data)
             if _is_valid(data):
-                is_own = all(data.get(name) == value for name, value in self._header().items())
-                return data if is_own else self._empty()
+                own: dict[str, Any] = data
+                return own if self._header().items() <= own.items() else self._empty()
             wrong = "is damaged"
         self.problem = f"{self.path} {wrong}, so no approval counts; remove it, and approve again"
         return self._empty()
 
-    def _keep(self, digest: str, content: bytes) -> None:
-        path = os.path.join(self._trust, "content", digest)
-        if not os.path.exists(path):
-            make_private_dir(os.path.dirname(path))
-            _write_private(path, content)
+    def _convert(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return approvals of an earlier version, whose hooks have to be approved again."""
+        records = data.get("approved")
+        if (
+            data.get("folder") != self.folder
+            or data.get("user") != os.geteuid()
+            or not isinstance(records, dict)
+        ):
+            return self._empty()
+        outdated = {
+            digest: {**record, "files": ""} for digest, record in records.items() if isinstance(record, dict)
+        }
+        return {**self._empty(), **data, **self._header(), "approved": outdated}
+
+    def _keep_texts(self, key: str, found: Fingerprint, covered: CoveredFiles) -> None:
+        """Keep the contents of a hook's files by their digests. Raises UsageError if one is not as it was reviewed."""
+        if found.problem:
+            raise UsageError(f"{key} cannot be approved: {found.problem}")
+        if change := compare_files(found.files, covered):
+            raise UsageError(f"{change} while {key} was reviewed; nothing was approved, review it again")
+        for name, recorded in found.files.items():
+            kind, _, digest = (recorded or "").partition(":")
+            path = os.path.join(self._trust, "content", digest)
+            if kind == "sha256" and not os.path.exists(path):
+                data = covered.files.read(covered.path_of(name), MAX_KEPT_BYTES + 1)
+                if len(data) <= MAX_KEPT_BYTES and hashlib.sha256(data).hexdigest() == digest:
+                    make_private_dir(os.path.dirname(path))
+                    _write_private(path, data)
+
+
+def _identity(folder: str) -> list[int]:
+    """Return what another folder at the same path does not have: the inode and, if the system tells, its generation or birth."""
+    try:
+        found = os.stat(folder)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        generation = int.from_bytes(fcntl.ioctl(fd, _GET_GENERATION, bytes(8))[:4], sys.byteorder)
+    except OSError:  # not on this file system, or not Linux
+        generation = 0
+    finally:
+        os.close(fd)
+    return [found.st_ino, generation or int(getattr(found, "st_birthtime", 0))]
 
 
 def _wait_for_lock(lock: int, path: str) -> None:
@@ -242,19 +291,6 @@ def env_digest(env: Mapping[str, str]) -> str:
     return text_digest(json.dumps(env, sort_keys=True))
 
 
-def _texts_of(key: str, found: Fingerprint, files: Files) -> dict[str, bytes]:
-    """Return the contents of a hook's files by their digests. Raises UsageError if one is not as it was reviewed."""
-    texts = {}
-    for path, recorded in found.files.items():
-        if ChangedFiles(files).first({path: recorded}):
-            raise UsageError(
-                f"{path} has changed while {key} was reviewed; nothing was approved, review it again"
-            )
-        if recorded and recorded.startswith("sha256:"):
-            texts[recorded.removeprefix("sha256:")] = read_bytes(path, MAX_HASHED_BYTES, files)
-    return texts
-
-
 def _is_in_repository(path: str, folder: str) -> bool:
     """A repository could contain the file; the home folder, where the state folder is by default, is not one."""
     has_home = is_inside(real_path(os.path.expanduser("~")), folder)
@@ -274,11 +310,13 @@ def _why_not_private(path: str) -> str | None:
 
 
 def _is_valid(data: Any) -> bool:
-    has_tables = _has_types(data, {"env": list, "approved": dict, "rejected": dict})
-    return has_tables and all(_has_types(record, _RECORD) for record in data["approved"].values())
+    tables = {"env": list, "approved": dict, "rejected": dict, "files": dict}
+    if not _has_types(data, tables) or not all(isinstance(each, dict) for each in data["files"].values()):
+        return False
+    return all(_has_types(record, _RECORD) for record in data["approved"].values())
 
 
-_RECORD = {"key": str, "place": str, "content": str, "time": (int, float), "files": dict, "variables": dict}
+_RECORD = {"key": str, "place": str, "content": str, "time": (int, float), "files": str, "variables": dict}
 
 
 def _has_types(value: Any, types: Mapping[str, Any]) -> bool:

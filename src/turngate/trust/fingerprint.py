@@ -5,19 +5,21 @@ import hashlib
 import json
 import os
 import re
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, HttpHook, command_of
-from turngate.core.hooks.plugin_variables import expand_plugin_variables
+from turngate.core.hooks.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT, expand_plugin_variables
 from turngate.core.settings import Rule
-from turngate.project.content_hash import content_id, file_id, has_id, names_id
-from turngate.project.files import Files
+from turngate.project.files import LOCAL, Files
 from turngate.project.safe_paths import is_inside
 from turngate.settings.key_table import HOOK_KEYS
-from turngate.trust.script_files import ScriptFiles
+from turngate.trust.command_files import CommandFiles, find_command_files
+from turngate.trust.covered_files import ALL, NO_FILES, CoveredFiles, FileIds, TooLarge
+from turngate.trust.file_names import HOOK_FOLDERS
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=repr)
 _KEYS = {row.field: key for key, row in HOOK_KEYS.items()}
@@ -27,12 +29,20 @@ _SET_BY_THE_RUN = re.compile(
 )
 
 
+PROJECT = (
+    "\\u0000"  # the folder of the project in a definition: it is another one in each checkout of a repository
+)
+
+
 class Fingerprint(NamedTuple):
     """What an approval is about. `content` is the definition as compact JSON."""
 
     content: str
-    files: Mapping[str, str | None] = MappingProxyType({})  # path: id of its content
+    files: FileIds = NO_FILES
     variables: Mapping[str, str | None] = MappingProxyType({})  # name: id of its value
+    watched: FileIds = NO_FILES  # the files, and where there must be none while a session runs
+    named: tuple[str, ...] = ()  # the files that the command names
+    problem: str | None = None  # why it cannot be approved
 
     @property
     def digest(self) -> str:
@@ -43,31 +53,29 @@ class Fingerprint(NamedTuple):
     def definition(self) -> str:
         """The definition for a reader, with the keys of a settings file."""
         named = {_KEYS.get(name, name): value for name, value in json.loads(self.content).items()}
-        return json.dumps(named, indent=2, ensure_ascii=False)
+        return json.dumps(named, indent=2, ensure_ascii=False).replace(PROJECT, ".")
 
 
 class Surroundings:
     """What the fingerprints of one review have in common: folders and variables."""
 
-    def __init__(
-        self, files: Files, project: str, home: str, environ: Mapping[str, str], *, of_user: bool = False
-    ) -> None:
+    def __init__(self, covered: CoveredFiles, environ: Mapping[str, str], *, of_user: bool = False) -> None:
         """`of_user`: for hooks of the user, who chooses which programs of the project are in `$PATH`."""
-        self.files, self.home, self.environ = files, home, dict(environ)
-        self.project = files.realpath(project)
-        self._of_user = of_user
+        self.covered, self.environ, self.of_user = covered, dict(environ), of_user
+        self.files, self.project = covered.files, covered.project
         self._path_folders: dict[str, list[str]] = {}
 
-    def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> dict[str, str]:
+    def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> Mapping[str, str]:
         names = ("CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
         project = dict.fromkeys(names, self.project)
-        return {**self.environ, **env, **hook.env, "PWD": self.project, **project}
+        return ChainMap({"PWD": self.project, **project}, dict(hook.env), dict(env), self.environ)
 
-    def path_folders(self, path: str) -> list[str]:
+    def path_folders(self, hook: CommandHook, env: Mapping[str, str]) -> list[str]:
         """Return the folders of `$PATH` that are inside the project: a file there can take a program's name."""
+        path = next((each["PATH"] for each in (hook.env, env, self.environ) if "PATH" in each), "")
         if path not in self._path_folders:
             entries = [os.path.join(self.project, each) for each in path.split(":")]
-            entries = entries if path and not self._of_user else []
+            entries = entries if path and not self.of_user else []
             inside = [each for each in entries if is_inside(self.files.realpath(each), self.project)]
             self._path_folders[path] = inside
         return self._path_folders[path]
@@ -121,7 +129,7 @@ def definition_files(hook: GateHook) -> tuple[str, ...]:
 NO_SETTINGS = LevelSettings()
 
 
-def definition_of(rule: Rule, level: LevelSettings = NO_SETTINGS) -> str:
+def definition_of(rule: Rule, level: LevelSettings = NO_SETTINGS, project: str | None = None) -> str:
     """Return what decides when and how a hook runs, as compact JSON."""
     options = {name: value for name, value in _options(rule.hook) if value is not None}
     if isinstance(rule.hook, HttpHook):
@@ -138,7 +146,11 @@ def definition_of(rule: Rule, level: LevelSettings = NO_SETTINGS) -> str:
     }
     # An option that is not at its default counts also if it is empty: `args`, `passEnv`.
     shown = {name: value for name, value in content.items() if name in options or value not in (None, {}, ())}
-    return _ENCODER.encode(shown)
+    text = _ENCODER.encode(shown)
+    escaped = _ENCODER.encode(project)[1:-1] if project else ""
+    if not project or project == "/" or escaped not in text:
+        return text
+    return re.sub(rf'(?<![\\w./-]){re.escape(escaped)}(?=[/"])', lambda _: PROJECT, text)
 
 
 def _options(hook: Hook) -> Iterable[tuple[str, Any]]:
@@ -146,7 +158,12 @@ def _options(hook: Hook) -> Iterable[tuple[str, Any]]:
     for name, default in _DEFAULTS[type(hook)]:
         value = getattr(hook, name)
         if value != default:
-            yield name, dict(value) if isinstance(value, Mapping) else value
+            yield name, _without_data_folder(value) if isinstance(value, Mapping) else value
+
+
+def _without_data_folder(env: Mapping[str, Any]) -> dict[str, Any]:
+    """The name of a plugin's folder for data depends on the path of the plugin, which counts itself."""
+    return {name: value for name, value in env.items() if name != PLUGIN_DATA or PLUGIN_ROOT not in env}
 
 
 _NOT_IN_DEFINITION = ("status_message", "callback")
@@ -162,31 +179,51 @@ _DEFAULTS = {
 }
 
 
-def fingerprint(rule: Rule, level: LevelSettings, around: Surroundings) -> Fingerprint:
-    """Return the fingerprint of a hook as it is now."""
-    content, env = definition_of(rule, level), level.env
+def files_of(
+    rule: Rule, level: LevelSettings, around: Surroundings, *, explains: bool = False
+) -> CommandFiles:
+    """Return the files of a hook: those that its command names, and the folders of hooks. Raises TooLarge."""
     command = command_of(rule.hook)
     if command is None:
         named = definition_files(rule.hook) if isinstance(rule.hook, GateHook) else ()
-        paths = [os.path.join(around.project, name) for name in named]
-        return Fingerprint(content, {path: file_id(around.files, path, around.project) for path in paths})
+        return CommandFiles(named, dict.fromkeys(named))
     hook = expand_plugin_variables(command)
-    variables = around.variables_of(hook, env)
-    folders = around.path_folders(variables.get("PATH", ""))
-    found = ScriptFiles(around.files, around.project, variables, folders)
-    if hook.args is None:
-        found.add_command(hook.command)
-    else:
-        found.add_arguments((hook.command, *hook.args))
-    patterns = {pattern: names_id(around.files, pattern) for pattern in found.patterns}
-    ids = {**{path: file_id(around.files, path, around.project) for path in found.paths}, **patterns}
-    return Fingerprint(content, ids, used_variables(hook, env, around))
+    variables = around.variables_of(hook, level.env)
+    folders = around.path_folders(hook, level.env)
+    found = find_command_files(hook, variables, folders, around.covered, explains=explains)
+    own = {} if around.of_user else dict.fromkeys(HOOK_FOLDERS, ALL)
+    return found._replace(covered={**own, **found.covered})
+
+
+def named_files(rule: Rule, project: str, files: Files = LOCAL) -> list[str]:
+    """Return the paths of the files that the command of a hook names."""
+    covered = CoveredFiles(files, files.realpath(project))
+    try:
+        found = files_of(rule, NO_SETTINGS, Surroundings(covered, files.environ))
+    except TooLarge:
+        return []
+    return list(map(covered.path_of, found.named))
+
+
+def fingerprint(
+    rule: Rule, content: str, level: LevelSettings, around: Surroundings, approved: FileIds = NO_FILES
+) -> Fingerprint:
+    """Return the fingerprint of a hook with this definition as it is now, also of the folders that were `approved`."""
+    command = command_of(rule.hook)
+    folders = {name: which for name, which in approved.items() if name.endswith("/")}
+    try:
+        found = files_of(rule, level, around)
+        ids = around.covered.ids({**found.covered, **folders})
+    except TooLarge as error:
+        return Fingerprint(content, problem=str(error))
+    variables = used_variables(command, level.env, around) if command else {}
+    absent = dict.fromkeys(name for name in found.absent if name not in ids)
+    return Fingerprint(content, ids, variables, {**ids, **absent} if absent else ids, found.named)
 
 
 def used_variables(hook: CommandHook, env: Mapping[str, str], around: Surroundings) -> dict[str, str | None]:
     """Return an id of the value of each variable that the command takes from the user's environment."""
-    given = (env_of["PATH"] for env_of in (hook.env, env, around.environ) if "PATH" in env_of)
-    folders = around.path_folders(next(given, ""))
+    folders = around.path_folders(hook, env)
     used: dict[str, str | None] = {"PATH": text_digest("\n".join(folders))[:16]} if folders else {}
     text = hook.command if hook.args is None else ""  # without a shell, no variable is replaced
     for name in _USED.findall(text) if "$" in text else ():
@@ -198,66 +235,3 @@ def used_variables(hook: CommandHook, env: Mapping[str, str], around: Surroundin
 
 def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-FileIds = Mapping[str, str | None]  # path: id of its content; None: there is no such file
-
-
-class ChangedFiles:
-    """Compares the files of many hooks: each file, and the names in each folder, once."""
-
-    def __init__(self, files: Files) -> None:
-        self.files = files
-        self._is_same: dict[tuple[str, str], bool] = {}
-        self._names: dict[str, frozenset[str] | None] = {}
-
-    def first(self, recorded_ids: FileIds) -> str | None:
-        """Return the path of the first file that is not as recorded."""
-        for path, recorded in recorded_ids.items():
-            if recorded is None:
-                if self._may_exist(path) and content_id(self.files, path) is not None:
-                    return path
-            elif not self._has_id(path, recorded):
-                return path
-        return None
-
-    def _has_id(self, path: str, recorded: str) -> bool:
-        if (path, recorded) not in self._is_same:
-            self._is_same[path, recorded] = has_id(self.files, path, recorded)
-        return self._is_same[path, recorded]
-
-    def _may_exist(self, path: str) -> bool:
-        """Return False if the folder has no such name; file systems may ignore the case, and compose characters."""
-        folder, name = os.path.split(path)
-        names = self._listing(folder)
-        return names is None or not name.isascii() or name.lower() in names
-
-    def _listing(self, folder: str) -> frozenset[str] | None:
-        """Return the names in a folder, or None if it cannot be listed: its files can be opened nevertheless.
-
-        A folder of another machine is not listed: that would take longer than it saves.
-        """
-        if self.files.machine:
-            return None
-        if folder not in self._names:
-            try:
-                self._names[folder] = frozenset(name.lower() for name in os.listdir(folder))
-            except (FileNotFoundError, NotADirectoryError):
-                self._names[folder] = frozenset()
-            except (OSError, ValueError):
-                self._names[folder] = None
-        return self._names[folder]
-
-
-def describe_change(recorded: FileIds, project: str, changed: ChangedFiles) -> str | None:
-    """Return what has changed, as the beginning of a sentence, or None."""
-    path = changed.first(recorded)
-    if path is None:
-        return None
-    project = changed.files.realpath(project)
-    name = os.path.relpath(path, project) if is_inside(path, project) else path
-    if (recorded[path] or "").startswith("names:"):
-        return f"the list of files {name} was changed"
-    if recorded[path] is None:
-        return f"{name}, which it would run or include, was added"
-    return f"{name} was {'changed' if changed.files.exists(path) else 'removed'}"

@@ -8,33 +8,39 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from turngate.core.constants import COMMAND_LINE, FAMILIES, MANAGED
-from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, command_of
+from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook
 from turngate.core.settings import GUARDED, Layer, Problem, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
-from turngate.project.content_hash import is_list_of_names
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
 from turngate.settings.load import Layers, load_layers, report_unreachable
 from turngate.settings.paths import settings_snapshot
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
+from turngate.trust.command_files import CommandFiles
+from turngate.trust.covered_files import NO_FILES, CoveredFiles, FileIds, TooLarge, compare_files, find_change
 from turngate.trust.fingerprint import (
-    ChangedFiles,
+    PROJECT,
     Fingerprint,
     LevelSettings,
     Surroundings,
     asks_judge,
     definition_of,
-    describe_change,
+    files_of,
     fingerprint,
     text_digest,
-    used_variables,
 )
 
 Status = Literal["approved", "new", "changed", "rejected", "exempt"]
 TRUST_VARIABLE = "TURNGATE_TRUST"
 NEW = "it is not approved"
+OUTDATED = (
+    "an earlier version of Turngate has recorded its approval, which covers other files; approve it again"
+)
+
+
+NO_COMMAND_FILES = CommandFiles()
 
 
 class ReviewedHook(NamedTuple):
@@ -46,6 +52,7 @@ class ReviewedHook(NamedTuple):
     why: str | None  # it does not run
     fingerprint: Fingerprint
     approval: Approval | None = None  # the last version that was approved
+    command_files: CommandFiles = NO_COMMAND_FILES  # of a complete review
 
 
 class Reviewer:
@@ -73,11 +80,11 @@ class Reviewer:
         self._state = state or state_folder(environ)
         self._is_remote = layers.own is not None
         inherited = self.files.environ if self._is_remote else environ  # by hooks
+        self._covered = CoveredFiles(self.files, self.files.realpath(self.project))
         self._around = {
-            owner: Surroundings(self.files, self.project, self.home, inherited, of_user=owner == "user")
+            owner: Surroundings(self._covered, inherited, of_user=owner == "user")
             for owner in ("project", "user")
         }
-        self._changed = ChangedFiles(self.files)
         self._files: dict[str, Approvals] = {}
         if self._is_remote:
             read = layers.layers
@@ -87,7 +94,7 @@ class Reviewer:
         self.levels = {owner: level_settings(owner, layers.layers) for owner in ("project", "user")}
         self.digests: dict[str, set[str]] = {"project": set(), "user": set()}
         # By the id of a rule, which is kept so that its id stays its own.
-        self._digest_by_rule: dict[int, tuple[Rule, str]] = {}
+        self._content_by_rule: dict[int, tuple[Rule, str]] = {}
         self._first: list[tuple[str, str, Fingerprint]] = []  # hooks of the user that were not seen before
         # The beginnings of the places in files with errors.
         self._with_errors = tuple(
@@ -144,45 +151,70 @@ class Reviewer:
             return self._reviewed(rule, "exempt", None, self._fingerprint(rule, owner))
         digest = self._digest_of(rule, owner)
         approval = self.approvals(owner).find(digest)
-        if approval is None:
-            reviewed = self._review_unknown(rule, owner, digest)
-        elif why := self._why_changed(rule, owner, approval.fingerprint):
-            found = self._fingerprint_of_pending(rule, owner)
-            return self._reviewed(rule, "changed", why, found, approval)
+        if approval:
+            reviewed = self._review_approved(rule, owner, approval)
         else:
-            reviewed = self._reviewed(rule, "approved", None, approval.fingerprint, approval)
+            reviewed = self._review_unknown(rule, owner, digest)
         if owner == "user" and reviewed.status == "approved":
             return self._review_in_project(reviewed, digest)
         return reviewed
 
+    def _review_approved(self, rule: Rule, owner: str, approval: Approval) -> ReviewedHook:
+        """Compare a hook with its approval."""
+        approved = approval.fingerprint
+        found = self._fingerprint(rule, owner, approved.files)
+        why = found.problem or (
+            OUTDATED if approval.is_outdated else self._find_change(owner, approved, found)
+        )
+        if why:
+            return self._reviewed(rule, "changed", why, self._fingerprint_of_pending(rule, owner), approval)
+        return self._reviewed(rule, "approved", None, found, approval)
+
+    def _find_change(self, owner: str, approved: Fingerprint, found: Fingerprint) -> str | None:
+        """A hook of the user runs in all projects, and each of its files is approved where it is."""
+        for name in found.variables.keys() | approved.variables.keys():
+            if found.variables.get(name) != approved.variables.get(name):
+                return f"${name} has another value than when it was approved"
+        if owner == "user":
+            change = compare_files(approved.files, self._covered)
+        else:
+            change = find_change(approved.files, found.files, found.named)
+        return f"{change} after it was approved" if change else None
+
     def _review_in_project(self, hook: ReviewedHook, digest: str) -> ReviewedHook:
         """Review what a hook of the user would run of this project: that is not the user's."""
-        found = self._fingerprint(hook.rule, "user")
-        _, inside = self.divided(found)
-        used = [path for path, each in inside.files.items() if each and not is_list_of_names(each)]
+        _, inside = self.divided(hook.fingerprint)
+        used = [name for name in inside.files if not name.endswith("/")]
         if not used:
-            return self._reviewed(hook.rule, "approved", None, found, hook.approval)
+            return hook
         approval = self.approvals("project").find(digest)
-        if approval is None:
-            name = os.path.relpath(used[0], self.files.realpath(self.project))
-            why = f"it runs {name} of the project, which is not approved"
-            return self._reviewed(hook.rule, "new", why, found)
-        recorded = {**inside.files, **approval.fingerprint.files}
-        if change := describe_change(recorded, self.project, self._changed):
-            return self._reviewed(hook.rule, "changed", f"{change} after it was approved", found, approval)
+        if approval is None or approval.is_outdated:
+            why = OUTDATED if approval else f"it runs {used[0]} of the project, which is not approved"
+            return self._reviewed(hook.rule, "new", why, hook.fingerprint)
+        found = self._fingerprint(hook.rule, "user", approval.fingerprint.files)
+        change = found.problem or find_change(
+            approval.fingerprint.files, self.divided(found)[1].files, found.named
+        )
+        if change:
+            why = f"{change} after it was approved"
+            return self._reviewed(hook.rule, "changed", why, hook.fingerprint, approval)
         return self._reviewed(hook.rule, "approved", None, found, approval)
 
     def divided(self, found: Fingerprint) -> tuple[Fingerprint, Fingerprint]:
         """Return what a fingerprint has outside of the project, and what inside."""
-        project = self.files.realpath(self.project)
-        if is_inside(self.files.realpath(self.home), project):  # what is in the home folder is the user's
-            return found, found._replace(files={})
-        inside = {path: recorded for path, recorded in found.files.items() if is_inside(path, project)}
-        outside = {path: recorded for path, recorded in found.files.items() if path not in inside}
+        inside = {name: content for name, content in found.files.items() if not os.path.isabs(name)}
+        outside = {name: content for name, content in found.files.items() if name not in inside}
+        if is_inside(
+            self.files.realpath(self.home), self._covered.project
+        ):  # what is in the home folder is the user's
+            outside |= {self._covered.path_of(name): content for name, content in inside.items()}
+            inside = {}
         return found._replace(files=outside), Fingerprint(found.content, inside)
 
-    def _fingerprint(self, rule: Rule, owner: str) -> Fingerprint:
-        return fingerprint(rule, self.levels[owner], self._around[owner])
+    def _fingerprint(self, rule: Rule, owner: str, approved: FileIds = NO_FILES) -> Fingerprint:
+        return fingerprint(
+            rule, self._content_of(rule, owner), self.levels[owner], self._around[owner], approved
+        )
 
     def approvals(self, owner: str) -> Approvals:
         if owner not in self._files:
@@ -220,7 +252,18 @@ class Reviewer:
     def _fingerprint_of_pending(self, rule: Rule, owner: str) -> Fingerprint:
         if self._complete:
             return self._fingerprint(rule, owner)
-        return Fingerprint(definition_of(rule, self.levels[owner]))
+        return Fingerprint(self._content_of(rule, owner))
+
+    def _files_of(self, rule: Rule) -> CommandFiles:
+        owner = owner_of(rule)
+        try:
+            return (
+                files_of(rule, self.levels[owner], self._around[owner], explains=True)
+                if owner
+                else NO_COMMAND_FILES
+            )
+        except TooLarge:
+            return NO_COMMAND_FILES
 
     def _review_unknown(self, rule: Rule, owner: str, digest: str) -> ReviewedHook:
         """Review a definition without an approval: a new hook, another definition of a known one, or a rejected one."""
@@ -238,7 +281,7 @@ class Reviewer:
         """Review another definition of a hook. What was approved is missed where it would have run: at its event."""
         self._replaced.add(earlier.fingerprint.digest)
         what = describe_change_of_definition(earlier.fingerprint.content, found.content)
-        why = f"{what} after it was approved"
+        why = OUTDATED if earlier.is_outdated else f"{what} after it was approved"
         if self._reports_gone:
             gone = gone_rule(earlier, place_of(rule), why)
             rule = replace(rule, event=gone.event, matcher=gone.matcher, hook=gone.hook)
@@ -257,16 +300,6 @@ class Reviewer:
             with contextlib.suppress(UsageError):
                 self.approvals("user").approve(first, self.levels["user"].env, self.digests["user"])
 
-    def _why_changed(self, rule: Rule, owner: str, approved: Fingerprint) -> str | None:
-        if why := describe_change(approved.files, self.project, self._changed):
-            return f"{why} after it was approved"
-        if command := command_of(rule.hook):
-            now = used_variables(command, self.levels[owner].env, self._around[owner])
-            for name in now.keys() | approved.variables.keys():
-                if now.get(name) != approved.variables.get(name):
-                    return f"${name} has another value than when it was approved"
-        return None
-
     def _reviewed(
         self,
         rule: Rule,
@@ -275,10 +308,12 @@ class Reviewer:
         found: Fingerprint,
         approval: Approval | None = None,
     ) -> ReviewedHook:
+        why = (found.problem or why) if why else None
         definition = (approval.fingerprint if approval else found).content
         rejected = status == "rejected"
-        rule = replace(rule, pending=why, rejected=rejected, files=found.files, definition=definition)
-        return ReviewedHook(rule, _name(rule), status, why, found, approval)
+        rule = replace(rule, pending=why, rejected=rejected, files=found.watched, definition=definition)
+        files = self._files_of(rule) if self._complete else NO_COMMAND_FILES
+        return ReviewedHook(rule, _name(rule), status, why, found, approval, files)
 
     def _note_digests(self, rules: Iterable[Rule]) -> None:
         """Remember which definitions there are: one that is still there has not been changed into another."""
@@ -287,11 +322,14 @@ class Reviewer:
                 self.digests[owner].add(self._digest_of(rule, owner))
 
     def _digest_of(self, rule: Rule, owner: str) -> str:
-        """Return the digest of a definition. It is asked for twice: for the status, and to know what is still there."""
-        if id(rule) not in self._digest_by_rule:
-            digest = text_digest(definition_of(rule, self.levels[owner]))
-            self._digest_by_rule[id(rule)] = (rule, digest)
-        return self._digest_by_rule[id(rule)][1]
+        return text_digest(self._content_of(rule, owner))
+
+    def _content_of(self, rule: Rule, owner: str) -> str:
+        """Return the definition of a hook. It is asked for its status, and to know what is still there."""
+        if id(rule) not in self._content_by_rule:
+            content = definition_of(rule, self.levels[owner], self._covered.project)
+            self._content_by_rule[id(rule)] = (rule, content)
+        return self._content_by_rule[id(rule)][1]
 
     def _without_unapproved_env(self, layers: Sequence[Layer]) -> list[Layer]:
         """Leave out the project's `env` until it is approved: it would reach the hooks of the user too."""
@@ -333,7 +371,7 @@ class Review:
         present = reviewer.digests[owner]
         if owner == "user":
             divided = [(place, key, *reviewer.divided(found)) for place, key, found in chosen]
-            inside = [(place, key, part) for place, key, _, part in divided if any(part.files.values())]
+            inside = [(place, key, part) for place, key, _, part in divided if part.files]
             if inside:
                 reviewer.approvals("project").approve(inside, present=present)
             chosen = [(place, key, part) for place, key, part, _ in divided]
@@ -411,7 +449,7 @@ def acts_here(hook: Hook) -> bool:
 
 def gone_rule(approval: Approval, place: str, why: str = GONE) -> Rule:
     """Return the rule as it was approved. It does not run: `why` says so."""
-    content = json.loads(approval.fingerprint.content)
+    content = json.loads(approval.fingerprint.content.replace(PROJECT, "."))
     file = place.partition(f":{content.get('event')}:")[0]
     return Rule(
         content.get("event", ""),

@@ -157,6 +157,7 @@ def test_the_list_as_json_has_everything(project: Path) -> None:
         "trust": "new",
         "pending": "it is not approved",
         "approved": None,
+        "not_covered": [],
         "last_run": None,
         "last_result": None,
         "mean_seconds": None,
@@ -275,15 +276,18 @@ tests: PENDING, so it does not run: its definition was changed after it was appr
     )
 
 
-def test_a_file_that_is_gone_and_one_that_is_binary_are_compared_as_a_whole(
+NATIVE = b"\x7fELF\x02\x01\x01\0\xff"
+
+
+def test_a_file_that_is_gone_and_a_program_are_compared_as_a_whole(
     hooks: Hooks, project: Path, two_hooks: Path
 ) -> None:
     write_settings(project, "turngate", stop_hooks("sh hooks/tests.sh", "./tool"))
-    (project / "tool").write_bytes(b"\x7fELF\0one")
+    (project / "tool").write_bytes(NATIVE)
     hooks("approve", "--all", "--yes")
     two_hooks.unlink()
-    (project / "tool").write_bytes(b"\x7fELF\0three")
-    out = re.sub(r"sha256 \w+", "sha256 ID", hooks("diff")[1])
+    (project / "tool").write_bytes(NATIVE * 200)
+    out = hooks("diff")[1]
     assert (
         out
         == """\
@@ -295,33 +299,75 @@ Stop:1: PENDING, so it does not run: hooks/tests.sh was removed after it was app
 Stop:2: PENDING, so it does not run: tool was changed after it was approved
 --- tool, approved
 +++ tool, now
--a binary file, sha256 ID
-+a binary file, sha256 ID
+-9 bytes, a program whose code cannot be shown
++1,800 bytes, a program whose code cannot be shown
+not covered: what tool runs of the project's root folder
 """
     )
 
 
-def test_programs_of_the_system_and_patterns_are_shown_only_when_they_change(
+@pytest.mark.req("S3-16")
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (b"#!/bin/sh\n# \0\ntouch x\n", ["+#!/bin/sh", "+# <U+0000>", "+touch x"]),
+        (b"\xff\ntouch x\n", [r"+\xff", "+touch x"]),
+        (b"# more\n" * 200_000 + b"touch x\n", ["+# more", "+# more", "+touch x"]),
+    ],
+    ids=["a null character", "not UTF-8", "1.3 MiB"],
+)
+def test_a_script_is_shown_as_a_text_whatever_it_holds(
+    hooks: Hooks, two_hooks: Path, data: bytes, shown: list[str]
+) -> None:
+    two_hooks.write_bytes(data)
+    code, out, _ = hooks("approve", "tests", "--yes")
+    assert (code, out.splitlines()[-len(shown) - 1 :]) == (0, [*shown, "approved  tests"])
+
+
+@pytest.mark.usefixtures("two_hooks")
+def test_a_script_that_no_person_can_read_is_not_approved(hooks: Hooks, two_hooks: Path) -> None:
+    two_hooks.write_bytes(b"# more\n" * 1_200_000)
+    why = "hooks/tests.sh has 8,400,000 bytes, too much for a person to read, so tests cannot be reviewed"
+    code, _, err = hooks("approve", "tests", "--yes")
+    assert (code, err) == (64, f"turngate: {why}; let it run a smaller script\n")
+
+
+@pytest.mark.req("S3-16")
+@pytest.mark.usefixtures("two_hooks")
+def test_files_that_no_word_names_are_listed_at_first_and_shown_when_they_change(
     hooks: Hooks, project: Path
 ) -> None:
-    script(project / ".turngate" / "stop", '#!/bin/sh\nfor f in parts/*.sh; do . "$f"; done\n')
-    new = [line for line in hooks("approve", "--all", "--yes")[1].splitlines() if line.startswith("+++ ")]
-    script(project / "parts" / "evil.sh", "touch evil\n")
-    changed = re.sub(r"sha256 \w+", "sha256 ID", hooks("diff")[1])
-    assert (new, changed) == (
-        ["+++ definition, now", "+++ .turngate/stop, now"],
-        """\
-.turngate/stop: PENDING, so it does not run: the list of files parts/*.sh was changed after it was approved
---- parts/*.sh, approved
-+++ parts/*.sh, now
--the names of the files that match, sha256 ID
-+the names of the files that match, sha256 ID
---- /dev/null
-+++ parts/evil.sh, now
-@@ -0,0 +1 @@
-+touch evil
-""",
-    )
+    script(project / "hooks" / "lib.sh", "echo lib\n")
+    script(project / "hooks" / "sub" / "x.py", "pass\n")
+    listed = "  hooks/lib.sh  9 bytes\n  hooks/sub/x.py  5 bytes\n"
+    first = f"{NEW}2 more files are covered; `turngate hooks diff --full` prints the text:\n{listed}"
+    shown = "--- /dev/null\n+++ hooks/lib.sh, now\n@@ -0,0 +1 @@\n+echo lib\n"
+    assert hooks("diff", "tests") == (0, first, "")
+    assert shown in hooks("diff", "tests", "--full")[1]
+    hooks("approve", "--all", "--yes")
+    script(project / "hooks" / "lib.sh", "echo evil\n")
+    assert hooks("diff", "tests")[1].splitlines()[1:] == [
+        "--- hooks/lib.sh, approved",
+        "+++ hooks/lib.sh, now",
+        "@@ -1 +1 @@",
+        "-echo lib",
+        "+echo evil",
+    ]
+
+
+def test_what_several_hooks_cover_is_shown_once(hooks: Hooks, project: Path) -> None:
+    script(project / "hooks" / "one.sh", "echo 1\n")
+    script(project / "hooks" / "two.sh", "echo 2\n")
+    write_settings(project, "turngate", stop_hooks("sh hooks/one.sh", "sh hooks/two.sh", "make"))
+    names = [line for line in hooks("diff")[1].splitlines() if line.startswith(("+++ ", "  hooks"))]
+    assert names == [
+        "+++ definition, now",
+        "+++ hooks/one.sh, now",
+        "  hooks/two.sh  7 bytes",
+        "+++ definition, now",
+        "+++ hooks/two.sh, now",
+        "+++ definition, now",
+    ]
 
 
 @pytest.mark.req("S3-16")
@@ -576,6 +622,7 @@ SubagentStop
     command: make check
     .turngate/agents/reviewer.md:8, dialect turngate, timeout 60 s, agent type reviewer
     never run
+    not covered: what `make check` runs (Makefile and the project's own files)
     → `turngate hooks diff SubagentStop:1` shows it, `turngate hooks approve SubagentStop:1` lets it run
 2 hooks, 1 pending: `turngate hooks diff` shows what a person has to approve
 """

@@ -3,8 +3,6 @@ from pathlib import Path
 from tests.support.builders import rule, settings
 from turngate.core.hooks.kinds import CommandHook
 from turngate.doctor.proof.project_copy import ProjectCopy, Relocation
-from turngate.project.content_hash import content_id, names_id
-from turngate.project.files import LOCAL
 
 
 def relocation(project: Path, copy: Path) -> Relocation:
@@ -39,38 +37,3 @@ def test_a_hook_its_settings_and_its_environment_lead_into_the_copy(tmp_path: Pa
         "PYTHONDONTWRITEBYTECODE": "1",
         "TURNGATE_STATE": str(tmp_path / "copy" / "state"),
     }
-
-
-def make_both(tmp_path: Path, content: bytes) -> tuple[Path, Path]:
-    project, copy = tmp_path / "shop", tmp_path / "copy" / "shop"
-    for folder in (project, copy):
-        folder.mkdir(parents=True)
-        (folder / "big").write_bytes(content)
-    return project, copy
-
-
-BIG = b"x" * (1024 * 1024 + 1)
-
-
-def test_a_large_file_and_a_list_of_names_are_compared_with_the_copy(tmp_path: Path) -> None:
-    project, copy = make_both(tmp_path, BIG)
-    files = {
-        str(project / "big"): content_id(LOCAL, str(project / "big")),
-        str(project / "b*"): names_id(LOCAL, str(project / "b*")),
-        str(project / "gone"): None,
-        "/bin/sh": "path:/bin/sh",
-    }
-    assert relocation(project, copy).rule(rule("x", files=files)).files == {
-        str(copy / "big"): content_id(LOCAL, str(copy / "big")),
-        str(copy / "b*"): names_id(LOCAL, str(copy / "b*")),
-        str(copy / "gone"): None,
-        "/bin/sh": "path:/bin/sh",
-    }
-
-
-def test_a_file_that_changed_before_it_was_copied_keeps_its_id(tmp_path: Path) -> None:
-    project, copy = make_both(tmp_path, BIG)
-    approved = content_id(LOCAL, str(project / "big"))
-    (project / "big").write_bytes(BIG + b"y")
-    files = {str(project / "big"): approved}
-    assert relocation(project, copy).rule(rule("x", files=files)).files == {str(copy / "big"): approved}

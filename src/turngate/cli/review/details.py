@@ -14,6 +14,7 @@ from turngate.cli.review.entries import (
     Line,
     entry_json,
     format_entry,
+    format_not_covered,
     format_past_run,
     format_time,
     format_trust,
@@ -22,51 +23,134 @@ from turngate.cli.review.entries import (
 from turngate.core.settings import Settings
 from turngate.core.text import one_line, truncate
 from turngate.errors import UsageError
-from turngate.project.content_hash import MAX_HASHED_BYTES, content_id, has_id
 from turngate.project.files import Files
-from turngate.project.safe_paths import is_inside
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.trust.covered_files import MAX_BYTES
+from turngate.trust.file_names import CODE
 from turngate.trust.review import ReviewedHook
 
 MAX_COMPARED_LINES = 5_000  # of both sides; more would take minutes
-SHA256 = "sha256:"  # the ids of files whose content is compared begin with it
-# Of programs of the system and of patterns: a reader sees them in the command or script.
-IMPLIED = ("path:", "names:")
+MAX_SHOWN_BYTES = 8 * 1024 * 1024  # of a file that a person reads
+SHA256 = "sha256:"  # the ids of files begin with it; others are of what is not read
+_NATIVE = (b"\x7fELF\x01\x01\x01", b"\x7fELF\x02\x01\x01", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
 @frozen
 class _Version:
-    """One version of a definition or of a script; `text` is None where only `what` is known of it."""
+    """One version of a definition or of a file; `text` is None where only `what` is known of it."""
 
     what: str
     text: str | None
 
 
-def format_changes(hook: ReviewedHook, project: str, files: Files) -> Iterator[Line]:
-    """Format a hook as a person has to see it before it is approved: whole if it is new, otherwise what has changed.
+class HookChanges:
+    """Formats hooks as a person has to see them before they are approved. What several hooks cover is shown once.
 
     Raises UsageError if a file is not as it was reviewed.
     """
-    yield f"{shown_key(hook.key)}: {format_trust(hook)}", "user"
-    before = hook.approval.fingerprint if hook.approval else None
-    yield from _diff(
-        "definition",
-        _Version("", f"{before.definition}\n") if before else None,
-        _Version("", f"{hook.fingerprint.definition}\n"),
-        approved_at=hook.approval.time if hook.approval else None,
-    )
-    now = hook.fingerprint.files  # what only the approved version ran no longer counts
-    for path in dict.fromkeys((*(path for path in (before.files if before else ()) if path in now), *now)):
-        approved, current = _approved(hook, path), _current(hook, path, files)
-        is_implied = (hook.fingerprint.files.get(path) or "").startswith(IMPLIED)
-        if approved or not is_implied:
-            yield from _diff(relative_path(path, project), approved, current, approved_at=None)
-    for name in _changed_variables(hook):
-        yield f"${make_visible(name)} has another value than when it was approved", "notice"
+
+    def __init__(self, project: str, files: Files, *, full: bool = False) -> None:
+        """`full`: the texts of all files of a new hook, not only of those that its command names."""
+        self._files, self._project, self._full = files, files.realpath(project), full
+        self._shown: set[tuple[object, ...]] = set()
+
+    def format(self, hook: ReviewedHook) -> Iterator[Line]:
+        """Format a hook: whole if it is new, otherwise what has changed."""
+        yield f"{shown_key(hook.key)}: {format_trust(hook)}", "user"
+        approval = hook.approval
+        before = approval.fingerprint if approval else None
+        yield from _diff(
+            "definition",
+            _Version("", f"{before.definition}\n") if before else None,
+            _Version("", f"{hook.fingerprint.definition}\n"),
+            approved_at=approval.time if approval else None,
+        )
+        yield from self._format_files(hook)
+        for name in _changed_variables(hook):
+            yield f"${make_visible(name)} has another value than when it was approved", "notice"
+        yield from format_not_covered(hook)
+
+    def _format_files(self, hook: ReviewedHook) -> Iterator[Line]:
+        """Format the files that are not as approved. Of a new hook, those that its command does not name are listed."""
+        before = hook.approval.fingerprint.files if hook.approval else {}
+        now, named = hook.fingerprint.files, hook.command_files.named
+        names = dict.fromkeys((*(name for name in named if name in now), *before, *now))
+        changed = [name for name in names if before.get(name) != now.get(name) and not name.endswith("/")]
+        listed: list[Line] = []
+        for name in changed:
+            is_listed = not before and not self._full and name not in named
+            if not self._is_first(name, before.get(name), now.get(name), is_listed=is_listed):
+                continue
+            version = self._current(hook, name)
+            if is_listed and version:
+                listed.append((f"  {make_visible(name)}  {version.what}", "plain"))
+            else:
+                yield from _diff(name, _approved(hook, name), version, approved_at=None)
+        if listed:
+            what = "1 more file is" if len(listed) == 1 else f"{len(listed)} more files are"
+            yield f"{what} covered; `turngate hooks diff --full` prints the text:", "user"
+            yield from listed
+
+    def _is_first(self, *change: str | None, is_listed: bool) -> bool:
+        """Return whether a change was not printed yet; what was only listed is still to be shown."""
+        is_first = self._shown.isdisjoint([(*change, False), (*change, is_listed)])
+        self._shown.add((*change, is_listed))
+        return is_first
+
+    def _current(self, hook: ReviewedHook, name: str) -> _Version | None:
+        """Return the file as it is now, if that is how it was reviewed."""
+        recorded = hook.fingerprint.files.get(name)
+        if recorded is None:
+            return None
+        if not recorded.startswith(SHA256):
+            return _Version(_describe(recorded), None)
+        try:
+            data = self._files.read(os.path.join(self._project, name), MAX_BYTES)
+        except (OSError, ValueError):
+            data = None
+        if data is None or f"{SHA256}{hashlib.sha256(data).hexdigest()}" != recorded:
+            raise UsageError(
+                f"{name} has changed while {hook.key} was reviewed; nothing was approved, review it again"
+            )
+        is_named = name in hook.command_files.named
+        if is_named and len(data) > MAX_SHOWN_BYTES and not data.startswith(_NATIVE):
+            raise UsageError(
+                f"{name} has {len(data):,} bytes, too much for a person to read, so {hook.key} cannot be reviewed; "
+                "let it run a smaller script"
+            )
+        return _version(name, data, is_named=is_named)
 
 
-def relative_path(path: str, project: str) -> str:
-    return os.path.relpath(path, project) if is_inside(path, project) else path
+def _approved(hook: ReviewedHook, name: str) -> _Version | None:
+    recorded = hook.approval.fingerprint.files.get(name) if hook.approval else None
+    if hook.approval is None or recorded is None:
+        return None
+    data = hook.approval.content_of(name) if recorded.startswith(SHA256) else None
+    return _Version(_describe(recorded), None) if data is None else _version(name, data, is_named=True)
+
+
+def _version(name: str, data: bytes, *, is_named: bool) -> _Version:
+    """A script is shown as a text, also if it has bytes that make it look like something else."""
+    size = f"{len(data):,} byte{'s' * (len(data) != 1)}"
+    if data.startswith(_NATIVE):
+        return _Version(f"{size}, a program whose code cannot be shown", None)
+    suffix = os.path.splitext(name)[1].lower()
+    is_script = is_named or not suffix or suffix in CODE or data.startswith(b"#!")
+    if len(data) > MAX_SHOWN_BYTES or (b"\0" in data and not is_script):
+        return _Version(f"{size}, not a text", None)
+    return _Version(size, data.decode("utf-8", "backslashreplace"))
+
+
+def _describe(recorded: str) -> str:
+    """Return what is known of a file whose content is not shown, from its id."""
+    kind, _, digest = recorded.partition(":")
+    return f"{_KINDS[kind]} {digest[:16]}".strip()
+
+
+_KINDS = {
+    "sha256": "a file whose content was not kept, sha256",
+    "names": "a folder of installed packages, of which only the names count:",
+    "unreadable": "a file that cannot be read",
+}
 
 
 def _changed_variables(hook: ReviewedHook) -> Iterator[str]:
@@ -76,57 +160,6 @@ def _changed_variables(hook: ReviewedHook) -> Iterator[str]:
     for name in sorted({*before, *now}):
         if before.get(name) != now.get(name):
             yield name
-
-
-# Versions
-
-
-def _approved(hook: ReviewedHook, path: str) -> _Version | None:
-    recorded = hook.approval.fingerprint.files.get(path) if hook.approval else None
-    if hook.approval is None or recorded is None:
-        return None
-    text = hook.approval.text_of(path) if recorded.startswith(SHA256) else None
-    return _Version(_describe(recorded), None if text is None or "\0" in text else text)
-
-
-def _current(hook: ReviewedHook, path: str, files: Files) -> _Version | None:
-    """Return the file as it is now, if that is how it was reviewed."""
-    recorded = hook.fingerprint.files.get(path)
-    if recorded is None:
-        if content_id(files, path) is not None:
-            raise _changed_meanwhile(hook, path)
-        return None
-    if not recorded.startswith(SHA256):
-        if not has_id(files, path, recorded):
-            raise _changed_meanwhile(hook, path)
-        return _Version(_describe(recorded), None)
-    try:
-        data = read_bytes(path, MAX_HASHED_BYTES, files)
-    except (OSError, NotARegularFile, FileTooLarge):
-        raise _changed_meanwhile(hook, path) from None
-    if f"{SHA256}{hashlib.sha256(data).hexdigest()}" != recorded:
-        raise _changed_meanwhile(hook, path)
-    return _Version(_describe(recorded), None if b"\0" in data else data.decode("utf-8", "replace"))
-
-
-def _describe(recorded: str) -> str:
-    """Return what is known of a file whose content is not shown, from its id."""
-    kind, _, rest = recorded.partition(":")
-    return make_visible(f"{_KINDS[kind]}{rest}")
-
-
-_KINDS = {
-    "sha256": "a binary file, sha256 ",
-    "path": "a program that the system has installed: ",
-    "names": "the names of the files that match, sha256 ",
-    "stat": "a large file, compared by its size and times: ",
-}
-
-
-def _changed_meanwhile(hook: ReviewedHook, path: str) -> UsageError:
-    return UsageError(
-        f"{path} has changed while {hook.key} was reviewed; nothing was approved, review it again"
-    )
 
 
 # Diff
@@ -168,7 +201,7 @@ def diff_lines(text: str) -> list[str]:
 MAX_REASON_CHARS = 200
 
 
-def format_details(entry: HookEntry, settings: Settings, project: str) -> Iterator[Line]:
+def format_details(entry: HookEntry, settings: Settings) -> Iterator[Line]:
     hook = entry.hook
     yield entry.rule.event, "user"
     yield from format_entry(entry, settings)
@@ -177,7 +210,7 @@ def format_details(entry: HookEntry, settings: Settings, project: str) -> Iterat
     yield "Definition", "user"
     for line in make_visible(hook.fingerprint.definition).splitlines():
         yield f"  {line}", "plain"
-    if files := _files(entry, project):
+    if files := _files(entry):
         yield "Scripts", "user"
         for name, state in files.items():
             yield f"  {make_visible(name)}: {state}", "plain" if state == "as approved" else "notice"
@@ -188,14 +221,15 @@ def format_details(entry: HookEntry, settings: Settings, project: str) -> Iterat
         yield f"  {format_past_run(run)}{reason}", "plain"
 
 
-def _files(entry: HookEntry, project: str) -> dict[str, str]:
+def _files(entry: HookEntry) -> dict[str, str]:
     """Return the files that the approval covers, and how each compares with the last approval."""
     now = entry.hook.fingerprint.files
     before = entry.hook.approval.fingerprint.files if entry.hook.approval else {}
+    names = dict.fromkeys((*entry.hook.command_files.named, *before, *now))
     return {
-        relative_path(path, project): _compare(before.get(path), now.get(path))
-        for path in dict.fromkeys((*before, *now))
-        if before.get(path) or now.get(path)
+        name: _compare(before.get(name), now.get(name))
+        for name in names
+        if not name.endswith("/") and (name in before or name in now)
     }
 
 
@@ -207,11 +241,11 @@ def _compare(before: str | None, now: str | None) -> str:
     return "changed since it was approved" if now else "gone since it was approved"
 
 
-def details_json(entry: HookEntry, settings: Settings, project: str) -> dict[str, Any]:
+def details_json(entry: HookEntry, settings: Settings) -> dict[str, Any]:
     return {
         **entry_json(entry, settings),
         "definition": entry.hook.fingerprint.definition,
-        "scripts": _files(entry, project),
+        "scripts": _files(entry),
         "last_runs": [
             {
                 "time": run.time,

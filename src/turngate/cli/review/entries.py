@@ -148,8 +148,15 @@ def format_entry(entry: HookEntry, settings: Settings) -> Iterator[Line]:
     yield f"    {format_text(entry.rule)}", "plain"
     yield f"    {entry.place}, {', '.join(_facts(entry.rule, settings))}", "dim"
     yield f"    {format_history(entry.history)}", "dim"
+    yield from ((f"    {text}", style) for text, style in format_not_covered(entry.hook))
     if entry.is_pending or entry.hook.status == "rejected":
         yield f"    → {what_to_do(entry.key)}", "notice"
+
+
+def format_not_covered(hook: ReviewedHook) -> Iterator[Line]:
+    """Format what the command may run although an approval does not cover it."""
+    for text in hook.command_files.not_covered:
+        yield f"not covered: {one_line(make_visible(text), MAX_TEXT_CHARS)}", "dim"
 
 
 def format_text(rule: Rule) -> str:
@@ -273,6 +280,7 @@ def entry_json(entry: HookEntry, settings: Settings) -> dict[str, Any]:
         "trust": hook.status,
         "pending": hook.why,
         "approved": hook.approval.time if hook.approval else None,
+        "not_covered": list(hook.command_files.not_covered),
         "last_run": last.time if last else None,
         "last_result": last.outcome if last else None,
         "mean_seconds": None if history.mean is None else round(history.mean, 4),

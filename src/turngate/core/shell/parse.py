@@ -3,14 +3,11 @@
 import re
 from collections.abc import Iterator
 from functools import cache
-from itertools import islice
 from typing import NamedTuple
 
 MAX_COMMANDS = 200  # of one text that is read strictly
-MAX_TOKENS = 20_000  # of one text that is read leniently
 UNKNOWN = "\0"  # in the text of a word: what only a run of the command knows
 
-_MAX_PASSES = 10  # of substitutions in each other
 # `$(…)` and backticks with plain quotations in them, but nothing nested.
 _SUBSTITUTION = r"""\$\((?:[^()'"`\\]|\\.|'[^'()]*'|"(?:[^"()`\\]|\\.)*")*\)|`[^'"`\\]*`"""
 _COMMON = r"""
@@ -123,20 +120,6 @@ def read_commands(text: str, *, with_groups: bool = False) -> CommandList:
     return CommandList(tuple(commands), operator, is_complete=True)
 
 
-def split_commands(text: str) -> Iterator[SimpleCommand]:
-    """Yield all commands, also those in loops, groups and here-documents, and some that are none.
-
-    A keyword is the first word of its command. The commands in `$(…)` are read, but not those in double quotes:
-    `take_substitutions` finds these.
-    """
-    operator = ""
-    for tokens, end in _split(islice(_read_tokens(text, _LENIENT), MAX_TOKENS), with_groups=True):
-        command = _read_command(operator, tokens)
-        if command.words or command.assignments:
-            yield command
-        operator = end.written
-
-
 class WrittenCommand(NamedTuple):
     """One command of a list as it is written, with its keywords and groups, and the operator after it."""
 
@@ -159,23 +142,6 @@ _HERE_DOCUMENT = r"(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n.*?(?:\n[ \t]*\3(?=\n|$)|$
 
 
 # Substitutions
-
-_ANY_SUBSTITUTION = re.compile(r"\$\(([^()`]*)\)|`([^`]*)`")
-
-
-def take_substitutions(text: str) -> tuple[str, list[str]]:
-    """Return the text with an unknown value for each `$(…)`, and the commands in them, the innermost first."""
-    commands: list[str] = []
-
-    def take(match: re.Match[str]) -> str:
-        commands.append(match[1] or match[2] or "")
-        return UNKNOWN
-
-    for _ in range(_MAX_PASSES):
-        text, count = _ANY_SUBSTITUTION.subn(take, text)
-        if not count:
-            break
-    return text, commands
 
 
 def substituted_commands(command: SimpleCommand) -> Iterator[str]:

@@ -9,6 +9,7 @@ from turngate.core.text import describe_name
 from turngate.core.verdict.decisions import Fault
 from turngate.core.verdict.hook_run import HookRun
 
+IN_SESSION = "in this session"  # the end of what has changed
 GONE = "it was approved, but is no longer configured"
 _NOT_EXECUTABLE = re.compile(r"([^\s:]*[^\s:/]): Permission denied")
 
@@ -30,7 +31,7 @@ def run_hint(run: HookRun) -> str | None:
     if run.rule.pending:
         return pending_hint(run.rule)
     match run.report:
-        case Skipped() if run.rule.files:
+        case Skipped(why) if why.endswith(IN_SESSION):
             return "restore it, or read it with `turngate hooks diff` and approve it; /hooks does so in a conversation"
         case TimedOut(of_budget=True):
             return "raise `stopBudget`, the time that all hooks of a stop have together"

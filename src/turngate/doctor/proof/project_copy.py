@@ -30,11 +30,10 @@ from turngate._frozen import frozen
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
 from turngate.core.settings import Rule, Settings
 from turngate.doctor.proof.gate_commands import read_text
-from turngate.project.content_hash import content_id, has_id, names_id
 from turngate.project.files import LOCAL
 from turngate.project.git import run_git
 from turngate.project.safe_paths import is_inside, real_path
-from turngate.trust.fingerprint import NO_SETTINGS, Surroundings, fingerprint
+from turngate.trust.fingerprint import named_files
 
 MAX_FILES = 50_000  # folders and links included; without dependency folders and git's own
 MAX_BYTES = 1024**3
@@ -437,8 +436,7 @@ class Relocation:
         return self._pattern.sub(lambda found: self._places[found[0]], text)
 
     def rule(self, rule: Rule) -> Rule:
-        files = {self.text(path): self._file_id(path, recorded) for path, recorded in rule.files.items()}
-        return replace(rule, hook=self._hook(rule.hook), files=files)
+        return replace(rule, hook=self._hook(rule.hook))
 
     def settings(self, settings: Settings, rules: Iterable[Rule]) -> Settings:
         """Return the settings for these hooks. They have no common time limit: each is tried by itself."""
@@ -458,10 +456,8 @@ class Relocation:
         }
 
     def scripts(self, rule: Rule) -> list[str]:
-        """Return the scripts that a hook runs, in the copy. There is no record of those that need no approval."""
-        surroundings = Surroundings(LOCAL, self.project, os.path.expanduser("~"), os.environ)
-        files = rule.files or fingerprint(rule, NO_SETTINGS, surroundings).files
-        return [self.text(path) for path, content in files.items() if (content or "").startswith("sha256:")]
+        """Return the scripts that the command of a hook names, in the copy."""
+        return [self.text(path) for path in named_files(rule, self.project)]
 
     def script_of_project(self, rule: Rule) -> str | None:
         """Return a script that holds the path of the project, which in the copy would still lead to the project."""
@@ -483,11 +479,3 @@ class Relocation:
         if isinstance(value, list | tuple):
             return type(value)(map(self._value, value))
         return self.text(value) if isinstance(value, str) else value
-
-    def _file_id(self, path: str, recorded: str | None) -> str | None:
-        """Return the id of the file in the copy, where times and names are others, if the original has not changed."""
-        moved = self.text(path)
-        is_bound = (recorded or "").startswith(("stat:", "names:"))
-        if recorded is None or moved == path or not is_bound or not has_id(LOCAL, path, recorded):
-            return recorded
-        return names_id(LOCAL, moved) if recorded.startswith("names:") else content_id(LOCAL, moved)

@@ -18,7 +18,7 @@ class Snapshot(Files):
     """Each answer is as it was when the snapshot was taken or, for other files, at the first question."""
 
     def __init__(self, files: Files, answers: Answers) -> None:
-        self._files, self._answers = files, answers
+        self._files, self.answers = files, answers
         self.machine, self.home, self.environ = files.machine, files.home, files.environ
 
     @property
@@ -32,7 +32,7 @@ class Snapshot(Files):
         return self._ask(self._files.lstat, path)
 
     def readlink(self, path: str) -> str:
-        known = self._answers.get(("lstat", path))
+        known = self.answers.get(("lstat", path))
         if isinstance(known, os.stat_result) and not modes.S_ISLNK(known.st_mode):
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
         return self._ask(self._files.readlink, path)
@@ -40,12 +40,15 @@ class Snapshot(Files):
     def listdir(self, path: str) -> list[str]:
         return list(self._ask(self._files.listdir, path))
 
+    def scan(self, path: str) -> dict[str, os.stat_result]:
+        return self._ask(self._files.scan, path)
+
     def read(self, path: str, max_bytes: int) -> bytes:
-        data = self._answers.get(("read", path))
+        data = self.answers.get(("read", path))
         return self._files.read(path, max_bytes) if data is None else data[:max_bytes]
 
     def resolve(self, path: str) -> str:
-        if ("lstat", os.path.dirname(path)) in self._answers:
+        if ("lstat", os.path.dirname(path)) in self.answers:
             return super().resolve(path)
         return self._ask(self._files.resolve, path)
 
@@ -55,31 +58,41 @@ class Snapshot(Files):
     def open(self, path: str) -> tuple[BufferedReader, FileVersion]:
         return self._files.open(path)
 
-    def snapshot(self, places: Iterable[str] = ()) -> Files:  # noqa: ARG002 - it is one already
+    def snapshot(self, places: Iterable[str] = ()) -> Files:
+        """Return this snapshot, with what is at these places unless it is known already."""
+        if missing := [place for place in places if not self._knows(place)]:
+            read = self._files.snapshot(missing)
+            self.answers = {**(read.answers if isinstance(read, Snapshot) else {}), **self.answers}
         return self
+
+    def _knows(self, place: str) -> bool:
+        path = place.removesuffix("/**").removesuffix("/.")
+        return ("lstat" if path == place else "scan", path) in self.answers or self._is_missing(path)
 
     def _ask(self, method: Callable[[str], T], path: str) -> T:
         key = (method.__name__, path)
-        if key not in self._answers:
+        if key not in self.answers:
             try:
-                self._check_missing(path)
-                self._answers[key] = method(path)
+                if self._is_missing(path):
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+                self.answers[key] = method(path)
             except OSError as error:
-                self._answers[key] = error
-        answer: T = self._answers[key]
+                self.answers[key] = error
+        answer: T = self.answers[key]
         if isinstance(answer, OSError):
             raise answer.with_traceback(None)
         return answer
 
-    def _check_missing(self, path: str) -> None:
-        """Raise FileNotFoundError if the path, or a folder above it, is known not to exist."""
+    def _is_missing(self, path: str) -> bool:
+        """Return whether the path, or a folder above it, is known not to exist."""
         while "/" in path.rstrip("/"):
             folder, _, name = path.rstrip("/").rpartition("/")
-            names = self._answers.get(("listdir", folder or "/"))
+            names = self.answers.get(("listdir", folder or "/"))
             is_listed = not isinstance(names, list) or _may_name(name, names)
-            if isinstance(self._answers.get(("lstat", path)), FileNotFoundError) or not is_listed:
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            if isinstance(self.answers.get(("lstat", path)), FileNotFoundError) or not is_listed:
+                return True
             path = folder
+        return False
 
 
 def _may_name(name: str, names: list[str]) -> bool:

@@ -83,7 +83,10 @@ class SshFiles(Files):
         return self._ask(path, lambda sftp: _readlink(sftp, path))
 
     def listdir(self, path: str) -> list[str]:
-        return list(self._ask(path, lambda sftp: _list(sftp, path)))
+        return list(self.scan(path))
+
+    def scan(self, path: str) -> dict[str, os.stat_result]:
+        return self._ask(path, lambda sftp: _list(sftp, path))
 
     def read(self, path: str, max_bytes: int) -> bytes:
         return self._ask(path, lambda sftp: _read(sftp, path, max_bytes), limit=_NONE)
@@ -468,7 +471,7 @@ async def _remember(sftp: SFTPClient, places: Sequence[str], answers: Answers) -
                 del answers["read", path]
 
     async def list_folder(folder: str, depth: int) -> None:
-        entries = await ask("entries", folder, _list(sftp, folder))
+        entries = await ask("scan", folder, _list(sftp, folder))
         answers["listdir", folder] = list(entries) if isinstance(entries, dict) else entries
         if isinstance(entries, dict):
             paths = {f"{folder.rstrip('/')}/{name}": info for name, info in entries.items()}

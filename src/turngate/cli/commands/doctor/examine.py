@@ -43,6 +43,7 @@ from turngate.project.files import LOCAL
 from turngate.settings.agent_types import load_agent_types
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import state_folder
+from turngate.trust.fingerprint import named_files
 
 
 def examine(options: argparse.Namespace) -> int:
@@ -105,7 +106,11 @@ def _diagnose(reviewed: ReviewedSettings, project: str) -> Diagnosis:
                 hook.status,
                 how_to_approve=what_to_do(hook.key),
                 last_run=LastRun(last.time, last.outcome, last.reason, last.seconds) if last else None,
-                changed=max(map(_modified, (paths.get(file, os.path.join(project, file)), *rule.files))),
+                changed=max(
+                    map(
+                        _modified, (paths.get(file, os.path.join(project, file)), *named_files(rule, project))
+                    )
+                ),
             )
         )
     gone = (HookFacts(rule, key, "gone", _how_to_forget(key)) for rule, key in reviewed.gone)

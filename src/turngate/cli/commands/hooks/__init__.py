@@ -80,7 +80,7 @@ Examples:
   turngate hooks approve --all       everything that is pending
   turngate hooks reject tests        never run it as it is now
   turngate hooks test Stop           run the hooks of Stop on a sample, and explain their answers
-  turngate hooks show tests          one hook: definition, scripts, last runs
+  turngate hooks show tests          one hook: definition, files, last runs
   turngate hooks --ssh build:src/app    the hooks of a project on another machine
 
 {EXIT_CODES}"""
@@ -112,7 +112,7 @@ def _add_show(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "show",
         summary="print everything about one hook",
-        description="Print the definition of a hook, the scripts that its approval covers, its last approval and its last runs.",
+        description="Print the definition of a hook, the files that its approval covers, its last approval and its last runs.",
         epilog=EXIT_CODES,
     )
     parser.add_argument("key", metavar="KEY", help="its name in the list: its id, or its event and position")
@@ -125,11 +125,17 @@ def _add_diff(actions: "argparse._SubParsersAction[Parser]") -> None:
         "diff",
         summary="print what has changed since it was approved",
         description="""\
-Print the changes of definitions and scripts since they were approved; a new hook is printed whole. Without
-KEY, all hooks that are pending. Invisible characters, and those that look like others, are shown as <U+202E>.""",
+Print the changes of definitions and files since they were approved. Of a new hook, print its definition, the
+files that its command names, and a list of the others that an approval covers. Without KEY, all hooks that
+are pending. Invisible characters, and those that look like others, are shown as <U+202E>.""",
         epilog=EXIT_CODES,
     )
     parser.add_argument("keys", nargs="*", metavar="KEY", help="the hooks (default: all that are pending)")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="of a new hook, also the texts of files that its command does not name",
+    )
     add_project_options(parser, of_action=True)
     add_ssh_option(parser, of_action=True)
 

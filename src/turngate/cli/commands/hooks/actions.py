@@ -19,7 +19,7 @@ from turngate.cli.review import (
     pending_hooks,
     review_hooks,
 )
-from turngate.cli.review.details import details_json, format_changes, format_details
+from turngate.cli.review.details import HookChanges, details_json, format_details
 from turngate.cli.review.entries import (
     HookEntry,
     Line,
@@ -111,29 +111,30 @@ def _show(options: argparse.Namespace, world: World) -> int:
     [hook] = find_hooks(review, [options.key])
     [entry] = [entry for entry in _read_entries(review, world) if entry.hook is hook]
     if options.json:
-        print(json.dumps(details_json(entry, review.settings, world.project), indent=2))
+        print(json.dumps(details_json(entry, review.settings), indent=2))
     else:
-        _print_lines(format_details(entry, review.settings, world.project), world)
+        _print_lines(format_details(entry, review.settings), world)
     return 0
 
 
 def _diff(options: argparse.Namespace, world: World) -> int:
     review = _review(options, world)
     hooks = find_hooks(review, options.keys) if options.keys else pending_hooks(review)
-    _print_changes(hooks, world)
+    _print_changes(hooks, world, full=options.full)
     if not hooks:
         print(NOTHING_PENDING)
     return 0
 
 
-def _print_changes(hooks: Iterable[ReviewedHook], world: World) -> None:
+def _print_changes(hooks: Iterable[ReviewedHook], world: World, *, full: bool = False) -> None:
+    changes = HookChanges(world.project, world.files, full=full)
     for hook in hooks:
         if hook.status == "approved" and hook.approval:
             print(
                 f"{shown_key(hook.key)}: unchanged since it was approved on {format_time(hook.approval.time)}"
             )
         else:
-            _print_lines(format_changes(hook, world.project, world.files), world)
+            _print_lines(changes.format(hook), world)
 
 
 # Approve and reject

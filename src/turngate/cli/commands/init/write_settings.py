@@ -31,9 +31,8 @@ from turngate.gates.find_checks import (
     unreadable_files,
 )
 from turngate.hosts.all_hosts import AGENT_MARKERS
-from turngate.project.content_hash import is_list_of_names
 from turngate.project.files import LOCAL
-from turngate.project.safe_paths import is_inside, real_path
+from turngate.project.safe_paths import real_path
 from turngate.settings.load import load_layers, project_path
 from turngate.settings.parse import parse_layer
 from turngate.state.files import write_all
@@ -130,7 +129,7 @@ def approve_written(project: str, text: str) -> Iterator[str]:
     shown = [rule.hook for rule in layer.rules]
     hooks = [hook for hook in _review(project).hooks if hook.rule.file == SETTINGS]
     pending = [hook for hook in hooks if hook.status in PENDING and hook.rule.hook in shown]
-    files = {hook.key: _unseen_file(hook, project) for hook in pending}
+    files = {hook.key: _unseen_file(hook) for hook in pending}
     approve_shown([hook for hook in pending if not files[hook.key]], lambda: _review(project))
     for key, file in files.items():
         if file:
@@ -143,13 +142,10 @@ def _review(project: str) -> Review:
     return review_hooks(project, dialect="turngate", files=LOCAL)
 
 
-def _unseen_file(hook: ReviewedHook, project: str) -> str | None:
-    """Return a file of the project that the hook runs: an approval covers its content, which was not shown."""
-    root = real_path(project)
-    for path, recorded in hook.fingerprint.files.items():
-        if recorded and not is_list_of_names(recorded) and is_inside(path, root):
-            return shown_key(os.path.relpath(path, root))
-    return None
+def _unseen_file(hook: ReviewedHook) -> str | None:
+    """Return a file of the project that the hook names: an approval covers its content, which was not shown."""
+    inside = (name for name in hook.command_files.named if not os.path.isabs(name))
+    return next(map(shown_key, inside), None)
 
 
 NOTHING_FOUND = (

@@ -12,7 +12,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.check.lint import lint
 from turngate.cli.console.ui import SLOW_S, Activity, Menu, MenuKey, TerminalUI
 from turngate.cli.review import approve_shown, check_can_reject, check_person, is_same
-from turngate.cli.review.details import format_changes, format_details
+from turngate.cli.review.details import HookChanges, format_details
 from turngate.cli.review.entries import (
     NO_HOOKS,
     HookEntry,
@@ -227,7 +227,7 @@ class HooksMenu:
             while self._keys and not self._keys.empty():
                 self._keys.get_nowait()  # what was typed before it was shown is not an answer to it
         elif self._review:
-            self._print(format_details(entry, self._review.settings, self._project))
+            self._print(format_details(entry, self._review.settings))
 
     async def _approve(self, hook: ReviewedHook) -> None:
         name = quote_name(shown_key(hook.key))
@@ -263,4 +263,4 @@ class HooksMenu:
 
 
 def _changes(hook: ReviewedHook, project: str, files: Files) -> list[Line]:
-    return list(format_changes(hook, project, files))
+    return list(HookChanges(project, files).format(hook))

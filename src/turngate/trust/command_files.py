@@ -1,0 +1,230 @@
+"""Finds the files that a command names: each word that leads to a file of the project counts."""
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from turngate.core.hooks.kinds import CommandHook
+from turngate.core.hooks.plugin_variables import PLUGIN_ROOT
+from turngate.project.safe_paths import is_inside
+from turngate.trust.command_words import (
+    UNKNOWN,
+    Words,
+    describe_runner,
+    is_interpreted,
+    names_configuration,
+    pieces_of,
+    program_of,
+    split_commands,
+    takes_data,
+)
+from turngate.trust.covered_files import ALL, MENTIONED, NO_FILES, CoveredFiles, FileIds, TooLarge
+from turngate.trust.file_names import (
+    BUILT,
+    CODE,
+    DOCUMENTS,
+    HOOK_FOLDERS,
+    INSTALLED,
+    MARKS_OF_CODE,
+    WRITTEN,
+    has_suffix,
+    is_check,
+    is_of_code,
+    is_of_hooks,
+    is_of_scripts,
+)
+
+MAX_CHARS = 50_000  # of a command
+MAX_WORDS = 5_000
+MAX_FOLDERS = 10  # that words name, in which the others are looked for
+_PLAIN = re.compile(r"[\w -]*", re.ASCII)
+_PATTERN = re.compile(rf"[*?\[{{{UNKNOWN}]")
+_NODE = frozenset(["node", "bun", "deno", "tsx", "ts-node"])
+# What may follow the name of a module.
+_NODE_ENDS = (".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/package.json")
+_PYTHON_ENDS = (".py", "/__main__.py", "/__init__.py")
+_SYSTEM = tuple("/bin /sbin /lib /lib64 /usr /opt /nix /dev /proc /System /Library".split())
+
+
+class CommandFiles(NamedTuple):
+    """Names as those of `CoveredFiles`."""
+
+    named: tuple[str, ...] = ()  # the files that words name
+    covered: FileIds = NO_FILES  # these files, and folders with which of their files count
+    absent: tuple[str, ...] = ()  # where a file would be run, if there was one
+    not_covered: tuple[str, ...] = ()  # what else the command may run, for a reader
+
+
+def find_command_files(
+    hook: CommandHook,
+    variables: Mapping[str, str],
+    path_folders: Sequence[str],
+    covered: CoveredFiles,
+    *,
+    explains: bool = False,
+) -> CommandFiles:
+    """Return the files that a command names. `path_folders`: those of `$PATH` in the project. Raises TooLarge.
+
+    `explains`: also say what else it may run.
+    """
+    text = " ".join((hook.command, *(hook.args or ())))
+    if _PLAIN.fullmatch(text) and not path_folders and not explains and not covered.may_have(text.split()):
+        return CommandFiles()  # as `make check`: fast, because there may be a thousand hooks
+    commands = [
+        *split_commands(text[:MAX_CHARS], variables),
+        *([word] for word in hook.args or () if " " in word),
+    ]
+    if len(text) > MAX_CHARS or sum(map(len, commands)) > MAX_WORDS:
+        raise TooLarge("its command is too long to find the files that it names; put it into a script")
+    finder = _Finder(variables, path_folders, covered, commands)
+    for words in commands:
+        finder.add_command(words, explains=explains)
+    return CommandFiles(tuple(finder.named), finder.covered, tuple(finder.absent), tuple(finder.not_covered))
+
+
+class _Finder:
+    def __init__(
+        self,
+        variables: Mapping[str, str],
+        path_folders: Sequence[str],
+        covered: CoveredFiles,
+        commands: Sequence[Words],
+    ) -> None:
+        self._all, self._files, self._project = covered, covered.files, covered.project
+        self._home, self._plugin = variables.get("HOME", ""), variables.get(PLUGIN_ROOT, "")
+        self.named: dict[str, None] = {}
+        self.covered: dict[str, str | None] = {}
+        self.absent: dict[str, None] = {}
+        self.not_covered: dict[str, None] = {}
+        self._missing: dict[str, None] = {}  # of one command
+        words = {os.path.basename(word) for words in commands for word in words}
+        self._is_module = any(word.startswith("-m") for word in words)
+        self._ends = _PYTHON_ENDS if self._is_module else _NODE_ENDS if words & _NODE else ()
+        self._path_folders = path_folders
+        self._folders = [self._project]  # `cd FOLDER`, `PATH=FOLDER`, `dir=FOLDER`
+        for piece in dict.fromkeys(
+            piece for words in commands for word in words for piece in pieces_of(word)
+        ):
+            for path in [self._join(folder, piece.strip(UNKNOWN)) for folder in self._folders]:
+                is_new = path not in self._folders and len(self._folders) <= MAX_FOLDERS
+                if is_new and is_inside(path, self._project) and stat.S_ISDIR(self._all.mode(path)):
+                    self._folders.append(path)
+
+    def add_command(self, words: Words, *, explains: bool) -> None:
+        self._missing = {}
+        paths = [(number, *each) for number, word in enumerate(words) for each in self._paths(word)]
+        if not paths and not self._missing and not explains:
+            return
+        (name, command), count = program_of(words), len(self.covered)
+        is_data = takes_data(name, command)
+        for number, path, is_pattern in paths:
+            is_of_program = names_configuration(words, number) or os.path.basename(words[number]) == name
+            if not is_data or is_of_program:
+                self._add(path, words, number, is_pattern=is_pattern, is_alone=is_data)
+        self.absent |= {} if is_data else self._missing
+        if explains and len(self.covered) == count and (text := describe_runner(name, command)):
+            self.not_covered[text] = None
+
+    # Where a word may lead
+
+    def _paths(self, word: str) -> Iterator[tuple[str, bool]]:
+        """Yield the files and folders to which a word may lead, and whether it is a pattern of files in a folder."""
+        for piece in pieces_of(word):
+            name = piece
+            if start := _PATTERN.search(piece):
+                folder, slash, _ = piece[: start.start()].rpartition("/")
+                if slash and not has_suffix(piece, DOCUMENTS):
+                    yield from ((path, True) for path in self._existing(folder))
+                elif has_suffix(piece, CODE):  # in one of those that other words name
+                    yield from ((path, True) for path in self._folders[1:])
+                name = piece.rpartition(UNKNOWN)[2]
+                name = name.lstrip("/") if name.startswith("/") and not _PATTERN.search(name) else ""
+            module = name.removeprefix("-m").replace(".", "/") if self._is_module else name
+            for each in (name, *(module + end for end in self._ends)) if name else ():
+                yield from ((path, False) for path in self._existing(each))
+
+    def _existing(self, name: str) -> Iterator[str]:
+        """Yield where the files and folders of this name are. Where a script could be, a missing one is remembered."""
+        if name.startswith(("/", "~/")) and self._all.mode(path := self._join("/", name)):
+            yield path
+            return
+        is_script = has_suffix(name, CODE) or ("/" in name and not has_suffix(name, DOCUMENTS | WRITTEN))
+        for folder in (*self._folders, *(() if "/" in name else self._path_folders)):
+            path = self._join(folder, name.lstrip("/"))
+            if self._all.mode(path):
+                yield path
+            elif is_script or folder in self._path_folders:
+                missing = self._name(path) or "/"
+                if missing[0] != "/" and BUILT.isdisjoint(missing.split("/")):
+                    self._missing[missing] = None
+
+    def _join(self, folder: str, name: str) -> str:
+        path = os.path.join(folder, self._home + name[1:] if name.startswith("~/") else name)
+        if ".." in path.split("/"):  # behind a link it is another folder
+            return os.path.join(self._files.realpath(os.path.dirname(path)), os.path.basename(path))
+        return os.path.normpath(path)
+
+    # What counts
+
+    def _add(self, path: str, words: Words, number: int, *, is_pattern: bool, is_alone: bool) -> None:
+        """Add a file, or a folder of which a pattern names the files. `is_alone`: without the files in its folder."""
+        name = self._name(path)
+        is_folder = stat.S_ISDIR(self._all.mode(path))
+        if name is None or (is_alone and (is_folder or not INSTALLED.isdisjoint(name.split("/")))):
+            return
+        folder = name if is_folder else os.path.dirname(name)
+        which = None if is_alone else self._which(folder)
+        if is_folder:
+            if which == ALL or (which and is_pattern):
+                self.covered[_folder_name(folder)] = ALL
+            return
+        is_own = not which and (not BUILT.isdisjoint(folder.split("/")) or not is_check(name))
+        if is_own or self._is_data(name, words, number):
+            what = "code of the project" if is_own else "data"
+            self.not_covered[f"{name} ({what}, by its name)"] = None
+            return
+        self.named[name] = self.covered[name] = None
+        if which:
+            self.covered.setdefault(_folder_name(folder), which)
+        elif not is_alone:
+            place = f"the folder {folder}" if folder else "the project's root folder"
+            self.not_covered[f"what {name} runs of {place}"] = None
+        if (real := self._files.realpath(path)) != path and is_inside(real, self._project):
+            self._add(
+                real, words, number, is_pattern=False, is_alone=is_alone
+            )  # Python loads modules from there
+
+    def _name(self, path: str) -> str | None:
+        """Return the name of a file for `CoveredFiles`, "" for the project, None for a file of the system."""
+        if is_inside(path, self._project):
+            return path[len(self._project) + 1 :]
+        return None if any(is_inside(path, folder) for folder in _SYSTEM) else path
+
+    def _is_data(self, name: str, words: Words, number: int) -> bool:
+        is_plain = "/" not in name and not os.path.splitext(name)[1]  # `flock FILE` makes one
+        is_document = (is_plain or has_suffix(name, DOCUMENTS)) and not name.startswith(HOOK_FOLDERS)
+        if not is_document and not has_suffix(name, WRITTEN):
+            return False
+        if names_configuration(words, number) or is_interpreted(words, number):
+            return False
+        return not self._all.can_run(name, self._files.stat(self._all.path_of(name)))
+
+    def _which(self, folder: str) -> str | None:
+        """Return which files of a folder count if one of them is named; None: no others."""
+        if folder.startswith("/"):
+            is_of_plugin = self._plugin and folder != self._plugin and is_inside(folder, self._plugin)
+            is_own = not {"hooks", ".turngate", ".mux"}.isdisjoint(folder.split("/"))
+            return ALL if is_own else MENTIONED if is_of_plugin else None
+        if folder in ("", ".claude") or not INSTALLED.isdisjoint(folder.split("/")):
+            return None
+        if is_of_hooks(folder) or is_of_scripts(folder):
+            return ALL if is_of_hooks(folder) else MENTIONED
+        marks = (f"{self._all.path_of(folder)}/{name}" for name in MARKS_OF_CODE)
+        return None if is_of_code(folder) or any(map(self._all.mode, marks)) else MENTIONED
+
+
+def _folder_name(folder: str) -> str:
+    """Return the name of a folder for `CoveredFiles`; one in a folder of hooks is covered with it."""
+    return next((each for each in HOOK_FOLDERS if f"{folder}/".startswith(each)), f"{folder}/")

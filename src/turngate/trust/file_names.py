@@ -1,0 +1,90 @@
+"""What the names of files and folders say: which are hooks, which are code that agents change, which are data."""
+
+import os
+import re
+import sys
+from collections.abc import Container
+
+HOOK_FOLDERS = (
+    ".turngate/",
+    ".mux/",
+    ".claude/hooks/",
+)  # of a project; all of its hooks are approved with them
+# In the first two: the definition covers the settings; agent types, slash commands and skills are not hooks.
+NOT_HOOKS = frozenset(["settings.json", "settings.local.json", "agents", "commands", "skills"])
+NOT_READ = frozenset(["__pycache__", ".git"])  # hooks run with a folder for bytecode of their own
+# What was installed counts by its names alone: it is large, and tools write it.
+INSTALLED = frozenset(["node_modules", ".venv", "venv", "vendor"])
+BUILT = frozenset(["build", "dist", "out", "target"])
+
+_OF_HOOKS = frozenset(["hooks", ".husky", ".githooks"])
+_OF_SETTINGS = frozenset([".turngate", ".mux", ".claude"])
+_OF_SCRIPTS = frozenset(["scripts", "script", "bin", "tools", "ci", ".github"])
+_OF_CODE = frozenset(
+    "src lib app apps packages pkg internal cmd test tests spec specs __tests__ e2e docs".split()
+)
+MARKS_OF_CODE = tuple(
+    "package.json pyproject.toml setup.py go.mod Cargo.toml __init__.py Makefile src".split()
+)
+
+MODULES = frozenset(
+    ".py .pyc .so .js .mjs .cjs .jsx .ts .mts .cts .tsx .node".split()
+)  # named without the suffix
+CODE = MODULES | frozenset(".sh .bash .zsh .fish .rb .pl .pm .php .lua .awk .sed .jq .mk .wasm".split())
+_LANGUAGES = MODULES | frozenset([".rb", ".php", ".pl", ".lua"])
+_CHECK = re.compile(
+    r"check|verif|valid|lint|test|gate|guard|hook|stop|audit|polic|review|quality|ensure|assert"
+)
+# What hooks write beside themselves, and what only people read.
+WRITTEN = frozenset(".log .jsonl .ndjson .out .err .pid .lock .tmp .swp .bak .db .sqlite .sqlite3".split())
+_WRITTEN_FILE = re.compile(
+    r"\.?[^.]*(?:state|cache|histor|count|session|last|hash|status|result|stamp|seen|marker|flag)[^.]*(?:\.(?:json|txt))?"
+    r"|\.(?!env|.*rc$)[^.]*|(?:readme|license|changelog)(?:\.\w+)?"
+)
+_WRITTEN_FOLDER = re.compile(
+    r"\.?(?:logs?|state|cache|tmp|temp|archive|sessions|reports|outputs?)|\.\w+_cache"
+)
+# Data for most programs, wherever a word names it.
+DOCUMENTS = frozenset(
+    ".md .markdown .rst .txt .json .yaml .yml .toml .ini .cfg .conf .csv .tsv .xml .html".split()
+)
+
+
+def has_suffix(name: str, suffixes: Container[str]) -> bool:
+    return f".{name.rpartition('.')[2].lower()}" in suffixes
+
+
+def is_written(name: str) -> bool:
+    """Return whether a file in a folder of hooks is what they write, or what only people read, if it cannot be run."""
+    *folders, file = name.lower().split("/")
+    if has_suffix(file, CODE) or file in ("package.json", "makefile"):
+        return False
+    is_named = has_suffix(file, WRITTEN) or _WRITTEN_FILE.fullmatch(file)
+    return bool(is_named) or any(map(_WRITTEN_FOLDER.fullmatch, folders))
+
+
+def is_of_hooks(folder: str) -> bool:
+    """Return whether all files of a folder of the project belong to hooks; `.claude` itself has much else."""
+    first, *parts = folder.split("/")
+    if first in _OF_SETTINGS:
+        return bool(parts) or first != ".claude"
+    return not _OF_HOOKS.isdisjoint([first, *parts]) and _OF_CODE.isdisjoint([first, *parts])
+
+
+def is_check(name: str) -> bool:
+    """Return whether a file among the code of a project is a check, by its name, and not what agents change.
+
+    One with the name of a module of Python would be run instead of that.
+    """
+    first, file = name.split("/", maxsplit=1)[0], os.path.basename(name).lower()
+    is_named = _CHECK.search(file) is not None or os.path.splitext(first)[0] in sys.stdlib_module_names
+    return is_named or not has_suffix(name, _LANGUAGES)
+
+
+def is_of_scripts(folder: str) -> bool:
+    return not _OF_SCRIPTS.isdisjoint(folder.split("/"))
+
+
+def is_of_code(folder: str) -> bool:
+    """Return whether a folder has the code of a project, which agents change all the time, or what is made of it."""
+    return not (_OF_CODE | BUILT | INSTALLED).isdisjoint(folder.split("/"))
