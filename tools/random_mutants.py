@@ -1,11 +1,8 @@
-"""Makes one random mistake for each of some random requirements, and prints which of them the requirement's tests notice.
+"""Makes a random mistake for each of 40 random requirements, and prints which of them the requirement's own tests notice.
 
-A requirement is chosen with the seed, its tests are run while each executed line is recorded, and a condition, a
-comparison, a returned value or a constant in one of these lines is changed. Lines that the tests of many chosen
-requirements execute are chosen less often. A mutant that survives has to be read by a person: it can be a gap in the
-tests, make no difference, or not concern what the requirement says.
-
-    python -m tools.random_mutants --seed 1
+The tests of a requirement are run while the executed lines are recorded. In one of these lines a condition, a comparison,
+a returned value or a constant is changed, and the tests are run again. A mutant that survives has to be read by a person:
+it shows a gap in the tests, or it makes no difference, or it does not concern what the requirement says.
 """
 
 import argparse
@@ -19,53 +16,55 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from tools.mutants import ROOT, Tree, make_copy, run_tests, write_source
+from tools.mutants import DEFAULT_TIMEOUT_S, ROOT, Tree, make_copy, run_tests, write_source
 
-TIMEOUT_S = 900
-Lines = frozenset[tuple[str, int]]  # the file, relative to the root, and the line
+Line = tuple[str, int]  # the file, relative to the root, and the number
 
-# Run at the start of each Python process of a copy. Threads and forked processes are traced too.
+# Loaded at the start of each Python process of a copy, so that the processes that tests start are traced too.
 TRACER = """
 import os, sys, threading
-SOURCE, TRACE = {source!r}, {trace!r}
 seen = set()
 
-def line(frame, event, _):
+def on_line(frame, event, _):
     place = frame.f_code.co_filename, frame.f_lineno
     if place not in seen:
         seen.add(place)
         try:
-            with open(TRACE, "a") as file:
+            with open({trace!r}, "a") as file:
                 file.write("%s:%d\\n" % place)
-        except OSError:
+        except OSError:  # no disk, or no descriptor: a test takes them away
             pass
-    return line
+    return on_line
 
-def call(frame, event, _):
-    return line if frame.f_code.co_filename.startswith(SOURCE) else None
+def on_call(frame, event, _):
+    return on_line if frame.f_code.co_filename.startswith({source!r}) else None
 
-if os.path.exists(TRACE):
-    threading.settrace(call)
-    sys.settrace(call)
+if os.path.exists({trace!r}):
+    threading.settrace(on_call)
+    sys.settrace(on_call)
 """
 
 
-@dataclass(frozen=True)
-class Mutation:
+# Mutations
+
+
+class Mutation(NamedTuple):
     file: str
     line: int
+    first: int  # byte, of the part that is replaced
     old: str
     new: str
-    text: str  # of the whole mutated file
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}  {self.old!r} → {self.new!r}"
+        return f"{self.file}:{self.line}: {self.old!r} → {self.new!r}"
 
+    def apply(self, text: str) -> str:
+        data, old = text.encode(), self.old.encode()
+        return (data[: self.first] + self.new.encode() + data[self.first + len(old) :]).decode()
 
-# The operators
 
 SWAPPED = {
     ast.Eq: "!=",
@@ -81,87 +80,77 @@ SWAPPED = {
 }
 
 
-def replacements(node: ast.AST, text: str) -> Iterator[tuple[ast.expr, str]]:
-    """Yield expressions of a statement or an expression with what replaces them."""
+def replacement(node: ast.AST, text: str) -> tuple[ast.expr, str] | None:
+    """Return an expression, the node or a part of it, and what replaces it."""
 
     def source(part: ast.AST) -> str:
         return ast.get_source_segment(text, part) or ""
 
     match node:
         case ast.If(test=test) | ast.IfExp(test=test):
-            yield test, f"(not ({source(test)}))"
-        case ast.Return(value=ast.expr() as value) if not is_none(value):
-            yield value, "None"
+            return test, f"(not ({source(test)}))"
+        case ast.Return(value=ast.expr() as value) if source(value) != "None":
+            return value, "None"
         case ast.BoolOp(op=op, values=values):
             word = " or " if isinstance(op, ast.And) else " and "
-            yield node, f"({word.join(f'({source(value)})' for value in values)})"
+            return node, f"({word.join(f'({source(value)})' for value in values)})"
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            yield node, f"bool({source(operand)})"
+            return node, f"bool({source(operand)})"
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            yield node, f"{source(left)} {SWAPPED[type(op)]} {source(right)}"
+            return node, f"{source(left)} {SWAPPED[type(op)]} {source(right)}"
         case ast.Constant(value=bool() as value):
-            yield node, str(not value)
+            return node, str(not value)
         case ast.Constant(value=int() as value):
-            yield node, str(value + 1)
+            return node, str(value + 1)
         case ast.Constant(value=str() as value):
-            yield node, repr(f"{value}_")
+            return node, repr(f"{value}_")
         case _:
-            pass
+            return None
 
 
-def is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def mutable(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a function whose change can be seen: no docstring, annotation, pattern or part of an f-string."""
+def parts(node: ast.AST, *, inside: bool = False) -> Iterator[ast.AST]:
+    """Yield what is inside of functions, except docstrings, annotations, decorators, patterns and f-strings."""
     for name, value in ast.iter_fields(node):
-        parts = value if isinstance(value, list) else [value]
-        for part in parts:
+        for part in value if isinstance(value, list) else [value]:
             is_text = isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
-            if name in ("annotation", "returns", "decorator_list", "pattern") or is_text:
+            is_skipped = name in ("annotation", "returns", "decorator_list", "pattern") or is_text
+            if not isinstance(part, ast.AST) or is_skipped or isinstance(part, ast.JoinedStr):
                 continue
-            if isinstance(part, ast.AST):
+            if inside:
                 yield part
-                if not isinstance(part, ast.JoinedStr):
-                    yield from mutable(part)
+            yield from parts(part, inside=inside or isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-def mutations(root: Path, lines: Lines) -> Iterator[Mutation]:
-    """Yield every mutation of an executed line that is inside of a function."""
+def mutations(root: Path, executed: Iterable[Line]) -> Iterator[Mutation]:
+    """Yield every mutation of these lines."""
+    lines = set(executed)
     for file in sorted({file for file, _ in lines}):
-        text = (root / file).read_text("utf-8")
-        executed = {line for name, line in lines if name == file}
-        for function in outer_functions(ast.parse(text)):
-            for node in mutable(function):
-                for old, new in replacements(node, text):
-                    if old.lineno in executed:
-                        yield mutate(file, text, old, new)
+        data = (root / file).read_bytes()
+        starts = [0]  # of the lines, in bytes, as the columns of a node
+        for line in data.splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        for node in parts(ast.parse(data)):
+            found = replacement(node, data.decode())
+            if found and (file, found[0].lineno) in lines:
+                old, new = found
+                first = starts[old.lineno - 1] + old.col_offset
+                end = starts[(old.end_lineno or 0) - 1] + (old.end_col_offset or 0)
+                yield Mutation(file, old.lineno, first, data[first:end].decode(), new)
 
 
-def outer_functions(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-        else:
-            yield from outer_functions(node)
-
-
-def mutate(file: str, text: str, old: ast.expr, new: str) -> Mutation:
-    lines = text.encode().splitlines(keepends=True)  # the columns of a node are bytes
-    assert old.end_lineno is not None
-    start = sum(map(len, lines[: old.lineno - 1])) + old.col_offset
-    end = sum(map(len, lines[: old.end_lineno - 1])) + (old.end_col_offset or 0)
-    data = text.encode()
-    mutated = (data[:start] + new.encode() + data[end:]).decode()
-    return Mutation(file, old.lineno, data[start:end].decode(), new, mutated)
+def choose(
+    found: Iterable[Mutation], number: int, spread: Counter[Line], rng: random.Random
+) -> list[Mutation]:
+    """Choose some at random. The fewer of the requirements execute a line, the likelier it is chosen."""
+    keys = {each: rng.random() ** (spread[each.file, each.line] ** 2) for each in found}
+    return sorted(keys, key=keys.__getitem__, reverse=True)[:number]
 
 
 # Runs
 
 
 class Copy:
-    """A copy of the tree, in which one requirement after another is traced or tried."""
+    """A copy of the tree, in which the tests of one requirement after another are run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.tree = make_copy(ROOT, folder), Tree(ROOT)
@@ -172,34 +161,26 @@ class Copy:
         (packages / "tracer.pth").write_text("import tracer\n", "utf-8")
 
     def passes(self, req: str, *words: str) -> bool:
-        return run_tests(self.folder, [*self.tree.words_of(req), *words], TIMEOUT_S).code == 0
+        return run_tests(self.folder, [*self.tree.words_of(req), *words], DEFAULT_TIMEOUT_S).code == 0
 
-    def executed(self, req: str) -> Lines:
-        """Return the lines of the source that the tests of a requirement execute; none if the tests fail."""
-        self.trace.write_text("")
+    def executed(self, req: str) -> set[Line]:
+        """Return the lines of the source that the tests execute; none if the tests fail."""
+        self.trace.touch()
         passed = self.passes(req, "-m", "not slow")
         places = [line.rpartition(":") for line in self.trace.read_text("utf-8").splitlines()]
         self.trace.unlink()
         if not passed and not self.passes(req):  # a test can fail only because it is traced
-            return frozenset()
-        return frozenset((str(Path(file).relative_to(self.folder)), int(line)) for file, _, line in places)
+            return set()
+        return {(str(Path(file).relative_to(self.folder)), int(line)) for file, _, line in places}
 
     def verdict(self, req: str, mutation: Mutation) -> str:
         path = self.folder / mutation.file
         original = path.read_text("utf-8")
-        write_source(path, mutation.text)
+        write_source(path, mutation.apply(original))
         try:
             return "SURVIVED" if self.passes(req) else "killed"
         finally:
             write_source(path, original)
-
-
-def choose(
-    found: Iterable[Mutation], number: int, spread: Counter[tuple[str, int]], rng: random.Random
-) -> list[Mutation]:
-    """Choose some at random. The fewer of the requirements execute a line, the likelier it is chosen."""
-    keys = {each: rng.random() ** (spread[each.file, each.line] ** 2) for each in found}
-    return sorted(keys, key=keys.__getitem__, reverse=True)[:number]
 
 
 def main(words: list[str] | None = None) -> int:
@@ -213,28 +194,28 @@ def main(words: list[str] | None = None) -> int:
     rng = random.Random(options.seed)
     known = sorted(tomllib.loads((ROOT / "tests" / "requirements.toml").read_text("utf-8")))
     reqs = options.only.replace(",", " ").split() or sorted(rng.sample(known, options.count))
-    verdicts = Counter[str]()
+    mine, total = threading.local(), Counter[str]()
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
-        mine = threading.local()
 
-        def make() -> None:
+        def begin() -> None:
             mine.copy = Copy(Path(scratch, str(threading.get_ident())))
 
-        with ThreadPoolExecutor(options.workers, initializer=make) as pool:
-            lines = list(pool.map(lambda req: mine.copy.executed(req), reqs))  # noqa: PLW0108 - in its thread
-            spread = Counter(place for places in lines for place in places)
+        with ThreadPoolExecutor(options.workers, initializer=begin) as pool:
+            lines = dict(zip(reqs, pool.map(lambda req: mine.copy.executed(req), reqs), strict=True))  # noqa: PLW0108
+            spread = Counter(line for each in lines.values() for line in each)
             chosen = [
-                (req, mutation)
-                for req, places in zip(reqs, lines, strict=True)
-                for mutation in choose(mutations(ROOT, places), options.each, spread, rng)
+                (req, each)
+                for req in reqs
+                for each in choose(mutations(ROOT, lines[req]), options.each, spread, rng)
             ]
-            results = pool.map(lambda each: mine.copy.verdict(*each), chosen)
-            for (req, mutation), verdict in zip(chosen, results, strict=False):
-                verdicts[verdict] += 1
-                print(f"{verdict:<8}  {req:<6} {mutation}", flush=True)
-    failing = [req for req, places in zip(reqs, lines, strict=True) if not places]
-    print(f"seed {options.seed}: {dict(verdicts)}; tests that fail without a mutation: {failing}")
-    return 0
+            verdicts = pool.map(lambda each: mine.copy.verdict(*each), chosen)
+            for (req, mutation), verdict in zip(chosen, verdicts, strict=True):
+                total[verdict] += 1
+                print(f"{verdict:<8}  {req:<5}  {mutation}", flush=True)
+    failing = [req for req in reqs if not lines[req]]
+    print(f"seed {options.seed}: {total['killed']} killed, {total['SURVIVED']} survived")
+    print(f"tests fail without a mutation: {', '.join(failing)}" if failing else "", end="")
+    return 1 if failing else 0
 
 
 if __name__ == "__main__":

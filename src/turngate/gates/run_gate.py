@@ -1,6 +1,7 @@
 """Runs one gate: what all gates have in common. Waiting agents, cached results, repeated reasons, failures of our own, the answer."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import re
@@ -237,9 +238,10 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
 
     After a wait, the result of the other one counts if the tree is the same, unless it depends on its session.
     """
-    if not gate.is_cached:
+    lock = open_gate_lock(context) if gate.is_cached else None
+    if lock is None:
         return tree, await _check(gate, context)
-    with open_gate_lock(context) as lock:
+    with contextlib.closing(lock):
         if not await lock.acquire(context.commands):
             return tree, Fault(f"its time was up after it waited {lock.waited:.3g} s {FOR_SAME_GATE}")
         if lock.waited:
