@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.test_session_changes import changes, patches, record, why_not
+from tests.gates.test_session_changes import _machine, changes, patches, record, why_not  # noqa: F401 # a fixture
 from tests.gates.test_tree_state import tree_state_of
+from tests.support.gates import answer_of_process, claude_input
 from tests.support.git_projects import LATER, commit, git, make_repository, write, write_transcript
 from turngate.gates.git.output import FilePatch, Line
 
@@ -202,3 +203,58 @@ def test_a_name_in_other_letters_is_another_file(repository: Path) -> None:
     write(repository, {"A.py": "x = 1\n"})
     assert tree_state_of(repository) != found
     assert changes(repository) == {("added", "A.py")}
+
+
+def hide_in_index(project: Path, *, keeps_attributes: bool = False) -> None:
+    """Store the time and the size of the changed file in the index, beside the old content."""
+    (project.parent / "original").write_text("x = 1\n")
+    write(project, {".git/info/attributes": "a.py filter=x\n"})
+    while int((project / "a.py").stat().st_mtime) >= int(time.time()):
+        time.sleep(0.05)  # git compares the content of a file that is as new as the index
+    git(project, "-c", f"filter.x.clean=cat {project.parent}/original", "add", "a.py")
+    if not keeps_attributes:
+        (project / ".git/info/attributes").unlink()
+
+
+@pytest.mark.parametrize("keeps_attributes", [True, False])
+def test_the_index_hides_no_change(repository: Path, keeps_attributes: bool) -> None:
+    start = record(repository)
+    write(repository, {"a.py": "x = 2\n"})
+    hide_in_index(repository, keeps_attributes=keeps_attributes)
+    if not keeps_attributes:
+        assert git(repository, "status", "--porcelain") == ""
+    assert changes(repository, start) == changes(repository) == {("modified", "a.py")}
+    fields = claude_input(repository)
+    assert answer_of_process(("clean",), fields)[1]["decision"] == "block"
+    assert answer_of_process(("untouched", "*.py"), fields)[1]["decision"] == "block"
+
+
+def test_a_sparse_checkout_that_begins_in_the_session_hides_no_deletion(repository: Path) -> None:
+    start = record(repository)
+    git(repository, "config", "core.sparseCheckout", "true")
+    git(repository, "update-index", "--skip-worktree", "a.py")
+    (repository / "a.py").unlink()
+    assert changes(repository, start) == {("deleted", "a.py")}
+
+
+def test_a_filter_in_a_submodule_is_not_run(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    make_repository(tmp_path / "library", {"f.txt": "1\n"})
+    git(
+        repository,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(tmp_path / "library"),
+        "lib",
+    )
+    commit(repository)
+    git(repository / "lib", "config", "filter.e.clean", f"sh -c 'touch {tmp_path}/ran; cat'")
+    write(repository, {".git/modules/lib/info/attributes": "*.txt filter=e\n", "lib/f.txt": "2\n"})
+    assert changes(repository) == {("modified", "lib")}
+    fields = claude_input(repository)
+    assert answer_of_process(("clean",), fields)[1]["decision"] == "block"
+    assert answer_of_process(("--", "true"), fields) == (0, {}, "")
+    assert not (tmp_path / "ran").exists()

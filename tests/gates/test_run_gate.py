@@ -73,11 +73,13 @@ def test_a_pass_is_kept_only_if_the_tree_is_the_same_before_and_after(
     assert (project.parent / "runs").read_text() == "run\n" * count
 
 
-def test_a_change_while_the_command_runs_is_checked_and_going_back_too(project: Path) -> None:
+def test_a_change_while_the_command_runs_is_checked_and_going_back_too(project: Path, state: Path) -> None:
     """The command that passes has seen `good`; neither the tree before nor the one after it has passed."""
     make_repository(project, {"data": "bad\n"})
     words = ("--", "echo run >> ../runs; test -e ../late || echo good > data; grep -q good data")
     assert answer_of_process(words, claude_input(project)) == (0, {}, "")
+    [lock] = (state / "locks").iterdir()
+    assert json.loads(lock.read_text())["tree"] is None  # nor does it pass for another agent that waited
     (project.parent / "late").touch()
     (project / "data").write_text("bad\n")
     assert answer_of_process(words, claude_input(project))[1]["decision"] == "block"

@@ -17,11 +17,23 @@ from turngate.gates.project_files import list_files, read_file
 from turngate.gates.run_commands import FilesUnreadable
 from turngate.gates.run_gate import make_context
 from turngate.gates.session_changes import Patches, find_changes, find_patches, record_files
+from turngate.shells.local import LocalShell
+
+IS_LOCAL = [False]  # whether the files are listed in this process, or by a script
+
+
+@pytest.fixture(params=["this machine", "another machine"], autouse=True)
+def _machine(request: pytest.FixtureRequest) -> None:
+    IS_LOCAL[0] = request.param == "this machine"
 
 
 def context_of(project: Path, start: object = None) -> GateContext:
     event = StopEvent(session_id="s", transcript_path=str(project.parent / "transcript.jsonl"))
-    context = make_context(GATES["touched"], event, OtherShell(project), ELSEWHERE, options={}, timeout=100)
+    shell, folder = (LocalShell(), str(project)) if IS_LOCAL[0] else (OtherShell(project), ELSEWHERE)
+    state = os.environ["TURNGATE_STATE"]
+    context = make_context(
+        GATES["touched"], event, shell, folder, options={}, timeout=100, state_folder=state
+    )
     context.state.start = start if isinstance(start, dict) else None
     return context
 
@@ -194,12 +206,79 @@ def test_a_submodule_counts_if_its_tracked_files_have_changed(project: Path, tmp
     assert changes(project) == {("modified", "lib")}
 
 
+def add_submodule(project: Path, tmp_path: Path) -> None:
+    """Make a project with a submodule `lib`."""
+    (tmp_path / "library").mkdir()
+    make_repository(tmp_path / "library", {"a": "1", "b": "1"})
+    make_repository(project, {"a": "1"})
+    words = (
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(tmp_path / "library"),
+        "lib",
+    )
+    git(project, *words)
+    commit(project)
+
+
+def test_what_counts_in_a_submodule(project: Path, tmp_path: Path) -> None:
+    add_submodule(project, tmp_path)
+    write(project, {"lib/new": ""})
+    assert changes(project) == set()
+    write(project, {"lib/a": "2"})
+    start = record(project)
+    assert (changes(project), changes(project, start)) == ({("modified", "lib")}, set())
+    write(project, {"lib/a": "3"})
+    assert changes(project, start) == {("modified", "lib")}
+    write(project, {"lib/a": "1"})
+    (project / "lib/b").unlink()
+    assert changes(project) == {("modified", "lib")}
+    git(project / "lib", "checkout", "-q", "b")
+    commit(project / "lib")
+    assert changes(project) == {("modified", "lib")}
+
+
+def test_a_submodule_that_is_not_checked_out_is_not_a_change_and_one_that_is_gone_is(
+    project: Path, tmp_path: Path
+) -> None:
+    add_submodule(project, tmp_path)
+    git(project, "submodule", "--quiet", "deinit", "--force", "lib")
+    assert changes(project) == set()
+    (project / "lib").rmdir()
+    assert changes(project) == {("deleted", "lib")}
+
+
 def test_a_repository_in_the_project_that_is_no_submodule_is_left_alone(project: Path) -> None:
     make_repository(project, {"a": "1"})
     (project / "inner").mkdir()
     git(project / "inner", "init", "-q")
     assert changes(project) == set()
     assert changes(project, record(project)) == set()
+
+
+def test_a_large_file_that_is_not_tracked_counts_if_it_has_changed(project: Path) -> None:
+    make_repository(project, {"a": "1"})
+    write(project, {"data": "x" * 2_000_000})
+    start = record(project)
+    assert changes(project, start) == set()
+    write(project, {"data": "y" * 2_000_000})
+    assert changes(project, start) == {("modified", "data")}
+
+
+@pytest.mark.parametrize("setting", ["core.fileMode", "core.symlinks"])
+def test_a_file_system_without_modes_or_links(project: Path, setting: str) -> None:
+    make_repository(project, {"run": "true"})
+    (project / "link").symlink_to("run")
+    commit(project)
+    (project / "run").chmod(0o755)
+    (project / "link").unlink()
+    write(project, {"link": "run"})
+    git(project, "config", setting, "false")
+    hidden = "run" if setting == "core.fileMode" else "link"
+    assert changes(project) == {("modified", "run"), ("modified", "link")} - {("modified", hidden)}
 
 
 def test_unmerged_files_are_changes(project: Path) -> None:

@@ -57,7 +57,7 @@ def local_entries(project: str, state: str) -> dict[str, str] | None:
     None: they cannot be found out in time. A repository inside of it is a folder: its name ends with a slash, or is in the index.
     """
     try:
-        return _Look(project, state).find_entries()
+        return _Look(project, state).find_entries() if _repository(os.path.realpath(project)) else None
     except (OSError, _Unknown):
         return None
 
@@ -73,7 +73,7 @@ class _Look:
         words = (self._deadline, "check-ignore", "--quiet", self._top)
         if repository and (repository == self._top or _run_git(repository, *words) is None):
             self._top = repository
-        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-2")
+        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-3")
         self._stats: dict[str, str] = {}  # by name; a text that changes with the file
         self._states: list[str] = []  # of the repositories
         self._nested: list[str] = []  # repositories inside of the first one
@@ -84,43 +84,53 @@ class _Look:
         """Raises _Unknown."""
         if not self._is_known:
             raise _Unknown
-        key = _hash_texts([*self._states, "", *self._stats, "", *self._stats.values()])
         stored = _read_lines(self._cache)
-        if (before := next(stored, {})).get("key") == key:
+        if (before := next(stored, {})).get("key") == self._key():
             return before["state"]
-        return self._state_of(self._read(next(stored, {}), key))
+        return self._state_of(self._read(before, next(stored, {})))
 
     def find_entries(self) -> dict[str, str]:
         """Raises _Unknown."""
         stored = _read_lines(self._cache)
-        next(stored, {})
-        entries = self._read(next(stored, {}))
         below = "" if self._project == self._top else f"{self._project[len(self._top) + 1 :]}/"
         inside = tuple(name.rstrip("/") + "/" for name in self._nested)
-        own = {name: entry for name, entry in entries.items() if not name.startswith(inside)}
-        own |= {name: NESTED for name in self._nested if name.endswith("/")}
-        return {name: entry for name, entry in own.items() if name.startswith(below)}
+        nested = {name: NESTED for name in self._nested if name.endswith("/")}
+        entries = {**self._read(next(stored, {}), next(stored, {})), **nested}
+        if not (below or inside):
+            return entries
+        return {
+            name: entry
+            for name, entry in entries.items()
+            if name.startswith(below) and (name in nested or not name.startswith(inside))
+        }
+
+    def _key(self) -> str:
+        return _hash_texts([*self._states, "", *self._stats, "", *self._stats.values()])
 
     def _state_of(self, entries: dict[str, str]) -> str:
         return _hash_texts([*self._states, "", *(f"{entry} {name}" for name, entry in entries.items())])
 
-    def _read(self, known: dict[str, str], key: str = "") -> dict[str, str]:
-        """Return the entries of all files. `known`: content by name and stat, of the last look. Raises _Unknown."""
+    def _read(self, before: dict[str, str], known: dict[str, str]) -> dict[str, str]:
+        """Return the entries of all files. `before`, `known`: state, and entries by name and stat, of the last look."""
         entries: dict[str, str] = {}
         kept: dict[str, str] = {}  # of files that were not changed just now
         try:
             for name, found in sorted(self._stats.items()):
                 file = f"{name} {found}"
-                mode, size, _, modified_ns, changed_ns = map(int, found.split())
-                content = known.get(file) or _read_content(f"{self._top}/{name}", mode, size, self._deadline)
-                if self._now_ns - max(modified_ns, changed_ns) > RACY_NS:
-                    kept[file] = content
-                entries[name] = f"{_git_mode(mode)} {content}"
+                content = known.get(file)
+                if content is None:
+                    mode, size, _, modified_ns, changed_ns = map(int, found.split())
+                    content = _read_content(f"{self._top}/{name}", mode, size, self._deadline)
+                    if self._now_ns - max(modified_ns, changed_ns) <= RACY_NS:
+                        entries[name] = content
+                        continue
+                kept[file] = entries[name] = content
             return entries
         finally:  # also if the time is up: the next look goes on from here
-            is_stable = key and len(kept) == len(self._stats)
-            states = {"key": key, "state": self._state_of(entries)} if is_stable else {}
-            write_file(self._cache, f"{json.dumps(states)}\n{json.dumps(kept)}\n")
+            key = self._key() if len(kept) == len(self._stats) else ""
+            if kept != known or before.get("key", "") != key:
+                states = {"key": key, "state": self._state_of(entries)} if key else {}
+                write_file(self._cache, f"{json.dumps(states)}\n{json.dumps(kept)}\n")
 
     def _add(self, below: str) -> None:
         """Add the files of a folder: "", or its name with a slash. Raises _Unknown."""
@@ -191,10 +201,18 @@ def _git_state(repository: str, deadline: float) -> Iterator[str]:
     yield from (_read_text(f"{common}/{name}") for name in COMMON_STATE)
     for folder, _, names in sorted(os.walk(f"{common}/refs")):
         yield from (f"{folder}/{name} {_read_text(f'{folder}/{name}')}" for name in sorted(names))
-    configured = _run_git(repository, deadline, "config", "--type=path", "--get", "core.excludesFile")
-    default = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git/ignore")
-    path = os.fsdecode(configured).rstrip("\n") if configured else default
-    yield _read_text(os.path.join(repository, path))
+    user = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git")
+    path = f"{user}/ignore"
+    files = (f"{common}/config", f"{user}/config", os.path.expanduser("~/.gitconfig"), "/etc/gitconfig")
+    texts = "".join(map(_read_text, files)).lower()
+    if (
+        "excludesfile" in texts
+        or "[include" in texts
+        or any(name.startswith("GIT_CONFIG") for name in os.environ)
+    ):
+        configured = _run_git(repository, deadline, "config", "--type=path", "--get", "core.excludesFile")
+        path = os.path.join(repository, os.fsdecode(configured).rstrip("\n")) if configured else path
+    yield _read_text(path)
 
 
 def _read_text(path: str) -> str:
@@ -205,16 +223,13 @@ def _read_text(path: str) -> str:
         return ""
 
 
-def _git_mode(mode: int) -> str:
-    return "120000" if stat.S_ISLNK(mode) else "100755" if mode & stat.S_IXUSR else "100644"
-
-
 def _read_content(path: str, mode: int, size: int, deadline: float) -> str:
-    """Return the id that git gives to this content, as a blob. Raises _Unknown."""
+    """Return the entry of a file: its mode, and the id that git gives to its content, as a blob. Raises _Unknown."""
+    kind = "120000" if stat.S_ISLNK(mode) else "100755" if mode & stat.S_IXUSR else "100644"
     content = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     if stat.S_ISLNK(mode):
         content.update(os.fsencode(os.readlink(path)))
-        return content.hexdigest()
+        return f"{kind} {content.hexdigest()}"
     fd = os.open(path, os.O_RDONLY)
     try:
         while size > 0 and (chunk := os.read(fd, min(size, CHUNK_BYTES))):
@@ -226,7 +241,7 @@ def _read_content(path: str, mode: int, size: int, deadline: float) -> str:
         os.close(fd)
     if size:  # it is written just now
         raise _Unknown
-    return content.hexdigest()
+    return f"{kind} {content.hexdigest()}"
 
 
 def _read_lines(path: str) -> Iterator[dict[str, str]]:

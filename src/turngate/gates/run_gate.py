@@ -189,8 +189,6 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
         decision = _keep(state, tree, activity, Allow(reason if isinstance(reason, str) else None))
     if decision is None:
         tree, decision = await _check_alone(gate, context, tree)
-        if tree is not None and isinstance(decision, Allow) and await _find_tree(context) != tree:
-            tree = None  # what has passed is neither what was there before nor what is there now
         decision = _keep(state, tree if context.keeps_result else None, activity, decision)
     is_repeated = isinstance(decision, Block | Fault) and _reason(decision) == before.get("reason")
     decision = _if_strict(gate, decision, strict=strict)
@@ -250,6 +248,8 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
             if is_same and (result := _reusable(lock.shared.get("result") or {}, is_idle=True)):
                 return tree, result
         decision = await _check(gate, context)
+        if tree is not None and isinstance(decision, Allow) and await _find_tree(context) != tree:
+            tree = None  # what has passed is neither what was there before nor what is there now
         if context.keeps_result and not any(map(context.options.get, OF_SESSION)):
             lock.share({"tree": tree, "result": _to_json(decision)})
     if lock.waited and isinstance(decision, Fault) and context.commands.is_out_of_time:

@@ -116,7 +116,7 @@ base=$(find_base "$1" "$2")
 if test "$4" = listed && test ${#base} = 40; then cat; else list_entries; fi > "$folder/now"
 git ls-files --stage -t -- "./$prefix" > "$folder/index"
 sed -n 's/^. \\(160000 [0-9a-f]*\\) 0\t/\\1\t/p' "$folder/index" > "$folder/submodules"
-left_out=
+left_out=none
 if test "$(command git config --type=bool core.sparseCheckout)" = true; then
     sed -n 's/^S \\([0-9]* [0-9a-f]*\\) 0\t/\\1\t/p' "$folder/index" > "$folder/left-out"
     left_out=$(git hash-object --stdin < "$folder/left-out")
