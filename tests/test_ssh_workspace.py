@@ -147,6 +147,27 @@ def test_a_folder_that_is_not_there_is_named(server: SshServer) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("where", "what", "name"),
+    [
+        ("x$(touch ran):app", "host", "'x$(touch ran)'"),
+        ("x;touch${IFS}ran:app", "host", "'x;touch${IFS}ran'"),
+        ("`touch ran`@x:app", "user", "'`touch ran`'"),
+    ],
+)
+def test_a_name_that_a_proxy_command_would_run_is_refused(
+    project: Path, where: str, what: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    config = Path.home() / ".ssh" / "config"
+    config.parent.mkdir(mode=0o700)
+    config.write_text("Host *\n  ProxyCommand sh -c 'exec nc %r@%h %p'\n")
+    code, out, err = turngate("fire", "Stop", f"--ssh={where}")
+    refused = f"turngate: the {what} {name} has characters that the name of a {what} cannot have\n"
+    assert (code, out, err) == (64, "", refused)
+    assert list(project.iterdir()) == []
+
+
 def test_a_user_in_the_name_of_the_host_is_refused() -> None:
     with pytest.raises(UsageError) as raised:
         asyncio.run(Workspace.ssh("root@build", "src/app"))

@@ -9,6 +9,7 @@ import pytest
 
 from tests.gates.test_session_changes import _machine, changes, patches, record, why_not  # noqa: F401 # a fixture
 from tests.gates.test_tree_state import tree_state_of
+from tests.support.builders import script
 from tests.support.gates import answer_of_process, claude_input
 from tests.support.git_projects import LATER, commit, git, make_repository, write, write_transcript
 from turngate.gates.git.output import FilePatch, Line
@@ -100,6 +101,46 @@ def test_a_hidden_edit_is_a_change_since_the_start(repository: Path, hiding: str
     edit(repository)
     assert changes(repository, start) == {("modified", "a.py")}
     assert not (repository.parent / "ran").exists()
+
+
+def test_an_index_with_the_times_of_the_edit_and_the_old_content_hides_nothing(repository: Path) -> None:
+    start, found = record(repository), tree_state_of(repository)
+    edit(repository)
+    set_filter(repository, "false")
+    git(repository, "-c", f"filter.x.clean=cat {repository.parent}/original", "add", "a.py")
+    git(repository, "config", "--remove-section", "filter.x")
+    (repository / ".git/info/attributes").unlink()
+    assert git(repository, "status", "--porcelain") == ""
+    assert changes(repository, start) == {("modified", "a.py")}
+    assert tree_state_of(repository) not in (None, found)
+
+
+def test_git_lfs_is_not_started(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would start the programs that `lfs.extension` of the repository names."""
+    script(tmp_path / "bin" / "git-lfs", f"#!/bin/sh\ntouch {tmp_path}/ran\ncat\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    for name, value in {"clean": "git-lfs clean -- %f", "process": "git-lfs filter-process"}.items():
+        git(repository, "config", f"filter.lfs.{name}", value)
+    write(repository, {".git/info/attributes": "a.py filter=lfs\n"})
+    start, found = record(repository), tree_state_of(repository)
+    edit(repository)
+    assert changes(repository, start) == {("modified", "a.py")}
+    assert tree_state_of(repository) not in (None, found)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_filter_of_a_submodule_is_not_started(repository: Path, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    make_repository(library, {"a": "1"})
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "lib")
+    commit(repository)
+    start, found = record(repository), tree_state_of(repository)
+    git(repository / "lib", "config", "filter.x.clean", f"touch {tmp_path}/ran; cat")
+    write(repository, {".git/modules/lib/info/attributes": "* filter=x\n", "lib/a": "2"})
+    assert changes(repository, start) == {("modified", "lib")}
+    assert tree_state_of(repository) not in (None, found)
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.fixture(autouse=True)

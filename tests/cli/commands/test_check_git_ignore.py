@@ -1,6 +1,7 @@
 """Local settings that git would commit."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -66,6 +67,17 @@ def test_check_runs_no_program_that_the_repository_configures(project: Path) -> 
     for words in (["init", "-q"], ["add", "monitor"], ["config", "core.fsmonitor", str(monitor)]):
         subprocess.run(["git", *words], cwd=project, check=True)
     assert main(["check", "--project", str(project)]) == 0
+    assert not (project / "started").exists()
+
+
+def test_check_runs_no_git_of_the_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tools such as direnv add a folder of the project to PATH."""
+    git = script(project / "bin" / "git", "#!/bin/sh\necho > started\nexit 1\n")
+    write_settings(project, "turngate", {}, "settings.local.json")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    monkeypatch.setenv("PATH", f"{git.parent}:{os.environ['PATH']}")
+    monkeypatch.chdir(project)
+    assert main(["check"]) == 0
     assert not (project / "started").exists()
 
 
