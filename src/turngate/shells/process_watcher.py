@@ -17,9 +17,7 @@ from turngate.shells import process_tree as tree
 STARTING, ENDED = 0, -1  # in the list in place of the PID of a run's first process
 START_S = 0.2  # after which a process that was being started has the environment of its run
 _WAIT = 'trap "" HUP INT TERM; read -r _ || exec "$@"'
-_END_RUNS = (
-    "import sys; sys.path.append(sys.argv[1]); from turngate.shells.death_watch import end_runs; end_runs()"
-)
+_END_RUNS = "import sys; sys.path.append(sys.argv[1]); from turngate.shells.process_watcher import end_runs; end_runs()"
 _SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
