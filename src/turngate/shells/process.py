@@ -18,7 +18,7 @@ from turngate.core.answers.hook_reports import Exited
 from turngate.ports import BoundedOutput, HookRunContext, NotStarted
 from turngate.shells import process_tree as tree
 from turngate.shells.process_tree import KILL_GRACE_S
-from turngate.shells.process_watcher import ENDED, STARTING, WATCH
+from turngate.shells.process_watcher import ENDED, STARTING, WATCHER
 
 CR_LF_PROBLEM = "its first line ends with CR LF: save the file with LF line endings"
 OUTPUT_GRACE_S = 0.5  # reading continues this long after the exit, while another process holds the pipes
@@ -44,14 +44,14 @@ async def run_process(
     """
     marker = tree.new_run_marker()
     marked_env = {**env, tree.VARIABLE: tree.add_marker(env, marker)}
-    WATCH.note(marker, STARTING)
+    WATCHER.note(marker, STARTING)
     try:
         child = _Child(argv, cwd=cwd, env=marked_env, stdin=stdin, live=live, program=program)
     except BaseException:
-        WATCH.note(marker, ENDED)
+        WATCHER.note(marker, ENDED)
         raise
     try:
-        WATCH.note(marker, child.pid)
+        WATCHER.note(marker, child.pid)
         await child.wait_for_exit()
         if not child.all_read:
             live.on_exit()
@@ -64,7 +64,7 @@ async def run_process(
         raise
     finally:
         child.close()
-        WATCH.note(marker, ENDED)
+        WATCHER.note(marker, ENDED)
 
 
 async def _finish(child: "_Child", marker: str, live: HookRunContext) -> Exited:

@@ -21,7 +21,7 @@ _END_RUNS = "import sys; sys.path.append(sys.argv[1]); from turngate.shells.proc
 _SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-class DeathWatch:
+class ProcessWatcher:
     """The list of the runs of this process, and the shell. If the shell cannot be started, nothing is watched."""
 
     def __init__(self) -> None:
@@ -104,6 +104,6 @@ def end_runs() -> None:
         tree.kill_tree(*each, found)
 
 
-WATCH = DeathWatch()
-os.register_at_fork(after_in_child=WATCH.forget)
-atexit.register(WATCH.stop)
+WATCHER = ProcessWatcher()
+os.register_at_fork(after_in_child=WATCHER.forget)
+atexit.register(WATCHER.stop)
