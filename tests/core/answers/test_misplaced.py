@@ -484,9 +484,10 @@ def test_an_object_of_any_size_and_depth_is_searched_in_bounded_work() -> None:
     endless: dict[str, object] = {}
     endless["a"] = [endless, endless]
     answers: tuple[object, ...] = (deep, endless, {"a": [{}] * 1_000_000})
-    decisions = [
-        interpret(Returned(answer), rule(event="PreToolUse"), TURNGATE).decision for answer in answers
-    ]
+    with cpu_limit(60):
+        decisions = [
+            interpret(Returned(answer), rule(event="PreToolUse"), TURNGATE).decision for answer in answers
+        ]
     large = Fault("its answer is too large to be searched for a decision", asks_user=True)
     found = Fault("`a` is unknown: a denial is `permissionDecision` or `decision`", asks_user=True)
     assert decisions == [found, large, large]
