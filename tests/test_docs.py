@@ -64,7 +64,10 @@ def run(command: list[str], folder: Path, *, check: bool = False, stderr: int = 
     completed = subprocess.run(
         command,
         cwd=folder,
-        env={**{name: value for name, value in os.environ.items() if name != "TURNGATE_TRUST"}, "PATH": path},
+        env={
+            **{name: value for name, value in os.environ.items() if name != "TURNGATE_TRUST"},
+            **{"PATH": path, "TMPDIR": str(folder)},  # a program in the folder for temporary files is warned of
+        },
         text=True,
         check=False,
         stdout=subprocess.PIPE,

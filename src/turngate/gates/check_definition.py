@@ -1,6 +1,7 @@
-"""What defines a check of a project: its commands, and the parts of files that say what they run and on which files.
+"""What defines a check of a project: the parts of files that say what its commands run, and on which files.
 
-An agent that changes one of them changes what the gate checks. It decides from texts alone, as `find_checks.py` does.
+An agent that changes one of them changes what the gate checks. Which command is run, the settings or `find_checks.py` say:
+neither is a program that an agent could choose. It decides from texts alone.
 """
 
 import configparser
@@ -10,7 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate.core.text import one_line
+from turngate.core.verdict.decisions import Block
 from turngate.gates.find_checks import MAKEFILES, ProjectFiles, read_json_table, read_toml_table
+from turngate.gates.gate import GateContext
+from turngate.gates.stored_state import digest
 from turngate.gates.toolchains import CONFIGURATION, CONFTEST
 
 MAX_DEFINITION_FILE_BYTES = 64 * 1024  # of a file that is kept whole
@@ -18,20 +22,26 @@ MAX_VALUE_CHARS = 160
 MAX_DIFF_LINES = 12
 
 # What a conftest.py can leave out of a run; its fixtures are the project's own.
-_LEAVES_OUT = re.compile(
-    r"^.*\b(?:collect_ignore\w*|pytest_ignore_collect|pytest_collection_modifyitems)\b.*$", re.MULTILINE
-)
+_LEAVES_OUT = re.compile(r"^.*\b(?:collect_ignore\w*|def pytest_\w+|_exit|exitstatus)\b.*$", re.MULTILINE)
 _RUN_SCRIPT = re.compile(
     r"\b(?:npm|pnpm|yarn|bun)\s+(?:run(?:-script)?\s+)?(?:-\S+\s+)*([\w:.-]+)|\brun-[sp]\s+([\w:.-]+)"
+)
+_MAKE_RULE = re.compile(
+    r"^([\w.-][^:=#\n\t]*?)[ \t]*::?(?!=)([^\n]*)\n((?:\t[^\n]*\n?|[ \t]*\n)*)", re.MULTILINE
+)
+_MAKE_VARIABLE = re.compile(
+    r"(?:[\w.-]+[ \t]*:[ \t]*)?(?:export[ \t]+|override[ \t]+)*([\w.-]+)[ \t]*[:?+!]*="
+)
+_MAKE_SWITCH = re.compile(
+    r"-?s?include\b|(?:export[ \t]+)?(?:SHELL|\.SHELLFLAGS|MAKEFLAGS|GNUMAKEFLAGS|PATH)[ \t]*[:?+!]*=|\.(?:IGNORE|SILENT|ONESHELL)\b"
 )
 _RUN_TARGET = re.compile(r"\bg?make\b((?:\s+[\w./=-]+)*)")
 
 
 def check_definition(check: str, commands: Sequence[str], files: ProjectFiles) -> dict[str, str]:
     """Return the parts that define a check, by how a message names them."""
-    parts = {f"the command of {check}": "; ".join(commands)}
     text = "\n".join(commands)
-    parts |= dict(_scripts(text, read_json_table(files.texts.get("package.json", ""), "scripts")))
+    parts = dict(_scripts(text, read_json_table(files.texts.get("package.json", ""), "scripts")))
     parts |= dict(_recipes(text, files))
     parts |= dict(_configuration(check, files))
     return parts
@@ -52,25 +62,38 @@ def _scripts(text: str, scripts: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def _recipes(text: str, files: ProjectFiles) -> Iterator[tuple[str, str]]:
-    """Yield the recipes of make that a command runs, and those of their prerequisites."""
+    """Yield the rules of make that a command runs, those of their prerequisites, and the lines that change how they run."""
     name = next((name for name in MAKEFILES if name in files.texts), None)
     waiting = [word for words in _RUN_TARGET.findall(text) for word in words.split() if "=" not in word]
-    seen: set[str] = set()
-    while waiting and name:
-        target = waiting.pop()
-        rule = re.search(
-            rf"^{re.escape(target)}(?:[ \t][^:=\n]*)?:(?!=)([^\n]*)\n((?:\t[^\n]*\n?|[ \t]*\n)*)",
-            f"{files.texts[name]}\n",
-            re.MULTILINE,
-        )
-        if target in seen or rule is None:
+    if name is None or not waiting:
+        return
+    rules: dict[str, list[str]] = {}
+    for found in _MAKE_RULE.finditer(f"{files.texts[name]}\n"):
+        for target in found[1].split():
+            rules.setdefault(target, []).append(f"{found[2].strip()}\n{found[3].rstrip()}".strip())
+    used = ""
+    for target in waiting:
+        if target not in rules:
             continue
-        seen.add(target)
-        yield f"the target `{target}` of {name}", f"{rule[1].strip()}\n{rule[2].rstrip()}".strip()
-        waiting += [
-            *rule[1].split(),
-            *(word for words in _RUN_TARGET.findall(rule[2]) for word in words.split()),
-        ]
+        recipe = "\n".join(rules.pop(target))
+        used += recipe
+        yield f"the target `{target}` of {name}", recipe
+        waiting += [*recipe.partition("\n")[0].split(), *_words_after_make(recipe)]
+    lines = [line for line in files.texts[name].splitlines() if _changes_recipes(line, used)]
+    if lines:
+        yield f"what {name} sets for it", "\n".join(lines)
+
+
+def _words_after_make(recipe: str) -> Iterator[str]:
+    yield from (word for words in _RUN_TARGET.findall(recipe) for word in words.split())
+
+
+def _changes_recipes(line: str, recipes: str) -> bool:
+    """Return whether a line of a Makefile sets a variable of these recipes, or how make runs all of them."""
+    if _MAKE_SWITCH.match(line):
+        return True
+    variable = _MAKE_VARIABLE.match(line)
+    return bool(variable and re.search(rf"\$[({{]{re.escape(variable[1])}[)}}]", recipes))
 
 
 def _configuration(check: str, files: ProjectFiles) -> Iterator[tuple[str, str]]:
@@ -123,3 +146,34 @@ def _describe_part(name: str, before: str | None, now: str | None) -> str:
     changed = [line for line in lines if not line.startswith("@@")]
     more = [f"and {len(changed) - MAX_DIFF_LINES} more lines"] if len(changed) > MAX_DIFF_LINES else []
     return "\n".join([f"{name} was changed:", *changed[:MAX_DIFF_LINES], *more])
+
+
+CHANGED = "The check `{}` itself was changed in this session:"
+ONCE = (
+    "If the user has not asked for this, undo it. Otherwise stop again: the check then runs as it is now, "
+    "and the user is told of the change."
+)
+
+
+def definition_at_start(context: GateContext) -> dict[str, str] | None:
+    """Return what defined the check at the session's start, or else at its first stop."""
+    recorded = (context.state.start or {}).get("definition") or context.state.data.get("definition")
+    return {str(name): str(text) for name, text in recorded.items()} if isinstance(recorded, dict) else None
+
+
+def block_once(context: GateContext, check: str, definition: Mapping[str, str]) -> Block | None:
+    """Return a block with what the session has changed of a check, the first time that a change is seen."""
+    data, before = context.state.data, definition_at_start(context)
+    if before is None:
+        data["definition"] = dict(definition)
+    seen = digest(repr(sorted(definition.items())))
+    changes = describe_changes(before or definition, definition)
+    if not changes or data.get("told") == seen:
+        return None
+    data["told"], context.keeps_result = seen, False
+    return Block("\n".join([CHANGED.format(check), *(f"- {each}" for each in changes), ONCE]))
+
+
+def note_changes(context: GateContext, definition: Mapping[str, str]) -> str | None:
+    """Return for the user what the session has changed of a check."""
+    return "; ".join(describe_changes(definition_at_start(context) or definition, definition)) or None

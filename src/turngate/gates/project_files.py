@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from turngate.core.answers.hook_reports import Exited, TimedOut
 from turngate.core.permissions.globs import matches_glob
 from turngate.core.text import one_line
+from turngate.gates.find_checks import LISTED_FOLDERS, ProjectFiles, files_to_read, read_project_files
+from turngate.gates.find_checks import MAX_FILE_BYTES as MAX_CHECK_FILE_BYTES
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import IN_REPOSITORY
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands
@@ -90,3 +92,44 @@ def stdout_of(report: Exited | TimedOut, problem: str) -> str:
             raise FilesUnreadable(f"{problem}: {cause}")
         case TimedOut(seconds):
             raise FilesUnreadable(f"{problem} within {seconds:.3g} s")
+
+
+# What the checks of a project are found from
+
+# Prints the names in each folder, and then the texts of the files that exist, all separated by \0.
+_LIST_EACH_SCRIPT = """\
+for folder do
+    for name in "$folder"/* "$folder"/.[!.]*; do
+        if test -e "$name"; then printf '%s\\0' "${name#./}"; fi
+    done
+done
+"""
+_READ_EACH_SCRIPT = """\
+limit=$1
+shift
+for name do
+    if test -f "$name" && test -r "$name"; then
+        printf '%s\\0' "$name"
+        head -c "$limit" "$name" | tr -d '\\0'
+        printf '\\0'
+    fi
+done
+"""
+
+
+async def read_project(commands: ProjectCommands) -> ProjectFiles:
+    """Return what the commands are found from. Raises FilesUnreadable."""
+    if commands.is_local:
+        return read_project_files(commands.project)
+    problem = "the project's files cannot be read"
+    listed = stdout_of(await commands.run_script(_LIST_EACH_SCRIPT, *LISTED_FOLDERS), problem)
+    names = frozenset(listed.split("\0")) - {""}
+    wanted = files_to_read(names)
+    printed = stdout_of(
+        await commands.run_script(_READ_EACH_SCRIPT, str(MAX_CHECK_FILE_BYTES + 1), *wanted), problem
+    )
+    parts = printed.split("\0")
+    texts = dict(zip(parts[::2], parts[1::2], strict=False))
+    return ProjectFiles(
+        names, {name: text for name, text in texts.items() if len(text) <= MAX_CHECK_FILE_BYTES}
+    )

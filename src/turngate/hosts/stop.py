@@ -114,7 +114,7 @@ async def ask_at_stop(
     stored = None if is_first else read_count(path, prompt, is_active=is_active)
     if stored and stored.get("has_ended"):
         # Another hook of the host has continued the turn that the limit has ended for ours.
-        return HostStop(HostAnswer(decision="allow"), Stop())
+        return HostStop(_still_blocked(stored), Stop())
     guard = _guard(event, settings, world, stored, calls)
     event = replace(event, stop_hook_active=guard.active, continuation_count=guard.continuations)
     event = replace(event, limit=guard.limit)
@@ -124,7 +124,7 @@ async def ask_at_stop(
     with locked_count(path):  # several stops of one agent may run at once; each counts
         latest = None if is_first else read_count(path, prompt, is_active=is_active)
         if latest and latest.get("has_ended"):
-            return HostStop(HostAnswer(decision="allow"), verdict)
+            return HostStop(_still_blocked(latest), verdict)
         guard = guard if latest == stored else _guard(event, settings, world, latest, calls)
         step = _store_count(path, prompt, guard.after(verdict), calls)
     _record_end(event, guard, step, world)
@@ -143,10 +143,17 @@ def _store_count(
             if not write_count(path, prompt, {"guard": guard.to_json(), "calls": calls}):
                 return EndTurn("capped", notice=NOT_COUNTED, last_reason=step.prompt)
         case EndTurn(ended_by="capped" | "stalled"):
-            write_count(path, prompt, {"has_ended": True})
+            texts = filter(None, (step.notice, describe_last_reason(step)))
+            write_count(path, prompt, {"has_ended": True, "notices": list(texts)})
         case EndTurn():
             forget_count(path)
     return step
+
+
+def _still_blocked(stored: Mapping[str, Any]) -> HostAnswer:
+    """Let the agent stop in a turn that the limit has ended, and say so once more."""
+    notices = stored.get("notices")
+    return HostAnswer(decision="allow", notices=tuple(map(str, notices)) if isinstance(notices, list) else ())
 
 
 def _prompt(event: StopEvent) -> str:

@@ -62,8 +62,9 @@ def run(words: list[str]) -> int:
     if event == "SessionStart" and known.get("source") != "compact":  # the user has started or resumed it
         forget_record(path)
     record = read_record(path)
-    # A session keeps its project: another folder above or below it would have other gates.
-    project = record.project if record else _project(options.project, variable, known)
+    # A session keeps its project: another folder above or below it would have other gates. A worktree may be removed.
+    is_kept = record is not None and os.path.isdir(record.project)
+    project = record.project if record and is_kept else _project(options.project, variable, known)
     stamp = stamp_path(known, ["turngate hook", project])
     below = projects_below(state_folder(), project)
     is_empty = not record and not below and nothing_is_configured(project, "host")
@@ -116,7 +117,8 @@ _MAX_BYTES = 8 * 1024 * 1024
 
 def _drop_variables_of_the_project(known: dict[str, object]) -> None:
     """Remove variables that switch gates off if a repository may have set them: that is for the user alone to do."""
-    names = [name for name in (IN_HOOK, IN_TOOL, "TURNGATE_TRUST") if os.environ.get(name)]
+    further = ("TURNGATE_TRUST", "TURNGATE_STATE", "XDG_STATE_HOME")
+    names = [name for name in (IN_HOOK, IN_TOOL, *further) if os.environ.get(name)]
     folder, home = str(known.get("cwd") or "") if names else "", os.path.expanduser("~")
     while folder.startswith("/") and folder != home:
         for file in _FILES_WITH_VARIABLES:

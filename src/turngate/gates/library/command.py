@@ -1,5 +1,6 @@
 """The gate `command`: holds the stop until a command passes."""
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +9,9 @@ from turngate.core.answers.hook_reports import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.gates.check_definition import block_once, check_definition, note_changes
 from turngate.gates.gate import Gate, GateContext, GateOption
+from turngate.gates.project_files import read_project
 from turngate.gates.run_commands import FilesUnreadable
 
 MAX_COMMAND_CHARS = 200
@@ -32,7 +35,6 @@ OPTIONS = (
         "count only failures that were not there at the session's start; configure it at SessionStart too",
     ),
 )
-RECORD_OPTIONS = tuple(option.name for option in OPTIONS)
 
 
 async def check_command(context: GateContext) -> Decision:
@@ -109,6 +111,12 @@ def _text(command: CommandHook) -> str:
 
 
 NO_TESTS = 5  # exit code of pytest and unittest
+MAX_OUTPUT_CHARS = 2000
+# The line in which pytest, jest, node and mocha count failures.
+_FAILED = re.compile(
+    r"^=*\s?[1-9]\d* failed\b.* in [\d.]+s|^Tests:\s+[1-9]\d* failed|^[#ℹ] fail [1-9]|^\s*[1-9]\d* failing\b",
+    re.MULTILINE,
+)
 
 
 def _result(command: CommandHook, report: Exited | TimedOut, check: str | None) -> Decision:
@@ -117,6 +125,10 @@ def _result(command: CommandHook, report: Exited | TimedOut, check: str | None) 
             return Fault(f"it did not end within {seconds:.3g} s")
         case Exited(code=0 | 5) if (words := _describe_empty_run(command, report, check)) is not None:
             return Fault(f"it checked nothing: {words}")
+        case Exited(code=0) if check == "tests" and _FAILED.search(f"{report.stdout}\n{report.stderr}"):
+            return Block(
+                f"exit code 0, although tests have failed\n{report.stdout[-MAX_OUTPUT_CHARS:]}".strip()
+            )
         case Exited(code=0):
             return Allow()
         case Exited(signal=int(number)):
@@ -203,11 +215,29 @@ def _without_known_failures(result: Block, report: Exited, known: frozenset[str]
 async def _check(context: GateContext) -> Decision:
     if context.command is None:
         return Fault("there is no command")
-    return await hold_until_passed(context, context.command)
+    check, definition = await _definition(context, context.command)
+    if block := block_once(context, show_command(context.command), definition):
+        return block
+    result = await hold_until_passed(context, context.command, check)
+    if isinstance(result, Allow) and (changes := note_changes(context, definition)):
+        return Allow("; ".join(filter(None, (result.reason, changes))))
+    return result
+
+
+async def _definition(context: GateContext, command: CommandHook) -> tuple[str | None, dict[str, str]]:
+    """Return which check a command is, if that is known, and what defines it."""
+    from turngate.gates.agent_commands import find_check  # noqa: PLC0415 # lazy: it compiles patterns
+
+    check = find_check(_text(command))
+    files = await read_project(context.commands)
+    return check, check_definition(check or "build", [_text(command)], files)
 
 
 async def _record(context: GateContext) -> Mapping[str, Any]:
-    return await record_command(context, *((context.command,) if context.command else ()))
+    if context.command is None:
+        return {}
+    _, definition = await _definition(context, context.command)
+    return {"definition": definition, **await record_command(context, context.command)}
 
 
 COMMAND = Gate(
@@ -218,5 +248,4 @@ COMMAND = Gate(
     command="required",
     is_cached=True,
     record=_record,
-    record_options=RECORD_OPTIONS,
 )

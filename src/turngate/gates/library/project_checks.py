@@ -8,15 +8,11 @@ from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.check_definition import check_definition, describe_changes
+from turngate.gates.check_definition import block_once, check_definition, note_changes
 from turngate.gates.find_checks import (
-    LISTED_FOLDERS,
-    MAX_FILE_BYTES,
     ProjectFiles,
     chosen_commands,
-    files_to_read,
     find_check_commands,
-    read_project_files,
     unreadable_files,
 )
 from turngate.gates.gate import Gate, GateContext
@@ -26,9 +22,7 @@ from turngate.gates.library.command import (
     record_command,
     show_command,
 )
-from turngate.gates.project_files import stdout_of
-from turngate.gates.run_commands import ProjectCommands
-from turngate.gates.stored_state import digest
+from turngate.gates.project_files import read_project
 
 # Where a command of each check can be named, for a project without one.
 LOOKED_FOR = {
@@ -37,40 +31,6 @@ LOOKED_FOR = {
     "types": "a target `types` in a Makefile, a script `typecheck` in package.json, mypy, pyright, tsc, cargo and others",
     "build": "a target `build` in a Makefile, a script `build` in package.json, cargo, go, maven, gradle and others",
 }
-
-# Prints the names in each folder, and then the texts of the files that exist, all separated by \0.
-_LIST_SCRIPT = """\
-for folder do
-    for name in "$folder"/* "$folder"/.[!.]*; do
-        if test -e "$name"; then printf '%s\\0' "${name#./}"; fi
-    done
-done
-"""
-_READ_SCRIPT = """\
-limit=$1
-shift
-for name do
-    if test -f "$name" && test -r "$name"; then
-        printf '%s\\0' "$name"
-        head -c "$limit" "$name" | tr -d '\\0'
-        printf '\\0'
-    fi
-done
-"""
-
-
-async def read_project(commands: ProjectCommands) -> ProjectFiles:
-    """Return what the commands are found from. Raises FilesUnreadable."""
-    if commands.is_local:
-        return read_project_files(commands.project)
-    problem = "the project's files cannot be read"
-    listed = stdout_of(await commands.run_script(_LIST_SCRIPT, *LISTED_FOLDERS), problem)
-    names = frozenset(listed.split("\0")) - {""}
-    wanted = files_to_read(names)
-    printed = stdout_of(await commands.run_script(_READ_SCRIPT, str(MAX_FILE_BYTES + 1), *wanted), problem)
-    parts = printed.split("\0")
-    texts = dict(zip(parts[::2], parts[1::2], strict=False))
-    return ProjectFiles(names, {name: text for name, text in texts.items() if len(text) <= MAX_FILE_BYTES})
 
 
 def _find_commands(context: GateContext, check: str, files: ProjectFiles) -> list[CommandHook] | Fault:
@@ -91,8 +51,8 @@ def _project_check(name: str, summary: str) -> Gate:
         files = await read_project(context.commands)
         commands = _find_commands(context, name, files)
         definition = _definition(name, commands, files)
-        if changes := _new_changes(context, definition):
-            return Block(f"{CHANGED.format(name)}\n{changes}\n{ONCE}")
+        if block := block_once(context, name, definition):
+            return block
         if isinstance(commands, Fault):
             return commands
         problems: list[str] = []
@@ -107,8 +67,7 @@ def _project_check(name: str, summary: str) -> Gate:
                 note = result.reason or note
         if problems:
             return Fault("; ".join(problems))
-        told = describe_changes(_definition_at_start(context) or definition, definition)
-        return Allow("; ".join(filter(None, (note, *told))) or None)
+        return Allow("; ".join(filter(None, (note, note_changes(context, definition)))) or None)
 
     async def record(context: GateContext) -> Mapping[str, Any]:
         files = await read_project(context.commands)
@@ -128,35 +87,9 @@ def _project_check(name: str, summary: str) -> Gate:
     )
 
 
-CHANGED = "The check `{}` itself was changed in this session:"
-ONCE = (
-    "If the user has not asked for this, undo it. Otherwise stop again: the check then runs as it is now, "
-    "and the user is told of the change."
-)
-
-
 def _definition(check: str, commands: Sequence[CommandHook] | Fault, files: ProjectFiles) -> dict[str, str]:
     texts = [] if isinstance(commands, Fault) else [show_command(each) for each in commands]
     return check_definition(check, texts, files)
-
-
-def _definition_at_start(context: GateContext) -> dict[str, str] | None:
-    """Return what defined the check at the session's start, or else at its first stop."""
-    recorded = (context.state.start or {}).get("definition") or context.state.data.get("definition")
-    return {str(name): str(text) for name, text in recorded.items()} if isinstance(recorded, dict) else None
-
-
-def _new_changes(context: GateContext, definition: Mapping[str, str]) -> str | None:
-    """Return how the session has changed the check, the first time that a change is seen."""
-    data, before = context.state.data, _definition_at_start(context)
-    if before is None:
-        data["definition"] = dict(definition)
-    seen = digest(repr(sorted(definition.items())))
-    changes = describe_changes(before or definition, definition)
-    if not changes or data.get("told") == seen:
-        return None
-    data["told"], context.keeps_result = seen, False
-    return "\n".join(f"- {each}" for each in changes)
 
 
 TESTS = _project_check("tests", "the project's tests pass")
