@@ -14,8 +14,9 @@ import tempfile
 import threading
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,12 +81,8 @@ SWAPPED = {
 }
 
 
-def replacement(node: ast.AST, text: str) -> tuple[ast.expr, str] | None:
+def replacement(node: ast.AST, source: Callable[[ast.expr], str]) -> tuple[ast.expr, str] | None:
     """Return an expression, the node or a part of it, and what replaces it."""
-
-    def source(part: ast.AST) -> str:
-        return ast.get_source_segment(text, part) or ""
-
     match node:
         case ast.If(test=test) | ast.IfExp(test=test):
             return test, f"(not ({source(test)}))"
@@ -121,21 +118,31 @@ def parts(node: ast.AST, *, inside: bool = False) -> Iterator[ast.AST]:
             yield from parts(part, inside=inside or isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
+class Source:
+    """The text of a node; `ast.get_source_segment` splits the whole file for each one."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._lines = [0, *accumulate(len(line) for line in data.splitlines(keepends=True))]
+
+    def start(self, node: ast.expr) -> int:
+        return self._lines[node.lineno - 1] + node.col_offset
+
+    def __call__(self, node: ast.expr) -> str:
+        end = self._lines[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+        return self.data[self.start(node) : end].decode()
+
+
 def mutations(root: Path, executed: Iterable[Line]) -> Iterator[Mutation]:
     """Yield every mutation of these lines."""
     lines = set(executed)
     for file in sorted({file for file, _ in lines}):
-        data = (root / file).read_bytes()
-        starts = [0]  # of the lines, in bytes, as the columns of a node
-        for line in data.splitlines(keepends=True):
-            starts.append(starts[-1] + len(line))
-        for node in parts(ast.parse(data)):
-            found = replacement(node, data.decode())
+        source = Source((root / file).read_bytes())
+        for node in parts(ast.parse(source.data)):
+            found = replacement(node, source)
             if found and (file, found[0].lineno) in lines:
                 old, new = found
-                first = starts[old.lineno - 1] + old.col_offset
-                end = starts[(old.end_lineno or 0) - 1] + (old.end_col_offset or 0)
-                yield Mutation(file, old.lineno, first, data[first:end].decode(), new)
+                yield Mutation(file, old.lineno, source.start(old), source(old), new)
 
 
 def choose(
