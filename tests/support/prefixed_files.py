@@ -6,7 +6,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TypeVar
 
-from turngate.project.files import Files, FileVersion, LocalFiles, MachineUnreachable
+from turngate.project.files import LOCAL, Files, FileVersion, LocalFiles, MachineUnreachable
 from turngate.project.link_safe_files import open_file
 from turngate.shells.ssh.file_cache import Snapshot
 
@@ -38,6 +38,9 @@ class PrefixedFiles(Files):
 
     def listdir(self, path: str) -> list[str]:
         return self._ask(os.listdir, self._follow(path), path)
+
+    def scan(self, path: str) -> dict[str, os.stat_result]:
+        return self._ask(LOCAL.scan, self._follow(path), path)
 
     def is_executable(self, path: str) -> bool:
         return self._ask(lambda real: os.access(real, os.X_OK), self._follow(path), path, "is_executable")

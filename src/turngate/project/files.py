@@ -61,10 +61,6 @@ class Files:
     def listdir(self, path: str) -> list[str]:
         raise NotImplementedError
 
-    def scan(self, path: str) -> dict[str, os.stat_result]:
-        """Return the names in a folder, each with what `lstat` says of it."""
-        raise NotImplementedError
-
     def read(self, path: str, max_bytes: int) -> bytes:
         """Return the content of a regular file, through links, but at most `max_bytes`."""
         raise NotImplementedError
@@ -132,6 +128,10 @@ class Files:
         """Return the same, with a slash at the end if it is a folder; `~/` is the home folder."""
         real = self.realpath(self.expand_home(path))
         return f"{real.rstrip('/')}/" if self.isdir(real) else real
+
+    def scan(self, path: str) -> dict[str, os.stat_result]:
+        """Return the names in a folder, each with what `lstat` says of it."""
+        return {name: self.lstat(os.path.join(path, name)) for name in self.listdir(path)}
 
     def exists(self, path: str) -> bool:
         return _mode(self.stat, path) is not None

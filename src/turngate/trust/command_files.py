@@ -38,7 +38,7 @@ from turngate.trust.file_names import (
 
 MAX_CHARS = 50_000  # of a command
 MAX_WORDS = 5_000
-MAX_FOLDERS = 10  # that words name, in which the others are looked for
+MAX_FOLDERS = 30  # that words name, in which the others are looked for
 _PLAIN = re.compile(r"[\w -]*", re.ASCII)
 _PATTERN = re.compile(rf"[*?\[{{{UNKNOWN}]")
 _NODE = frozenset(["node", "bun", "deno", "tsx", "ts-node"])
@@ -72,10 +72,8 @@ def find_command_files(
     text = " ".join((hook.command, *(hook.args or ())))
     if _PLAIN.fullmatch(text) and not path_folders and not explains and not covered.may_have(text.split()):
         return CommandFiles()  # as `make check`: fast, because there may be a thousand hooks
-    commands = [
-        *split_commands(text[:MAX_CHARS], variables),
-        *([word] for word in hook.args or () if " " in word),
-    ]
+    commands: list[Words] = [[word] for word in hook.args or () if " " in word]
+    commands += split_commands(text, variables) if len(text) <= MAX_CHARS else ()
     if len(text) > MAX_CHARS or sum(map(len, commands)) > MAX_WORDS:
         raise TooLarge("its command is too long to find the files that it names; put it into a script")
     finder = _Finder(variables, path_folders, covered, commands)
@@ -108,9 +106,11 @@ class _Finder:
             piece for words in commands for word in words for piece in pieces_of(word)
         ):
             for path in [self._join(folder, piece.strip(UNKNOWN)) for folder in self._folders]:
-                is_new = path not in self._folders and len(self._folders) <= MAX_FOLDERS
-                if is_new and is_inside(path, self._project) and stat.S_ISDIR(self._all.mode(path)):
+                is_new = path not in self._folders and is_inside(path, self._project)
+                if is_new and stat.S_ISDIR(self._all.mode(path)):
                     self._folders.append(path)
+            if len(self._folders) > MAX_FOLDERS:
+                raise TooLarge(f"its command names more than {MAX_FOLDERS} folders; put it into a script")
 
     def add_command(self, words: Words, *, explains: bool) -> None:
         self._missing = {}
@@ -155,9 +155,11 @@ class _Finder:
             path = self._join(folder, name.lstrip("/"))
             if self._all.mode(path):
                 yield path
-            elif is_script or folder in self._path_folders:
-                missing = self._name(path) or "/"
-                if missing[0] != "/" and BUILT.isdisjoint(missing.split("/")):
+            elif (is_script or folder in self._path_folders) and (missing := self._name(path)):
+                is_inside_project = not missing.startswith("/")
+                if is_inside_project and not self._is_own_code(
+                    missing, self._which(os.path.dirname(missing))
+                ):
                     self._missing[missing] = None
 
     def _join(self, folder: str, name: str) -> str:
@@ -180,9 +182,9 @@ class _Finder:
             if which == ALL or (which and is_pattern):
                 self.covered[_folder_name(folder)] = ALL
             return
-        is_own = not which and (not BUILT.isdisjoint(folder.split("/")) or not is_check(name))
-        if is_own or self._is_data(name, words, number):
-            what = "code of the project" if is_own else "data"
+        is_own_code = self._is_own_code(name, which)
+        if is_own_code or self._is_data(name, words, number):
+            what = "code of the project" if is_own_code else "data"
             self.not_covered[f"{name} ({what}, by its name)"] = None
             return
         self.named[name] = self.covered[name] = None
@@ -191,15 +193,14 @@ class _Finder:
         elif not is_alone:
             place = f"the folder {folder}" if folder else "the project's root folder"
             self.not_covered[f"what {name} runs of {place}"] = None
-        if (real := self._files.realpath(path)) != path and is_inside(real, self._project):
-            self._add(
-                real, words, number, is_pattern=False, is_alone=is_alone
-            )  # Python loads modules from there
+        real = self._files.realpath(path)  # Python loads modules from there
+        if real != path and is_inside(real, self._project):
+            self._add(real, words, number, is_pattern=False, is_alone=is_alone)
 
     def _name(self, path: str) -> str | None:
         """Return the name of a file for `CoveredFiles`, "" for the project, None for a file of the system."""
         if is_inside(path, self._project):
-            return path[len(self._project) + 1 :]
+            return path[len(self._project.rstrip("/")) + 1 :]
         return None if any(is_inside(path, folder) for folder in _SYSTEM) else path
 
     def _is_data(self, name: str, words: Words, number: int) -> bool:
@@ -209,7 +210,13 @@ class _Finder:
             return False
         if names_configuration(words, number) or is_interpreted(words, number):
             return False
-        return not self._all.can_run(name, self._files.stat(self._all.path_of(name)))
+        return not self._all.can_run(name, self._all.mode(self._all.path_of(name)))
+
+    @staticmethod
+    def _is_own_code(name: str, which: str | None) -> bool:
+        """Return whether a file is what the project builds or what agents change, and not a check."""
+        is_built = not BUILT.isdisjoint(os.path.dirname(name).split("/"))
+        return not which and not name.startswith("/") and (is_built or not is_check(name))
 
     def _which(self, folder: str) -> str | None:
         """Return which files of a folder count if one of them is named; None: no others."""

@@ -81,13 +81,16 @@ def is_interpreted(words: Words, number: int) -> bool:
 
 def program_of(words: Words) -> tuple[str, str]:
     """Return the program that is meant, and the command from there on: behind `uv run`, `timeout 60`, `sh -c` …"""
+    starter = None  # `npm run NAME` runs what package.json says
     for number, word in enumerate(words):
         name = os.path.basename(word)
-        if not _BEFORE_PROGRAM.fullmatch(name):
-            command = " ".join((name, *words[number + 1 :]))
-            if name not in _STARTERS or takes_data(name, command):
-                return name, command
-    return "", ""
+        if _BEFORE_PROGRAM.fullmatch(name):
+            continue
+        command = " ".join((name, *words[number + 1 :]))
+        if name not in _STARTERS or takes_data(name, command):
+            return starter if starter and not takes_data(name, command) else (name, command)
+        starter = starter or ((name, command) if name in _RUNNERS else None)
+    return starter or ("", "")
 
 
 def takes_data(name: str, command: str) -> bool:
@@ -113,6 +116,7 @@ def describe_runner(name: str, command: str) -> str | None:
     """Return what a program runs beside the files that it is given, or None if that is nothing of the project."""
     from turngate.gates.toolchains import BY_NAME  # noqa: PLC0415 # lazy, as above
 
-    if name not in {*_RUNNERS, *BY_NAME, "turngate"}:
+    checks = name in BY_NAME and BY_NAME[name].checks
+    if not checks and name not in {*_RUNNERS, "turngate"}:
         return None
     return f"what `{command}` runs ({_RUNNERS.get(name, 'its configuration')} and the project's own files)"

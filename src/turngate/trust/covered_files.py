@@ -137,7 +137,12 @@ class CoveredFiles:
                     raise _too_large(folder, f"has more than {what}")
                 self._check_time(folder)
                 is_known = self.path_of(name) in _READ
-                if is_known or not info or not is_written(name[len(folder) :]) or self.can_run(name, info):
+                if (
+                    is_known
+                    or not info
+                    or not is_written(name[len(folder) :])
+                    or self.can_run(name, info.st_mode)
+                ):
                     found[name] = info
             self._folders[folder] = found
         return self._folders[folder].items()
@@ -174,10 +179,10 @@ class CoveredFiles:
             elif stat.S_ISDIR(info.st_mode):
                 yield from self._walk(f"{name}/", inner, above)
 
-    def can_run(self, name: str, info: os.stat_result) -> bool:
+    def can_run(self, name: str, mode: int) -> bool:
         """Return whether a file is executable or begins with `#!`."""
         try:
-            return bool(info.st_mode & 0o111) or self.files.read(self.path_of(name), 2) == b"#!"
+            return bool(mode & 0o111) or self.files.read(self.path_of(name), 2) == b"#!"
         except (OSError, ValueError):
             return False
 

@@ -18,7 +18,7 @@ from turngate.project.files import LOCAL, Files
 from turngate.project.safe_paths import is_inside
 from turngate.settings.key_table import HOOK_KEYS
 from turngate.trust.command_files import CommandFiles, find_command_files
-from turngate.trust.covered_files import ALL, NO_FILES, CoveredFiles, FileIds, TooLarge
+from turngate.trust.covered_files import ALL, MENTIONED, NO_FILES, CoveredFiles, FileIds, TooLarge
 from turngate.trust.file_names import HOOK_FOLDERS
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=repr)
@@ -195,14 +195,16 @@ def files_of(
     return found._replace(covered={**own, **found.covered})
 
 
-def named_files(rule: Rule, project: str, files: Files = LOCAL) -> list[str]:
-    """Return the paths of the files that the command of a hook names."""
+def scripts_of(rule: Rule, project: str, files: Files = LOCAL) -> list[str]:
+    """Return the paths of the files that the command of a hook names, and of those beside them that these name."""
     covered = CoveredFiles(files, files.realpath(project))
     try:
-        found = files_of(rule, NO_SETTINGS, Surroundings(covered, files.environ))
+        named = files_of(rule, NO_SETTINGS, Surroundings(covered, files.environ)).named
+        folders = {f"{os.path.dirname(name)}/": MENTIONED for name in named if "/" in name}
+        found = covered.ids({**folders, **dict.fromkeys(named)})
     except TooLarge:
         return []
-    return list(map(covered.path_of, found.named))
+    return [covered.path_of(name) for name in found if name not in folders]
 
 
 def fingerprint(

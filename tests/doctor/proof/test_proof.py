@@ -525,13 +525,14 @@ def test_an_exempt_gate_is_proved_with_the_scripts_that_it_runs(
     )
 
 
-def test_the_names_that_a_pattern_of_a_script_matches_are_those_of_the_copy(
+def test_what_the_script_of_a_gate_includes_is_part_of_what_it_checks(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script(project / "hooks" / "a.sh", f"{PYTEST} >&2 || exit 2\n")
-    script(project / "check.sh", f'{SH}for part in hooks/*.sh; do . "./$part"; done\n')
+    script(project / "hooks" / "lib.sh", f"{PYTEST} >&2 || exit 2\n")
+    script(project / "hooks" / "check.sh", f"{SH}. hooks/lib.sh\n")
+    script(project / "hooks" / "other.sh", "ruff check\n")
     (project / "test_a.py").write_text("def test_a(): pass\n")
-    gate(project, "sh ./check.sh")
+    gate(project, "sh hooks/check.sh")
     assert prove(project, capsys) == (0, proof("proved", "blocks a failing test"))
 
 

@@ -33,7 +33,7 @@ from turngate.doctor.proof.gate_commands import read_text
 from turngate.project.files import LOCAL
 from turngate.project.git import run_git
 from turngate.project.safe_paths import is_inside, real_path
-from turngate.trust.fingerprint import named_files
+from turngate.trust.fingerprint import scripts_of
 
 MAX_FILES = 50_000  # folders and links included; without dependency folders and git's own
 MAX_BYTES = 1024**3
@@ -457,7 +457,7 @@ class Relocation:
 
     def scripts(self, rule: Rule) -> list[str]:
         """Return the scripts that the command of a hook names, in the copy."""
-        return [self.text(path) for path in named_files(rule, self.project)]
+        return [self.text(path) for path in scripts_of(rule, self.project)]
 
     def script_of_project(self, rule: Rule) -> str | None:
         """Return a script that holds the path of the project, which in the copy would still lead to the project."""

@@ -43,7 +43,7 @@ from turngate.project.files import LOCAL
 from turngate.settings.agent_types import load_agent_types
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import state_folder
-from turngate.trust.fingerprint import named_files
+from turngate.trust.fingerprint import scripts_of
 
 
 def examine(options: argparse.Namespace) -> int:
@@ -107,9 +107,7 @@ def _diagnose(reviewed: ReviewedSettings, project: str) -> Diagnosis:
                 how_to_approve=what_to_do(hook.key),
                 last_run=LastRun(last.time, last.outcome, last.reason, last.seconds) if last else None,
                 changed=max(
-                    map(
-                        _modified, (paths.get(file, os.path.join(project, file)), *named_files(rule, project))
-                    )
+                    map(_modified, (paths.get(file, os.path.join(project, file)), *scripts_of(rule, project)))
                 ),
             )
         )

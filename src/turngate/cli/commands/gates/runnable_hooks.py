@@ -20,7 +20,7 @@ from turngate.gates.gate import Gate
 from turngate.gates.session_changes import NO_SESSION
 from turngate.ports import HookRunContext, World
 from turngate.settings.plugin_folders import display_name
-from turngate.trust.fingerprint import named_files
+from turngate.trust.fingerprint import scripts_of
 from turngate.trust.review import unique_keys
 
 _CONVERSATION = re.compile(r"transcript_path|last_assistant_message", re.IGNORECASE)
@@ -90,7 +90,7 @@ def _why_left_out(rule: Rule, settings: Settings, world: World, *, has_base: boo
         return _why_gate_left_out(named.gate, has_base=has_base)
     if isinstance(rule.hook, CommandHook):
         command = " ".join((rule.hook.command, *(rule.hook.args or ())))
-        text = gate_text(command, named_files(rule, world.project, world.files), world.project, world.files)
+        text = gate_text(command, scripts_of(rule, world.project, world.files), world.project, world.files)
         return "it reads the conversation" if _CONVERSATION.search(text) else None
     return f"it asks a {rule.hook.asks}" if rule.hook.asks else None
 
