@@ -163,10 +163,12 @@ def with_running_gates_held(settings: Settings) -> Settings:
 
 
 def with_held_gates(settings: Settings, record: SessionRecord, state: str) -> Settings:
-    """Return the settings in which each gate of the record blocks if it is not what was recorded."""
+    """Return the settings with the limits of the record, in which each of its gates blocks if it is not what was recorded."""
     recorded = {definition for _, _, definition in record.gates}
     rules = [replace(rule, held=rule.definition in recorded and not rule.rejected) for rule in settings.rules]
-    return replace(settings, rules=(*rules, *_lost_gates(settings, record, state)))
+    rules += _lost_gates(settings, record, state)
+    limit, hard, child = record.limits
+    return replace(settings, rules=tuple(rules), limit=limit, hard_limit=hard, child_limit=child)
 
 
 def _lost_gates(settings: Settings, record: SessionRecord, state: str) -> Iterator[Rule]:

@@ -1,4 +1,4 @@
-"""The gates of one session of a host, recorded at its first event: one that is changed later blocks the stop.
+"""The gates and limits of one session of a host, recorded at its first event: a gate that is changed later blocks the stop.
 
 Imports little: every stop looks for a record.
 """
@@ -9,16 +9,25 @@ from contextlib import suppress
 
 from turngate.gates.stored_state import state_path, write_file
 
-VERSION = 1
+VERSION = 2
 
 
 # A gate as it was approved: its id or "", where it is configured, and its definition as compact JSON.
 RecordedGate = tuple[str, str, str]
+# `limit`, `hard_limit` and `child_limit` of the settings: an agent that lowers one would be let go at its next stop.
+Limits = tuple[int | None, int | None, int | None]
 
 
 class SessionRecord:
-    def __init__(self, project: str, gates: tuple[RecordedGate, ...], started: float = 0.0) -> None:
+    def __init__(
+        self,
+        project: str,
+        gates: tuple[RecordedGate, ...],
+        limits: Limits,
+        started: float = 0.0,
+    ) -> None:
         self.project, self.gates = project, gates
+        self.limits = limits
         self.started = started  # in seconds since the epoch; 0: not known
 
 
@@ -32,7 +41,8 @@ def read_record(path: str) -> SessionRecord | None:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             data = json.load(file)
         gates = tuple((str(key), str(place), str(text)) for key, place, text in data["gates"])
-        record = SessionRecord(str(data["project"]), gates, float(data["started"]))
+        limit, hard, child = (None if each is None else int(each) for each in data["limits"])
+        record = SessionRecord(str(data["project"]), gates, (limit, hard, child), float(data["started"]))
         return record if data["version"] == VERSION else None
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return None

@@ -578,7 +578,7 @@ def test_qwen_code_gets_an_answer_before_it_gives_up() -> None:
 # What a repository cannot do
 
 
-@pytest.mark.parametrize("variable", ["TURNGATE_TRUST", "TURNGATE_IN_HOOK"])
+@pytest.mark.parametrize("variable", ["TURNGATE_TRUST", "TURNGATE_IN_HOOK", "TURNGATE_IN_TOOL"])
 def test_a_variable_that_the_settings_of_the_project_name_has_no_effect(
     project: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:

@@ -186,7 +186,8 @@ def _answer_event(
         started = (
             record.started if record else time.time() if known["hook_event_name"] not in STOP_EVENTS else 0.0
         )
-        write_record(path, SessionRecord(project, gates, started))
+        limits = settings.limit, settings.hard_limit, settings.child_limit
+        write_record(path, SessionRecord(project, gates, limits, started))
     changed = [each for each in below if has_changed_since(each, record.started if record else 0.0)]
 
     async def ask_below(event: StopEvent) -> tuple[HookRun, ...]:

@@ -1,0 +1,283 @@
+"""Moves by which an agent could end its gate, through `turngate hook`: docs/holding.md lists them all."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hosts.recordings import recorded
+from tests.hosts.test_input_fields import SHOWN_BY, environment
+from tests.support.cli import turngate
+from tests.trust.support import approve_all, command, stop_settings, write
+from tests.trust.test_session_record import GONE, REDEFINED, blocked, set_hooks
+from turngate.state.paths import state_folder
+
+FAILS = command("echo no >&2; exit 2", id="check")
+BLOCK = {"decision": "block", "reason": "no"}
+SESSION = recorded("codex", "Stop")["session_id"]
+
+
+@pytest.fixture(autouse=True)
+def _without_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    """A project whose gate is approved and fails, and whose session has started."""
+    (project / ".git").mkdir()
+    set_hooks(project, FAILS)
+    return begin(project)
+
+
+def begin(project: Path) -> Path:
+    """Approve the gates, and start the session."""
+    approve_all(project)
+    assert start(project, "startup") == (0, "", "")
+    return project
+
+
+def start(project: Path, source: str) -> tuple[int, str, str]:
+    fields = {**recorded("codex", "SessionStart"), "cwd": str(project), "source": source}
+    return turngate("hook", stdin=json.dumps({**fields, "session_id": SESSION}))
+
+
+def stop(project: Path, **fields: Any) -> Any:
+    """Return the answer of one stop of Codex, which has no limit of its own."""
+    given = {**recorded("codex", "Stop"), "cwd": str(project), "transcript_path": None, **fields}
+    code, out, _ = turngate("hook", stdin=json.dumps(given))
+    assert code == 0
+    return json.loads(out) if out else None
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    "file", [".turngate/settings.json", ".turngate/settings.local.json", "~/.turngate/settings.json"]
+)
+@pytest.mark.parametrize("key", ["limit", "hardLimit"])
+def test_a_limit_that_is_lowered_in_the_session_counts_only_in_the_next(
+    repository: Path, file: str, key: str
+) -> None:
+    path = Path(os.path.join(repository, os.path.expanduser(file)))
+    path.parent.mkdir(exist_ok=True)
+    settings = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**settings, "turngate": {key: 0}}))
+    ended = 'Turn ended after 0 continuations (the limit). Still blocked by: "check".\nthe last reason: no'
+    assert [stop(repository), stop(repository, session_id="next")] == [BLOCK, {"systemMessage": ended}]
+
+
+def make_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def make_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def make_a_link_to_nothing(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def make_it_huge(path: Path) -> None:
+    path.write_text(" " * (5 * 1024 * 1024) + path.read_text())
+
+
+def make_it_a_list(path: Path) -> None:
+    path.write_text("[]")
+
+
+def leave_out_the_command(path: Path) -> None:
+    path.write_text(json.dumps(stop_settings({"type": "command", "id": "check"})))
+
+
+@pytest.mark.parametrize(
+    "move",
+    [make_a_folder, make_a_pipe, make_a_link_to_nothing, make_it_huge, make_it_a_list, leave_out_the_command],
+)
+def test_settings_that_can_no_longer_be_read_block(repository: Path, move: Callable[[Path], None]) -> None:
+    move(repository / ".turngate/settings.json")
+    assert stop(repository)["reason"] == blocked(".turngate/settings.json cannot be read")["reason"]
+
+
+@pytest.mark.parametrize(
+    ("further", "what"),
+    [
+        ({"env": {"PATH": "/nowhere"}}, "the `env` of the settings was"),
+        ({"turngate": {"defaults": {"command": 0.001}}}, "`defaults` of the settings was"),
+        ({"turngate": {"stopBudget": 0.001}}, "`stopBudget` of the settings was"),
+        ({"turngate": {"payload": "strict"}}, "`payload` of the settings was"),
+        ({"turngate": {"env": "clean"}}, "`passEnv` of the settings was"),
+    ],
+)
+def test_settings_that_change_how_a_gate_runs_block(
+    repository: Path, further: dict[str, Any], what: str
+) -> None:
+    set_hooks(repository, FAILS, **further)
+    assert stop(repository) == blocked(f"{what} changed after it was approved")
+
+
+@pytest.mark.parametrize("change", [{"timeout": 0.001}, {"async": True}, {"if": "Bash(never)"}], ids=str)
+def test_an_option_that_weakens_a_gate_blocks(repository: Path, change: dict[str, Any]) -> None:
+    set_hooks(repository, {**FAILS, **change})
+    assert stop(repository)["reason"] == blocked(REDEFINED)["reason"]
+
+
+def test_an_entry_with_the_same_id_in_the_local_settings_replaces_nothing(repository: Path) -> None:
+    weaker = stop_settings(command("true", id="check"))
+    write(repository, {".turngate/settings.local.json": json.dumps(weaker)})
+    answer = stop(repository)
+    assert (answer["decision"], answer["reason"]) == ("block", "no")
+    assert '"check" was skipped and NOT enforced: it is not approved' in answer["systemMessage"]
+
+
+def test_a_new_hook_that_would_end_the_turn_does_not_run(repository: Path) -> None:
+    halts = command("""echo '{"continue": false}'""", id="halts")
+    set_hooks(repository, FAILS, halts)
+    answer = stop(repository)
+    assert (answer["decision"], answer["reason"]) == ("block", "no")
+    assert '"halts" was skipped and NOT enforced: it is not approved' in answer["systemMessage"]
+
+
+def test_a_gate_of_the_user_that_is_removed_blocks(project: Path) -> None:
+    write(Path.home(), {".turngate/settings.json": json.dumps(stop_settings({**FAILS, "id": "mine"}))})
+    assert stop(project) == BLOCK
+    write(Path.home(), {".turngate/settings.json": "{}"})
+    assert stop(project) == blocked("it is no longer configured", "mine")
+
+
+@pytest.mark.parametrize("folder", ["..", "/no/such"])
+def test_an_agent_that_works_in_another_folder_has_the_gates_of_its_start(
+    repository: Path, folder: str
+) -> None:
+    assert stop(repository, cwd=os.path.normpath(repository / folder)) == BLOCK
+
+
+def test_an_agent_whose_conversation_is_compacted_has_the_gates_of_its_start(repository: Path) -> None:
+    write(repository, {".turngate/settings.json": "{}"})
+    assert start(repository, "compact") == (0, "", "")
+    assert stop(repository) == blocked(GONE)
+
+
+# Scripts
+
+
+def remove_the_script(path: Path) -> None:
+    path.unlink()
+
+
+def make_it_not_executable(path: Path) -> None:
+    path.chmod(0o644)
+
+
+@pytest.mark.parametrize(
+    ("move", "why"),
+    [
+        (remove_the_script, GONE),
+        (make_it_not_executable, ".turngate/stop cannot be read"),
+        (make_a_folder, ".turngate/stop cannot be read"),
+    ],
+)
+def test_a_script_hook_that_can_no_longer_run_blocks(
+    project: Path, move: Callable[[Path], None], why: str
+) -> None:
+    write(project, {".turngate/stop": "#!/bin/sh\necho no >&2; exit 2\n"})
+    begin(project)
+    move(project / ".turngate/stop")
+    assert stop(project)["reason"] == blocked(why, ".turngate/stop")["reason"]
+
+
+# A gate that cannot answer
+
+BROKEN = {
+    "its script is no longer executable": ("hooks/check.sh", "exit code 126: "),
+    "its program was removed": ("no-such-program", "exit code 127: "),
+    "its process was killed": ("kill -9 $$", "it was killed by signal 9"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_gate_that_an_agent_breaks_is_reported_and_a_strict_one_blocks(project: Path, name: str) -> None:
+    text, why = BROKEN[name]
+    write(project, {"hooks/check.sh": "#!/bin/sh\nexit 1\n"})
+    gate = {"type": "gate", "command": text}
+    set_hooks(project, {**gate, "id": "lenient"}, {**gate, "id": "strict", "strict": True})
+    begin(project)
+    (project / "hooks/check.sh").chmod(0o644)
+    answer = stop(project)
+    assert answer["decision"] == "block"
+    assert answer["reason"].startswith(f'gate "command" could not run: {why}')
+    assert answer["systemMessage"].startswith(f'hook "lenient" failed and was NOT enforced: {why}')
+
+
+# Events that the agent gives
+
+
+def content(folder: str) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "Stop"])
+@pytest.mark.parametrize("host", SHOWN_BY)
+def test_a_command_of_the_agent_gives_no_event_of_its_session(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, host: str, event: str
+) -> None:
+    name = "AfterAgent" if (host, event) == ("gemini", "Stop") else event
+    given = {**recorded(host, name), "cwd": str(repository)}
+    for variable, value in environment(host, "command", given["session_id"]).items():
+        monkeypatch.setenv(variable, value)
+    before = content(state_folder())
+    why = f"a command of the agent has given this event of its own session ({SHOWN_BY[host]} is set)"
+    refused = f"turngate {{}}: {why}; only the agent program does that, so nothing was checked or counted\n"
+    assert turngate("hook", stdin=json.dumps(given)) == (64, "", refused.format("hook"))
+    assert turngate("gate", "clean", stdin=json.dumps(given)) == (64, "", refused.format("gate"))
+    assert content(state_folder()) == before
+
+
+def test_the_agent_of_turngate_gives_no_event(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TURNGATE_IN_TOOL", "1")
+    given = {**recorded("codex", "Stop"), "cwd": str(repository)}
+    code, out, err = turngate("hook", stdin=json.dumps(given))
+    assert (code, out, "(TURNGATE_IN_TOOL is set)" in err) == (64, "", True)
+
+
+def test_a_hook_of_each_host_is_answered(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = {}
+    for host in SHOWN_BY:
+        given = {**recorded(host, "AfterAgent" if host == "gemini" else "Stop"), "cwd": str(repository)}
+        with monkeypatch.context() as variables:
+            for variable, value in environment(host, "hook", given["session_id"]).items():
+                variables.setenv(variable, str(repository) if variable.endswith("PROJECT_DIR") else value)
+            code, out, _ = turngate("hook", stdin=json.dumps(given))
+        reasons[host] = code, json.loads(out)["reason"].splitlines()[-1]
+    assert reasons == dict.fromkeys(SHOWN_BY, (0, "no"))
+
+
+# What is not held
+
+
+def test_an_agent_that_removes_the_state_folder_stops_and_the_user_reads_that_the_gate_is_not_approved(
+    repository: Path,
+) -> None:
+    shutil.rmtree(state_folder())
+    answer = stop(repository)
+    assert (answer.keys(), "NOT enforced: it is not approved" in answer["systemMessage"]) == (
+        {"systemMessage"},
+        True,
+    )
+
+
+def test_an_agent_that_adds_a_halting_hook_to_the_settings_of_the_user_ends_its_turn(
+    repository: Path,
+) -> None:
+    halts = command("""echo '{"continue": false, "stopReason": "enough"}'""", id="halts")
+    write(Path.home(), {".turngate/settings.json": json.dumps(stop_settings(halts))})
+    assert stop(repository) == {"continue": False, "stopReason": "enough"}
