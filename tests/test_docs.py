@@ -62,13 +62,12 @@ def fences(page: Path) -> list[Fence]:
 def run(command: list[str], folder: Path, *, check: bool = False, stderr: int = subprocess.STDOUT) -> str:
     """Return stdout and stderr as they came. The `turngate` of this environment is the first on PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    of_user = {name: value for name, value in os.environ.items() if name != "TURNGATE_TRUST"}
+    # `turngate install` warns of a program in the folder for temporary files, where this one may be.
     completed = subprocess.run(
         command,
         cwd=folder,
-        env={
-            **{name: value for name, value in os.environ.items() if name != "TURNGATE_TRUST"},
-            **{"PATH": path, "TMPDIR": str(folder)},  # a program in the folder for temporary files is warned of
-        },
+        env={**of_user, "PATH": path, "TMPDIR": str(folder)},
         text=True,
         check=False,
         stdout=subprocess.PIPE,
