@@ -11,6 +11,7 @@ import pytest
 
 from tests.hosts.recordings import recorded
 from tests.support.cli import turngate
+from tests.support.git_projects import git, make_repository
 from tests.trust.support import approve_all, command, stop_settings, write
 from turngate.state.paths import state_folder
 
@@ -139,7 +140,21 @@ def test_a_folder_that_hides_the_project_changes_nothing(repository: Path) -> No
 
 def test_a_project_folder_that_is_renamed_blocks(repository: Path) -> None:
     moved = repository.rename(repository.with_name("moved"))
-    assert stop(moved) == blocked(f"the project folder {repository} is gone")
+    assert stop(moved)["reason"] == blocked("it is not approved")["reason"]
+    gone = stop(moved, cwd="/nowhere")["reason"]
+    assert gone == blocked(f"the project folder {repository} is gone")["reason"]
+
+
+def test_a_session_whose_worktree_was_removed_goes_on_in_the_repository(
+    project: Path, tmp_path: Path
+) -> None:
+    set_hooks(project, command("true", id="check"))
+    make_repository(project, {"a.txt": "1"})
+    approve_all(project)
+    git(project, "worktree", "add", "-q", str(tmp_path / "other"))
+    assert stop(project, cwd=str(tmp_path / "other")) is None
+    git(project, "worktree", "remove", "--force", str(tmp_path / "other"))
+    assert stop(project, cwd=str(project)) is None
 
 
 def test_approvals_that_are_removed_block(repository: Path) -> None:

@@ -27,7 +27,8 @@ UNREADABLE = "unreadable"  # it may be run nevertheless
 
 # A script that may run any file of its folder.
 _RUNS_ANY = re.compile(
-    r"/\"?[*$]|\s\*\.(?:ba)?sh\b|run-parts|importlib|__import__|listdir|scandir|iterdir|glob|readdir|(?:require|import)\s*\(\s*[^\"'\s]"
+    r"\)\"?/\"?[*$]|\$\w+\"?/\"?[*$]|\s\*\.(?:ba)?sh\b|run-parts|importlib|__import__|listdir|scandir|iterdir|\bi?glob\b|readdir"
+    r"|(?:require|import)\s*\(\s*[^\"'\s]"
 )
 
 FileIds = Mapping[str, str | None]  # by name; None: there is no such file
@@ -131,19 +132,16 @@ class CoveredFiles:
         if folder not in self._folders:
             count, size, found = 0, 0, dict[str, os.stat_result | None]()
             for name, info in self._walk(folder, self.files.realpath(self.path_of(folder)), frozenset()):
+                self._check_time(folder)
+                is_known = self.path_of(name) in _READ
+                is_data = info and not is_known and is_written(name[len(folder) :])
+                if info and is_data and not self.can_run(name, info.st_mode):
+                    continue
                 count, size = count + 1, size + (info.st_size if info else 0)
                 if count > MAX_FILES or size > MAX_BYTES:
                     what = f"{MAX_FILES:,} files" if count > MAX_FILES else f"{MAX_BYTES // 1024**2} MiB"
                     raise _too_large(folder, f"has more than {what}")
-                self._check_time(folder)
-                is_known = self.path_of(name) in _READ
-                if (
-                    is_known
-                    or not info
-                    or not is_written(name[len(folder) :])
-                    or self.can_run(name, info.st_mode)
-                ):
-                    found[name] = info
+                found[name] = info
             self._folders[folder] = found
         return self._folders[folder].items()
 
