@@ -21,7 +21,6 @@ TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its tim
 RACY_NS = 2_000_000_000  # a file that was changed this shortly before could change again without a new time
 CHUNK_BYTES = 1 << 20
 UNTRACKED = "?"  # git's tag of a file
-NESTED = "040000 -"  # the entry of a repository that is not in the index
 LIST_FILES = ("ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard")
 # Folders that hold what others wrote, or what tools have made of the rest.
 PRUNED = (
@@ -54,7 +53,7 @@ def local_tree_state(project: str, state: str) -> str | None:
 def local_entries(project: str, state: str) -> dict[str, str] | None:
     """Return mode and id of the files of a project in a repository, as in a tree of git, by their names in the repository.
 
-    None: they cannot be found out in time. A repository inside of it is a folder: its name ends with a slash, or is in the index.
+    None: they cannot be found out in time. Those of repositories inside of it are left out.
     """
     try:
         return _Look(project, state).find_entries() if _repository(os.path.realpath(project)) else None
@@ -94,15 +93,11 @@ class _Look:
         stored = _read_lines(self._cache)
         below = "" if self._project == self._top else f"{self._project[len(self._top) + 1 :]}/"
         inside = tuple(name.rstrip("/") + "/" for name in self._nested)
-        nested = {name: NESTED for name in self._nested if name.endswith("/")}
-        entries = {**self._read(next(stored, {}), next(stored, {})), **nested}
+        entries = self._read(next(stored, {}), next(stored, {}))
         if not (below or inside):
             return entries
-        return {
-            name: entry
-            for name, entry in entries.items()
-            if name.startswith(below) and (name in nested or not name.startswith(inside))
-        }
+        own = (name for name in entries if name.startswith(below) and not name.startswith(inside))
+        return {name: entries[name] for name in own}
 
     def _key(self) -> str:
         return _hash_texts([*self._states, "", *self._stats, "", *self._stats.values()])

@@ -11,7 +11,7 @@ ChangeKind = Literal["added", "deleted", "modified", "renamed", "filtered"]
 
 _ESCAPES = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 _ESCAPE = re.compile(r"((?:\\[0-7]{3})+)|\\(.)", re.DOTALL)
-_RAW_LINE = re.compile(r":(\d{6}) (\d{6}) [0-9a-f]+ [0-9a-f]+ ([A-Z])\d*\t(.*)")
+_RAW_LINE = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\t(.*)")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -56,19 +56,6 @@ def unquote_path(text: str) -> str:
     return _ESCAPE.sub(_unescape, text[1:-1])
 
 
-def quote_path(path: str) -> str:
-    """Return the name of a file as git quotes it, with `core.quotePath`."""
-    if path.isascii() and path.isprintable() and '"' not in path and "\\" not in path:
-        return path
-    return f'"{"".join(map(_quote_byte, path.encode("utf-8", "surrogateescape")))}"'
-
-
-def _quote_byte(byte: int) -> str:
-    char = chr(byte)
-    letter = next((letter for letter, each in _ESCAPES.items() if each == char), None)
-    return f"\\{letter}" if letter else char if " " <= char <= "~" else f"\\{byte:03o}"
-
-
 def _unescape(match: re.Match[str]) -> str:
     if match[1]:
         data = bytes(int(number, 8) & 0xFF for number in match[1].split("\\")[1:])
@@ -82,11 +69,18 @@ def read_changes(text: str) -> tuple[Change, ...]:
 
 
 def _read_change(match: re.Match[str]) -> Change:
-    old_mode, mode, status, names = match.groups()
+    old_mode, mode, old_id, new_id, status, names = match.groups()
     paths = [unquote_path(name) for name in names.split("\t")]
     kinds: dict[str, ChangeKind] = {"A": "added", "C": "added", "D": "deleted", "R": "renamed"}
     old_path = paths[0] if status == "R" else None
-    return Change(paths[-1], kinds.get(status, "modified"), old_path, old_mode, mode)
+    kind = kinds.get(status, "modified")
+    return Change(paths[-1], kind, old_path, old_mode, mode, is_same_content=old_id == new_id)
+
+
+def read_filtered(text: str) -> tuple[str, ...]:
+    """Return the files that only a filter could compare, in the output of our scripts."""
+    lines = (line.partition("\t") for line in text.split("\n"))
+    return tuple(unquote_path(name) for mark, _, name in lines if mark == "filtered")
 
 
 def read_patches(text: str) -> tuple[FilePatch, ...]:

@@ -1,9 +1,8 @@
 """Scripts for the POSIX shell that compare a project with what it was. The repository's index and files stay as they are.
 
-Git names the files and compares what it has stored. The content of files is hashed as it is, without filters, so that neither the
-index nor attributes and filters hide a change. An agent can write the repository's configuration: no program that it names is started.
-
-An entry is the mode and the id of a file, a tab and its name in the repository, quoted as git does it.
+Git names the files and compares what it has stored: an index of our own, which has the files as they are, with a commit or a tree. Their
+content is hashed without filters, so that neither the repository's index nor attributes and filters hide a change. An agent can write the
+repository's configuration: no program that it names is started.
 
 Imports nothing: an answer that is stored needs it too.
 """
@@ -27,42 +26,165 @@ in_repository() {
 }
 """
 
-# Each script has a folder as its first argument: that of the project, or of a submodule. It continues in the work tree.
+# $1: the folder of the project, or of a submodule; $2: "listed" if stdin has the entries of its files; $3: what a sparse checkout left
+# out at the session's start, as an id; $4: the script SUBMODULE. `now` is git with the index of the files as they are, in a temporary repository:
+# git may read files again when it writes an index, and would run the filters of the project's own configuration.
 BEGIN = (
     IN_REPOSITORY
     + """\
 set -e
 unset GIT_DIFF_OPTS
 cd "$1"
-shift
 in_repository
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
-prefix=$(git rev-parse --show-prefix)
+git rev-parse --show-prefix --git-path objects --show-object-format > "$folder/facts"
+{ read -r prefix; read -r objects; read -r format; } < "$folder/facts"
+objects=$(cd "$objects" && pwd -P)
+settings=$(command git config --type=bool --get-regexp '^core\\.(sparsecheckout|filemode|symlinks)$') || true
+script=$4
+export script
 cd "$top"
-objects=$(cd "$(git rev-parse --git-path objects)" && pwd -P)
-GIT_LITERAL_PATHSPECS=1
-export GIT_LITERAL_PATHSPECS
+of_files() {
+    GIT_DIR=$folder/plain GIT_WORK_TREE=$top GIT_INDEX_FILE=$folder/index
+    GIT_OBJECT_DIRECTORY=${1:-$folder/plain/objects} GIT_ALTERNATE_OBJECT_DIRECTORIES=$objects
+    export GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES
+}
+now() { (of_files; git "$@"); }
+lines() { tr '\\0\\n' '\\n\\0'; }
+mkdir -p "$folder/plain/info" "$folder/plain/objects" "$folder/plain/refs"
+echo 'ref: refs/heads/none' > "$folder/plain/HEAD"
+test "$format" = sha1 || printf '[core]\\nrepositoryformatversion = 1\\n[extensions]\\nobjectformat = %s\\n' "$format" > "$folder/plain/config"
+echo '* -text -filter -ident -working-tree-encoding' > "$folder/plain/info/attributes"
+git ls-files -z -t --stage ${prefix:+":(literal)$prefix"} > "$folder/tracked"
+if test "$2$format" = listedsha1; then
+    now update-index -z --index-info
+else
+    git ls-files -z --cached --others --exclude-standard ${prefix:+":(literal)$prefix"} > "$folder/all"
+    xargs -0 sh -c 'for name do if test -f "$name" || test -L "$name"; then printf "%s\\0" "$name"; fi; done' sh \\
+        < "$folder/all" > "$folder/names"
+    now update-index --add --replace --info-only -z --stdin < "$folder/names"
+fi
+lines < "$folder/tracked" | sed -n 's/^. 160000/160000/p' | lines > "$folder/links"
+test ! -s "$folder/links" || xargs -0 sh -c '
+    for entry do
+        name=${entry#*\t}
+        if test -e "$name/.git"; then
+            id=$(cd "$name" && sh -c "$script" turngate . "" "" "$script") || exit
+            entry="160000 $id 0\t$name"
+        fi
+        test ! -d "$name" || printf "%s\\0" "$entry"
+    done
+' sh < "$folder/links" > "$folder/submodules"
+test ! -s "$folder/links" || now update-index -z --replace --index-info < "$folder/submodules"
+left_out=none
+case $settings in *'sparsecheckout true'*)
+    lines < "$folder/tracked" | sed -n 's/^S //p' | lines > "$folder/left-out"
+    left_out=$(git hash-object --stdin < "$folder/left-out")
+    if test "${3:-$left_out}" = "$left_out"; then
+        xargs -0 sh -c 'for entry do test -e "${entry#*\t}" || printf "%s\\0" "$entry"; done' sh < "$folder/left-out" > "$folder/absent"
+        now update-index -z --replace --index-info < "$folder/absent"
+    fi ;;
+esac
+shift 4
 """
 )
 
-# Prints the commit or tree to compare with: $1, if it exists. Without it: what HEAD was at the time $2, else the last commit
-# before it. A repository that began later is compared with nothing.
+# Stores the files with these names.
+STORE = """\
+store() {
+    xargs -0 sh -c '
+        for name do
+            shift
+            if test -L "$name"; then
+                readlink -n "$name" | git hash-object -w --stdin
+            elif test -f "$name"; then
+                set -- "$@" "$name"
+            fi
+        done
+        test $# = 0 || git hash-object -w --no-filters -- "$@"
+    ' sh > "$folder/output"
+}
+"""
+
+# Lets files be as in the commit $1 that differ from it only as conversions of git explain it: ends of lines, objects of Git LFS. Where another filter
+# would have to tell, `$folder/filtered` has the names. The attributes are those of the commit. A tree is a record of the session's start, and has the
+# files as they were: only an object of Git LFS that was fetched since is the same.
+CONVERT = """\
+of_base() { (export GIT_DIR="$folder/plain" GIT_OBJECT_DIRECTORY="$objects" GIT_INDEX_FILE="$folder/base"; git "$@"); }
+chosen() { awk -F '\t' 'NR == FNR { names[$0]; next } $2 in names' "$folder/$1" "$folder/candidates"; }
+convert() {
+    : > "$folder/filtered"
+    now diff-index --cached --raw --no-abbrev --no-renames "$1" ${prefix:+":(literal)$prefix"} > "$folder/raw"
+    case $settings in *'filemode false'* | *'symlinks false'*)
+        sed -n 's/^:\\([0-9]*\\) [0-9]* \\([0-9a-f]*\\) \\2 [A-Z]\t/\\1 \\2\t/p' "$folder/raw" | now update-index --index-info ;;
+    esac
+    sed -n '/^:1..... 100... \\([0-9a-f]*\\) \\1 /d; s/^:100... \\(100...\\) \\([0-9a-f]*\\) [0-9a-f]* M\t/\\1 \\2\t/p' "$folder/raw" > "$folder/candidates"
+    test -s "$folder/candidates" || return 0
+    git ls-tree -r "$1" > "$folder/tree"
+    sed -n '/[\t\\/"]\\.gitattributes"\\{0,1\\}$/p' "$folder/tree" | of_base update-index --index-info
+    : > "$folder/plain/info/attributes"
+    cut -f 2 "$folder/candidates" | of_base check-attr --cached --stdin filter ident working-tree-encoding text eol > "$folder/attributes"
+    echo '* text=auto eol=lf -filter -ident -working-tree-encoding' > "$folder/plain/info/attributes"
+    sed -n 's/: filter: lfs$//p' "$folder/attributes" > "$folder/lfs"
+    sum=$(command -v sha256sum || echo 'shasum -a 256')
+    export sum
+    of_base read-tree --empty
+    chosen lfs | of_base update-index --index-info
+    of_base ls-files -z --stage > "$folder/pointers"
+    xargs -0 sh -c '
+        for entry do
+            id=${entry#* }
+            pointer=$(git cat-file blob "${id%% *}" | head -c 1024)
+            oid=${pointer#*"
+oid sha256:"}
+            case $($sum < "${entry#*\t}") in "${oid%%[!0-9a-f]*} "*) printf "%s\\0" "$entry" ;; esac
+        done
+    ' sh < "$folder/pointers" | now update-index -z --index-info
+    test "$(git cat-file -t "$1")" = commit || return 0
+    texts='s/: text: set$//p;s/: text: auto$//p;s/: eol: [cl].*$//p'
+    case $(git config core.autocrlf) in true | input) texts="$texts;s/: text: unspecified$//p" ;; esac
+    sed -n "$texts" "$folder/attributes" | sort -u > "$folder/texts"
+    now hash-object --stdin-paths < "$folder/texts" > "$folder/ids" 2> "$folder/output"
+    paste "$folder/ids" "$folder/texts" | sort > "$folder/converted"
+    sed 's/^[0-9]* //' "$folder/candidates" | sort | comm -12 - "$folder/converted" | cut -f 2 > "$folder/same"
+    chosen same | now update-index --index-info
+    git config --name-only --get-regexp '^filter\\..*\\.(clean|process)$' | sed -n 's/^filter\\.\\([A-Za-z0-9_-]*\\)\\.[a-z]*$/\\1/p' > "$folder/drivers"
+    {
+        sed -n 's/: ident: set$//p;s/: working-tree-encoding: [^u].*$//p' "$folder/attributes"
+        while read -r driver; do test "$driver" = lfs || sed -n "s/: filter: $driver$//p" "$folder/attributes"; done < "$folder/drivers"
+    } | sort -u | comm -23 - "$folder/same" > "$folder/filtered"
+    chosen filtered | now update-index --index-info
+}
+print_filtered() {
+    export GIT_INDEX_FILE="$folder/filtered-index"
+    sed "s/^/100644 $(git hash-object --stdin < /dev/null)\t/" "$folder/filtered" | git update-index --index-info
+    git ls-files | sed 's/^/filtered\t/'
+}
+"""
+
+# Prints the commit or tree to compare with: the first of $1 and $2 that exists; it fails if there is none although one
+# was recorded. Without a record: what HEAD was at the time $3, else the last commit before it. A repository that began later is compared with nothing.
 FIND_BASE = """\
 find_base() {
-    if test -n "$1"; then
-        git rev-parse --quiet --verify "$1^{object}" && git cat-file -e "$1^{tree}" 2> "$folder/output" && return
+    for each in "$1" "$2"; do
+        if test -n "$each" && git cat-file -e "$each^{tree}" 2> "$folder/output"; then
+            echo "$each"
+            return
+        fi
+    done
+    if test -n "$1$2"; then
         echo "what was recorded at the session's start is no longer in the repository" >&2
         return 1
     fi
     if ! head=$(git rev-parse --verify --quiet HEAD); then
         git hash-object -t tree --stdin < /dev/null
-    elif test -z "$2"; then
+    elif test -z "$3"; then
         echo "$head"
-    elif base=$(git rev-parse --verify "HEAD@{$2}" 2> "$folder/output") && test ! -s "$folder/output"; then
+    elif base=$(git rev-parse --verify "HEAD@{$3}" 2> "$folder/output") && test ! -s "$folder/output"; then
         echo "$base"
-    elif base=$(git rev-list -1 --before="$2" HEAD) && test -n "$base"; then
+    elif base=$(git rev-list -1 --before="$3" HEAD) && test -n "$base"; then
         echo "$base"
     elif test "$(git rev-parse --is-shallow-repository)" = true; then
         echo "$head"
@@ -72,177 +194,59 @@ find_base() {
 }
 """
 
-# Prints the entries of the files that git does not ignore. A repository that is not in the index has the name of a folder.
-LIST_ENTRIES = """\
-list_entries() {
-    set -- ls-files --cached --others --exclude-standard --deduplicate
-    git "$@" -z -- "./$prefix" > "$folder/names"
-    git "$@" -- "./$prefix" > "$folder/quoted"
-    xargs -0 -n 500 sh -c '
-        for name do
-            if test -L "$name"; then
-                echo "120000 $(readlink -n "$name" | git hash-object --no-filters --stdin)"
-            elif test ! -f "$name"; then
-                echo -
-            elif test -x "$name"; then
-                echo 100755
-            else
-                echo 100644
-            fi
-        done
-    ' sh < "$folder/names" > "$folder/kinds"
-    paste "$folder/kinds" "$folder/quoted" > "$folder/modes"
-    sed -n 's/^100...\t//p' "$folder/modes" | git hash-object --no-filters --stdin-paths > "$folder/ids"
-    awk -F '\t' -v ids="$folder/ids" '
-        /^100/ { getline id < ids; print $1 " " id "\t" $2 }
-        /^12/
-        /^-.*\\/"?$/ { print "040000 -\t" $2 }
-    ' "$folder/modes"
-}
-"""
-
-# $1, $2: see `find_base`; $3: the id of the list of files that a sparse checkout left out at the session's start; $4: whether stdin has
-# the entries of all files. Prints the base, the prefix, that id now, the entries of submodules in the index, and those that differ. A folder
-# that is not there is exit code 3, one that is not a repository of its own 4.
-DIFFERENCES = (
-    """\
-if test "$1" != .; then test -d "$1" || exit 3; test -e "$1/.git" || exit 4; fi
-"""
-    + BEGIN
-    + FIND_BASE
-    + LIST_ENTRIES
-    + """\
-base=$(find_base "$1" "$2")
-if test "$4" = listed && test ${#base} = 40; then cat; else list_entries; fi > "$folder/now"
-git ls-files --stage -t -- "./$prefix" > "$folder/index"
-sed -n 's/^. \\(160000 [0-9a-f]*\\) 0\t/\\1\t/p' "$folder/index" > "$folder/submodules"
-left_out=none
-if test "$(command git config --type=bool core.sparseCheckout)" = true; then
-    sed -n 's/^S \\([0-9]* [0-9a-f]*\\) 0\t/\\1\t/p' "$folder/index" > "$folder/left-out"
-    left_out=$(git hash-object --stdin < "$folder/left-out")
-    if test -z "$3" || test "$3" = "$left_out"; then
-        awk -F '\t' 'NR == FNR { known[$2]; next } !($2 in known)' "$folder/now" "$folder/left-out" > "$folder/absent"
-        cat "$folder/absent" >> "$folder/now"
-    fi
-fi
-modes=
-if test "$(git config --type=bool core.fileMode)" = false; then modes='s/^100755/100644/;'; fi
-if test "$(git config --type=bool core.symlinks)" = false; then modes="${modes}s/^120000/100644/"; fi
-git ls-tree -r "$base" ${prefix:+"$prefix"} > "$folder/tree"
-sed "s/^\\([0-9]*\\) [a-z]* /\\1 /;$modes" "$folder/tree" | sort > "$folder/before"
-sed "$modes" "$folder/now" "$folder/submodules" | sort > "$folder/after"
-printf '%s\\n' "$base" "$prefix" "$left_out"
-sed 's/^/= /' "$folder/submodules"
-comm -3 "$folder/before" "$folder/after" | sed 's/^\t/+ /
-t
-s/^/- /'
-"""
-)
-
-# $1: a commit; stdin: the id in it and the name of files with other content. Prints which of them git's own conversions explain: `lfs`, an
-# object of Git LFS with this content; `text`, only the ends of lines differ; `filtered`, what a filter would make of it is not known. The attributes
-# are those of the commit, in a repository without any configuration.
-CONVERSIONS = (
+# Prints the commit, or another id if tracked files differ from it.
+SUBMODULE = (
     BEGIN
+    + CONVERT
     + """\
-cat > "$folder/files"
-crlf=$(git config core.autocrlf) || true
-drivers=$(git config --name-only --get-regexp '^filter\\..*\\.(clean|process)$') || true
-git ls-tree -r "$1" > "$folder/tree"
-git init -q --bare --template= --object-format="$(git rev-parse --show-object-format)" "$folder/plain"
-mkdir -p "$folder/plain/info"
-GIT_DIR=$folder/plain GIT_OBJECT_DIRECTORY=$objects GIT_INDEX_FILE=$folder/plain/index
-export GIT_DIR GIT_OBJECT_DIRECTORY GIT_INDEX_FILE
-sed -n '/[\t\\/"]\\.gitattributes"\\{0,1\\}$/p' "$folder/tree" | git update-index --index-info
-cut -f 2 "$folder/files" | git check-attr --cached --stdin filter ident working-tree-encoding text eol > "$folder/attributes"
-awk -v crlf="$crlf" -v drivers="$drivers" '
-    {
-        match($0, /: [a-z-]+: [^ ]+$/)
-        split(substr($0, RSTART + 2), parts, ": ")
-        of[parts[1]] = parts[2]
-    }
-    parts[1] != "eol" { next }
-    of["filter"] == "lfs" { kind = "lfs" }
-    of["filter"] != "lfs" {
-        is_text = of["text"] ~ /set|auto/ && of["text"] != "unset" || of["eol"] !~ /^un/ || of["text"] !~ /^unset/ && crlf ~ /true|input/
-        kind = is_text ? "text" : "plain"
-        is_filtered = index(drivers, "filter." of["filter"] ".")
-        if (is_filtered || of["ident"] == "set" || of["working-tree-encoding"] !~ /^un/) kind = "filtered"
-    }
-    { print kind "\t" substr($0, 1, RSTART - 1) }
-' "$folder/attributes" > "$folder/kinds"
-sed -n '/^filtered\t/p' "$folder/kinds"
-echo '* text=auto eol=lf -filter -ident -working-tree-encoding' > "$folder/plain/info/attributes"
-sed -n 's/^text\t//p' "$folder/kinds" > "$folder/texts"
-sort "$folder/files" > "$folder/sorted"
-git hash-object --stdin-paths < "$folder/texts" > "$folder/ids" 2> "$folder/output"
-paste "$folder/ids" "$folder/texts" | sort | comm -12 - "$folder/sorted" | sed 's/^[^\t]*/text/'
-sum=$(command -v sha256sum || echo 'shasum -a 256')
-export sum
-awk -F '\t' 'NR == FNR { if ($1 == "lfs") wanted[$2]; next } $2 in wanted { print "100644 " $1 "\t" $2 }' \
-    "$folder/kinds" "$folder/files" > "$folder/pointers"
-git read-tree --empty
-git update-index --index-info < "$folder/pointers"
-git ls-files -z --stage | xargs -0 sh -c '
-    for entry do
-        id=${entry#* }
-        pointer=$(git cat-file blob "${id%% *}" | head -c 1024)
-        oid=${pointer#*"
-oid sha256:"}
-        case $($sum < "${entry#*	}") in "${oid%%[!0-9a-f]*} "*) echo lfs ;; *) echo changed ;; esac
-    done
-' sh > "$folder/found"
-git ls-files | paste "$folder/found" - | sed -n '/^lfs/p'
+commit=$(git rev-parse --verify HEAD)
+convert "$commit"
+now diff-index --cached --no-renames --diff-filter=a "$commit" > "$folder/changed"
+if test -s "$folder/changed"; then git hash-object --stdin < "$folder/changed"; else echo "$commit"; fi
 """
 )
 
-NOT_STORED = "not stored"
-# $1: options of `git diff-index`; stdin: entries of files before, after `- `, and now, after `+ `. What is stored for it is temporary.
-# A file whose content before is not there is left out; then the first line is NOT_STORED.
+DIFF_OPTIONS = (
+    "--no-ext-diff --no-textconv --no-color --relative --submodule=short --src-prefix=a/ --dst-prefix=b/"
+)
+
+# $1, $2, $3: see `find_base`; $4: options of `git diff-index`; then the pathspecs that it is limited to. Without the content of a file at the
+# session's start, which is not stored if it is large, no renames are found, and there is no patch.
 DIFF = (
     BEGIN
-    + """\
-cat > "$folder/files"
-mkdir "$folder/objects"
-GIT_ALTERNATE_OBJECT_DIRECTORIES=$objects GIT_OBJECT_DIRECTORY=$folder/objects GIT_INDEX_FILE=$folder/index
-export GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_OBJECT_DIRECTORY GIT_INDEX_FILE
-sed -n 's/^- [0-9]* \\([0-9a-f]*\\)\t.*/\\1/p' "$folder/files" | git cat-file --batch-check | sed -n 's/ missing$//p' > "$folder/missing"
-if test -s "$folder/missing"; then
-    echo 'NOT_STORED'
-    awk -F '\t' 'NR == FNR { missing[$0]; next } { split($1, entry, " ") } entry[1] == "-" && entry[3] in missing { print $2 }' \
-        "$folder/missing" "$folder/files" > "$folder/left-out"
-    awk -F '\t' 'NR == FNR { left_out[$0]; next } !($2 in left_out)' "$folder/left-out" "$folder/files" > "$folder/stored"
-    mv "$folder/stored" "$folder/files"
-fi
-sed -n 's/^- //p' "$folder/files" | git update-index --index-info
-before=$(git write-tree)
-git read-tree --empty
-sed -n 's/^+ //p' "$folder/files" > "$folder/now"
-cut -f 2 "$folder/now" > "$folder/names"
-git hash-object -w --no-filters --stdin-paths < "$folder/names" > "$folder/ids"
-cut -d ' ' -f 1 "$folder/now" | paste -d ' ' - "$folder/ids" | paste - "$folder/names" | git update-index --index-info
+    + STORE
+    + CONVERT
+    + FIND_BASE
+    + f"""\
+base=$(find_base "$1" "$2" "$3")
+base=$(git rev-parse --verify "$base")
+options=$4
+shift 4
+convert "$base"
+test -s "$folder/raw" || exit 0
+now diff-index --cached --raw --no-abbrev --no-renames "$base" ${{prefix:+":(literal)$prefix"}} > "$folder/raw"
+# From here on, the index and the tree have only the files that differ: the pathspecs may be many.
+now read-tree --empty
+sed -n 's/^:\\([1-9][0-9]*\\) [0-9]* \\([0-9a-f]*\\) [0-9a-f]* [A-Z]\t/\\1 \\2\t/p' "$folder/raw" | now update-index --index-info
+base=$(now write-tree --missing-ok)
+now read-tree --empty
+sed -n 's/^:[0-9]* \\([1-9][0-9]*\\) [0-9a-f]* \\([0-9a-f]*\\) [A-Z]\t/\\1 \\2\t/p' "$folder/raw" | now update-index --index-info
 cd "./$prefix"
-git diff-index --cached --no-ext-diff --no-textconv --no-color --relative --find-renames --src-prefix=a/ --dst-prefix=b/ $1 "$before"
-""".replace("NOT_STORED", NOT_STORED)
-)
-
-# Stores the content of the files with these names, except for large ones. Git's garbage collection removes it.
-STORE = (
-    BEGIN
-    + """\
-GIT_INDEX_FILE=$folder/index
-export GIT_INDEX_FILE
-sed "s/^/100644 $(git hash-object --stdin < /dev/null)\t/" | git update-index --index-info
-git ls-files -z | xargs -0 sh -c '
-    for name do set -- "$@" "./$name"; shift; done
-    test $# = 0 || find "$@" -prune -type f -size -2049 -print0
-' sh | xargs -0 sh -c 'test $# = 0 || git hash-object -w --no-filters -- "$@"' sh > "$folder/output"
+now diff-index --cached --name-only -z --no-renames --diff-filter=d "$base" -- "$@" > "$folder/changed"
+case $options in *--raw*) grep -q '^[^\t]* D\t' "$folder/raw" || : > "$folder/changed" ;; esac
+(cd "$top" && of_files && store < "$folder/changed")
+now diff-index --cached {DIFF_OPTIONS} --find-renames $options "$base" -- "$@" > "$folder/diff" 2> "$folder/output" ||
+    now diff-index --cached {DIFF_OPTIONS} --no-renames $options "$base" -- "$@" > "$folder/diff"
+cat "$folder/diff"
+print_filtered
 """
 )
 
-# Prints how many commits are neither pushed nor before $1, then the operations in progress, an empty line, and what is staged.
+# Prints how many commits are neither pushed nor before $1, then the operations in progress, an empty line, what is staged, what the files are, and
+# of which only a filter could tell.
 STATUS = (
     BEGIN
+    + CONVERT
     + """\
 upstream=$(git rev-parse --verify --quiet '@{upstream}' 2> "$folder/output") || upstream=
 git cat-file -e "$1^{commit}" 2> "$folder/output" || set --
@@ -258,8 +262,34 @@ rebase-apply rebase
 END
 echo
 head=$(git rev-parse --verify --quiet HEAD) || head=$(git hash-object -t tree --stdin < /dev/null)
+convert "$head"
 cd "./$prefix"
-git diff-index --cached --name-status --no-renames --relative "$head"
+git diff-index --cached --name-status --no-renames --relative "$head" -- . > "$folder/staged"
+now diff-index --cached --name-status --no-renames --relative "$head" -- . > "$folder/changed"
+sed 's/^/staged\t/' "$folder/staged"
+sed 's/^/changed\t/' "$folder/changed"
+print_filtered
+"""
+)
+
+# Prints a tree with the files as they are now, the commit, what a sparse checkout leaves out, and the repositories inside of the project. Large files that are
+# not as in the commit, or more than 1000 of them, are in the tree, and their content is not stored. Git's garbage collection removes what is stored.
+SNAPSHOT = (
+    BEGIN
+    + STORE
+    + """\
+head=$(git rev-parse --verify --quiet HEAD) || head=$(git hash-object -t tree --stdin < /dev/null)
+now diff-index --cached --name-only -z --no-renames --diff-filter=d "$head" > "$folder/changed"
+if test "$(tr -dc '\\0' < "$folder/changed" | wc -c)" -le 1000; then
+    xargs -0 sh -c '
+        for name do set -- "$@" "./$name"; shift; done
+        test $# = 0 || find "$@" -prune \\( -type f -size -2049 -o -type l \\) -print0
+    ' sh < "$folder/changed" | store
+fi
+(of_files "$objects" && git write-tree --missing-ok)
+printf '%s\\n' "$head" "$left_out"
+cd "./$prefix"
+git ls-files --others --exclude-standard | sed -n '/\\/"\\{0,1\\}$/p'
 """
 )
 

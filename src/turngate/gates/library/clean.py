@@ -1,117 +1,122 @@
 """The gate `clean`: the git tree is committed, or stashed."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from turngate._frozen import frozen
+from turngate.core.answers.hook_reports import Exited
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
-from turngate.gates.git.output import show_path, unquote_path
+from turngate.gates.git.output import read_filtered, show_path, unquote_path
 from turngate.gates.git.scripts import STATUS
 from turngate.gates.project_files import stdout_of
-from turngate.gates.run_commands import FilesUnreadable
+from turngate.gates.run_commands import NOT_FOUND, FilesUnreadable
 from turngate.gates.session_changes import (
     NO_REPOSITORY,
-    NoRepository,
+    changed_paths,
     describe_filtered,
-    read_differences,
+    find_changes,
+    lacks_git,
     record_files,
-    without_conversions,
+    run_comparison,
 )
 
 PROBLEM = "the state of the git repository cannot be read"
 ADVICE = "Commit what belongs to your task, or stash it with `git stash`."
 NO_UPSTREAM = "the branch has no upstream, so whether its commits are pushed is not known"
-UNTRACKED = "not tracked"
-UNMERGED = "U"  # a letter of git
+UNTRACKED = " A"
 
 
 @frozen
 class Status:
     """What is not committed."""
 
-    entries: Mapping[str, str]  # by path: "unmerged", "not tracked", "deleted", "new" or "modified"
-    staged: Mapping[str, str]  # by path, a letter of git
+    entries: Mapping[str, str]  # by path, a letter of git for what is staged, and one for the file
+    filtered: tuple[str, ...]  # files of which only a filter could tell
     operations: tuple[str, ...]  # those in progress, such as "rebase"
     unpushed: int | None  # commits; None: the branch has no upstream
-    filtered: tuple[str, ...]  # only a filter of git could tell whether they are committed
 
 
 async def check_clean(context: GateContext) -> Decision:
     start = context.state.start or {}
-    try:
-        status = await _read_status(context, start)
-    except NoRepository as error:
-        return Fault(str(error) if str(error) == NO_REPOSITORY else f"{PROBLEM}: {error}")
+    status = await _read_status(context, str(start.get("head", "")))
+    if status is None:
+        return Fault(NO_REPOSITORY)
     before = start.get("operations")
     new = [name for name in status.operations if not (isinstance(before, list) and name in before)]
     problems = [f"a {name} is in progress: complete or abort it." for name in new]
-    counts_untracked = context.options["untracked"] or (
-        "staged" in start and not context.options["tracked-only"]
-    )
-    entries = {
-        path: label for path, label in status.entries.items() if label != UNTRACKED or counts_untracked
-    }
+    entries, filtered = await _select(context, status)
     if entries:
-        listed = list_findings([f"{entries[path]}: {show_path(path)}" for path in sorted(entries)])
+        listed = list_findings([f"{_label(entries[path])}: {show_path(path)}" for path in sorted(entries)])
         problems.append(f"these changes are not committed:\n{listed}\n{ADVICE}")
     if context.options["pushed"] and status.unpushed:
         problems.append(f"the branch has {status.unpushed} commits that are not pushed: run `git push`.")
     if problems:
         return Block("\n".join(problems))
-    if status.filtered:
-        return Fault(describe_filtered(status.filtered[0]))
+    if filtered:
+        return Fault(describe_filtered(filtered[0]))
     return Allow(NO_UPSTREAM if context.options["pushed"] and status.unpushed is None else None)
 
 
 async def record_clean(context: GateContext) -> Mapping[str, Any]:
-    """Record the files and what is staged: what the user has left uncommitted does not count."""
+    """Record the files and their status: what the user has left uncommitted does not count."""
     try:
-        status = await _read_status(context, {})
+        status = await _read_status(context, "")
     except FilesUnreadable:
+        status = None
+    if status is None:
         return {}
     files = await record_files(context)
-    return {**files, "staged": dict(status.staged), "operations": list(status.operations)}
+    return {**files, "status": dict(status.entries), "operations": list(status.operations)}
 
 
-async def _read_status(context: GateContext, start: Mapping[str, Any]) -> Status:
-    """Return what counts: not what was there at the session's start, if that is known. Raises FilesUnreadable.
+async def _select(context: GateContext, status: Status) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return what counts, also of the filtered files: not what was there at the session's start, if that is known.
 
-    Commits up to that of the start count as pushed.
+    Without a record, a file that is not tracked may be the user's own, so it counts only by choice.
     """
-    found = await read_differences(context, problem=PROBLEM)
-    recorded: Mapping[str, Any] = start.get("changed") or {}
-    own = {
-        path: pair
-        for path, pair in found.files.items()
-        if path not in recorded or recorded[path][1] != pair[1]
+    before = (context.state.start or {}).get("status")
+    is_recorded = isinstance(before, dict)
+    counts_untracked = context.options["untracked"] or (is_recorded and not context.options["tracked-only"])
+    entries = {
+        path: letters for path, letters in status.entries.items() if letters != UNTRACKED or counts_untracked
     }
-    found = await without_conversions(context, replace(found, files=own))
-    report = await context.commands.run_script(STATUS, ".", str(start.get("head", "")))
+    if not ((entries or status.filtered) and isinstance(before, dict)):
+        return entries, status.filtered
+    changed = set(changed_paths(await find_changes(context), ("**",)))
+    new = {
+        path: letters for path, letters in entries.items() if path in changed or before.get(path) != letters
+    }
+    return new, tuple(path for path in status.filtered if path in changed)
+
+
+async def _read_status(context: GateContext, head: str) -> Status | None:
+    """Return the status, or None without a repository. Commits up to `head` count as pushed."""
+    report = await run_comparison(context, STATUS, head)
+    if isinstance(report, Exited) and report.code == NOT_FOUND:
+        raise FilesUnreadable(f"{PROBLEM}: git was not found")
+    if lacks_git(report):
+        return None
     facts, _, listed = stdout_of(report, PROBLEM).partition("\n\n")
     unpushed, *operations = facts.split("\n")
     count = unpushed.removeprefix("unpushed ")
-    staged = {unquote_path(line[2:]): line[0] for line in reversed(listed.split("\n")) if line}
-    before: Mapping[str, str] = start.get("staged") or {}
-    entries = {
-        path: _label(staged.get(path, ""), found.files.get(path))
-        for path in {**found.files, **staged}
-        if path in found.files or before.get(path) != staged[path]
-    }
+    letters: dict[str, dict[str, str]] = {"staged": {}, "changed": {}}
+    for kind, letter, name in (line.split("\t") for line in listed.split("\n") if line.count("\t") == 2):
+        letters[kind].setdefault(unquote_path(name), letter)
+    staged, changed = letters["staged"], letters["changed"]
+    entries = {path: staged.get(path, " ") + changed.get(path, " ") for path in {**changed, **staged}}
     unpushed_count = int(count) if count.isdecimal() else None
-    return Status(entries, staged, tuple(operations), unpushed_count, found.filtered)
+    return Status(entries, read_filtered(listed), tuple(operations), unpushed_count)
 
 
-def _label(staged: str, pair: tuple[str | None, str | None] | None) -> str:
-    old, new = pair or ("", "")
-    if staged == UNMERGED:
+def _label(letters: str) -> str:
+    if "U" in letters:
         return "unmerged"
-    if not staged and old is None:
-        return UNTRACKED
-    if staged == "D" or new is None:
+    if letters == UNTRACKED:
+        return "not tracked"
+    if "D" in letters:
         return "deleted"
-    return "new" if staged == "A" else "modified"
+    return "new" if "A" in letters else "modified"
 
 
 CLEAN = Gate(

@@ -5,12 +5,14 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import islice
 
+from turngate.core.answers.hook_reports import Exited
 from turngate.core.permissions.globs import matches_globs
 from turngate.core.text import one_line, wildcard_matches
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Finding, Gate, GateContext, GateOption, list_findings
-from turngate.gates.git.output import FilePatch, Line, show_path
+from turngate.gates.git.output import FilePatch, Line, show_path, unquote_path
 from turngate.gates.project_files import read_file
 from turngate.gates.session_changes import (
     WHOLE_FILE,
@@ -19,7 +21,7 @@ from turngate.gates.session_changes import (
     find_patches,
     record_files,
 )
-from turngate.gates.source_text import Source, is_test_file, language_of, read_source
+from turngate.gates.source_text import EXTENSIONS, Source, is_test_file, language_of, read_source
 
 # What others wrote, or a program.
 FOREIGN_FILES = tuple("vendor third_party node_modules *.min.* *.lock *_pb2.py *.pb.go *.d.ts".split())
@@ -241,15 +243,17 @@ def _is_meant_empty(path: str, function: Function, comments: Sequence[str]) -> b
     return bool(_HARMLESS_NAME.search(function.name)) or any(comments)
 
 
+PATHSPECS = tuple(f":(glob,icase)**/*.{extension}" for extension in EXTENSIONS)
 MAX_NEW_FILES = 200  # that are read one by one
 TOO_LONG = "the changes are too long to be read as a whole; in the part that was read, there are no stubs"
+OTHERS = "git ls-files --others --exclude-standard"
 NESTED = "not checked, because it is a repository of its own"
 MAX_NESTED = 5
 ADVICE = "Complete them, or remove them and say in your answer what is missing."
 
 
 async def check_no_stubs(context: GateContext) -> Decision:
-    patches = await find_patches(context, language_of, WHOLE_FILE, is_source=True)
+    patches = await find_patches(context, *PATHSPECS, context_lines=WHOLE_FILE, is_source=True)
     if patches is None:
         patches = await _read_new_files(context)
     findings = [finding for finding in find_stubs(patches.files) if _counts(context, finding)]
@@ -258,8 +262,19 @@ async def check_no_stubs(context: GateContext) -> Decision:
         return Block(f"the added lines hold stubs:\n{listed}\n{ADVICE}")
     if patches.truncated:
         return Fault(TOO_LONG)
-    nested = patches.repositories[:MAX_NESTED]
+    nested = await _new_repositories(context)
     return Allow(f"{NESTED}: {', '.join(map(show_path, nested))}" if nested else None)
+
+
+async def _new_repositories(context: GateContext) -> list[str]:
+    """Return the folders that git does not look into, because they are repositories of their own."""
+    report = await context.commands.run_script(OTHERS)
+    if not isinstance(report, Exited) or report.code != 0:  # also without git
+        return []
+    known = (context.state.start or {}).get("repositories")
+    found = (unquote_path(line) for line in report.stdout.split("\n"))
+    new = (name for name in found if name.endswith("/") and not (isinstance(known, list) and name in known))
+    return [*islice(new, MAX_NESTED)]
 
 
 def _counts(context: GateContext, finding: Finding) -> bool:

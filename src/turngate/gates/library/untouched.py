@@ -166,6 +166,7 @@ def _is_balanced(text: str) -> bool:
 
 
 ADVICE = "Restore what they were, and complete the task without changing them."
+MAX_PATHSPECS = 500
 NO_LINES = "the project has no git repository, so the lines of changed files are not known"
 TOO_LONG = "the changes of the protected files are too long to be compared"
 
@@ -222,10 +223,14 @@ def _must_stay(context: GateContext, change: Change) -> bool:
 async def _read_patches(
     context: GateContext, changes: Sequence[Change], context_lines: int = 0
 ) -> Patches | None:
-    paths = {path for change in changes for path in (change.old_path, change.path)}
-    return await find_patches(
-        context, paths.__contains__, context_lines, is_source=context_lines == WHOLE_FILE
+    paths = {path for change in changes for path in (change.old_path, change.path) if path}
+    pathspecs = (".",) if len(paths) > MAX_PATHSPECS else tuple(f":(literal){path}" for path in paths)
+    patches = await find_patches(
+        context, *pathspecs, context_lines=context_lines, is_source=context_lines == WHOLE_FILE
     )
+    if patches is None:
+        return None
+    return Patches(tuple(patch for patch in patches.files if patch.path in paths), patches.truncated)
 
 
 def _describe(change: Change, lines: Mapping[str, int]) -> str:
