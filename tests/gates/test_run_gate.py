@@ -1,14 +1,21 @@
 """What all gates have in common."""
 
+import asyncio
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.gates import answer_of_process, answer_with_shell, claude_input
 from tests.support.git_projects import commit, make_repository, write
-from turngate.core.verdict.decisions import UNCHANGED_RESULT
+from tests.support.sessions import lines
+from turngate.core.events.events import StopEvent
+from turngate.core.verdict.decisions import UNCHANGED_RESULT, Allow, Block, Decision
+from turngate.gates.arguments import parse_gate_words
+from turngate.gates.run_gate import make_context, run_gate
+from turngate.shells.local import LocalShell
 
 
 def test_a_failing_command_blocks_with_its_output_and_says_when_nothing_has_changed(
@@ -86,39 +93,58 @@ def test_a_change_while_the_command_runs_is_checked_and_going_back_too(project: 
     assert (project.parent / "runs").read_text() == "run\nrun\n"
 
 
-def passes_again(project: Path, *words: str) -> bool:
-    """Return whether the answer to another stop comes from the first one."""
-    runs = project.parent / "runs"
-    before = runs.read_text() if runs.exists() else ""
-    assert answer_of_process(words, claude_input(project)) == (0, {}, "")
-    return (runs.read_text() if runs.exists() else "") == before
+@pytest.fixture
+def decide(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Decision]:
+    """Return a function that asks a gate of this machine, where files that were changed just now count as old."""
+    monkeypatch.setattr("turngate.gates.stored_state.CLOCK_TICK_NS", 0)
+
+    def decide(*words: str) -> Decision:
+        arguments, event = parse_gate_words(words), StopEvent(session_id="s", transcript_path="")
+
+        async def answer() -> Decision:
+            state, options = os.environ["TURNGATE_STATE"], arguments.options
+            context = make_context(
+                arguments.gate,
+                event,
+                LocalShell(),
+                str(project),
+                options=options,
+                command=arguments.command,
+                state_folder=state,
+            )
+            return await run_gate(arguments.gate, context)
+
+        return asyncio.run(answer())
+
+    return decide
 
 
 @pytest.mark.parametrize("where", ["hooks/check.sh", "../outside.sh"])
 @pytest.mark.parametrize("form", [("{}",), ("cd . && sh '{}' --all",), ("sh", "{}")])
-def test_a_pass_is_that_of_the_script_that_ran(project: Path, where: str, form: tuple[str, ...]) -> None:
+def test_a_pass_is_that_of_the_script_that_ran(
+    project: Path, where: str, form: tuple[str, ...], decide: Callable[..., Decision]
+) -> None:
     """Git ignores the script, or it is not in the repository."""
     make_repository(project, {".gitignore": "hooks/\n"})
     script = project / where
     script.parent.mkdir(exist_ok=True)
     script.write_text("#!/bin/sh\necho run >> ../runs\n")
     script.chmod(0o755)
-    os.utime(script, (1, 1))
     words = ("--", *(word.format(where) for word in form))
-    assert [passes_again(project, *words) for _ in range(2)] == [False, True]
+    assert ([decide(*words) for _ in range(2)], lines(project / "../runs")) == ([Allow()] * 2, ["run"])
     script.write_text("#!/bin/sh\necho stricter; exit 1\n")
-    assert answer_of_process(words, claude_input(project))[1]["decision"] == "block"
+    assert isinstance(decide(*words), Block)
 
 
 def test_a_pass_is_that_of_the_variables_that_the_command_names(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch, decide: Callable[..., Decision]
 ) -> None:
     make_repository(project, {"a": ""})
     monkeypatch.setenv("LEVEL", "low")
     words = ("--", 'echo run >> ../runs; test "$LEVEL" = low')
-    assert [passes_again(project, *words) for _ in range(2)] == [False, True]
+    assert ([decide(*words) for _ in range(2)], lines(project / "../runs")) == ([Allow()] * 2, ["run"])
     monkeypatch.setenv("LEVEL", "high")
-    assert answer_of_process(words, claude_input(project))[1]["decision"] == "block"
+    assert isinstance(decide(*words), Block)
 
 
 def test_a_command_that_asks_git_is_asked_again_when_git_has_changed(project: Path) -> None:

@@ -73,7 +73,7 @@ def _url_problem(url: str, name: str) -> str | None:
 class GateInputs:
     """What the definition of a gate names, beside the project's files: a pass is only for what it was then."""
 
-    state: str = ""
+    state: str | None = ""  # None: one of the files was changed just now
     files: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
 

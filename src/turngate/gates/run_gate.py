@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import re
 import time
@@ -21,7 +20,7 @@ from turngate.gates.conversation import TranscriptUnreadable, describe_wait, mea
 from turngate.gates.gate import Gate, GateContext, GateInputs, needs_record
 from turngate.gates.gate_lock import open_gate_lock
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
-from turngate.gates.stored_state import GateState, digest, gate_definition, state_path
+from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
 from turngate.gates.tree_state import tree_state
 from turngate.ports import HeldPass, Shell
 
@@ -29,7 +28,6 @@ NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the g
 OF_SESSION = ("baseline", "if-changed")  # options with which a result depends on the session
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
-MAX_SCRIPT_BYTES = 1024 * 1024  # a larger file is compared by its times
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _STEP_END = re.compile(r"[;&|(\n]+")
 _SCRIPT = re.compile(r"\.(?:(?:ba|z)?sh|py|[cm]?[jt]s|rb|pl|php|lua)$")
@@ -67,7 +65,7 @@ def make_context(
         options=options,
         command=command,
         redactor=redactor,
-        inputs=_find_inputs(command, shell, project, env, reviewed) if gate.is_cached else GateInputs(),
+        inputs=_find_inputs(command, shell, project, reviewed) if gate.is_cached else GateInputs(),
         now=time.time(),
         base=base,
         environ=environ,
@@ -92,22 +90,16 @@ async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) ->
 
 
 def _find_inputs(
-    command: CommandHook | None,
-    shell: Shell,
-    project: str,
-    env: Mapping[str, str],
-    reviewed: Mapping[str, str | None],
+    command: CommandHook | None, shell: Shell, project: str, reviewed: Mapping[str, str | None]
 ) -> GateInputs:
     """Return what the definition of a gate names: files that a person has approved, and scripts and variables of its command."""
     text = " ".join((command.command, *(command.args or ()))) if command else ""
     variables = tuple(sorted(set(_VARIABLE.findall(text))))
-    scripts = (
-        {path: _content(path) for path in _scripts(text, project)}
-        if getattr(shell, "is_local", False)
-        else {}
+    scripts = tuple(_scripts(text, project)) if getattr(shell, "is_local", False) else ()
+    state = inputs_state(project, scripts, variables)
+    return GateInputs(
+        state and digest(f"{state} {sorted(reviewed.items())}"), (*reviewed, *scripts), variables
     )
-    parts = (sorted(reviewed.items()), scripts, [env.get(name) for name in variables])
-    return GateInputs(digest(repr(parts)), (*reviewed, *scripts), variables)
 
 
 def _scripts(command: str, project: str) -> Iterator[str]:
@@ -117,18 +109,6 @@ def _scripts(command: str, project: str) -> Iterator[str]:
             path = os.path.join(project, os.path.expanduser(os.path.expandvars(word.strip("'\""))))
             if (place == 0 or _SCRIPT.search(path)) and os.path.isfile(path):
                 yield path
-
-
-def _content(path: str) -> str:
-    """Return what changes with the content of a file."""
-    try:
-        found = os.stat(path)
-        if found.st_size > MAX_SCRIPT_BYTES:
-            return f"{found.st_size} {found.st_ino} {found.st_mtime_ns} {found.st_ctime_ns}"
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    except OSError as error:
-        return f"{error.errno}"
 
 
 def held_pass(context: GateContext, decision: Decision) -> HeldPass | None:
@@ -214,7 +194,7 @@ async def _find_tree(context: GateContext) -> str | None:
         tree = await tree_state(context)
     except ProjectUnreachable:
         return None
-    return f"{tree} {context.inputs.state}" if tree else None
+    return f"{tree} {context.inputs.state}" if tree and context.inputs.state else None
 
 
 def _keep(state: GateState, tree: str | None, activity: object, result: Decision) -> Decision:
