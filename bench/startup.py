@@ -65,7 +65,7 @@ def load_many_hooks() -> Row:
 
 
 def review_hooks() -> Row:
-    """What trust adds to the start of a session when nothing has changed: at most 3 ms are wanted."""
+    """What trust adds to the start of a session when nothing has changed: the words of each command are looked up."""
     commands = [f"sh hooks/{number}.sh" for number in range(50)]
     hooks = [{"type": "command", "command": command} for command in commands]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
@@ -91,4 +91,4 @@ def review_hooks() -> Row:
                     hashlib.sha256(file.read()).hexdigest()
 
         a, b = interleaved(ours, floor, rounds=101)
-    return Row("trust check of 50 approved hooks with 50 scripts / hashing the scripts", a, b, max_ratio=5)
+    return Row("trust check of 50 approved hooks with 50 scripts / hashing the scripts", a, b, max_ratio=15)

@@ -130,6 +130,7 @@ def test_a_file_outside_of_the_project_counts_alone_and_one_of_the_system_not(
         ("pytest tests/test_new.py", []),
         ("python3 scripts/run.py --out src/generated.py --log out/x.txt", []),
         ("./build/app", []),
+        ("sh -c log", []),
     ],
 )
 def test_where_a_file_would_be_run_there_must_be_none_while_a_session_runs(

@@ -18,6 +18,20 @@ def _without_trust(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TURNGATE_TRUST")
 
 
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are read from now on."""
+    found: list[str] = []
+    real_read = LocalFiles.read
+
+    def read(files: LocalFiles, path: str, max_bytes: int) -> bytes:
+        found.append(os.path.basename(path))
+        return real_read(files, path, max_bytes)
+
+    monkeypatch.setattr(LocalFiles, "read", read)
+    return found
+
+
 def names(project: Path, covered: Mapping[str, str | None]) -> list[str]:
     found = CoveredFiles(LocalFiles(), str(project)).ids(covered)
     return [name for name in found if not name.endswith("/")]
@@ -52,6 +66,14 @@ def test_a_folder_counts_with_all_that_can_be_run_or_read_by_a_hook(project: Pat
         "hooks/x.log",
         "hooks/z.log",
     ]
+
+
+def test_data_does_not_make_a_folder_too_large_and_is_not_opened(project: Path, reads: list[str]) -> None:
+    write(project, {".turngate/check.sh": ""})
+    (project / ".turngate/archive").mkdir()
+    for number in range(covered_files.MAX_FILES + 1):
+        (project / f".turngate/archive/{number}.jsonl").touch()
+    assert (names(project, {".turngate/": ALL}), reads) == ([".turngate/check.sh"], ["check.sh"])
 
 
 def test_the_names_of_what_was_installed_count_and_not_its_content(project: Path) -> None:
@@ -180,20 +202,6 @@ def test_the_time_for_reading_is_limited(project: Path, monkeypatch: pytest.Monk
 
 
 # What is read
-
-
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files that are read from now on."""
-    found: list[str] = []
-    real_read = LocalFiles.read
-
-    def read(files: LocalFiles, path: str, max_bytes: int) -> bytes:
-        found.append(os.path.basename(path))
-        return real_read(files, path, max_bytes)
-
-    monkeypatch.setattr(LocalFiles, "read", read)
-    return found
 
 
 @pytest.mark.parametrize(("age", "count"), [(-1, 1), (10**18, 2)], ids=["old", "just written"])

@@ -97,14 +97,13 @@ class _Finder:
         self.absent: dict[str, None] = {}
         self.not_covered: dict[str, None] = {}
         self._missing: dict[str, None] = {}  # of one command
-        words = {os.path.basename(word) for words in commands for word in words}
-        self._is_module = any(word.startswith("-m") for word in words)
-        self._ends = _PYTHON_ENDS if self._is_module else _NODE_ENDS if words & _NODE else ()
+        self._pieces = {word: pieces_of(word) for words in commands for word in words}
+        self._is_module = any(word.startswith("-m") for word in self._pieces)
+        is_node = any(word.rpartition("/")[2] in _NODE for word in self._pieces)
+        self._ends = _PYTHON_ENDS if self._is_module else _NODE_ENDS if is_node else ()
         self._path_folders = path_folders
         self._folders = [self._project]  # `cd FOLDER`, `PATH=FOLDER`, `dir=FOLDER`
-        for piece in dict.fromkeys(
-            piece for words in commands for word in words for piece in pieces_of(word)
-        ):
+        for piece in dict.fromkeys(piece for pieces in self._pieces.values() for piece in pieces):
             for path in [self._join(folder, piece.strip(UNKNOWN)) for folder in self._folders]:
                 is_new = path not in self._folders and is_inside(path, self._project)
                 if is_new and stat.S_ISDIR(self._all.mode(path)):
@@ -131,7 +130,7 @@ class _Finder:
 
     def _paths(self, word: str) -> Iterator[tuple[str, bool]]:
         """Yield the files and folders to which a word may lead, and whether it is a pattern of files in a folder."""
-        for piece in pieces_of(word):
+        for piece in self._pieces[word]:
             name = piece
             if start := _PATTERN.search(piece):
                 folder, slash, _ = piece[: start.start()].rpartition("/")
@@ -164,7 +163,7 @@ class _Finder:
 
     def _join(self, folder: str, name: str) -> str:
         path = os.path.join(folder, self._home + name[1:] if name.startswith("~/") else name)
-        if ".." in path.split("/"):  # behind a link it is another folder
+        if "/.." in path:  # behind a link it is another folder
             return os.path.join(self._files.realpath(os.path.dirname(path)), os.path.basename(path))
         return os.path.normpath(path)
 
@@ -193,9 +192,10 @@ class _Finder:
         elif not is_alone:
             place = f"the folder {folder}" if folder else "the project's root folder"
             self.not_covered[f"what {name} runs of {place}"] = None
-        real = self._files.realpath(path)  # Python loads modules from there
-        if real != path and is_inside(real, self._project):
-            self._add(real, words, number, is_pattern=False, is_alone=is_alone)
+        if self._files.islink(path) and is_inside(real := self._files.realpath(path), self._project):
+            self._add(
+                real, words, number, is_pattern=False, is_alone=is_alone
+            )  # Python loads modules from there
 
     def _name(self, path: str) -> str | None:
         """Return the name of a file for `CoveredFiles`, "" for the project, None for a file of the system."""

@@ -15,7 +15,15 @@ from types import MappingProxyType
 
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
-from turngate.trust.file_names import HOOK_FOLDERS, INSTALLED, MODULES, NOT_HOOKS, NOT_READ, is_written
+from turngate.trust.file_names import (
+    HOOK_FOLDERS,
+    INSTALLED,
+    MODULES,
+    NOT_HOOKS,
+    NOT_READ,
+    is_record,
+    is_written,
+)
 
 MAX_FILES = 2_000  # of one folder
 MAX_BYTES = 64 * 1024 * 1024  # of one folder, or of one file
@@ -130,18 +138,15 @@ class CoveredFiles:
     def _files_in(self, folder: str) -> Iterable[tuple[str, os.stat_result | None]]:
         """Return the files below a folder by their names, without data. None: a folder that cannot be listed."""
         if folder not in self._folders:
-            count, size, found = 0, 0, dict[str, os.stat_result | None]()
+            size, found = 0, dict[str, os.stat_result | None]()
             for name, info in self._walk(folder, self.files.realpath(self.path_of(folder)), frozenset()):
                 self._check_time(folder)
-                is_known = self.path_of(name) in _READ
-                is_data = info and not is_known and is_written(name[len(folder) :])
-                if info and is_data and not self.can_run(name, info.st_mode):
+                if info and is_written(name[len(folder) :]) and not self.can_run(name, info.st_mode):
                     continue
-                count, size = count + 1, size + (info.st_size if info else 0)
-                if count > MAX_FILES or size > MAX_BYTES:
-                    what = f"{MAX_FILES:,} files" if count > MAX_FILES else f"{MAX_BYTES // 1024**2} MiB"
+                found[name], size = info, size + (info.st_size if info else 0)
+                if len(found) > MAX_FILES or size > MAX_BYTES:
+                    what = f"{MAX_FILES:,} files" if len(found) > MAX_FILES else f"{MAX_BYTES // 1024**2} MiB"
                     raise _too_large(folder, f"has more than {what}")
-                found[name] = info
             self._folders[folder] = found
         return self._folders[folder].items()
 
@@ -178,9 +183,11 @@ class CoveredFiles:
                 yield from self._walk(f"{name}/", inner, above)
 
     def can_run(self, name: str, mode: int) -> bool:
-        """Return whether a file is executable or begins with `#!`."""
+        """Return whether a file is executable, or begins with `#!`. One of perhaps thousands of records is not opened."""
+        if mode & 0o111 or is_record(name):
+            return bool(mode & 0o111)
         try:
-            return bool(mode & 0o111) or self.files.read(self.path_of(name), 2) == b"#!"
+            return self.files.read(self.path_of(name), 2) == b"#!"
         except (OSError, ValueError):
             return False
 

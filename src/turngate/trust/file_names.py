@@ -44,6 +44,7 @@ _WRITTEN_FILE = re.compile(
 _WRITTEN_FOLDER = re.compile(
     r"\.?(?:logs?|state|cache|tmp|temp|archive|sessions|reports|outputs?)|\.\w+_cache"
 )
+_RECORDS = frozenset([".json", ".jsonl", ".md", ".txt"])  # of which hooks write many
 # Data for most programs, wherever a word names it.
 DOCUMENTS = frozenset(
     ".md .markdown .rst .txt .json .yaml .yml .toml .ini .cfg .conf .csv .tsv .xml .html".split()
@@ -51,7 +52,8 @@ DOCUMENTS = frozenset(
 
 
 def has_suffix(name: str, suffixes: Container[str]) -> bool:
-    return f".{name.rpartition('.')[2].lower()}" in suffixes
+    _, dot, suffix = name.rpartition(".")
+    return dot + suffix.lower() in suffixes if dot else False
 
 
 def is_written(name: str) -> bool:
@@ -61,6 +63,12 @@ def is_written(name: str) -> bool:
         return False
     is_named = has_suffix(file, WRITTEN) or _WRITTEN_FILE.fullmatch(file)
     return bool(is_named) or any(map(_WRITTEN_FOLDER.fullmatch, folders))
+
+
+def is_record(name: str) -> bool:
+    """Return whether a file is one of the documents in a folder to which hooks write, such as `archive`."""
+    *folders, file = name.lower().split("/")
+    return has_suffix(file, _RECORDS) and any(map(_WRITTEN_FOLDER.fullmatch, folders))
 
 
 def is_of_hooks(folder: str) -> bool:

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import re
-from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -64,11 +63,23 @@ class Surroundings:
         self.covered, self.environ, self.of_user = covered, dict(environ), of_user
         self.files, self.project = covered.files, covered.project
         self._path_folders: dict[str, list[str]] = {}
+        names = ("PWD", "CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
+        self._own = dict.fromkeys(names, self.project)
+        self._variables: dict[int, Mapping[str, str]] = {}
+        self._approved: dict[int, tuple[FileIds, FileIds]] = {}
 
     def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> Mapping[str, str]:
-        names = ("CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
-        project = dict.fromkeys(names, self.project)
-        return ChainMap({"PWD": self.project, **project}, dict(hook.env), dict(env), self.environ)
+        if id(env) not in self._variables:  # there are as many as levels of settings
+            self._variables[id(env)] = {**self.environ, **env, **self._own}
+        variables = self._variables[id(env)]
+        return {**variables, **hook.env, **self._own} if hook.env else variables
+
+    def folders_of(self, approved: FileIds) -> FileIds:
+        """Return the folders among the files of an approval; many have the same."""
+        if id(approved) not in self._approved:
+            folders = {name: which for name, which in approved.items() if name.endswith("/")}
+            self._approved[id(approved)] = (approved, folders)
+        return self._approved[id(approved)][1]
 
     def path_folders(self, hook: CommandHook, env: Mapping[str, str]) -> list[str]:
         """Return the folders of `$PATH` that are inside the project: a file there can take a program's name."""
@@ -212,10 +223,9 @@ def fingerprint(
 ) -> Fingerprint:
     """Return the fingerprint of a hook with this definition as it is now, also of the folders that were `approved`."""
     command = command_of(rule.hook)
-    folders = {name: which for name, which in approved.items() if name.endswith("/")}
     try:
         found = files_of(rule, level, around)
-        ids = around.covered.ids({**found.covered, **folders})
+        ids = around.covered.ids({**found.covered, **around.folders_of(approved)})
     except TooLarge as error:
         return Fingerprint(content, problem=str(error))
     variables = used_variables(command, level.env, around) if command else {}
