@@ -13,7 +13,7 @@ from tests.support.scripted_run import turngate
 from tests.support.subagents import bash, parent, task
 from turngate.agent.turn import turn as agent_turn
 from turngate.core.dialect import CLAUDE
-from turngate.core.hooks.kinds import GateHook
+from turngate.core.hooks.kinds import CommandHook, GateHook
 from turngate.core.verdict.hook_run import HookOutput
 from turngate.subagents.limits import SubagentLimits
 
@@ -58,10 +58,12 @@ def test_a_gate_that_waited_and_was_asked_later_is_enforced(project: Path) -> No
     """The dialect asks while the subagent works, and once more after its report."""
     gate = GateHook(command="test -e done", id="g")
     sub = (bash("until [ -e asked ]; do sleep 0.01; done; touch done"), "counted")
-    main = [BACK, bash("touch asked"), "waiting", "home"]
-    scene = parent(project, *sub, main=main, rules=(rule(gate),), dialect=CLAUDE, allow=["Bash"], strict=True)
+    rules = (rule(gate), rule(CommandHook("touch asked", id="asked")))
+    main = [BACK, "waiting", "home"]
+    scene = parent(project, *sub, main=main, rules=rules, dialect=CLAUDE, allow=["Bash"], strict=True)
     result = scene.play()
-    assert [run.outcome for run in result.hook_outputs if run.event == "Stop"] == ["waiting", "allow"]
+    outcomes = [run.outcome for run in result.hook_outputs if (run.event, run.hook) == ("Stop", "g")]
+    assert outcomes == ["waiting", "allow"]
     assert (result.success, result.ended_by, result.result, result.unenforced) == (
         True,
         "allowed",

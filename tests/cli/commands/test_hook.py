@@ -334,7 +334,7 @@ def test_the_end_of_a_turn_holds_until_the_next_turn_also_if_another_hook_contin
         BLOCK,
         BLOCK,
         {"systemMessage": CAPPED},
-        None,
+        {"systemMessage": CAPPED},
     ]
     assert hook(stop(project))[1] == BLOCK
 

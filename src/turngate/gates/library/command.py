@@ -248,4 +248,5 @@ COMMAND = Gate(
     command="required",
     is_cached=True,
     record=_record,
+    record_options=tuple(option.name for option in OPTIONS),
 )
