@@ -328,7 +328,7 @@ def row(state: Path) -> SubagentRun:
     return run
 
 
-@pytest.mark.req("X-26")
+@pytest.mark.req("U-06", "X-26")
 def test_an_announcement_that_fails_twice_is_made_once(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,7 +342,7 @@ def test_an_announcement_that_fails_twice_is_made_once(
     ]
 
 
-@pytest.mark.req("X-26")
+@pytest.mark.req("U-06", "X-26")
 def test_an_announcement_that_always_fails_is_given_up_after_five_tries_and_the_user_is_notified(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -319,6 +319,7 @@ def write_scripts_without_interpreter(project: Path) -> None:
         (project / name).chmod(0o755)
 
 
+@pytest.mark.req("S0-19")
 @pytest.mark.parametrize(("command", "why"), [("./crlf.sh", CRLF), ("./typo.sh", NO_INTERPRETER)])
 def test_a_shell_that_does_not_find_the_interpreter_is_explained(
     command: str, why: str, project: Path
