@@ -276,26 +276,3 @@ def test_a_sparse_checkout_that_begins_in_the_session_hides_no_deletion(reposito
     git(repository, "update-index", "--skip-worktree", "a.py")
     (repository / "a.py").unlink()
     assert changes(repository, start) == {("deleted", "a.py")}
-
-
-def test_a_filter_in_a_submodule_is_not_run(repository: Path, tmp_path: Path) -> None:
-    (tmp_path / "library").mkdir()
-    make_repository(tmp_path / "library", {"f.txt": "1\n"})
-    git(
-        repository,
-        "-c",
-        "protocol.file.allow=always",
-        "submodule",
-        "--quiet",
-        "add",
-        str(tmp_path / "library"),
-        "lib",
-    )
-    commit(repository)
-    git(repository / "lib", "config", "filter.e.clean", f"sh -c 'touch {tmp_path}/ran; cat'")
-    write(repository, {".git/modules/lib/info/attributes": "*.txt filter=e\n", "lib/f.txt": "2\n"})
-    assert changes(repository) == {("modified", "lib")}
-    fields = claude_input(repository)
-    assert answer_of_process(("clean",), fields)[1]["decision"] == "block"
-    assert answer_of_process(("--", "true"), fields) == (0, {}, "")
-    assert not (tmp_path / "ran").exists()
