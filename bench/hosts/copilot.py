@@ -75,6 +75,7 @@ COPILOT = Program(
     subagent=[{"tools": [SUBAGENT]}],
     heard=chat.heard,
     notice="stdout",
+    expected={"Turngate is missing": {"notice": "nowhere"}},
     transcript=transcript,
     keeps=keeps,
 )

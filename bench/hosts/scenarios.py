@@ -10,6 +10,7 @@ from typing import Any, Literal
 from bench.hosts.program import TASK, Program, Reply, Script
 from bench.hosts.room import Room, base_environment, run
 from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.install.hook_command import NOT_CHECKED
 
 REASON = "work.txt is missing"
 SLEEPS_S = "4321"  # a word by which the processes of a gate are known
@@ -159,12 +160,23 @@ SCENARIOS = (
     ),
     Scenario(
         name="Turngate is missing",
-        shows="the agent stops, and the user gets a notice that the stop was not checked",
+        shows="the agent stops, and the program reports that the hook could not be started, where it reports such errors",
         gates={"Stop": ALWAYS_FAILS},
         script=lambda _program: {"main": ["I am done."]},
         expected={"requests": 1, "stops": 0, "sent_back": 0, "code": 0},
-        notice="not checked",
+        notice="turngate: ",  # the shell: `turngate: not found`
         prepare=remove_turngate,
+        applies=lambda program: not HOSTS[program.name].failed_hook_blocks,
+    ),
+    Scenario(
+        name="Turngate is missing, in a program that takes this for a block",
+        shows="the agent stops, and the line tells the user to install Turngate",
+        gates={"Stop": ALWAYS_FAILS},
+        script=lambda _program: {"main": ["I am done."]},
+        expected={"requests": 1, "stops": 0, "sent_back": 0, "code": 0},
+        notice=f"message: {NOT_CHECKED}",  # it also prints the line with this text
+        prepare=remove_turngate,
+        applies=lambda program: HOSTS[program.name].failed_hook_blocks,
     ),
     Scenario(
         name="a gate that fails once, Turngate installed for the user",
