@@ -87,7 +87,13 @@ def test_the_whole_tree_of_a_hook_ends_when_turngate_is_killed(project: Path, co
     ],
     ids=lambda words: words[0],
 )
-def test_a_gate_ends_when_the_command_that_runs_it_is_killed(project: Path, words: list[str]) -> None:
+def test_a_gate_ends_when_the_command_that_runs_it_is_killed(
+    project: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = (
+        f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # with pytest, which a proof needs
+    )
+    monkeypatch.setenv("PATH", path)
     gate = {
         "type": "gate",
         "command": "pytest --version; sh check",
