@@ -322,9 +322,10 @@ def test_a_turn_there_asks_few_questions(
         return [after - before for before, after in pairwise(calls)]
 
     folders, env_file, request, read_call = 1, 2, 3, 3  # a call is checked, resolved again, and reads
+    compared = 4  # the files of the hook, before and after it runs
     assert asyncio.run(scenario()) == [
         folders + env_file + request,
-        request + questions + read_call + request,
+        request + questions + compared + read_call + request,
     ]
 
 
