@@ -322,11 +322,10 @@ def test_a_turn_there_asks_few_questions(
         return [after - before for before, after in pairwise(calls)]
 
     folders, env_file, request, read_call = 1, 2, 3, 3  # a call is checked, resolved again, and reads
-    compared = 4  # the files of the hook, before and after it runs
-    assert asyncio.run(scenario()) == [
-        folders + env_file + request,
-        request + questions + compared + read_call + request,
-    ]
+    at_most = 4  # further ones, for files that may have changed a moment ago
+    first, second = asyncio.run(scenario())
+    expected = request + questions + read_call + request
+    assert (first, expected <= second <= expected + at_most) == (folders + env_file + request, True)
 
 
 WAIT = "until [ -s pid ]; do sleep 0.1; done"
