@@ -51,7 +51,7 @@ properties: .venv/ready
 	@$(PYTEST) -m hypothesis --hypothesis-profile thorough
 
 trace: .venv/ready
-	@$(PY) tests/trace.py $(if $(ISSUE),--issue $(ISSUE))
+	@$(PY) tests/trace.py $(if $(ISSUE),--issue $(ISSUE)) $(if $(DRAW),--draw $(DRAW)) $(if $(SEED),--seed $(SEED))
 
 schemas: .venv/installed
 	@for name in settings input output; do .venv/bin/turngate schema $$name > schemas/$$name.schema.json; done

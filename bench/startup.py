@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from unittest.mock import patch
 
 from bench.measure import Row, interleaved
 from turngate.project.files import LOCAL
@@ -77,12 +78,9 @@ def review_hooks() -> Row:
                 file.write("#!/bin/sh\n" + f"# {path}\n" * 40 + "exit 0\n")
         with open(os.path.join(folder, ".turngate", "settings.json"), "w", encoding="utf-8") as file:
             json.dump({"hooks": {"Stop": [{"hooks": hooks}]}}, file)
-        review = review_project(folder, home=home, state=home, files=LOCAL)
-        review.approve(review.hooks)
-        layers = load_layers(folder, dialect="turngate", home=home, files=LOCAL)
 
         def ours() -> None:
-            reviewed = Reviewer(layers, state=home, environ={}).review_settings()
+            reviewed = Reviewer(layers).review_settings()
             assert not any(rule.pending for rule in reviewed.rules)
 
         def floor() -> None:
@@ -90,5 +88,9 @@ def review_hooks() -> Row:
                 with open(path, "rb") as file:
                     hashlib.sha256(file.read()).hexdigest()
 
-        a, b = interleaved(ours, floor, rounds=101)
+        with patch.dict(os.environ, {"HOME": home, "TURNGATE_STATE": home}):
+            review = review_project(folder, files=LOCAL)
+            review.approve(review.hooks)
+            layers = load_layers(folder, dialect="turngate", files=LOCAL)
+            a, b = interleaved(ours, floor, rounds=101)
     return Row("trust check of 50 approved hooks with 50 scripts / hashing the scripts", a, b, max_ratio=15)

@@ -255,18 +255,19 @@ def test_a_hooks_own_mode_wins_over_the_settings(project: Path) -> None:
     assert isinstance(asyncio.run(ask_hooks(stop_event(), said, world(project))), Continue)
 
 
-@pytest.mark.req("C-10", "S3-28")
+@pytest.mark.req("C-10", "C-29", "S3-28")
 @pytest.mark.parametrize(
     ("hook", "error"),
     [
         (CommandHook("echo boom >&2; exit 1"), "exit code 1: boom"),
         (CommandHook(f"sleep {NEVER_S}", timeout=0.2), "timed out after 0.2 s"),
         (CommandHook("kill -KILL $$"), "killed by signal 9, nothing on stderr"),
+        (CallbackHook(lambda _: 1 / 0), "ZeroDivisionError: division by zero"),
     ],
-    ids=["exit code", "timeout", "crash"],
+    ids=["exit code", "timeout", "crash", "exception"],
 )
 def test_a_failure_blocks_where_the_hook_is_blocking(
-    project: Path, machine: Machine, hook: CommandHook, error: str
+    project: Path, machine: Machine, hook: Hook, error: str
 ) -> None:
     hooks = [hook, replace(hook, blocking=True)]
     verdicts = [machine.run(ask_on(machine, project, each)) for each in hooks]

@@ -1,5 +1,6 @@
 """The line that installs an extra fits the way in which Turngate was installed, and can be copied."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -19,7 +20,9 @@ Provides-Extra: http
 Requires-Dist: httpx2<3,>=2.7; extra == 'http'
 Requires-Dist: other>=1; extra == 'agent'
 """
-PIP = f"{sys.executable} -m pip install"
+# An environment that uv has made has no pip.
+HAS_PIP = importlib.util.find_spec("pip") is not None
+PIP = f"{sys.executable} -m pip install" if HAS_PIP else f"uv pip install --python {sys.executable}"
 
 
 def package(folder: Path, origin: dict[str, Any] | None) -> Distribution:

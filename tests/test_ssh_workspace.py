@@ -440,7 +440,7 @@ def test_the_agent_is_told_that_a_connection_was_lost_while_its_command_ran(
     tmp_path: Path, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(server: SshServer) -> list[str]:
-        command = "echo begun | tee begun; sleep 600"
+        command = "echo begun; sleep 5; echo yes > begun; sleep 600"  # what is printed needs time to arrive
         call = {"tools": [{"name": "Bash", "input": {"command": command}}]}
         model = ScriptedModel({"main": [call, "done"]})
         async with (

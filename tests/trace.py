@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import io
 import os
+import random
 import sys
 import tomllib
 from collections import Counter
@@ -21,15 +22,18 @@ Tests = Mapping[str, Counter[str]]  # by ID: each test function and how many cas
 @dataclass(frozen=True)
 class Requirement:
     id: str
+    says: str
     issue: int
     due: int
 
 
 def main() -> int:
-    issue = arguments().issue
+    options = arguments()
+    issue = options.issue
     requirements = read_requirements()
     tests = collect()
     shown = [each for each in requirements if issue is None or each.due <= issue]
+    shown = draw(shown, tests, options.draw, options.seed) if options.draw else shown
     for requirement in shown:
         print_requirement(requirement, tests)
     problems = [*unknown(requirements, tests), *(uncovered(shown, tests) if issue is not None else ())]
@@ -42,13 +46,24 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--issue", type=int, metavar="N", help="only what is due with issue N; fail if untested"
     )
+    parser.add_argument("--draw", type=int, metavar="N", help="only N requirements, chosen at random")
+    parser.add_argument("--seed", type=int, default=1, help="of the draw (default: 1)")
     return parser.parse_args()
 
 
 def read_requirements() -> list[Requirement]:
     """An ID is due with the issue that finishes it, unless it names an earlier one."""
     entries = tomllib.loads((ROOT / "tests" / "requirements.toml").read_text("utf-8"))
-    return [Requirement(key, each["issue"], each.get("due", each["issue"])) for key, each in entries.items()]
+    return [
+        Requirement(key, each["says"], each["issue"], each.get("due", each["issue"]))
+        for key, each in entries.items()
+    ]
+
+
+def draw(requirements: list[Requirement], tests: Tests, number: int, seed: int) -> list[Requirement]:
+    """Choose among the requirements that have a test; the same seed gives the same ones."""
+    tested = sorted((each for each in requirements if each.id in tests), key=lambda each: each.id)
+    return random.Random(seed).sample(tested, min(number, len(tested)))
 
 
 def collect() -> Tests:
@@ -94,6 +109,7 @@ def print_requirement(requirement: Requirement, tests: Tests) -> None:
     functions = tests.get(requirement.id, Counter())
     number = functions.total()
     print(f"{requirement.id:<7} issue {requirement.issue}  {number} test{'' if number == 1 else 's'}")
+    print(f"    {requirement.says}")
     for name, cases in functions.items():
         print(f"    {name}" + (f" ({cases} cases)" if cases > 1 else ""))
 

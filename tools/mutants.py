@@ -119,6 +119,7 @@ class Tree:
         self.texts = {
             self._name(file): file.read_text("utf-8") for file in sorted(root.glob("tests/**/test_*.py"))
         }
+        self.support = "".join(file.read_text("utf-8") for file in root.glob("tests/support/**/*.py"))
         for file, text in self.texts.items():
             for name in re.findall(r"^ *(?:async )?def (test_\w+)\(", text, re.MULTILINE):
                 self.tests.setdefault(name, []).append(Place(file))
@@ -178,6 +179,8 @@ class Tree:
     def words_of(self, req: str) -> tuple[str, ...]:
         """Return what pytest needs to run the tests of a requirement up to the first failure; nothing if it has none."""
         files = [file for file, text in self.texts.items() if f'"{req}"' in text]
+        if f'"{req}"' in self.support:  # any test may use a table that has the marker
+            files = ["tests"]
         return ("-x", "--req", req, *files) if files else ()
 
 

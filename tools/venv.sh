@@ -14,7 +14,7 @@ small=claude-agent-sdk
 echo "setting up .venv (once, about half a minute)" >&2
 if command -v uv >/dev/null 2>&1; then
   [ -x .venv/bin/python ] || uv venv -q --python "$python" .venv
-  uv pip install -q --no-binary-package "$small" --python .venv/bin/python -e "$what"
+  uv pip install -q --no-binary "$small" --python .venv/bin/python -e "$what"
 else
   [ -x .venv/bin/python ] || "$python" -m venv .venv
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-binary "$small" -e "$what"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from bench.fuzz.target import Target
 from bench.fuzz.values import damaged, dumps, json_value, some, text
-from turngate.core.answers.contract import ANSWER_KEYS, Answer, InvalidAnswer
+from turngate.core.answers.answer_json import ANSWER_KEYS, Answer, InvalidAnswer
 from turngate.core.answers.hook_reports import Exited, JudgeReplied, Replied, Report
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.judge import parse_judgement

@@ -10,14 +10,14 @@ from turngate.core.conversation.messages import Reply, Text, ToolUse
 from turngate.http.connection import HttpError
 from turngate.http.event_stream import EventDecoder
 from turngate.models.live import status_error, stream_error
-from turngate.models.wire.anthropic import AnthropicMessages
+from turngate.models.wire.anthropic import MESSAGES
 from turngate.models.wire.base import StreamError, Unreadable, WireFormat
-from turngate.models.wire.openai import ChatCompletions, Responses
+from turngate.models.wire.openai import CHAT_COMPLETIONS, RESPONSES
 
 WIRES: dict[str, WireFormat] = {
-    "anthropic": AnthropicMessages(),
-    "chat": ChatCompletions(),
-    "responses": Responses(),
+    "anthropic": MESSAGES,
+    "chat": CHAT_COMPLETIONS,
+    "responses": RESPONSES,
 }
 TYPES = {
     "anthropic": (

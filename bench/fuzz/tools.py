@@ -13,7 +13,7 @@ from bench.fuzz.target import Target
 from bench.fuzz.values import json_value, some, text
 from turngate.agent.tools import TOOLS
 from turngate.agent.tools.arguments import check_arguments
-from turngate.agent.tools.tool import Tool, ToolContext, UserQuestion
+from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.core.conversation.tools import ToolFailed, ToolOutput
 
 SECRET = "the secret outside of the project"
@@ -121,8 +121,6 @@ def _output(value: Call, context: ToolContext) -> str:
         return asyncio.run(_run(tool, args, context)).text
     except ToolFailed as failed:
         return str(failed)
-    except UserQuestion as asked:
-        return asked.question
 
 
 async def _run(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> ToolOutput:

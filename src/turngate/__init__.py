@@ -10,7 +10,7 @@ _NAMES = {
         "CommandHookConfig HookCallback HookConfig PromptHookConfig"
     ),
     "gate_callbacks": "GateCallback gate_callback",
-    "options": "HookCallbackMatcher HookGroup Options InvalidOptions",
+    "options.options": "HookCallbackMatcher HookGroup Options InvalidOptions",
     "core.events.events": "BaseHookInput HookEvent StopEvent StopHookInput Subagent SubagentStopHookInput",
     "core.verdict.decisions": "Advise Allow Block Fault Halt",
     "core.settings": "Problem Rule Settings",

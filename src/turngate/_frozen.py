@@ -60,7 +60,8 @@ class _Init:
 def _compile_init(cls: Any) -> Any:
     """Compile the function that `dataclass` would, and no other."""
     real = {each.name for each in fields(cls) if each.init}
-    given = [each for each in cls.__dataclass_fields__.values() if each.name in real or _is_init_var(each)]
+    every = cls.__dataclass_fields__.values()
+    given = [each for each in every if each.name in real or isinstance(each.type, InitVar)]
     values = ", ".join(f"{each.name!r}: {_value(each)}" for each in given if each.name in real)
     lines = [f"_set(self, '__dict__', {{{values}}})"]  # three times as fast as one call for each field
     if hasattr(cls, "__post_init__"):
@@ -74,10 +75,6 @@ def _compile_init(cls: Any) -> Any:
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__annotations__ = {each.name: each.type for each in given} | {"return": None}
     return init
-
-
-def _is_init_var(each: Field[Any]) -> bool:
-    return isinstance(each.type, InitVar)
 
 
 def _parameters(given: list[Field[Any]]) -> str:

@@ -168,7 +168,8 @@ async def _run(
         report = replace(report, of_budget=True)
     run = _hook_run(rule, report, settings, live, seconds=ended - started, timeout=limit)
     if texts := oversized_texts(run.decision, settings.dialect):
-        run = await _truncate_texts(run, texts, event, settings, world)
+        saved_as = {text: await _save_text(text, event, world) for text in texts}
+        run = replace(run, decision=truncate_decision(run.decision, settings.dialect, saved_as))
     if world.watch:
         world.watch(rule, run)
     _record_run("hook", run, event, world, live)
@@ -272,16 +273,8 @@ def _hook_run(
     )
 
 
-async def _truncate_texts(
-    run: HookRun, texts: Sequence[str], event: Event, settings: Settings, world: World
-) -> HookRun:
-    """Save each text that is too long for a model in a file, and truncate it in the decision."""
-    saved_as = {text: await _save_text(text, event, world) for text in texts}
-    return replace(run, decision=truncate_decision(run.decision, settings.dialect, saved_as))
-
-
 async def _save_text(text: str, event: Event, world: World) -> str | None:
-    """Return the path of the whole text on the machine of the agent's tools, or None."""
+    """Save a text that is too long for a model. Return its path on the machine of the agent's tools, or None."""
     path = await run_in_thread(world.store.keep, event.session_id, text) if world.store else None
     if path is None or world.copies is None:
         return path

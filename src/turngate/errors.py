@@ -31,30 +31,16 @@ class SubagentBusy(RegistryError):
 
 
 class ModelError(TurngateError):
-    """The provider did not answer: overloaded, network, auth, quota, refusal, context (too long) or invalid."""
+    """The provider did not answer; `kind` is one of KINDS."""
+
+    KINDS = ("overloaded", "network", "auth", "quota", "refusal", "context", "invalid")  # context: too long
 
     def __init__(self, kind: str, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.kind = kind
         self.retry_after = retry_after  # seconds, as the provider requests
 
-    @classmethod
-    def named(cls, name: str, message: str) -> "ModelError":
-        """Return the error for a provider's name of it, or for an HTTP status."""
-        return cls(_KINDS.get(name, "invalid"), message)
-
     @property
     def is_transient(self) -> bool:
         """Whether the same request may succeed later; then it is repeated after a pause."""
         return self.kind in ("overloaded", "network")
-
-
-_NAMES = {
-    "overloaded": "overloaded overloaded_error rate_limit rate_limit_error 429 500 502 503 504 529 api_error",
-    "network": "network timeout",
-    "auth": "auth authentication_error permission_error 401 403",
-    "quota": "quota billing_error 402",
-    "refusal": "refusal",
-    "context": "context 413",
-}
-_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}

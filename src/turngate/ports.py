@@ -40,10 +40,10 @@ OUTPUT_TAIL_BYTES = 64 * 1024  # kept of what exceeds the limit
 
 
 class BoundedOutput:
-    """The output of a command so far: the first `limit` bytes and the last OUTPUT_TAIL_BYTES."""
+    """The output of a command so far: the first `limit` bytes and the last `tail`."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: int, tail: int = OUTPUT_TAIL_BYTES) -> None:
+        self.limit, self.tail = limit, tail
         self.size = 0
         self._head = bytearray()
         self._tail = bytearray()
@@ -55,7 +55,7 @@ class BoundedOutput:
             self._head += data[:room]
         if len(data) > room:
             self._tail += data[max(0, room) :]
-            del self._tail[:-OUTPUT_TAIL_BYTES]
+            del self._tail[: -self.tail]
 
     @property
     def truncated(self) -> bool:
@@ -86,10 +86,6 @@ class HookRunContext:
         self.deadline: float | None = None  # in the time of the loop
         self.evaluation: Evaluation | None = None  # what the run used of a model
         self.run_id: str | None = None  # in its records, if it has one of its start
-        # Since when it has a channel to the machine where it runs, in the time of the loop; infinity while it waits for one
-        # or for the connection. While `is_starting`, since when the login shell there starts; then since when it runs.
-        self.runs_since = 0.0
-        self.is_starting = False
         # Whether a plain command is started without a shell also if its program is on the PATH.
         self.finds_programs = True
 
@@ -193,9 +189,8 @@ class RemoteMachine:
 
     files: Files
     copies: FileCopies | None = None  # None: hooks can read the files of this machine themselves
-    background_shell: Shell | None = (
-        None  # for commands that the agent leaves running; None: the shell for all
-    )
+    # For commands that the agent leaves running; None: the shell for all.
+    background_shell: Shell | None = None
     disconnect: Callable[[], Awaitable[None]] | None = None
 
 

@@ -34,13 +34,14 @@ async def talk_and_compact(agent: ScriptedSession, instructions: str = "") -> bo
         return done
 
 
-@pytest.mark.req("S3-13")
+@pytest.mark.req("S3-13", "C-32")
 def test_a_conversation_becomes_its_own_summary(project: Path) -> None:
-    agent = scripted_session(project, "answer", "we built a house", "answer")
+    agent = scripted_session(project, "answer", "we built a house", "answer", stop="echo Stop >> log")
     assert asyncio.run(talk_and_compact(agent, "keep the colours"))
     assert agent.heard(1) == ["one", "agent: answer", f"{SUMMARY_PROMPT}\n\nkeep the colours"]
     assert agent.heard() == [f"{SUMMARY}we built a house", "two"]
     assert agent.of(Compacted) == [Compacted("manual", "we built a house")]
+    assert lines(project / "log") == ["Stop", "Stop"]  # of the two turns
 
 
 @pytest.mark.req("S3-13")

@@ -2,14 +2,11 @@
 
 import asyncio
 import os
-import shlex
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.shells.test_every_shell import needs_sshd
 from tests.support.builders import rule
@@ -19,7 +16,6 @@ from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.sessions import ScriptedSession, scripted_session
 from tests.support.subagents import bash
 from turngate import ScriptedModel, Session, Settings, Workspace
-from turngate.agent import env_file
 from turngate.agent.env_file import MAX_BYTES, UnusableEnvFile, read_exports, send_env_file
 from turngate.core.conversation.messages import ToolResults
 from turngate.core.events.session_events import Notice, SessionEvent
@@ -51,11 +47,11 @@ HOSTILE = {
         'ln -sf "$CLAUDE_ENV_FILE" "$CLAUDE_ENV_FILE"',
         "cannot be read: Too many levels of symbolic links",
     ),
-    "huge": ('truncate -s 100G "$CLAUDE_ENV_FILE"', "is larger than 1 MiB"),
+    "huge": ('truncate -s 100G "$CLAUDE_ENV_FILE"', "is larger than 256 KiB"),
     "doubling": (
         """printf 'A=%01000d\\n' 0 > "$CLAUDE_ENV_FILE"
         for n in 1 2 3 4 5 6 7 8 9 10 11 12; do echo 'A=$A$A$A$A$A$A$A$A' >> "$CLAUDE_ENV_FILE"; done""",
-        "expands to more than 1 MiB",
+        "expands to more than 256 KiB",
     ),
 }
 
@@ -82,34 +78,17 @@ def test_without_a_file_there_are_no_variables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "expected"), [(MAX_BYTES, MAX_BYTES - 3), (MAX_BYTES + 1, None)])
-def test_a_file_of_one_mib_is_read(tmp_path: Path, size: int, expected: int | None) -> None:
+def test_a_file_of_the_maximum_size_is_read(tmp_path: Path, size: int, expected: int | None) -> None:
     path = tmp_path / "env"
     path.write_text("A=" + "x" * (size - 3) + "\n")
     assert said(path) == (
-        {"A": "x" * expected} if expected else "the environment file FILE is larger than 1 MiB, WORDS"
+        {"A": "x" * expected} if expected else "the environment file FILE is larger than 256 KiB, WORDS"
     )
-
-
-def test_what_is_inserted_is_limited_for_the_whole_file(tmp_path: Path) -> None:
-    path, half = tmp_path / "env", {"HALF": "x" * (MAX_BYTES // 2)}
-    path.write_text("A=$HALF\nB=${HALF}\n")
-    assert said(path, half) == {"A": half["HALF"], "B": half["HALF"]}
-    path.write_text("A=$HALF\nB=$HALF\nC=$HALF\n")
-    assert said(path, half) == "the environment file FILE expands to more than 1 MiB, WORDS"
-
-
-@given(st.text(alphabet="ab=$ \t\n'\"\\\\#", max_size=30))
-def test_a_line_is_split_as_shlex_splits_it(text: str) -> None:
-    try:
-        expected = shlex.split(text)
-    except ValueError:  # an unclosed quote
-        expected = []
-    assert env_file._words(text) == expected
 
 
 def test_a_file_of_very_many_variables_is_read(tmp_path: Path) -> None:
     path = tmp_path / "env"
-    names = [f"v{number}" for number in range(100_000)]
+    names = [f"v{number}" for number in range(25_000)]
     path.write_text("".join(f"{name}=1\n" for name in names))
     assert said(path) == dict.fromkeys(names, "1")
 

@@ -222,16 +222,6 @@ def test_a_file_that_changes_during_the_search_is_searched_as_it_is(
     assert found == {"a": "old a", "b": "newne", "d": "old d"}
 
 
-def test_many_files_are_fetched_in_batches(
-    place: ToolContext, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search_copy, "BATCH_BYTES", 1000)
-    for number in range(20):
-        (project / f"{number:02}").write_text(f"{number % 2}" * (100 * number))
-    found = use(place, "Grep", pattern="[1]{3}")
-    assert found == "\n".join(f"{project}/{number:02}" for number in range(1, 20, 2))
-
-
 def test_too_much_to_search_names_the_programs_there(
     place: ToolContext, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,13 @@ def test_a_session_starts_with_the_memory_hook_of_document_003_also_where_there_
 ) -> None:
     if plans:
         (project / "docs" / "plans" / "a").mkdir(parents=True)
-        (project / "docs" / "plans" / "a" / "MEMORY.md").write_text("chunk 2 is open\n")
+        memory = "".join(f"chunk {number} is open\n" for number in range(300))
+        (project / "docs" / "plans" / "a" / "MEMORY.md").write_text(memory)
     hook = "cat docs/plans/*/MEMORY.md 2>/dev/null | head -100"
     agent = scripted_session_on(machine, project, "done", rules=[rule(hook, "SessionStart")])
     result = agent.play()
-    assert ("chunk 2 is open" in agent.model.requests[0].system) == bool(plans)
+    loaded = re.findall(r"^chunk (\d+) is open$", agent.model.requests[0].system, re.MULTILINE)
+    assert loaded == [str(number) for number in range(100 * plans)]
     assert (result.outcome, result.notices, agent.heard()) == ("completed", (), ["go"])
 
 

@@ -22,7 +22,7 @@ from turngate.core.verdict.hook_run import HookRun
 from turngate.core.verdict.verdict import Continue, Stop, Verdict
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
-from turngate.options import Options
+from turngate.options.options import Options
 
 
 async def verdict_of(*functions: Any, **fields: Any) -> Verdict:

@@ -1,13 +1,21 @@
 """How many tests have run, as each tool prints it, and what is said if there are fewer."""
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.cli import turngate
-from turngate.gates.count_tests import Counted, count_tests, describe_fewer
+from tests.support.gates import could_not_run
+from turngate.core.answers.hook_reports import Exited
+from turngate.core.events.events import StopEvent
+from turngate.gates.count_tests import Counted, count_tests, describe_fewer, describe_missing_count
+from turngate.gates.library.project_checks import TESTS
+from turngate.gates.run_gate import make_context
+from turngate.shells.local import LocalShell
 
 OUTPUTS = {
     "..s [100%]\n2 passed, 1 skipped in 0.01s": Counted(2, 1),
@@ -52,9 +60,10 @@ def test_fewer_tests_and_more_that_are_skipped_are_said(before: Counted, now: Co
     assert describe_fewer(before, now) == said
 
 
-def test_the_user_reads_that_fewer_tests_have_passed_than_in_an_earlier_session(
+def gate_of_printed_results(
     project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Callable[[str, str], dict[str, Any]]:
+    """Return a function that stops in a session of a project whose tests print a text."""
     monkeypatch.chdir(project)
     (project / "Makefile").write_text("test:\n\t@cat result; test ! -e fail\n")
 
@@ -63,6 +72,13 @@ def test_the_user_reads_that_fewer_tests_have_passed_than_in_an_earlier_session(
         event = {"session_id": session, "hook_event_name": "Stop", "cwd": str(project)}
         return dict(json.loads(turngate("gate", "tests", stdin=json.dumps(event))[1]))
 
+    return stop
+
+
+def test_the_user_reads_that_fewer_tests_have_passed_than_in_an_earlier_session(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = gate_of_printed_results(project, monkeypatch)
     fewer = "2 tests passed, and 3 at the last pass"
     assert stop("one", "3 passed in 0.1s\n") == {}
     (project / "fail").touch()
@@ -70,3 +86,41 @@ def test_the_user_reads_that_fewer_tests_have_passed_than_in_an_earlier_session(
     (project / "fail").unlink()
     assert stop("two", "2 passed in 0.1s\n") == {"systemMessage": f'gate "tests": {fewer}'}
     assert stop("two", "2 passed in 0.2s\n") == {}
+
+
+def test_tests_that_were_counted_and_are_no_longer_have_not_passed(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = gate_of_printed_results(project, monkeypatch)
+    assert stop("one", "3 passed in 0.1s\n") == {}
+    why = "it printed no number of tests, and 3 tests passed at the last pass"
+    assert stop("two", "done\n") == could_not_run("tests", f"`make test`: {why}")
+    assert stop("two", "done again\n") == {}
+
+
+def missing_count_of_nothing(command: str) -> str | None:
+    event = StopEvent(session_id="s", transcript_path="", cwd="/")
+    context = make_context(TESTS, event, LocalShell(), "/", options={})
+    return describe_missing_count(context, command, Exited(0, stdout="\n"))
+
+
+@pytest.mark.parametrize(
+    "command", ["pytest -q", "python3 -m unittest", "uv run pytest", ".venv/bin/pytest", "npx jest"]
+)
+def test_a_test_runner_that_prints_nothing_has_not_run(command: str) -> None:
+    assert missing_count_of_nothing(command) == "it checked nothing: it printed nothing"
+
+
+@pytest.mark.parametrize("command", ["pytest -q > log", "make test", "sh tests.sh"])
+def test_another_command_may_print_nothing(command: str) -> None:
+    assert missing_count_of_nothing(command) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=", " ", "\n", "1", "1 passed ", "1 skipped ", "Tests: 1", "1 a, ", "ok 1 - ", "SKIPPED [1] ", "\t\n"],
+)
+def test_a_mebibyte_of_output_is_read_in_time(text: str) -> None:
+    begun = time.process_time()
+    count_tests(text * (1024 * 1024 // len(text)))
+    assert time.process_time() - begun < 20  # a quadratic pattern would need minutes

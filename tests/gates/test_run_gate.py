@@ -48,6 +48,15 @@ def test_a_failure_is_checked_again_after_a_tool_call_and_after_a_prompt(project
     assert counts == [1, 1, 2, 2, 3]
 
 
+@pytest.mark.req("S3-48")
+def test_a_pass_is_reused_after_a_tool_call_and_after_a_prompt(project: Path) -> None:
+    prompt, tool = said_by_user("go on"), run_of_tool("Read")
+    for records in (prompt, prompt + tool, tool + prompt):
+        (project.parent / "transcript.jsonl").write_text(records)
+        answer_with_shell(("--", "echo run >> ../runs"), claude_input(project), project)
+    assert lines(project.parent / "runs") == ["run"]
+
+
 def test_a_failure_is_checked_again_if_it_is_not_known_what_was_done(project: Path) -> None:
     words = ("--", "test -f ../installed")
     fields = claude_input(project, transcript_path="")
@@ -91,6 +100,14 @@ def test_a_change_while_the_command_runs_is_checked_and_going_back_too(project: 
     (project / "data").write_text("bad\n")
     assert answer_of_process(words, claude_input(project))[1]["decision"] == "block"
     assert (project.parent / "runs").read_text() == "run\nrun\n"
+
+
+def test_a_pass_of_a_file_that_is_changed_back_does_not_count(project: Path) -> None:
+    make_repository(project, {"data": "bad\n"})
+    words = ("--", "echo good > data; grep -q good data; echo bad > data; test ! -e ../late")
+    assert answer_of_process(words, claude_input(project)) == (0, {}, "")
+    (project.parent / "late").touch()
+    assert answer_of_process(words, claude_input(project))[1]["decision"] == "block"
 
 
 @pytest.fixture

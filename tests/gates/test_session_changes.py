@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gates import ELSEWHERE, OtherShell
-from tests.support.git_projects import LATER, commit, git, make_repository, write, write_transcript
+from tests.support.git_projects import BEFORE, LATER, commit, git, make_repository, write, write_transcript
 from turngate.core.events.events import StopEvent
 from turngate.gates.gate import GateContext
 from turngate.gates.git.output import Change, FilePatch, Line
@@ -54,9 +54,9 @@ def record(project: Path) -> object:
     return asyncio.run(find())
 
 
-def patches(project: Path, *, is_source: bool = False) -> tuple[FilePatch, ...]:
+def patches(project: Path, *, is_source: bool = False, start: object = None) -> tuple[FilePatch, ...]:
     async def find() -> tuple[FilePatch, ...]:
-        found = await find_patches(context_of(project), is_source=is_source)
+        found = await find_patches(context_of(project, start), is_source=is_source)
         assert found is not None
         return found.files
 
@@ -114,6 +114,26 @@ def test_a_record_whose_objects_are_gone_falls_back_to_its_commit(project: Path)
     write(project, {"b": "2"})
     commit(project)
     assert changes(project, start) == {("modified", "a"), ("modified", "b")}
+
+
+@pytest.mark.parametrize("how", [("merge", "--no-edit"), ("rebase",)], ids=" ".join)
+def test_what_others_have_committed_before_the_session_is_left_out(
+    project: Path, how: tuple[str, ...]
+) -> None:
+    make_repository(project, {"a": "1", "b": "1\n2\n3\n4\n", "c": "1"})
+    git(project, "checkout", "-q", "-b", "theirs")
+    (project / "c").unlink()
+    write(project, {"a": "2", "b": "1\n2\n3\ntheirs\n", "new": ""})
+    commit(project, BEFORE)
+    git(project, "checkout", "-q", "main")
+    start = record(project)
+    write(project, {"b": "mine\n2\n3\n4\n"})
+    commit(project)
+    git(project, *how, "theirs", date=LATER)
+    assert (project / "b").read_text() == "mine\n2\n3\ntheirs\n"
+    assert changes(project, start) == {("modified", "b")}
+    [patch] = patches(project, start=start)
+    assert [line.text for line in patch.lines] == ["1", "mine"]
 
 
 def test_a_project_that_cannot_be_recorded_has_no_record(

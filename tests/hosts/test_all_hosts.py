@@ -5,7 +5,7 @@ import pytest
 from tests.hosts.recordings import FOLDER
 from turngate.hosts.all_hosts import HOSTS, PORTABLE
 from turngate.hosts.host import HostAnswer, HostOutput
-from turngate.transcript.formats import CALLS
+from turngate.transcript.format_detection import CALLS
 
 CAPPED = "Turn ended after 3 continuations (the limit). Still blocked by: tests."
 FAILED = '! hook "tests" failed and was NOT enforced: exit code 1'

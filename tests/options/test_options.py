@@ -392,9 +392,9 @@ def test_json_that_is_no_object_is_a_mistake(told: str, said: str) -> None:
             '{"hooks": {},}',
             " at line 1, column 13: a comma before the closing bracket is not allowed in JSON",
         ),
-        ("[" * 100_000, ": it is nested too deeply"),
-        ('{"hooks":' + '{"a":' * 100_000, ": it is nested too deeply"),
-        ('{"limit":' + "9" * 5000 + "}", ": a number in it is too long"),
+        ("[" * 100_000, ": it is nested too deeply, or a number in it is too long"),
+        ('{"hooks":' + '{"a":' * 100_000, ": it is nested too deeply, or a number in it is too long"),
+        ('{"limit":' + "9" * 5000 + "}", ": it is nested too deeply, or a number in it is too long"),
     ],
 )
 def test_a_text_that_is_no_json_is_a_mistake(text: str, said: str) -> None:
@@ -790,6 +790,14 @@ def test_two_hundred_milliseconds_are_two_hundred_milliseconds(project: Path, op
     result, _ = turn(project, options, {"main": ["done"], "judge": [slow]})
     [each], [run] = result.hook_outputs, result.hook_runs
     assert (each.outcome, each.said, run.seconds >= 0.2) == ("timeout", "timed out after 0.2 s", True)
+
+
+@pytest.mark.req("S2-17")
+def test_the_limit_of_a_hook_counts_and_not_that_of_the_options() -> None:
+    settings = Options(
+        {"Stop": [PromptHook("?", timeout_ms=200), PromptHook("!")]}, timeout_ms=5000
+    ).settings()
+    assert [settings.timeout_of(rule) for rule in settings.rules] == [0.2, 5.0]
 
 
 @pytest.mark.req("S2-16", "S2-29")

@@ -126,6 +126,7 @@ def test_an_unknown_plugin_hook_is_rejected_with_the_name_that_was_meant(name: A
     assert str(raised.value) == f"unknown plugin hook {name!r}{hint}"
 
 
+@pytest.mark.req("S4-17")
 @pytest.mark.parametrize(("handler", "what"), [(None, "None"), ("f", "'f'"), ([print], "a list")])
 def test_a_handler_that_cannot_be_called_is_rejected(handler: Any, what: str) -> None:
     plugins = Plugins()
@@ -135,6 +136,7 @@ def test_a_handler_that_cannot_be_called_is_rejected(handler: Any, what: str) ->
     assert (str(raised.value), plugins.has_handlers("stop")) == (said, False)
 
 
+@pytest.mark.req("S4-17")
 @pytest.mark.parametrize(
     ("name", "handler", "takes", "expected"),
     [

@@ -41,7 +41,7 @@ from turngate.engine import ask_hooks
 from turngate.errors import ModelError, UsageError
 from turngate.models.resolve import JudgeModels
 from turngate.models.scripted import ScriptedModel
-from turngate.options import InvalidOptions, Options
+from turngate.options.options import InvalidOptions, Options
 from turngate.ports import Model, World
 from turngate.shells.local import LocalShell
 from turngate.stop_hooks import run_stop_hooks
@@ -118,6 +118,15 @@ def test_a_prompt_hook_continues_the_turn_until_its_model_agrees(project: Path) 
     assert [event for event in played.events if isinstance(event, Continuation)] == [
         Continuation(TELL + "run the tests", 1, 3)
     ]
+
+
+@pytest.mark.req("S2-01")
+def test_the_model_gets_the_whole_prompt_of_the_user(project: Path) -> None:
+    prompt = "Are these done?\n- the tests\n- the docs\n"
+    played = play(project, [YES], PromptHook(f"{prompt}$ARGUMENTS"))
+    [request] = played.judged
+    first, _, told = message_text(request.messages[0]).partition("{")
+    assert (first, json.loads("{" + told)["hook_event_name"]) == (prompt, "Stop")
 
 
 @pytest.mark.req("S2-02", "S2-37")

@@ -36,6 +36,7 @@ from turngate.subagents.recorded_gates import (
     why_left,
 )
 from turngate.subagents.registry import Owner, Registry
+from turngate.subagents.registry.database import owners_with_open_runs
 from turngate.subagents.supervisor import REGISTRY_POLL_S
 
 GATE = stop_hooks(SAVE_INPUT, event="SubagentStop", id="counted")
@@ -156,7 +157,8 @@ def test_a_session_that_is_open_reports_a_subagent_that_it_leaves_once(project: 
                 await asyncio.sleep(0.01)
             manager = scene.session._agent.subagents
             assert await (await scene.supervisor()).recover() == []
-            assert manager._owners() == []  # nothing here that this session could do
+            # Nothing here that this session could do.
+            assert owners_with_open_runs(manager.state, manager.host.world.location, manager.left) == []
             registry = Registry(str(state))
             registry.kill("r", "killed")
             registry.close()

@@ -11,7 +11,7 @@ from tests.support.builders import stop_event, write_settings
 from turngate.check.lint import lint
 from turngate.core.hooks.kinds import CommandHook
 from turngate.engine import ask_hooks
-from turngate.options import Options
+from turngate.options.options import Options
 from turngate.ports import World
 from turngate.shells.local import LocalShell
 from turngate.trust.load import load_settings

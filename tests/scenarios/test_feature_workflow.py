@@ -117,6 +117,9 @@ def shipped(name: str) -> Script:
     return script
 
 
+AT_THE_START = ("full-suite", "allow")  # the gate records what defines its check
+
+
 def stops(result: dict[str, Any], *hooks: str) -> list[tuple[str, str]]:
     """The outcome of each run of these hooks, in order."""
     runs = [(each["hook"]["id"], each["outcome"]) for each in result["hook_runs"]]
@@ -162,6 +165,7 @@ def test_chunks_are_checked_in_parallel_then_all_of_them_then_the_full_suite(app
     assert reason.startswith("chunk-2: its tests fail. Fix title.py.\n")
     assert "FAIL: test_title_of_two_words" in reason
     assert stops(result, "update-memory", "all-chunks", "full-suite") == [
+        AT_THE_START,
         ("update-memory", "allow"),
         ("all-chunks", "allow"),
         ("full-suite", "allow"),
@@ -169,7 +173,7 @@ def test_chunks_are_checked_in_parallel_then_all_of_them_then_the_full_suite(app
     assert re.findall(r"\[(.)\]", (project / PLAN).read_text()) == ["x", "x", "x"]
 
 
-@pytest.mark.req("S3-58", "S3-60")
+@pytest.mark.req("S3-58", "S3-59", "S3-60")
 def test_a_chunk_that_is_missing_blocks_the_stop_before_the_full_suite_runs(approved: Workflow) -> None:
     run = approved.run
     script = shipped("implement")
@@ -180,6 +184,7 @@ def test_a_chunk_that_is_missing_blocks_the_stop_before_the_full_suite_runs(appr
     code, result = run(script, "/implement text", "--session", "implement")
     assert (code, result["continuations"], result["result"]) == (0, 1, "Done, all three.")
     assert stops(result, "all-chunks", "full-suite") == [
+        AT_THE_START,
         ("all-chunks", "block"),
         ("full-suite", "skipped"),
         ("all-chunks", "allow"),
@@ -216,6 +221,7 @@ def test_the_full_suite_blocks_although_every_chunk_passes(approved: Workflow) -
     code, result = run(script, "/implement text", "--session", "implement")
     assert (code, result["result"]) == (0, "Repaired.")
     assert stops(result, "all-chunks", "full-suite") == [
+        AT_THE_START,
         ("all-chunks", "allow"),
         ("full-suite", "block"),
         ("all-chunks", "allow"),
@@ -245,7 +251,7 @@ def test_a_session_that_is_resumed_or_replaced_continues_where_the_work_stands(i
     code, result = run({"main": ["It is all there."]}, "/implement text", "--session", "two")
     assert (code, stops(result, "all-chunks", "full-suite")) == (
         0,
-        [("all-chunks", "allow"), ("full-suite", "allow")],
+        [AT_THE_START, ("all-chunks", "allow"), ("full-suite", "allow")],
     )
 
 

@@ -64,7 +64,7 @@ def test_a_gate_that_always_fails_ends_at_the_limit(project: Path, machine: Mach
 def test_a_gate_whose_block_changes_nothing_ends_as_stalled(project: Path) -> None:
     settings = Settings(rules=(rule(GateHook(command="echo no; exit 1")),), limit=9)
     result = parent(project, main=["Done."], said={"limit": 9}, rules=settings.rules).play()
-    assert (result.ended_by, result.continuations < 9) == ("stalled", True)
+    assert (result.ended_by, result.continuations) == ("stalled", 3)
 
 
 @pytest.mark.req("X-07")

@@ -180,7 +180,8 @@ def test_nothing_of_a_session_is_read_or_written_on_the_wrong_machine(
         "touched": ["allow", "block", "allow"],
         "clean": ["allow", "block", "allow"],
         **dict.fromkeys((".turngate/stop", "plugin", "relative", "project", "agent"), ["allow"] * 2),
-        **dict.fromkeys(("command", "archive", "log"), ["allow"] * 2),
+        "command": ["allow"] * 3,  # as above
+        **dict.fromkeys(("archive", "log"), ["allow"] * 2),
     }
     path = box.path_there(app)
     heard = [message_text(request.messages[-1]) for request in model.requests if request.agent == "main"]

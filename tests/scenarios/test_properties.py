@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.builders import rule, run, settings, stop_event, subagent_stop
 from tests.support.strategies import any_text, json_values, settings_values
 from turngate.check.lint import lint
-from turngate.core.answers.contract import ANSWER_KEYS
+from turngate.core.answers.answer_json import ANSWER_KEYS
 from turngate.core.answers.hook_reports import Exited, Report, Returned
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.misplaced import lost_in_object

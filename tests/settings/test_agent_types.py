@@ -88,16 +88,6 @@ def test_only_the_first_unknown_tools_are_named(project: Path) -> None:
     assert found(project)[1] == [f"{file} names unknown tools: {shown}; this agent type works without them"]
 
 
-@pytest.mark.parametrize("key", ["tools", "disallowedTools"])
-@pytest.mark.parametrize("names", ["a, " * 201, "a" * 10_001])
-def test_an_agent_type_with_very_many_tools_is_not_loaded(project: Path, key: str, names: str) -> None:
-    file = wrote(project / ".turngate/agents/file.md", f"---\nname: k\n{key}: {names}\n---\nWork.")
-    said = (
-        f"{file} lists more than 200 tools or 10,000 characters of their names; this agent type is not loaded"
-    )
-    assert found(project) == ({}, [said])
-
-
 def test_only_so_many_files_are_read(project: Path) -> None:
     for number in range(MAX_FILES + 3):
         file = wrote(project / f".turngate/agents/a{number:03}.md", f"---\nname: k{number}\n---\nWork.")

@@ -527,24 +527,6 @@ def test_of_very_many_hooks_the_first_are_loaded_and_the_limit_is_reported(
     )
 
 
-def test_the_regular_expressions_of_a_file_are_bounded(folders: Folders) -> None:
-    expressions = [f"{number:03}." + "x" * 994 for number in range(102)]
-    groups = [
-        {"matcher": matcher, "hooks": [{"type": "command", "command": matcher[:3]}]}
-        for matcher in (*expressions, expressions[0], "Read|Write")
-    ]
-    folders.write("project", "turngate", {"hooks": {"PreToolUse": groups}})
-    settings = folders.load()
-    left_out = "brings the regular expressions of this file to over 100,000 characters: the group is left out"
-    assert (
-        [hook_text(each.hook) for each in settings.rules][-2:],
-        [str(problem) for problem in settings.problems],
-    ) == (
-        ["099", "Rea"],
-        [f".turngate/settings.json: PreToolUse[{index}].matcher: {left_out}" for index in (100, 101, 102)],
-    )
-
-
 def test_a_link_to_itself_is_reported(folders: Folders, path: Path) -> None:
     path.symlink_to(path.name)
     what = "is a link that leads back to itself, or through too many links"
@@ -799,6 +781,16 @@ def test_the_narrowest_word_on_a_timeout_counts(folders: Folders) -> None:
         "callback": 30,
     }
     assert settings.timeout_of(rule(CommandHook("make", timeout=5))) == 5
+
+
+@pytest.mark.req("S3-47")
+def test_a_command_of_a_file_of_claude_code_has_sixty_seconds_unless_it_says_otherwise(
+    folders: Folders,
+) -> None:
+    hooks = [{"type": "command", "command": "make"}, {"type": "command", "command": "lint", "timeout": 5}]
+    folders.write("project", "claude", {"hooks": {"Stop": [{"hooks": hooks}]}})
+    settings = folders.load()
+    assert [settings.timeout_of(each) for each in settings.rules] == [60.0, 5.0]
 
 
 @pytest.mark.req("C-02")

@@ -15,7 +15,7 @@ from turngate.core.hooks.selection import plan
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.verdict import Verdict
 from turngate.engine import ask_hooks
-from turngate.options import Options
+from turngate.options.options import Options
 from turngate.ports import World
 from turngate.shells.local import LocalShell
 from turngate.trust.load import load_settings

@@ -361,6 +361,12 @@ def test_a_block_in_time_counts_although_the_loop_was_blocked(project: Path) -> 
     assert any(asyncio.run(scenario(scale)) == Block("no") for scale in TIMEOUT_SCALES[:3])
 
 
+@pytest.mark.req("S0-104")
+def test_the_end_of_a_hook_delays_the_verdict_by_a_second_at_most() -> None:
+    """What is waited for after an exit, or between TERM and KILL. Tests that need more time set their own limits."""
+    assert process.OUTPUT_GRACE_S + tree.KILL_GRACE_S <= 1
+
+
 @pytest.mark.req("X-11")
 def test_a_hook_that_ignores_term_dies_also_when_the_loop_ends_during_the_grace(
     project: Path, monkeypatch: pytest.MonkeyPatch

@@ -236,7 +236,7 @@ def test_what_is_not_a_file_is_named_as_the_reason(server: SshServer, tmp_path: 
             await copies.copy(str(tmp_path))
         return str(raised.value)
 
-    why = f"the transcript could not be copied to {HOST}: {tmp_path}: not a regular file"
+    why = f"the transcript could not be copied to {HOST}: {tmp_path}: it is not a regular file"
     assert with_copies(scenario) == why
 
 

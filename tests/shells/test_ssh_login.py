@@ -31,7 +31,7 @@ from turngate.core.verdict.hook_run import outcome, run_message
 from turngate.core.verdict.verdict import Stop
 from turngate.engine import ask_hooks
 from turngate.ports import World
-from turngate.shells.ssh.login import CannotConnect, connect
+from turngate.shells.ssh.login import Address, CannotConnect, connect
 from turngate.shells.ssh.shell import SshShell
 
 
@@ -40,7 +40,7 @@ def reason(
 ) -> str:
     async def scenario() -> str:
         try:
-            connection = await connect(host, user, port, limit)
+            connection = await connect(Address(host, user, port), limit)
         except CannotConnect as error:
             return str(error)
         connection.abort()
@@ -307,7 +307,7 @@ def test_a_server_that_is_not_an_ssh_server_is_reported(home: Path) -> None:
         port = server.sockets[0].getsockname()[1]
         async with server:
             with pytest.raises(CannotConnect) as raised:
-                await connect("127.0.0.1", None, port, HANG_TIMEOUT_S)
+                await connect(Address("127.0.0.1", None, port), HANG_TIMEOUT_S)
         return str(raised.value), port
 
     message, port = asyncio.run(scenario())

@@ -22,12 +22,3 @@ def test_the_agent_that_started_it_is_notified_or_else_the_main_agent(
     listeners.add("sub", lambda: calls.append("sub"))
     listeners.notify(run_of(parent_agent))
     assert calls == notified
-
-
-def test_only_an_agent_that_runs_here_and_started_none_has_no_subagents() -> None:
-    listeners = ChangeListeners()
-    listeners.add("idle", lambda: None)
-    listeners.add("parent", lambda: None)
-    listeners.add_parent("parent")
-    agents = ("idle", "parent", "elsewhere")
-    assert [listeners.may_have_subagents(agent) for agent in agents] == [False, True, True]

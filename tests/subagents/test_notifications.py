@@ -163,12 +163,15 @@ def test_a_handler_cannot_change_what_the_parent_and_the_next_plugin_get(project
 @pytest.mark.req("S1-26", "C-04", "X-36", "S4-45")
 def test_a_subagent_that_is_redirected_twice_is_reported_once_with_all_that_it_used(project: Path) -> None:
     gate = Gate(redirect("on"), redirect("on"), None)
-    scene = parent(project, "one", "two", "three", gate=gate, rules=[rule(SAVE_INPUT, "SubagentStart")])
+    sub = (bash("true"), "one", bash("true"), "two", "three")
+    rules = [rule(SAVE_INPUT, "SubagentStart")]
+    scene = parent(project, *sub, gate=gate, rules=rules, allow=["Bash"])
     scene.play()
     [stop] = scene.stops
     [end] = scene.ended
     assert saved_inputs(project, "agent_id") == [stop.agent_id] == [end.agent_id]
     assert (stop.continuations, stop.usage, stop.result.id) == (2, used(stop.transcript_path), end.run_id)
+    assert stop.total_tool_calls == 2
 
 
 @pytest.mark.req("X-36", "S1-15")

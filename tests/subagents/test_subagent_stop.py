@@ -43,8 +43,9 @@ def test_three_runs_as_in_the_diagram_and_one_announce(project: Path) -> None:
     main = [task(description="tests", run_in_background=True), "waiting", "home"]
     scene = parent(project, "one", "two", "three", main=main, gate=gate)
     scene.play()
-    told = [(e.task, e.last_assistant_message, e.steer_count, e.max_steers) for e in gate.events]
-    assert told == [(PROMPT, "one", 0, 3), (PROMPT, "two", 1, 3), (PROMPT, "three", 2, 3)]
+    assert [(e.task, e.label) for e in gate.events] == [(PROMPT, "tests")] * 3
+    told = [(e.last_assistant_message, e.steer_count, e.max_steers) for e in gate.events]
+    assert told == [("one", 0, 3), ("two", 1, 3), ("three", 2, 3)]
     assert scene.heard("sub") == [
         PROMPT,
         "agent: one",
@@ -106,18 +107,20 @@ def test_a_handler_that_takes_too_long_counts_as_allow_and_is_cancelled(project:
 
 @pytest.mark.req("S4-06")
 def test_a_handler_that_allows_changes_nothing(project: Path) -> None:
-    def played(name: str, gate: Gate | None) -> tuple[list[str], list[str], str]:
+    def played(name: str, gate: Gate | None) -> tuple[list[str], list[str], str, str]:
         folder = project / name
         folder.mkdir()
         scene = parent(folder, "one", gate=gate)
         result = scene.play()
-        return scene.trace, scene.heard("main"), result.result
+        [end] = scene.ended
+        return scene.trace, scene.heard("main"), result.result, end.reason
 
     plain = played("plain", None)
     assert plain == (
         ["registered", *RUN, *HOME, "stop", "on_end"],
         ["go", "agent: Task", "tool: one"],
         "home",
+        "complete",
     )
     assert played("allowed", Gate({"allow": True})) == plain
 
@@ -450,7 +453,7 @@ def test_the_limit_is_in_the_settings(project: Path, limit: int) -> None:
     assert len(scene.notices) == 1
 
 
-@pytest.mark.req("S4-28", "C-18")
+@pytest.mark.req("S4-15", "S4-28", "C-18")
 @pytest.mark.parametrize(("extend", "redirects"), [(5, 5), (1, 3), (0, 3), (-4, 3), (99, 10)])
 def test_a_handler_may_raise_the_limit_once_for_the_whole_chain_and_never_lower_it(
     project: Path, extend: int, redirects: int

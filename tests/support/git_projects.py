@@ -18,7 +18,7 @@ ENVIRONMENT = {
     "GIT_COMMITTER_NAME": "test",
     "GIT_COMMITTER_EMAIL": "test@example.org",
 }
-BEFORE, START, LATER = "2026-01-01T10:00:00+00:00", "2026-01-02T10:00:00+00:00", "2026-01-03T10:00:00+00:00"
+BEFORE, START, LATER = "2026-01-01T10:00:00+00:00", "2026-01-02T10:00:00+00:00", "2036-01-03T10:00:00+00:00"
 
 Step = Callable[[Path], object]  # changes a project
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from turngate.project.files import LOCAL, Files, FileVersion, LocalFiles, MachineUnreachable
 from turngate.project.link_safe_files import open_file
-from turngate.shells.ssh.file_cache import Snapshot
+from turngate.shells.ssh.files import Snapshot
 
 MACHINE = "ssh://me@build"
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tools.mutants import Mutant, main, read_tables, select
+from tools.mutants import Mutant, Tree, main, read_tables, select
 
 from tests.support.paths import ROOT
 
@@ -151,3 +151,12 @@ def test_rows_can_be_chosen_by_table_and_by_name() -> None:
         "core": ["core/plan-a", "core/verdict"],
         "plan-b, verdict": ["core/verdict", "cli/plan-b"],
     }
+
+
+def test_a_marker_in_a_table_of_the_support_modules_is_searched_for_in_all_tests(tmp_path: Path) -> None:
+    (tmp_path / "tests/support").mkdir(parents=True)
+    (tmp_path / "tests/support/cases.py").write_text('CASES = {"S0-89": ["echo"]}\n')
+    (tmp_path / "tests/test_a.py").write_text('@pytest.mark.req("S0-88", "S0-89")\ndef test_a(): ...\n')
+    tree = Tree(tmp_path)
+    words = [tree.words_of(req) for req in ("S0-88", "S0-89", "S0-90")]
+    assert words == [("-x", "--req", "S0-88", "tests/test_a.py"), ("-x", "--req", "S0-89", "tests"), ()]

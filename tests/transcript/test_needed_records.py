@@ -83,7 +83,7 @@ KEPT = {
     ),
     "a key": (
         [result("t", key="k1"), user("go")],
-        StoredConversation(is_unfinished=True, keys=frozenset(["k1"])),
+        StoredConversation(is_unfinished=True, keys={"k1"}),
     ),
     "an end": ([user("go"), reply("t"), TURN_END], StoredConversation()),
 }

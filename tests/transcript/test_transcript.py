@@ -369,7 +369,7 @@ LAST: list[tuple[str, list[str], str | None]] = [
 ]
 
 
-@pytest.mark.req("S4-38", "S4-40", "S4-41")
+@pytest.mark.req("S4-38", "S4-39", "S4-40", "S4-41", "C-28")
 @pytest.mark.parametrize(("content", "found"), [case[1:] for case in LAST], ids=[case[0] for case in LAST])
 @pytest.mark.parametrize("end", ["\n", ""], ids=["whole", "no line end"])
 def test_the_last_answer_is_found(tmp_path: Path, content: list[str], found: str | None, end: str) -> None:

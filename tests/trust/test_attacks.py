@@ -321,6 +321,7 @@ def test_settings_local_that_a_pull_adds_do_not_run(project: Path) -> None:
     assert (project / "ran").exists()
 
 
+@pytest.mark.req("U-09")
 def test_a_script_hook_does_not_run_before_it_is_approved(project: Path) -> None:
     write(project, {".turngate/stop": f"#!/bin/sh\n{RUNS}"})
     assert (said(ask(project)), (project / "ran").exists()) == ([NOT_APPROVED], False)
@@ -440,36 +441,6 @@ def test_approvals_of_another_project_or_user_do_not_count(
     make(project, SHELL, CHECK)
     approve_all(project)
     change_record(approvals_file(state), **fields)
-    assert said(ask(project)) == [NOT_APPROVED]
-
-
-def as_earlier_version(path: Path) -> None:
-    """Write a file of approvals as Turngate 0.1 did: for each hook, the ids of single files by their paths."""
-    data = json.loads(path.read_text())
-    records = {digest: {**record, "files": {"/x": "sha256:1"}} for digest, record in data["approved"].items()}
-    kept = {name: data[name] for name in ("folder", "user", "rejected", "env")}
-    path.write_text(json.dumps({**kept, "version": 1, "inode": 1, "approved": records}))
-
-
-def test_what_an_earlier_version_has_approved_is_to_be_approved_again(project: Path, state: Path) -> None:
-    make(project, SHELL, CHECK)
-    write(project, {".turngate/stop": f"#!/bin/sh\n{RUNS}"})
-    approve_all(project)
-    as_earlier_version(approvals_file(state))
-    why = (
-        "an earlier version of Turngate has recorded its approval, which covers other files; approve it again"
-    )
-    assert (said(ask(project)), (project / "ran").exists()) == ([why, why], False)
-    approve_all(project)
-    assert (said(ask(project)), (project / "ran").exists()) == ([], True)
-
-
-@pytest.mark.parametrize("approved", [[], {"x": []}, {"x": {}}, {"x": {"content": "{}"}}], ids=str)
-def test_a_damaged_file_of_an_earlier_version_is_reported(project: Path, state: Path, approved: Any) -> None:
-    make(project, SHELL, CHECK)
-    approve_all(project)
-    as_earlier_version(approvals_file(state))
-    change_record(approvals_file(state), approved=approved)
     assert said(ask(project)) == [NOT_APPROVED]
 
 

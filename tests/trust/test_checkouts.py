@@ -58,9 +58,11 @@ def test_an_approval_in_another_checkout_counts_in_the_main_one(repository: Path
     checkout = add_checkout(repository, repository.parent / "feature")
     write(checkout, {"hooks/check.sh": EVIL})
     approve_all(checkout)
-    assert (said(ask(checkout)), said(ask(repository))) == ([], [*CHANGED])
+    assert (said(ask(checkout)), said(ask(repository))) == ([], [])
     write(repository, {"hooks/check.sh": EVIL})
     assert said(ask(repository)) == []
+    write(repository, {"hooks/check.sh": f"{EVIL}# more"})
+    assert said(ask(repository)) == [*CHANGED]
     assert approvals_file(state).is_file()  # one for both
 
 

@@ -60,7 +60,9 @@ ROWS = [
     Row(
         "sh backend/check.sh", ["backend/check.sh"], {}, ("what backend/check.sh runs of the folder backend",)
     ),
-    Row("python3 main.py", [], {}, ("main.py (code of the project, by its name)",)),
+    Row("python3 main.py", ["main.py"], {}, ("what main.py runs of the project's root folder",)),
+    Row("report main.py", [], {}, ("main.py (code of the project, by its name)",)),
+    Row("python3 src/app.py", [], {}, ("src/app.py (code of the project, by its name)",)),
     Row("node dist/cli.js", [], {}, ("dist/cli.js (code of the project, by its name)",)),
     Row("jq -e .ok data.json", [], {}),
     Row("report --in data.json", [], {}, ("data.json (data, by its name)",)),

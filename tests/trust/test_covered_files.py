@@ -91,6 +91,7 @@ def test_the_names_of_what_was_installed_count_and_not_its_content(project: Path
     [
         ("check.sh", "source ./lib.sh\n", ["lib.sh"]),
         ("check.sh", "npm run build; npm run deploy\n", []),
+        ("check.sh", "# not lib.sh\n  // nor helper\ntrue\n", []),
         ("check.sh", "sh lib.sh\n", ["lib.sh"]),
         ("check.sh", "for x in checks.d; do . $x; done\n", ["checks.d/1"]),
         ("check.sh", 'for x in "$dir"/*; do . "$x"; done\n', ["all"]),
@@ -104,7 +105,7 @@ def test_the_names_of_what_was_installed_count_and_not_its_content(project: Path
 def test_in_other_folders_files_count_whose_names_occur_in_those_that_count(
     project: Path, script: str, text: str, found: list[str]
 ) -> None:
-    files = {"lib.sh": "", "deploy.sh": "", "checks.d/1": "", "helper.py": "# see other.js", "other.js": ""}
+    files = {"lib.sh": "", "deploy.sh": "", "checks.d/1": "", "helper.py": "run('other.js')", "other.js": ""}
     files |= {"selectors.py": "", "json/__init__.py": "", "build.sh": ""}
     write(project / "scripts", {**files, script: text})
     expected = [*files] if found == ["all"] else found

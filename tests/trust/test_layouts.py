@@ -179,7 +179,8 @@ def ended(edits: tuple[str, ...], project: Path) -> dict[str, str]:
 def test_an_approval_ends_with_an_edit_of_the_hook_and_with_no_other(name: str, project: Path) -> None:
     layout = LAYOUTS[name]
     make(project, {**CODE, **layout.others, layout.script: layout.content}, layout.text)
-    edits = (layout.script, *layout.ends, ".claude/hooks/format.sh")
+    beside = () if layout.text == "true" else (".claude/hooks/format.sh",)
+    edits = (layout.script, *layout.ends, *beside)
     assert effects(edits, project) == ended(edits, project)
     with edited(project, *WORK):
         assert pending(project) is None
@@ -187,7 +188,7 @@ def test_an_approval_ends_with_an_edit_of_the_hook_and_with_no_other(name: str, 
 
 @pytest.mark.req("X-13")
 def test_every_file_of_the_folders_of_hooks_is_part_of_each_approval(project: Path) -> None:
-    make(project, CODE, "make test")
+    make(project, {**CODE, "check.sh": ""}, "sh check.sh")
     edits = (
         *(
             ".claude/hooks/format.sh",
@@ -198,6 +199,22 @@ def test_every_file_of_the_folders_of_hooks_is_part_of_each_approval(project: Pa
         *(".turngate/x.sh", ".turngate/config.yml", ".mux/x", ".claude/hooks/state/__init__.py"),
     )
     assert effects(edits, project) == ended(edits, project)
+
+
+def test_the_hooks_of_another_program_are_not_part_of_a_command_that_names_no_file(project: Path) -> None:
+    make(project, CODE, "npm test")
+    edits = (".claude/hooks/format.sh", ".claude/hooks/new.py", ".turngate/x.sh")
+    changed = {".turngate/x.sh": ".turngate/x.sh was added after it was approved"}
+    assert effects(edits, project) == {**dict.fromkeys(edits), **changed}
+
+
+def test_a_module_beside_a_script_in_the_root_does_not_take_the_place_of_the_standard_library(
+    project: Path,
+) -> None:
+    make(project, {**CODE, "done.py": "import json"}, "python3 done.py")
+    edits = ("done.py", "json.py", "json/__init__.py")
+    assert effects(edits, project) == ended(edits, project)
+    assert effects(("helper.py",), project) == {"helper.py": None}
 
 
 @pytest.mark.req("X-13")

@@ -15,6 +15,7 @@ from tests.support.git_projects import git, make_repository
 from tests.trust.support import approve_all, command, stop_settings, write
 from turngate.state.paths import state_folder
 
+BLOCK = {"decision": "block", "reason": "no"}
 CHECK = "test ! -e fail || { echo no >&2; exit 2; }\n"
 
 
@@ -106,8 +107,6 @@ GONE = "it was approved, but is no longer configured"
 REDEFINED = "its definition was changed after it was approved"
 MOVES: dict[Callable[[Path], None], str] = {
     empty_the_settings: GONE,
-    remove_the_settings: GONE,
-    rename_the_settings_folder: GONE,
     rename_the_hook: GONE,
     replace_the_command: REDEFINED,
     disable_the_hook: REDEFINED,
@@ -124,6 +123,19 @@ def test_a_gate_that_is_changed_in_its_session_blocks(repository: Path, move: Ca
     move(repository)
     answer = stop(repository)
     assert {**answer, "systemMessage": ""} == {**blocked(MOVES[move]), "systemMessage": ""}
+
+
+@pytest.mark.parametrize("move", [remove_the_settings, rename_the_settings_folder])
+def test_a_gate_whose_settings_file_is_not_there_runs_as_it_was_approved(
+    repository: Path, move: Callable[[Path], None]
+) -> None:
+    """Another branch may not have the file."""
+    move(repository)
+    assert stop(repository) is None
+    write(repository, {"fail": ""})
+    assert stop(repository) == {"decision": "block", "reason": "no"}
+    change_the_script(repository)
+    assert stop(repository)["reason"] == blocked(GONE)["reason"]
 
 
 def test_a_settings_file_that_cannot_be_read_blocks(repository: Path) -> None:
@@ -260,3 +272,103 @@ def test_the_gates_of_a_project_inside_count_for_the_files_below_it(monorepo: Pa
 def test_a_file_that_is_removed_in_a_project_inside_counts_too(monorepo: Path) -> None:
     (monorepo / "packages/a/old.py").unlink()
     assert stop(monorepo, cwd=str(monorepo)) == {"decision": "block", "reason": "inner"}
+
+
+def test_a_script_of_a_project_inside_that_is_changed_blocks(monorepo: Path) -> None:
+    inner = monorepo / "packages/a"
+    set_hooks(inner, command("sh hooks/check.sh", id="inner"))
+    write(inner, {"hooks/check.sh": CHECK})
+    approve_all(inner)
+    assert stop(monorepo, cwd=str(monorepo)) is None
+    change_the_script(inner)
+    assert stop(monorepo, cwd=str(monorepo)) == blocked(MOVES[change_the_script], "inner")
+
+
+def test_the_settings_of_a_project_inside_that_are_emptied_block(monorepo: Path) -> None:
+    empty_the_settings(monorepo / "packages/a")
+    assert stop(monorepo, cwd=str(monorepo)) == blocked(GONE, "inner")
+
+
+def test_a_project_inside_that_is_moved_blocks(monorepo: Path) -> None:
+    (monorepo / "packages/a").rename(monorepo / "packages/b")
+    why = f"the project folder {monorepo}/packages/a is gone"
+    assert stop(monorepo, cwd=str(monorepo)) == blocked(why, "inner")
+
+
+# Other checkouts of the repository
+
+
+@pytest.fixture
+def checkouts(project: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A repository whose session has started in its main checkout, and another checkout that was made later."""
+    for event in ("Stop", "SubagentStop"):
+        name = {"Stop": "check", "SubagentStop": "of-subagent"}[event]
+        rule = stop_settings(command("sh hooks/check.sh", id=name))["hooks"]["Stop"]
+        path = project / ".turngate/settings.json"
+        hooks = json.loads(path.read_text())["hooks"] if path.exists() else {}
+        write(project, {".turngate/settings.json": json.dumps({"hooks": {**hooks, event: rule}})})
+    make_repository(project, {"hooks/check.sh": CHECK})
+    approve_all(project)
+    start = {**recorded("codex", "SessionStart"), "cwd": str(project), "source": "startup"}
+    session = {**start, "session_id": recorded("codex", "Stop")["session_id"]}
+    assert turngate("hook", stdin=json.dumps(session)) == (0, "", "")
+    git(project, "worktree", "add", "-q", str(tmp_path / "other"))
+    return project, tmp_path / "other"
+
+
+def test_a_stop_in_another_checkout_is_checked_there(checkouts: tuple[Path, Path]) -> None:
+    main, other = checkouts
+    write(other, {"fail": ""})
+    assert (stop(main, cwd=str(other / "hooks")), stop(main, cwd=str(main))) == (BLOCK, None)
+
+
+def test_a_stop_in_another_checkout_is_checked_in_that_of_the_session_too(
+    checkouts: tuple[Path, Path],
+) -> None:
+    main, other = checkouts
+    assert stop(main, cwd=str(other)) is None
+    write(main, {"fail": ""})
+    assert stop(main, cwd=str(other)) == BLOCK
+
+
+def test_a_subagent_is_checked_in_its_own_checkout_alone(checkouts: tuple[Path, Path]) -> None:
+    main, other = checkouts
+    subagent = {"hook_event_name": "SubagentStop", "agent_id": "a", "agent_type": "x"}
+    write(main, {"fail": ""})
+    assert (stop(main, cwd=str(other), **subagent), stop(main, cwd=str(main), **subagent)) == (None, BLOCK)
+
+
+def test_a_gate_that_is_changed_in_another_checkout_blocks(checkouts: tuple[Path, Path]) -> None:
+    main, other = checkouts
+    change_the_script(other)
+    assert stop(main, cwd=str(other)) == blocked(MOVES[change_the_script])
+
+
+# The settings of the user
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"turngate": {"mode": {"Stop": "observe"}}},
+        {"turngate": {"stopBudget": 0.001}},
+        {"turngate": {"defaults": {"command": 0.001}}},
+        {"env": {"PATH": "/nowhere"}},
+    ],
+    ids=str,
+)
+def test_what_the_settings_of_the_user_say_at_the_start_counts_for_the_session(
+    repository: Path, change: dict[str, Any]
+) -> None:
+    write(repository, {"fail": ""})
+    write(Path.home(), {".turngate/settings.json": json.dumps(change)})
+    assert stop(repository) == BLOCK
+
+
+def test_the_addresses_that_a_project_allows_are_part_of_an_approval(project: Path) -> None:
+    set_hooks(project, {"type": "http", "url": "http://127.0.0.1:1/x", "id": "check"})
+    approve_all(project)
+    assert "NOT enforced" in stop(project, cwd=str(project))["systemMessage"]
+    write(project, {".turngate/settings.local.json": '{"allowedHttpHookUrls": []}'})
+    why = "`allowedHttpHookUrls` of the settings was changed after it was approved"
+    assert stop(project, cwd=str(project)) == blocked(why)

@@ -25,9 +25,9 @@ from turngate.core.settings import Problem, Rule
 from turngate.core.text import describe, describe_exception, describe_syntax_error, quote_name
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.errors import TurngateError, UsageError
-from turngate.options import InvalidOptions, Options
 from turngate.options.check_options import hook_json
 from turngate.options.hook_forms import is_sdk_callback, without_trailing_underscores
+from turngate.options.options import InvalidOptions, Options
 from turngate.runners import run_callback
 
 LOG = logging.getLogger("turngate")
@@ -92,14 +92,12 @@ def _unsupported(rule: Rule) -> Iterator[tuple[str | None, str]]:
         value = getattr(hook, name, None)
         if value and value != _CLAUDE_DEFAULTS.get(name):
             yield name, _NO_EQUIVALENT
-    if _is_other_provider(_model_of(hook)):
-        yield "model", _expected_model(_model_of(hook))
+    yield from _other_provider("model", _model_of(hook))
 
 
 def _unsupported_options(options: Options, base: object) -> Iterator[tuple[str, str]]:
-    for name, model in (("model", options.model), ("judge", options.judge)):
-        if _is_other_provider(model):
-            yield name, _expected_model(model)
+    yield from _other_provider("model", options.model)
+    yield from _other_provider("judge", options.judge)
     if options.dialect not in (None, CLAUDE.name):
         yield "dialect", f'is {options.dialect!r}, expected "{CLAUDE.name}" for Claude Code'
     if options.limit == 0:
@@ -108,18 +106,15 @@ def _unsupported_options(options: Options, base: object) -> Iterator[tuple[str, 
         yield "base", f"is {describe(base)}, expected ClaudeAgentOptions"
 
 
-def _is_other_provider(model: str | None) -> bool:
+def _other_provider(field: str, model: str | None) -> Iterator[tuple[str, str]]:
     """Bedrock's model names have a colon as well (`us.anthropic.claude-…-v1:0`), but no provider has a dot."""
     provider, colon, _ = (model or "").partition(":")
-    return bool(colon) and provider != "anthropic" and "." not in provider
+    if colon and provider != "anthropic" and "." not in provider:
+        yield field, f"is {model!r}, expected a model of Anthropic's for Claude Code"
 
 
 def _model_of(hook: Hook) -> str | None:
     return getattr(hook, "model", None) if hook.asks == "model" else None
-
-
-def _expected_model(model: str | None) -> str:
-    return f"is {model!r}, expected a model of Anthropic's for Claude Code"
 
 
 # What Claude Code gets
@@ -223,30 +218,24 @@ def _handle_failure(fault: Fault, rule: Rule) -> dict[str, Any]:
 
 
 def _decision_json(decision: Decision, event: str) -> dict[str, Any]:
-    """Return a decision in Claude Code's JSON contract."""
-    notice = {"systemMessage": decision.notice} if decision.notice else {}
+    """Return a decision in Claude Code's JSON contract; a block has the form that it expects at this event."""
+    answer: dict[str, Any] = {"systemMessage": decision.notice} if decision.notice else {}
+    specific: dict[str, Any] = {}
     match decision:
         case Allow() | Fault():
-            return notice
+            pass
         case Advise(advice):
-            return {**notice, "hookSpecificOutput": {"hookEventName": event, "additionalContext": advice}}
+            specific["additionalContext"] = advice
         case Halt(reason):
-            return {**notice, "continue": False, **({"stopReason": reason} if reason else {})}
+            answer |= {"continue": False, **({"stopReason": reason} if reason else {})}
         case Block(reason, advice):
-            context = {"additionalContext": advice} if advice else {}
-            return {**notice, **_block_json(reason, event, context)}
+            specific |= {"additionalContext": advice} if advice else {}
+            if event == "PreToolUse":
+                specific |= {"permissionDecision": "deny", "permissionDecisionReason": reason}
+            elif event == "PermissionRequest":
+                specific["decision"] = {"behavior": "deny", "message": reason}
+            else:
+                answer |= {"decision": "block", "reason": reason}
         case _:
             assert_never(decision)
-
-
-def _block_json(reason: str, event: str, context: dict[str, str]) -> dict[str, Any]:
-    """Return a block in the form that Claude Code expects at this event."""
-    specific: dict[str, Any] = dict(context)
-    block: dict[str, Any] = {}
-    if event == "PreToolUse":
-        specific |= {"permissionDecision": "deny", "permissionDecisionReason": reason}
-    elif event == "PermissionRequest":
-        specific["decision"] = {"behavior": "deny", "message": reason}
-    else:
-        block = {"decision": "block", "reason": reason}
-    return {**block, **({"hookSpecificOutput": {"hookEventName": event, **specific}} if specific else {})}
+    return {**answer, **({"hookSpecificOutput": {"hookEventName": event, **specific}} if specific else {})}

@@ -36,7 +36,7 @@ from turngate.project.files import Files, MachineUnreachable
 from turngate.project.safe_paths import is_inside, is_sensitive
 from turngate.settings.agent_types import AgentType
 from turngate.settings.load import has_unloaded_hooks
-from turngate.subagents.results import Announcements
+from turngate.subagents.announcements import Announcements
 from turngate.subagents.supervisor import Supervisor
 from turngate.subagents.task_tool import TaskTool
 
@@ -97,12 +97,12 @@ class AgentSession:
         self.project, self.state = resources.world.project, resources.state
         self.model, self.role, self.permissions = config.model, config.role, config.permissions
         self.last_result: TurnResult | None = None
-        self.inbox = Inbox()
+        self.inbox, role = Inbox(), config.role
         self.conversation = Conversation(
-            resources.transcript_path(session_id, config.role),
+            role.transcript if role else resources.main_transcript,
             session_id,
             self.project,
-            subagent=config.role.record_fields if config.role else None,
+            subagent={"agentId": config.agent_id, "agentType": role.agent_type.name} if role else None,
             machine=resources.world.machine,
         )
         self.hooks = SessionHooks(resources, config, self.conversation, events)
@@ -286,7 +286,7 @@ class AgentSession:
             permissions=self.permissions,
             system_prompt=self._system_prompt,
             event_fields=self.hooks.event_fields,
-            hooks=self.hooks,
+            fire=self.hooks.fire,
             max_requests=self.config.max_requests,
             retries=self.config.retries,
             emit=self.events.emit,
@@ -327,21 +327,13 @@ class AgentSession:
     async def _finish(self, turn: TurnState, end: EndTurn, *, notify_stop: bool) -> TurnResult:
         interrupted, agent_id = end.ended_by == "interrupt", self.config.agent_id
         if interrupted:
-            await self.background.kill_since(turn.started)
+            await self.background.kill(c for c in self.background.alive if c.started >= turn.started)
             await self.subagents.kill_all(self.id, agent_id, "interrupted")
         await self.subagents.end_turn(self.id, agent_id, interrupted=interrupted)
-        conversation = self.conversation
         try:
             self.inbox.drop_continuations()
             self._write_end(end)
-            result = self.last_result = turn.result(
-                end,
-                session_id=conversation.session_id,
-                transcript_path=conversation.path,
-                model=self.model.name,
-                question=conversation.question,
-                checkpoint=conversation.checkpoint,
-            )
+            result = self.last_result = turn.result(end, self.conversation, self.model.name)
             self._record_end(result, end)
             for error in await self._notify_plugins(result, turn.elapsed, notify_stop=notify_stop):
                 self._record({"kind": "notice", "event": "Stop", "text": error})

@@ -30,30 +30,14 @@ class RecentOutput(BoundedOutput):
     """The newest output of a command, stdout and stderr as they came; each part of it is read once."""
 
     def __init__(self) -> None:
-        super().__init__(KEPT_BYTES)
-        self._kept = bytearray()
+        super().__init__(0, tail=KEPT_BYTES)
         self._read = 0  # bytes of the whole output
-
-    def feed(self, data: bytes) -> None:
-        self.size += len(data)
-        self._kept += data
-        del self._kept[: -self.limit]
-
-    @property
-    def truncated(self) -> bool:
-        return self.size > len(self._kept)
-
-    def text(self) -> str:
-        return self._since(0)
 
     def take_new(self) -> str:
         """Return the output since the last call."""
-        text, self._read = self._since(self._read), self.size
-        return text
-
-    def _since(self, start: int) -> str:
-        dropped = self.size - len(self._kept)
-        text = self._kept[max(0, start - dropped) :].decode("utf-8", "replace")
+        start, self._read = self._read, self.size
+        dropped = self.size - len(self._tail)
+        text = self._tail[max(0, start - dropped) :].decode("utf-8", "replace")
         return omission_note(dropped - start, "bytes") + text if dropped > start else text
 
 
@@ -197,10 +181,6 @@ class BackgroundCommands:
             task.cancel()
         if tasks:
             await finish_despite_cancel(asyncio.gather(*tasks, return_exceptions=True))
-
-    async def kill_since(self, started: float) -> None:
-        """End the commands that were started at this time of the monotonic clock or later."""
-        await self.kill(each for each in self.alive if each.started >= started)
 
     async def close(self) -> list[str]:
         """End all commands, and start no more. Return those that were still running, or had left processes running."""

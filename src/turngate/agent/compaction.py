@@ -6,13 +6,13 @@ from typing import Literal
 
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
-from turngate.agent.turn.state import TurnHalted
+from turngate.agent.turn.state import halt_of
 from turngate.core.conversation.messages import Message, ModelRequest, Reply, ToolResults, Usage, UserMessage
 from turngate.core.events.events import PreCompact
 from turngate.core.events.session_events import Compacted
 from turngate.core.text import keep_ends
 from turngate.core.verdict.tool_effects import added_context
-from turngate.core.verdict.verdict import Continue, Stop, Verdict
+from turngate.core.verdict.verdict import Continue, Verdict
 from turngate.errors import ModelError
 from turngate.ports import Model
 
@@ -69,7 +69,7 @@ async def compact(context: LoopContext, trigger: Literal["manual", "auto"], inst
     if not context.conversation.messages:
         return False
     event = PreCompact(**context.event_fields(), trigger=trigger, custom_instructions=instructions)
-    verdict = await context.hooks.fire(event)
+    verdict = await context.fire(event)
     if (blocked := _block_reason(verdict, trigger)) is not None:
         context.notice(f"a hook blocked the compaction: {blocked}")
         return False
@@ -86,10 +86,10 @@ async def compact(context: LoopContext, trigger: Literal["manual", "auto"], inst
 
 
 def _block_reason(verdict: Verdict, trigger: str) -> str | None:
-    if isinstance(verdict, Stop) and verdict.halted:
+    if halted := halt_of(verdict):
         if trigger == "auto":  # a turn is running
-            raise TurnHalted(verdict.stop_reason, waits=verdict.waits)
-        return verdict.stop_reason or "a hook ended it"
+            raise halted
+        return halted.reason or "a hook ended it"
     return verdict.prompt if isinstance(verdict, Continue) else None
 
 
@@ -108,7 +108,9 @@ async def _summarize(context: LoopContext, prompt: str) -> str:
 
 def _restart(context: LoopContext, summary: str, *, keep_prompt: bool) -> None:
     """Start over with the summary and, within a turn, the prompt that is being answered."""
-    prompt = _last_prompt(context.conversation.messages) if keep_prompt else None
+    past = reversed(context.conversation.messages)
+    prompts = (m for m in past if isinstance(m, UserMessage) and m.origin in ("user", "stop_hook"))
+    prompt = next(prompts, None) if keep_prompt else None
     first = UserMessage(f"Summary of the conversation so far:\n\n{summary}", "summary")
     meta = {"continuation": context.turn.guard.continuations}
     context.conversation.restart((first, {}), *([(prompt, meta)] if prompt else []))
@@ -121,9 +123,3 @@ def _with_short_results(message: Message) -> Message:
     half = MAX_RESULT_CHARS // 2
     results = (replace(each, content=keep_ends(each.content, half, half)) for each in message.results)
     return ToolResults(tuple(results))
-
-
-def _last_prompt(messages: Sequence[Message]) -> UserMessage | None:
-    origins = ("user", "stop_hook")
-    prompts = (m for m in reversed(messages) if isinstance(m, UserMessage) and m.origin in origins)
-    return next(prompts, None)

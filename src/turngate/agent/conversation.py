@@ -9,7 +9,7 @@ from turngate.aio.threads import SerialThread, run_in_thread
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.conversation.workflow import Waiting, WaitingAgent, Workflow, update_waiting
-from turngate.core.verdict.unenforced import MissedGates
+from turngate.core.verdict.missed_gates import MissedGates
 from turngate.errors import UsageError
 from turngate.transcript.resume import StoredConversation, read_conversation
 from turngate.transcript.writer import Transcript
@@ -39,9 +39,8 @@ class Conversation:
         self.messages: list[Message] = []
         self.question: str | None = None
         self.checkpoint: str | None = None
-        self.hook_waits = (
-            False  # the checkpoint is one of a hook, in front of those of the workflow and of subagents
-        )
+        # The checkpoint is one of a hook, in front of those of the workflow and of subagents.
+        self.hook_waits = False
         self.workflow: Workflow | None = None  # of a command that has a checkpoint ahead
         self.waiting: Waiting = ()  # the subagents that the user has to approve
         self.compact_again_at = 0  # messages; below this length no further automatic compaction is tried
@@ -198,9 +197,8 @@ class Conversation:
     def end_turn(self, ended_by: str, reason: str | None) -> None:
         self._fill_missing_results(f"no result: the turn ended ({ended_by}) before this call finished")
         end: dict[str, Any] = {"type": "turn_end", "ended_by": ended_by, "notice": reason}
-        end |= (
-            {} if self.checkpoint is None else {"checkpoint": self.checkpoint, "hook_waits": self.hook_waits}
-        )
+        if self.checkpoint is not None:
+            end |= {"checkpoint": self.checkpoint, "hook_waits": self.hook_waits}
         self.transcript.write_record(end)
         self._kept_missed = []
 

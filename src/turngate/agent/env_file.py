@@ -6,6 +6,7 @@ It is in the folder of the session. Hooks on another machine get a copy there, w
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from string import Template
@@ -18,7 +19,7 @@ from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, open_regular_file, write_all
 from turngate.state.paths import session_folder
 
-MAX_BYTES = 1024 * 1024  # of the file, and of what is inserted by `$NAME`
+MAX_BYTES = 256 * 1024  # of the file, and of one variable; `shlex` takes seconds for a longer word
 
 
 def env_file(state: str, session_id: str) -> str:
@@ -86,14 +87,13 @@ def read_exports(path: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 def _parse_exports(text: str, path: str, environ: Mapping[str, str]) -> dict[str, str]:
     exports: dict[str, str] = {}
-    variables = _Variables(environ)
-    try:
-        for line in StringIO(text, newline=None):
-            match = _EXPORT.match(line)
-            for name, value in _assignments(match[1]) if match else ():
-                exports[name] = variables[name] = Template(value).safe_substitute(variables)
-    except _ExpandsTooFar:
-        raise UnusableEnvFile(path, f"expands to more than {MAX_BYTES // 1024**2} MiB") from None
+    variables = dict(environ)
+    for line in StringIO(text, newline=None):
+        match = _EXPORT.match(line)
+        for name, value in _assignments(match[1]) if match else ():
+            exports[name] = variables[name] = Template(value).safe_substitute(variables)
+            if len(exports[name]) > MAX_BYTES:  # lines such as `A=$A$A` would fill the memory
+                raise UnusableEnvFile(path, f"expands to more than {MAX_BYTES // 1024} KiB")
     return exports
 
 
@@ -104,66 +104,21 @@ def _read(path: str, files: Files) -> str:
     except FileNotFoundError:
         return ""
     except FileTooLarge:
-        raise UnusableEnvFile(path, f"is larger than {MAX_BYTES // 1024**2} MiB") from None
+        raise UnusableEnvFile(path, f"is larger than {MAX_BYTES // 1024} KiB") from None
     except NotARegularFile as error:
         raise UnusableEnvFile(path, str(error)) from None
-    except OSError as error:
-        raise UnusableEnvFile(path, f"cannot be read: {error.strerror}") from None
-    except MachineUnreachable as error:
-        raise UnusableEnvFile(path, f"cannot be read: {error}") from None
-
-
-class _ExpandsTooFar(Exception):
-    """Raised when a file inserts too many characters by `$NAME`."""
-
-
-class _Variables(dict[str, str]):
-    """Counts what is inserted into all lines: twelve lines such as `A=$A$A` would fill the memory."""
-
-    room = MAX_BYTES
-
-    def __getitem__(self, name: str) -> str:
-        value = super().__getitem__(name)
-        self.room -= len(value)
-        if self.room < 0:
-            raise _ExpandsTooFar
-        return value
+    except (OSError, MachineUnreachable) as error:
+        raise UnusableEnvFile(path, f"cannot be read: {getattr(error, 'strerror', error)}") from None
 
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:
     """Yield the assignments of `A=1 B='x y'` up to the first word that is none, such as a comment."""
-    for word in _words(text) or [text.strip()]:
+    try:
+        words = shlex.split(text)
+    except ValueError:  # an unclosed quote
+        words = []
+    for word in words or [text.strip()]:
         match = _ASSIGNMENT.fullmatch(word)
         if match is None:
             return
         yield match[1], match[2]
-
-
-_PIECE = re.compile(
-    r"""
-    (?P<space>[ \t\r\n]+) | (?P<plain>[^ \t\r\n'"\\]+) | '(?P<single>[^']*)'
-    | "(?P<double>[^"\\]*(?:\\.[^"\\]*)*)" | \\(?P<escaped>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-
-def _words(text: str) -> list[str]:
-    """Split as `shlex.split` does, which takes minutes for a word of 1 MiB; return nothing for an unclosed quote."""
-    words: list[list[str]] = [[]]
-    position = 0
-    while position < len(text):
-        piece = _PIECE.match(text, position)
-        if piece is None:
-            return []
-        position = piece.end()
-        if piece.lastgroup == "space":
-            words.append([])
-        else:
-            words[-1].append(_unquoted(piece))
-    return ["".join(word) for word in words if word]
-
-
-def _unquoted(piece: re.Match[str]) -> str:
-    content = piece[piece.lastgroup or 0]
-    return re.sub(r'\\(["\\])', r"\1", content) if piece.lastgroup == "double" else content

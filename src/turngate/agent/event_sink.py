@@ -11,7 +11,7 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hints import with_location
 from turngate.core.verdict.hook_run import HookRun, outcome, run_message
-from turngate.core.verdict.unenforced import MissedGates, merge_missed
+from turngate.core.verdict.missed_gates import MissedGates, merge_missed
 
 
 class EventSink:
@@ -67,12 +67,6 @@ class EventSink:
         elif self.turn is not None:
             self.turn.add_subagent(finished)
 
-    def add_lifecycle_event(self, event: SessionEvent) -> None:
-        """Emit an event about the lifecycle of a subagent, and add its end to the result of the turn."""
-        if isinstance(event, SubagentFinished):
-            self.add_subagent(event)
-        self.emit(event)
-
     def forward_from_subagent(self, event: SessionEvent) -> None:
         """Pass on the notices of a subagent's own session; its gates that were not enforced are in its row."""
         if isinstance(event, Notice):
@@ -80,17 +74,13 @@ class EventSink:
 
     async def stream(self, work: Callable[[], Coroutine[Any, Any, object]]) -> AsyncIterator[SessionEvent]:
         """Yield the events that occur while `work` runs, instead of passing them to the listener."""
-        events: asyncio.Queue[SessionEvent] = asyncio.Queue()
+        events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
         listener, self.listener = self.listener, events.put_nowait
         task = asyncio.create_task(work())
+        task.add_done_callback(lambda _: events.put_nowait(None))
         try:
-            while not task.done() or not events.empty():
-                coming = asyncio.create_task(events.get())
-                await asyncio.wait({coming, task}, return_when=asyncio.FIRST_COMPLETED)
-                if not coming.done() and events.empty():
-                    coming.cancel()
-                    break
-                yield await coming
+            while (event := await events.get()) is not None:
+                yield event
             await task  # raises what went wrong
         finally:
             self.listener = listener

@@ -6,14 +6,13 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from turngate._frozen import frozen
 from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
-from turngate.agent.loop_context import NO_HOOKS, LoopContext
+from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.tools import TOOLS
 from turngate.agent.tools.tool import Tool, ToolContext
@@ -22,7 +21,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.answers.hook_reports import HookFailed, JudgeReplied, Report
 from turngate.core.answers.judge import expand_arguments, judgement_problem, parse_judgement, retry_prompt
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.conversation.messages import Evaluation, Reply, UserMessage
+from turngate.core.conversation.messages import Evaluation, UserMessage
 from turngate.core.conversation.tools import READ_ONLY, ToolFailed, ToolOutput, tool_spec
 from turngate.core.events.events import Event
 from turngate.core.events.hook_input import encode
@@ -30,6 +29,7 @@ from turngate.core.hooks.kinds import AgentHook
 from turngate.core.settings import Settings
 from turngate.core.verdict.json_output import evaluation_json, hook_json
 from turngate.core.verdict.loop_guard import EndTurn, new_guard
+from turngate.core.verdict.verdict import Stop, Verdict
 from turngate.errors import ModelError, UsageError
 from turngate.ports import HookRunContext, Model, World
 from turngate.project.files import MachineUnreachable
@@ -120,7 +120,6 @@ class HookAgentRun:
         self.interrupted = False
         self._conversation = self._create_conversation(hook_agent)
         self._turn = TurnState(new_guard(hook_agent.settings, hook_agent.world.own_environ))
-        self._evaluation = Evaluation(model.name)
         environ = {**hook_agent.environ, **hook_agent.settings.env}
         paths = (transcript,) if transcript else ()
         self.tools = ToolContext(project, environ, paths, world=hook_agent.world)
@@ -135,12 +134,11 @@ class HookAgentRun:
             permissions=Permissions("plan"),
             system_prompt=partial(_instructions, project, transcript, event.name),
             event_fields=lambda: {"session_id": event.session_id},
-            hooks=NO_HOOKS,
+            fire=_fire_nothing,
             max_requests=MAX_REQUESTS,
             retries=hook_agent.retries,
             emit=lambda _: None,
             notice=lambda _: None,
-            on_reply=self._add_cost,
         )
 
     def _create_conversation(self, hook_agent: HookAgentRunner) -> Conversation:
@@ -206,11 +204,11 @@ class HookAgentRun:
         return evaluation if evaluation.requests else None
 
     def _cost(self) -> Evaluation:
-        evaluation, requests = self._evaluation, self._turn.requests
-        if requests == evaluation.requests:
-            return evaluation
+        turn, last = self._turn, self._conversation.last_reply
+        name = (last and last.model) or self._context.model.name
         # A request that failed costs nothing; the cost of one that was interrupted is not known.
-        return replace(evaluation, requests=requests, cost=None if self.interrupted else evaluation.cost)
+        is_known = turn.replies == turn.requests or not self.interrupted
+        return Evaluation(name, turn.requests, turn.usage, turn.cost if is_known else None)
 
     def _journal_entry(self, evaluation: Evaluation) -> dict[str, Any]:
         turn, usage = self._turn, evaluation.usage
@@ -227,8 +225,9 @@ class HookAgentRun:
             "transcript": self._conversation.path,
         }
 
-    def _add_cost(self, reply: Reply) -> None:
-        self._evaluation = self._evaluation.with_reply(reply)
+
+async def _fire_nothing(_: Event) -> Verdict:
+    return Stop()
 
 
 async def _instructions(project: str, transcript: str, event: str) -> str:

@@ -1,34 +1,20 @@
 """LoopContext: the model, conversation, tools and hooks that every part of a turn uses."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from turngate._frozen import frozen
 from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
 from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.agent.turn.state import TurnState
-from turngate.core.conversation.messages import AgentRole, Reply
+from turngate.core.conversation.messages import AgentRole
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event
 from turngate.core.events.session_events import SessionEvent
 from turngate.core.verdict.loop_guard import EndTurn
-from turngate.core.verdict.verdict import Stop, Verdict
+from turngate.core.verdict.verdict import Verdict
 from turngate.ports import Model
-
-
-class HookGateway(Protocol):
-    """The hooks of an agent: those of a session, or none."""
-
-    async def fire(self, event: Event) -> Verdict: ...
-
-
-class _NoHooks:
-    async def fire(self, event: Event) -> Verdict:  # noqa: ARG002 - the gateway of an agent without hooks
-        return Stop()
-
-
-NO_HOOKS = _NoHooks()
 
 
 @frozen(kw_only=True)
@@ -45,13 +31,12 @@ class LoopContext:
     permissions: Permissions
     system_prompt: Callable[[], Awaitable[str]]  # called for every request: hooks may add to it
     event_fields: Callable[[], dict[str, Any]]  # the fields that every event has
-    hooks: HookGateway
+    fire: Callable[[Event], Awaitable[Verdict]]  # runs the hooks of an event
     max_requests: int
     retries: Sequence[float]  # seconds between requests to a provider that is overloaded
     emit: Callable[[SessionEvent], None]
     notice: Callable[..., None]  # a text for the user, and what to do about it
     take_late_context: Callable[[], Sequence[str]] = tuple  # what hooks in the background have added
-    on_reply: Callable[[Reply], None] = lambda _: None
     on_compacted: Callable[[], Awaitable[None]] | None = None
 
     @property

@@ -6,7 +6,7 @@ from turngate.agent.compaction import compact_if_full
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
 from turngate.agent.tool_calls import run_tools
-from turngate.agent.turn.workflow import end_at_checkpoint
+from turngate.agent.turn.state import end_at_checkpoint
 from turngate.core.conversation import messages
 from turngate.core.conversation.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse
 from turngate.core.events.session_events import StreamEnd, TextDelta

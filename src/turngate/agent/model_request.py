@@ -1,10 +1,10 @@
 """One request to the model: counted, and retried while the provider is overloaded."""
 
 import asyncio
-import math
+import json
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from turngate.agent.loop_context import LoopContext
@@ -14,8 +14,6 @@ from turngate.core.text import describe
 from turngate.errors import ModelError
 
 MAX_RETRY_AFTER_S = 60.0  # the longest pause; a provider that asks for more is not asked again
-
-MAX_INPUT_LEVELS = 100  # of a tool call
 
 
 async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
@@ -37,7 +35,6 @@ async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[
             await asyncio.sleep(wait * random.uniform(1.0, 1.2))  # noqa: S311 - no secret
         else:
             turn.add_reply(reply)
-            context.on_reply(reply)
             return reply
     raise AssertionError("the last try either returns or raises")
 
@@ -55,26 +52,12 @@ async def _ask(context: LoopContext, request: ModelRequest, tell: Callable[[str]
     if not isinstance(reply, Reply):
         raise ModelError("invalid", f"the model's reply is {describe(reply)}, expected a Reply")
     for use in reply.tool_uses:
-        if problem := _problem_of(use.input):
-            raise ModelError("invalid", f"the input of a call of {use.name} has {problem}")
+        try:  # hooks, transcripts and tools get it as JSON
+            json.dumps(use.input, allow_nan=False, default=str)
+        except (ValueError, TypeError, RecursionError):
+            text = f"the input of a call of {use.name} cannot be written as JSON"
+            raise ModelError("invalid", text) from None
     return _with_unique_ids(reply)
-
-
-def _problem_of(value: object) -> str | None:
-    """Return why hooks, transcripts and tools could not read the input of a tool call as JSON, or None."""
-    level = [value]
-    for _ in range(MAX_INPUT_LEVELS + 1):
-        level = [
-            item
-            for outer in level
-            if isinstance(outer, Mapping | list)
-            for item in (outer.values() if isinstance(outer, Mapping) else outer)
-        ]
-        if any(isinstance(item, float) and not math.isfinite(item) for item in level):
-            return "a number that is not finite"
-        if not level:
-            return None
-    return f"more than {MAX_INPUT_LEVELS} nested levels"
 
 
 def _with_unique_ids(reply: Reply) -> Reply:

@@ -86,17 +86,9 @@ class Session:
             model = open_model(model, settings.environ_of_models(os.environ))
         events = EventSink(on_event, workspace.location if workspace.machine else "")
         plugins = plugins or Plugins()
-        resources = SessionResources.create(
-            workspace,
-            settings,
-            state,
-            session_id=session_id,
-            model=model,
-            models=models,
-            watch=partial(events.watch_hook, settings),
-            notice=events.notice,
+        resources = SessionResources(
+            workspace, settings, state, session_id=session_id, model=model, models=models, events=events
         )
-        resources.world.logs = on_event is None
         config = AgentConfig(
             model=model,
             permissions=Permissions(permission_mode, set(allow), permit),

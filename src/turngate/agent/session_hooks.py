@@ -7,7 +7,7 @@ from turngate.agent.agent_config import AgentConfig
 from turngate.agent.conversation import Conversation
 from turngate.agent.event_sink import EventSink
 from turngate.agent.session_resources import SessionResources
-from turngate.agent.turn.state import TurnHalted
+from turngate.agent.turn.state import TurnHalted, halt_of
 from turngate.core.answers.hook_reports import Exited
 from turngate.core.events.events import Event, SessionStart
 from turngate.core.events.hook_input import effort_level
@@ -15,8 +15,8 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.missed_gates import MissedGates
 from turngate.core.verdict.tool_effects import added_context, first_messages
-from turngate.core.verdict.unenforced import MissedGates
 from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.transcript.writer import Transcript
@@ -105,8 +105,7 @@ class SessionHooks:
         added = added_context(verdict.runs, plain=True)
         earlier = self.start_context if source == "compact" else []  # a compaction keeps the earlier context
         self.start_context = [*earlier, added] if added and added not in earlier else list(earlier)
-        if isinstance(verdict, Stop) and verdict.halted:
-            self._halted = TurnHalted(verdict.stop_reason, waits=verdict.waits)
+        self._halted = halt_of(verdict) or self._halted
 
     def take_first_message(self) -> str | None:
         return self._first_messages.pop(0) if self._first_messages else None

@@ -1,6 +1,7 @@
 """SessionHost: a session as the host of its subagents: what their supervisor asks for, and the sessions it makes."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from turngate.agent.agent_config import PermissionMode, stricter_mode
@@ -11,13 +12,12 @@ from turngate.agent.session_resources import SessionResources
 from turngate.agent.tools import TOOLS
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.events.events import Event
-from turngate.core.events.session_events import SessionEvent
+from turngate.core.events.session_events import SessionEvent, SubagentFinished
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict.verdict import Verdict
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
-from turngate.ports import World
 from turngate.settings.agent_types import AgentType
 from turngate.state.paths import main_transcript_path
 from turngate.subagents.host import SubagentRole, SubagentSession, subagent_transcript_path
@@ -30,15 +30,11 @@ class SessionHost:
     main: AgentSession  # set once it exists: it needs its subagents, and they need their host
 
     def __init__(self, resources: SessionResources, agent_types: Mapping[str, AgentType]) -> None:
-        self._resources, self._agent_types = resources, agent_types
+        self._resources, self._agent_types, self.world = resources, agent_types, resources.world
 
     @property
     def settings(self) -> Settings:
         return self._resources.settings
-
-    @property
-    def world(self) -> World:
-        return self._resources.world
 
     @property
     def plugins(self) -> Plugins:
@@ -62,7 +58,8 @@ class SessionHost:
             tools=tuple(map(str, tools)) if isinstance(tools, list) else None,
         )
         main = self.main
-        model = self._resources.model_named(str(run.launch.get("model", "")), main.model)
+        name, models = str(run.launch.get("model", "")), self._resources.models
+        model = main.model if models is None or name in ("", main.model.name) else models(name)
         environ, enabled = main.tool_context.environ, main.hooks.enabled
         config = replace(main.config, model=main.model, environ=environ, hooks_enabled=enabled)
         config = config.from_launch(run.launch, role, model=model)
@@ -91,27 +88,23 @@ class SessionHost:
     async def ask_hooks(self, event: Event, run: SubagentRun) -> Verdict:
         verdict = await self.main.hooks.ask_hooks(event, counts=False)
         if printed := hook_output_records(verdict.runs):
-            self._keep_output(printed, self.transcript_path(run), run.parent)
+            self._keep_output(printed, run)
         return verdict
 
-    def _keep_output(self, printed: Sequence[Mapping[str, str]], path: str, session_id: str) -> None:
+    def _keep_output(self, printed: Sequence[Mapping[str, str]], run: SubagentRun) -> None:
         """Write hook output to the transcript of a subagent, whose session another process may have opened."""
+        path, world = self.transcript_path(run), self.world
         try:
-            transcript = Transcript(path, session_id, self.world.project, machine=self.world.machine)
+            with closing(Transcript(path, run.parent, world.project, machine=world.machine)) as transcript:
+                self.main.hooks.keep_output(printed, transcript)
         except UsageError as error:
             names = ", ".join(quote_name(record["hook"]) for record in printed)
             self.notice(f"the output of hook {names} could not be written to the transcript: {error}")
-            return
-        try:
-            self.main.hooks.keep_output(printed, transcript)
-        finally:
-            transcript.close()
 
     def emit(self, event: SessionEvent, run: SubagentRun) -> None:
-        if run.parent == self.main.id:
-            self.main.events.add_lifecycle_event(event)
-        else:  # its own session counts it, when it gets the report
-            self.main.events.emit(event)
+        if isinstance(event, SubagentFinished) and run.parent == self.main.id:
+            self.main.events.add_subagent(event)  # another session counts it when it gets the report
+        self.main.events.emit(event)
 
     def notice(self, text: str) -> None:
         self.main.events.notice(text)

@@ -3,11 +3,11 @@
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Self
+from functools import partial
 
 from turngate.agent.background import describe_lost_block
 from turngate.agent.env_file import env_file
+from turngate.agent.event_sink import EventSink
 from turngate.agent.hook_agent import HookAgentRunner
 from turngate.aio.foreign import run_isolated
 from turngate.aio.threads import run_in_thread
@@ -19,7 +19,6 @@ from turngate.models.resolve import JudgeModels
 from turngate.ports import Model, World
 from turngate.state.journal import Journal
 from turngate.state.paths import main_transcript_path
-from turngate.subagents.host import SubagentRole
 
 MODEL_CLOSE_TIMEOUT_S = 5.0
 
@@ -51,21 +50,11 @@ class LateContext:
         return self._texts.pop(agent_id, [])
 
 
-@dataclass
 class SessionResources:
     """Belongs to a main session, which closes it."""
 
-    settings: Settings
-    state: str
-    journal: Journal
-    judges: JudgeModels
-    world: World
-    models: Callable[[str], Model] | None  # finds a model by its name
-    late_context: "LateContext"
-
-    @classmethod
-    def create(
-        cls,
+    def __init__(
+        self,
         workspace: World,
         settings: Settings,
         state: str,
@@ -73,36 +62,28 @@ class SessionResources:
         session_id: str,
         model: Model,
         models: Callable[[str], Model] | None,
-        watch: Callable[..., None],
-        notice: Callable[[str], None],
-    ) -> Self:
+        events: EventSink,
+    ) -> None:
         """`workspace` is where the project is; the rest of the session's world is made here."""
-        journal = Journal(state, workspace.location)
-        judges = JudgeModels(settings.judge, model, models, settings.environ_of_models(os.environ))
+        self.settings, self.state = settings, state  # a review replaces the settings
+        self.models = models  # finds a model by its name
+        self.journal = Journal(state, workspace.location)
+        self.judges = JudgeModels(settings.judge, model, models, settings.environ_of_models(os.environ))
+        self.late_context = LateContext(settings, events.notice)
+        self.main_transcript = main_transcript_path(state, session_id, settings.dialect.name)
         file = env_file(state, session_id)
-        late = LateContext(settings, notice)
-        world = World(
+        self.world = World(
             workspace.shell,
             workspace.project,
-            journal,
+            self.journal,
             {**workspace.environ, "CLAUDE_ENV_FILE": file, "TURNGATE_ENV_FILE": file},
-            watch=watch,
-            judge=judges,
-            on_background_end=late.add,
+            watch=partial(events.watch_hook, settings),
+            judge=self.judges,
+            on_background_end=self.late_context.add,
+            logs=events.listener is None,
             remote=workspace.remote,
         )
-        world.inspect = HookAgentRunner(world, settings, state, judges, workspace.environ)
-        return cls(settings, state, journal, judges, world, models, late)
-
-    def transcript_path(self, session_id: str, role: SubagentRole | None) -> str:
-        if role is not None:
-            return role.transcript
-        return main_transcript_path(self.state, session_id, self.settings.dialect.name)
-
-    def model_named(self, name: str, default: Model) -> Model:
-        if name in ("", default.name) or self.models is None:
-            return default
-        return self.models(name)
+        self.world.inspect = HookAgentRunner(self.world, settings, state, self.judges, workspace.environ)
 
     async def close(self, model: Model, notice: Callable[[str], None]) -> None:
         await close_models(self.judges, model, notice=notice)

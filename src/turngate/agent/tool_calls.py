@@ -9,8 +9,8 @@ from typing import Any
 
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.tools import check_arguments
-from turngate.agent.tools.tool import Tool, UserQuestion
-from turngate.agent.turn.state import ToolDeferred, TurnHalted
+from turngate.agent.tools.tool import Tool
+from turngate.agent.turn.state import ToolDeferred, TurnHalted, halt_of
 from turngate.aio.foreign import run_isolated
 from turngate.core.conversation.messages import ToolResult, ToolUse, UserMessage
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, resolve_tool, response_text
@@ -20,11 +20,10 @@ from turngate.core.events.session_events import ToolFinished, ToolStarted
 from turngate.core.text import one_line
 from turngate.core.verdict import tool_effects
 from turngate.core.verdict.tool_effects import Permission, added_context, block_reasons, updated_output
-from turngate.core.verdict.verdict import Continue, Stop, Verdict
+from turngate.core.verdict.verdict import Continue, Verdict
 from turngate.project.files import MachineUnreachable
 
 NOT_ANSWERED = "not run: the user interrupted the question for permission"
-USER_ASKED = "The user was asked; the answer comes with the next message."
 DEFERRED = "not run: a hook deferred this call; make it again when the user asks you to continue"
 
 
@@ -132,12 +131,9 @@ async def _attempt(context: LoopContext, use: ToolUse) -> tuple[ToolOutput, Turn
     started = time.monotonic()
     try:
         output = await tool.run(args, context.tool_context)
-    except UserQuestion as question:
-        options = "".join(f"\n- {option}" for option in question.options)
-        return ToolOutput(USER_ASKED, question=question.question + options), None
     except ToolFailed as failed:
         output = ToolOutput(str(failed), is_error=True)
-    if output.ends_turn:
+    if output.ends_turn or output.question is not None:
         return output, None
     event = _event_after(context, use, args, output, duration_ms=int((time.monotonic() - started) * 1000))
     return await _with_feedback(context, event, output, hook_context)
@@ -241,25 +237,19 @@ def _event_after(
 async def _with_feedback(
     context: LoopContext, event: PostToolUse | PostToolUseFailure, output: ToolOutput, hook_context: str
 ) -> tuple[ToolOutput, TurnHalted | None]:
-    verdict = await context.hooks.fire(event)
+    verdict = await context.fire(event)
     replaced = updated_output(verdict.runs)
     text = output.text if replaced is None else response_text(replaced)
     blocked = verdict.prompt if isinstance(verdict, Continue) else block_reasons(verdict.runs) or ""
     feedback = [blocked, added_context(verdict.runs, plain=False), hook_context]
     text = "\n\n".join([text, *(f"Hook feedback: {part}" for part in feedback if part)])
-    return replace(output, text=text), _find_halt(verdict)
+    return replace(output, text=text), halt_of(verdict)
 
 
 async def _fire(
     context: LoopContext, event: PreToolUse | events.PermissionRequest | PostToolBatch
 ) -> Verdict:
-    verdict = await context.hooks.fire(event)
-    if halted := _find_halt(verdict):
+    verdict = await context.fire(event)
+    if halted := halt_of(verdict):
         raise halted
     return verdict
-
-
-def _find_halt(verdict: Verdict) -> TurnHalted | None:
-    if isinstance(verdict, Stop) and verdict.halted:
-        return TurnHalted(verdict.stop_reason, waits=verdict.waits)
-    return None

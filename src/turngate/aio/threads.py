@@ -6,7 +6,8 @@ import contextvars
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from turngate.core.text import describe_exception
 
@@ -79,29 +80,20 @@ def _prepare(function: Callable[..., T], *args: object) -> "tuple[Callable[[], N
 
     def call() -> None:
         try:
-            result = context.run(function, *args)
+            set_future = partial(future.set_result, context.run(function, *args))
         except BaseException as raised:  # noqa: BLE001 - the waiting coroutine gets it
-            deliver(_set_exception, raised)
-        else:
-            deliver(_set_result, result)
-
-    def deliver(setter: Callable[["asyncio.Future[T]", Any], None], value: object) -> None:
+            set_future = partial(future.set_exception, _as_exception(raised))
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(setter, future, value)
+            loop.call_soon_threadsafe(lambda: None if future.done() else set_future())
 
     return call, future
 
 
-def _set_result(future: "asyncio.Future[T]", result: T) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def _set_exception(future: "asyncio.Future[Any]", raised: BaseException) -> None:
-    """Pass on an Exception. Anything else, and StopIteration, which a future rejects, becomes a RuntimeError.
+def _as_exception(raised: BaseException) -> Exception:
+    """Return an Exception as it is. Anything else, and StopIteration, which a future rejects, becomes a RuntimeError.
 
     SystemExit of a thread must not end the program, and GeneratorExit must not close the waiting coroutine.
     """
-    if not future.done():
-        fits = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-        future.set_exception(raised if fits else RuntimeError(describe_exception(raised)))
+    if isinstance(raised, Exception) and not isinstance(raised, StopIteration):
+        return raised
+    return RuntimeError(describe_exception(raised))

@@ -7,9 +7,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from turngate.check.command_context import Scope
-from turngate.core.answers.contract import read_answer
+from turngate.core.answers.answer_json import read_answer
 from turngate.core.answers.interpret import decide
-from turngate.core.dialect import Dialect
 from turngate.core.settings import Rule, Settings
 from turngate.core.shell.invocation import Texts, skip_wrappers
 from turngate.core.shell.parse import CommandList, SimpleCommand, Word, read_commands
@@ -200,14 +199,6 @@ def _format(pattern: str, values: list[str]) -> str | None:
     return None if values else "".join([*pieces, pattern[end:]])
 
 
-def blocks(text: str, event: str, dialect: Dialect) -> bool | None:
-    """Return whether this output blocks; False: it is meant as a block and has no effect; None: it is not one."""
-    decision = decide(read_answer(text, event, dialect), event, dialect)
-    if isinstance(decision, Block):
-        return True
-    return False if isinstance(decision, Fault) else None
-
-
 class Step(NamedTuple):
     """One command with its words expanded; a word that is not known is None."""
 
@@ -265,12 +256,15 @@ class Step(NamedTuple):
         return self.prints and any(BLOCK_JSON.search(text or "") for text in self.texts)
 
     def blocks(self, rule: Rule, settings: Settings) -> bool | None:
-        """Whether the block that the command prints has an effect; None: that is not known before a run."""
+        """Whether what the command prints is a block that has an effect; None: it is not a block, or not known before a run."""
         if self.outputs[0] != "stdout":
             return False
         is_known = not any(word.has_variable for word in self.command.words)
         text = printed_text(self.texts) if is_known else None
-        return None if text is None else blocks(text, rule.event, settings.dialect)
+        if text is None:
+            return None
+        decision = decide(read_answer(text, rule.event, settings.dialect), rule.event, settings.dialect)
+        return True if isinstance(decision, Block) else False if isinstance(decision, Fault) else None
 
 
 def read_steps(commands: CommandList, scope: Scope) -> list[Step]:

@@ -1,21 +1,23 @@
 """Finds programs and scripts of a command hook that are missing or cannot be started."""
 
+import difflib
 import os
 import re
 from collections.abc import Iterator, Sequence
 
+from turngate._frozen import frozen
 from turngate.check.command_context import Scope
 from turngate.check.command_steps import find_branch, program_name, read_with_branch
-from turngate.check.gates import gate_hint, is_gate, lint_gate, suggests_gate, without_exit
+from turngate.check.gates import gate_hint, is_gate, lint_gate, without_exit
+from turngate.check.script_file import MAX_SCRIPT_BYTES, is_large_text, read_script
 from turngate.check.scripts import FAILS, FAILS_OR_BLOCKS, lint_script, quote_path
-from turngate.check.similar_names import missing_program_hint, similar_file
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
-from turngate.core.shell.expand import Expansion
 from turngate.core.shell.invocation import SHELL_BUILTINS, Invocation, language_of, read_invocation
 from turngate.core.shell.parse import (
     CommandList,
+    Expansion,
     Part,
     SimpleCommand,
     Word,
@@ -23,15 +25,20 @@ from turngate.core.shell.parse import (
     substituted_commands,
 )
 from turngate.core.shell.script_exit_codes import block_attempt
+from turngate.gates.toolchains import PROGRAMS
 from turngate.project.files import LOCAL
 from turngate.settings.problem_log import rule_problem
-from turngate.settings.script_file import MAX_SCRIPT_BYTES, is_large_text, read_script
 
 _GUARDS = frozenset(("[", "test", "which", "type", "hash"))  # and `command -v`
 _ENDS_THE_READING = frozenset((".", "source", "eval", "alias", "exit", "return", "pushd", "popd"))
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\]\+?|\+)?=")  # of a whole variable, or a part of it
 _NOT_A_FILE = re.compile(r"[A-Za-z][\w+.-]*:|/dev/|/proc/|-$|.*\\", re.DOTALL)  # https:…, npm:…, C:\…
 _MAY_END_WITH_2 = frozenset(("sh", "dash", "uv"))  # dash does, bash as `sh` does not
+# Where a script of hooks usually is, from the project's folder.
+_SCRIPT_FOLDERS = (
+    *(".turngate", ".turngate/hooks", ".claude/hooks", ".claude", ".mux", ".mux/hooks"),
+    *("scripts", "hooks", "tools", "bin"),
+)
 _BLOCKS = "so the hook blocks at every run"
 _EMPTY = "so what the hook reads from it is empty at every run"
 
@@ -46,7 +53,6 @@ def lint_commands(
     fails: str = FAILS,
 ) -> Iterator[Problem]:
     """Check the commands in order. `in_script`: they are read from this script, so only programs are checked."""
-    scope.budget.spend(len(text))
     commands = read_with_branch(text)
     guarded = any(_is_guard(command) for command in commands.commands)
     substitutions = _SubstitutionCheck(rule, settings, in_script)
@@ -204,26 +210,19 @@ def lint_script_file(rule: Rule, path: str, scope: Scope, settings: Settings) ->
     yield from _CommandCheck(rule, scope, settings).lint_script(rule.file or path, path, None)
 
 
+@frozen
 class _CommandCheck:
     """Checks one command: its program, and the script that it is given."""
 
-    def __init__(
-        self,
-        rule: Rule,
-        scope: Scope,
-        settings: Settings,
-        *,
-        is_tolerant: bool = False,
-        decides: bool = True,
-        fails: str = FAILS,
-        has_shell: bool = True,
-        in_script: str | None = None,
-        gated: str | None = None,
-    ) -> None:
-        """`gated` is the CHECK of a hook `CHECK || exit 2`, in which this command is."""
-        self.rule, self.scope, self.settings = rule, scope, settings
-        self.is_tolerant, self.decides, self.has_shell = is_tolerant, decides, has_shell
-        self.in_script, self.fails, self.gated = in_script, fails, gated
+    rule: Rule
+    scope: Scope
+    settings: Settings
+    is_tolerant: bool = False
+    decides: bool = True
+    fails: str = FAILS
+    has_shell: bool = True
+    in_script: str | None = None
+    gated: str | None = None  # the CHECK of a hook `CHECK || exit 2`, in which this command is
 
     def run(self, command: SimpleCommand) -> Iterator[Problem]:
         expansions = [self.scope.expand(word) for word in command.words]
@@ -275,11 +274,15 @@ class _CommandCheck:
         if os.path.isdir(self.scope.resolve(name) or ""):
             yield self._problem(f"{where}{name} is a folder, expected a program, {self.fails}")
             return
-        hint = missing_program_hint(name, self.scope)
-        if self.gated is not None and self.fails == _BLOCKS and suggests_gate(self.rule) and hint[-1] != "?":
-            hint = (
-                f"{hint}; or {gate_hint(self.rule, self.gated, 'which never blocks for a missing program')}"
-            )
+        hint = _missing_program_hint(name, self.scope)
+        if (
+            self.gated is not None
+            and self.fails == _BLOCKS
+            and self.rule.event in STOP_EVENTS
+            and hint[-1] != "?"
+        ):
+            effect = "which never blocks for a missing program"
+            hint = f"{hint}; or {gate_hint(self.rule, self.gated, effect)}"
         yield self._problem(f"{where}the program {name} is not in the PATH, {self.fails}", hint)
 
     def _lint_file(
@@ -322,7 +325,6 @@ class _CommandCheck:
                 yield self._problem(message, severity="note")
             return
         rule, scope, settings = self.rule, self.scope, self.settings
-        scope.budget.spend(len(script.text))
         found = [*lint_script(rule, name, script, scope, settings, language=language, decides=self.decides)]
         yield from found
         is_started = all(problem.severity != "error" for problem in found)
@@ -344,9 +346,35 @@ class _CommandCheck:
             variable = expansion.unset[0]
             message = f"${variable} is not set, so {name} does not exist and {fails.removeprefix('so ')}"
             return self._problem(message, f'set it: "env": {{"{variable}": "…"}}')
-        similar = similar_file(path, self.scope.budget)
+        similar = _similar_file(path)
         hint = f"did you mean {os.path.join(os.path.dirname(name), similar)}?" if similar else None
         return self._problem(f"{name} does not exist, {fails}", hint)
 
     def _problem(self, message: str, hint: str | None = None, severity: Severity = "error") -> Problem:
         return rule_problem(self.rule, "command", message, hint, severity)
+
+
+def _missing_program_hint(name: str, scope: Scope) -> str:
+    """Return what to do about a program that is not in the PATH."""
+    if os.path.isfile(os.path.join(scope.cwd or scope.project, name)):
+        return f"did you mean ./{name}?"
+    for folder in _SCRIPT_FOLDERS:
+        if os.path.isfile(os.path.join(scope.project, folder, name)):
+            return f"did you mean {folder}/{name}?"
+    if name in PROGRAMS:
+        return f"install {name}"
+    similar = _closest(name, PROGRAMS, 0.8)
+    hint = f"install {name}, or correct the name"
+    return f'{hint}; did you mean "{similar}"?' if similar else hint
+
+
+def _similar_file(path: str) -> str | None:
+    """Return the name of a file in the same folder that is close to that of a missing one."""
+    try:
+        return _closest(os.path.basename(path), sorted(os.listdir(os.path.dirname(path))), 0.7)
+    except (OSError, ValueError):
+        return None
+
+
+def _closest(name: str, names: Sequence[str], similarity: float) -> str | None:
+    return next(iter(difflib.get_close_matches(name[:100], names, 1, similarity)), None)

@@ -4,8 +4,8 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from turngate._frozen import frozen
 from turngate.check.command_context import Scope
 from turngate.check.command_steps import (
     Step,
@@ -24,10 +24,6 @@ from turngate.settings.problem_log import did_you_mean, rule_problem
 
 BLOCKS = "which blocks with the output as the reason"
 _REDIRECTS = re.compile(r"(?:\s*(?:1?>&2|2>&1))+\s*$")
-
-
-def suggests_gate(rule: Rule) -> bool:
-    return rule.event in STOP_EVENTS
 
 
 def gate_hint(rule: Rule, check: str, effect: str) -> str:
@@ -82,6 +78,7 @@ def lint_gate(
     steps = read_steps(commands, scope)
     where = f"{script}: " if script else ""
     endless = next((step for step in steps if step.operator != "&" and never_ends(step.texts)), None)
+    check = _GateCheck(rule, settings, script)
     found: Finding | None = None
     if commands.is_complete and (not steps or commands.end == "&"):
         return
@@ -89,9 +86,9 @@ def lint_gate(
         found = f"{show_words(endless.texts)} never ends, so the hook times out at every run", None
     elif is_gate(rule, settings) and commands.is_complete:
         is_long = script or "\n" in text or len(text) > MAX_COMMAND_CHARS
-        found = _judge(steps, "COMMAND" if is_long else text.strip().rstrip(";"), rule, settings, script)
+        found = check.judge(steps, "COMMAND" if is_long else text.strip().rstrip(";"))
     elif is_gate(rule, settings):
-        found = _judge_branch(text, steps, scope, rule, settings, script)
+        found = check.judge_branch(text, steps, scope)
     if found:
         yield rule_problem(rule, "command", where + found[0], found[1], "warning")
     elif commands.is_complete and is_gate(rule, settings) and (ignored := _ignored_check(steps)):
@@ -99,7 +96,7 @@ def lint_gate(
         yield rule_problem(rule, "command", message, severity="note")
 
 
-def lint_gate_command(rule: Rule, text: str, scope: Scope) -> Iterator[Problem]:
+def lint_gate_command(rule: Rule, text: str, scope: Scope, settings: Settings) -> Iterator[Problem]:
     """Check the command of a ready-made gate: any failing exit blocks, so its exit code has to be that of the check."""
     commands = read_commands(text)
     steps = read_steps(commands, scope)
@@ -109,7 +106,7 @@ def lint_gate_command(rule: Rule, text: str, scope: Scope) -> Iterator[Problem]:
     if endless := next((step for step in steps if never_ends(step.texts)), None):
         found = f"{show_words(endless.texts)} never ends, so the gate times out at every run", None
     elif steps[-1].operator == "|":
-        found = _judge_pipeline(steps, _Rewrite(rule, None))
+        found = _GateCheck(rule, settings).judge_pipeline(steps)
     elif tool := _unheard_check(steps[:-1], steps[-1]):
         effect = _NEVER if steps[-1].exit_code == "0" else "this gate blocks every time"
         shown, end = show_words(tool.texts), show_words(steps[-1].texts)
@@ -131,33 +128,169 @@ def _ignored_check(steps: list[Step]) -> Step | None:
 Finding = tuple[str, str | None]  # message and hint
 
 
-def _judge(
-    steps: list[Step], text: str, rule: Rule, settings: Settings, script: str | None
-) -> Finding | None:
-    *before, last = steps
-    rewrite = _Rewrite(rule, script)
-    if last.exit_code is not None and all(step.name in _NO_EFFECT for step in before):
-        return _judge_constant(before, last.exit_code, rule, settings)
-    if last.exit_code == "2" and _always_reaches(before, last):
-        return _always_blocks(rule)
-    if (tool := _unheard_check(before, last)) and not any(step.prints_block for step in before):
-        if last.exit_code in ("0", "2"):
+@frozen
+class _GateCheck:
+    """Judges the commands of one hook, which may be those of a script."""
+
+    rule: Rule
+    settings: Settings
+    script: str | None = None
+
+    def judge(self, steps: list[Step], text: str) -> Finding | None:
+        *before, last = steps
+        if last.exit_code is not None and all(step.name in _NO_EFFECT for step in before):
+            return self._judge_constant(before, last.exit_code)
+        if last.exit_code == "2" and _always_reaches(before, last):
+            return self._always_blocks()
+        if (tool := _unheard_check(before, last)) and not any(step.prints_block for step in before):
+            if last.exit_code in ("0", "2"):
+                return None
+            ends = f"ends with exit code {last.exit_code} whatever {show_words(tool.texts)} finds"
+            check = text.rpartition(";")[0].strip() or "COMMAND"
+            return f"{ends}, {_ONLY_2}: {_NEVER}", self._rewrite(check, [tool])
+        if last.operator == "||":
+            return self._judge_alternative(before, last, text)
+        if last.prints_block and all(step.name in _NO_EFFECT for step in before):
+            if text_before := [step for step in before if step.prints and step.outputs[0] == "stdout"]:
+                return _text_before_json(text_before[0])
+            return self._always_blocks() if last.blocks(self.rule, self.settings) else self._judge_lost(last)
+        if any(step.operator == "||" for step in steps):
             return None
-        ends = f"ends with exit code {last.exit_code} whatever {show_words(tool.texts)} finds"
-        return f"{ends}, {_ONLY_2}: {_NEVER}", rewrite.hint(
-            text.rpartition(";")[0].strip() or "COMMAND", [tool]
+        if last.operator == "|":
+            return self.judge_pipeline(steps)
+        return self._judge_chain(steps, text)
+
+    def _judge_constant(self, before: list[Step], code: str) -> Finding | None:
+        if code in ("", "0"):
+            return None
+        printed = [step.blocks(self.rule, self.settings) for step in before if step.prints_block]
+        if code == "2":
+            reason = self._judge_reason(before)
+            is_known = None not in printed or any(step.outputs[0] == "stderr" for step in before)
+            return reason or (self._always_blocks() if is_known else None)
+        if self.settings.dialect.block_on_any_exit and printed and printed != [False]:
+            return self._always_blocks() if printed == [True] else None
+        return f"ends with exit code {code}, {_ONLY_2}: {_NEVER}", "write exit 2"
+
+    def _judge_lost(self, step: Step) -> Finding | None:
+        if step.blocks(self.rule, self.settings) is not False:
+            return None
+        if step.outputs[0] == "stderr":
+            return f"prints its block to stderr, and JSON is only read from stdout: {_NEVER}", "remove >&2"
+        if step.outputs[0] != "stdout":
+            return None
+        hint = 'print only {"decision": "block", "reason": "REASON"} on stdout'
+        return f"prints a block that cannot be read or has no reason: {_NEVER}", hint
+
+    def _judge_reason(self, before: list[Step]) -> Finding | None:
+        """Exit code 2 after commands that only print: it needs a reason on stderr."""
+        printed = [step for step in before if step.prints or step.name == "date"]
+        has_reason = any(
+            step.outputs[0] == "stderr"
+            or (step.prints_block and step.blocks(self.rule, self.settings) is not False)
+            for step in printed
         )
-    if last.operator == "||":
-        return _judge_alternative(before, last, text, rule, settings, rewrite)
-    if last.prints_block and all(step.name in _NO_EFFECT for step in before):
-        if text_before := [step for step in before if step.prints and step.outputs[0] == "stdout"]:
-            return _text_before_json(text_before[0])
-        return _always_blocks(rule) if last.blocks(rule, settings) else _judge_lost(last, rule, settings)
-    if any(step.operator == "||" for step in steps):
+        if has_reason or self.settings.dialect.default_stderr is not None:
+            return None
+        on_stdout = [step for step in printed if step.outputs[0] == "stdout"]
+        if not on_stdout:
+            hint = "print the reason first: echo 'REASON' >&2; exit 2"
+            return f"exits with 2 without a reason on stderr: {_NEVER}", hint
+        message = f"exits with 2, but its reason goes to stdout, and only stderr is read: {_NEVER}"
+        return message, f"write {show_quoted(on_stdout[-1])} >&2"
+
+    def _always_blocks(self) -> Finding | None:
+        """A PreToolUse hook that always blocks forbids a tool; a Stop hook that does so never lets the agent stop."""
+        if self.rule.event not in STOP_EVENTS:
+            return None
+        message = (
+            "blocks every time, whatever the agent did, so the agent is sent back until the limit is reached"
+        )
+        return message, f"block on a condition: CHECK || {_GIVE_REASON}"
+
+    def _judge_alternative(self, before: list[Step], last: Step, text: str) -> Finding | None:
+        """`CHECK || exit N` and `CHECK || echo JSON`."""
+        tools = _checks(before)
+        if not tools or any(step.operator in ("||", "|") for step in before):
+            return None
+        shown, check = show_words(tools[0].texts), text.rpartition("||")[0].strip()
+        if last.exit_code not in (None, "0", "2", ""):
+            message = f"ends with exit code {last.exit_code} when {shown} fails, {_ONLY_2}: {_NEVER}"
+            return message, self._rewrite(check, tools) if check else "write exit 2"
+        loud = [step for step in tools if step.outputs[0] == "stdout" and not step.is_silent]
+        if last.prints_block:
+            return _text_before_json(loud[0]) if loud else self._judge_lost(last)
+        silent = [step for step in tools if not step.gives_reason]
+        if last.exit_code == "2" and silent and self.settings.dialect.default_stderr is None:
+            shown = show_words(silent[0].texts)
+            if silent[0].is_silent:
+                message = f"{shown} prints nothing, so exit code 2 comes without a reason: {_NEVER}"
+                return message, self._rewrite(shown, silent[:1])
+            message = f"the output of {shown} does not go to stderr, so exit code 2 comes without a reason and does not block"
+            return message, self._rewrite(check or shown, silent[:1])
         return None
-    if last.operator == "|":
-        return _judge_pipeline(steps, rewrite)
-    return _judge_chain(steps, text, rewrite)
+
+    def judge_pipeline(self, steps: list[Step]) -> Finding | None:
+        """`CHECK | tail`: the exit code is that of the last command."""
+        start = max(n for n, step in enumerate(steps) if step.operator != "|")
+        tool, last = steps[start], steps[-1]
+        fails = any(step.name == "set" and "pipefail" in step.texts for step in steps)
+        if not tool.tool or last.name not in _FILTERS or fails:
+            return None
+        message = f"the exit code is that of {last.name}, not of {show_words(tool.texts)}: {_NEVER}"
+        return message, self._rewrite(show_quoted(tool), [tool])
+
+    def _judge_chain(self, steps: list[Step], text: str) -> Finding | None:
+        """`CHECK`, or `CHECK && CHECK`: the exit code is that of the check."""
+        tools = _checks(steps)
+        others = [step for step in steps if step not in tools and step.name not in _NO_EFFECT]
+        options = [step.texts[1] or "" for step in steps[:-1] if step.name == "set" and len(step.texts) > 1]
+        exits_on_error = any(re.match(r"-\w*e", option) for option in options)
+        decides = steps[-1] in tools or steps[-1].operator == "&&" or (exits_on_error and tools)
+        if not tools or others or not decides:
+            return None
+        message = (
+            f"{show_words(tools[0].texts)} does not end with exit code 2 when it fails, {_ONLY_2}: {_NEVER}"
+        )
+        return message, self._rewrite(text, tools, is_chain=len(steps) > 1)
+
+    def judge_branch(self, text: str, steps: list[Step], scope: Scope) -> Finding | None:
+        """`CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, and text before a JSON that is printed on a condition."""
+        printed = [
+            step for step in steps if step.prints and step.outputs[0] == "stdout" and step.operator != "|"
+        ]
+        if printed and steps[-1].prints and not printed[0].prints_block and PRINTED_BLOCK.search(text):
+            return _text_before_json(printed[0])
+        branch = find_branch(text)
+        parts = [read_commands(part) for part in branch[:3]] if branch and branch.is_last else []
+        if not parts or not all(part.is_complete for part in parts):
+            return None
+        before, check, body = (read_steps(part, scope) for part in parts)
+        known = all(step.name in _NO_EFFECT for step in before) and _checks(check) == check
+        if not body or not known or any(step.name not in (*_NO_EFFECT, "exit") for step in body):
+            return None
+        return self._judge_body([*before, *check, *body[:-1]], body[-1])
+
+    def _judge_body(self, before: list[Step], last: Step) -> Finding | None:
+        loud = [step for step in before if step.outputs[0] == "stdout" and (step.prints or step.tool)]
+        if last.prints_block:
+            return _text_before_json(loud[0]) if loud else self._judge_lost(last)
+        if last.exit_code == "2":
+            has_reason = any(step.tool and step.gives_reason for step in before)
+            return None if has_reason else self._judge_reason(before)
+        prints_block = self.settings.dialect.block_on_any_exit and any(step.prints_block for step in before)
+        if last.exit_code in (None, "", "0") or self.script or prints_block:
+            return None
+        return f"ends with exit code {last.exit_code}, {_ONLY_2}: {_NEVER}", "write exit 2"
+
+    def _rewrite(self, check: str, steps: list[Step], *, is_chain: bool = False) -> str:
+        """Return a gate for a check that says why it fails; a command where the reason must be written."""
+        is_silent = any(step.is_silent for step in steps)
+        if not is_silent and not self.script and self.rule.event in STOP_EVENTS:
+            return gate_hint(self.rule, check, BLOCKS)
+        check = check.removesuffix(">&2").rstrip()
+        whole = f"({check})" if is_chain else check
+        return f"write {whole} || {_GIVE_REASON}" if is_silent else f"write {whole} >&2 || exit 2, {BLOCKS}"
 
 
 def _unheard_check(before: list[Step], last: Step) -> Step | None:
@@ -176,84 +309,6 @@ def _always_reaches(before: list[Step], last: Step) -> bool:
     return is_sequence and is_known and any(step.tool and step.outputs[0] == "stderr" for step in before)
 
 
-def _judge_constant(before: list[Step], code: str, rule: Rule, settings: Settings) -> Finding | None:
-    if code in ("", "0"):
-        return None
-    printed = [step.blocks(rule, settings) for step in before if step.prints_block]
-    if code == "2":
-        reason = _judge_reason(before, rule, settings)
-        is_known = None not in printed or any(step.outputs[0] == "stderr" for step in before)
-        return reason or (_always_blocks(rule) if is_known else None)
-    if settings.dialect.block_on_any_exit and printed and printed != [False]:
-        return _always_blocks(rule) if printed == [True] else None
-    return f"ends with exit code {code}, {_ONLY_2}: {_NEVER}", "write exit 2"
-
-
-def _judge_lost(step: Step, rule: Rule, settings: Settings) -> Finding | None:
-    if step.blocks(rule, settings) is not False:
-        return None
-    if step.outputs[0] == "stderr":
-        return f"prints its block to stderr, and JSON is only read from stdout: {_NEVER}", "remove >&2"
-    if step.outputs[0] != "stdout":
-        return None
-    hint = 'print only {"decision": "block", "reason": "REASON"} on stdout'
-    return f"prints a block that cannot be read or has no reason: {_NEVER}", hint
-
-
-def _judge_reason(before: list[Step], rule: Rule, settings: Settings) -> Finding | None:
-    """Exit code 2 after commands that only print: it needs a reason on stderr."""
-    printed = [step for step in before if step.prints or step.name == "date"]
-    has_reason = any(
-        step.outputs[0] == "stderr" or (step.prints_block and step.blocks(rule, settings) is not False)
-        for step in printed
-    )
-    if has_reason or settings.dialect.default_stderr is not None:
-        return None
-    on_stdout = [step for step in printed if step.outputs[0] == "stdout"]
-    if not on_stdout:
-        return (
-            f"exits with 2 without a reason on stderr: {_NEVER}",
-            "print the reason first: echo 'REASON' >&2; exit 2",
-        )
-    message = f"exits with 2, but its reason goes to stdout, and only stderr is read: {_NEVER}"
-    return message, f"write {show_quoted(on_stdout[-1])} >&2"
-
-
-def _always_blocks(rule: Rule) -> Finding | None:
-    """A PreToolUse hook that always blocks forbids a tool; a Stop hook that does so never lets the agent stop."""
-    if rule.event not in STOP_EVENTS:
-        return None
-    message = (
-        "blocks every time, whatever the agent did, so the agent is sent back until the limit is reached"
-    )
-    return message, f"block on a condition: CHECK || {_GIVE_REASON}"
-
-
-def _judge_alternative(
-    before: list[Step], last: Step, text: str, rule: Rule, settings: Settings, rewrite: "_Rewrite"
-) -> Finding | None:
-    """`CHECK || exit N` and `CHECK || echo JSON`."""
-    tools = _checks(before)
-    if not tools or any(step.operator in ("||", "|") for step in before):
-        return None
-    shown, check = show_words(tools[0].texts), text.rpartition("||")[0].strip()
-    if last.exit_code not in (None, "0", "2", ""):
-        message = f"ends with exit code {last.exit_code} when {shown} fails, {_ONLY_2}: {_NEVER}"
-        return message, rewrite.hint(check, tools) if check else "write exit 2"
-    loud = [step for step in tools if step.outputs[0] == "stdout" and not step.is_silent]
-    if last.prints_block:
-        return _text_before_json(loud[0]) if loud else _judge_lost(last, rule, settings)
-    silent = [step for step in tools if not step.gives_reason]
-    if last.exit_code == "2" and silent and settings.dialect.default_stderr is None:
-        shown = show_words(silent[0].texts)
-        if silent[0].is_silent:
-            message = f"{shown} prints nothing, so exit code 2 comes without a reason: {_NEVER}"
-            return message, rewrite.hint(shown, silent[:1])
-        message = f"the output of {shown} does not go to stderr, so exit code 2 comes without a reason and does not block"
-        return message, rewrite.hint(check or shown, silent[:1])
-    return None
-
-
 def _checks(steps: list[Step]) -> list[Step]:
     """Return the check programs; else, if there is nothing else that matters, checks that print nothing."""
     tools = [step for step in steps if step.tool]
@@ -261,87 +316,10 @@ def _checks(steps: list[Step]) -> list[Step]:
     return tools or (relevant if all(step.is_silent for step in relevant) else [])
 
 
-class _Rewrite(NamedTuple):
-    """How to write a check so that it blocks."""
-
-    rule: Rule
-    script: str | None
-
-    def hint(self, check: str, steps: list[Step], *, is_chain: bool = False) -> str:
-        """Return a gate for a check that says why it fails; a command where the reason must be written."""
-        is_silent = any(step.is_silent for step in steps)
-        if not is_silent and not self.script and suggests_gate(self.rule):
-            return gate_hint(self.rule, check, BLOCKS)
-        check = check.removesuffix(">&2").rstrip()
-        whole = f"({check})" if is_chain else check
-        return f"write {whole} || {_GIVE_REASON}" if is_silent else f"write {whole} >&2 || exit 2, {BLOCKS}"
-
-
 def _text_before_json(step: Step) -> Finding:
-    message = (
-        f"the output of {show_words(step.texts)} comes before the JSON, which is then not read: {_NEVER}"
-    )
+    shown = show_words(step.texts)
+    message = f"the output of {shown} comes before the JSON, which is then not read: {_NEVER}"
     return message, "print only the JSON on stdout, and everything else on stderr (>&2)"
-
-
-def _judge_pipeline(steps: list[Step], rewrite: _Rewrite) -> Finding | None:
-    """`CHECK | tail`: the exit code is that of the last command."""
-    start = max(n for n, step in enumerate(steps) if step.operator != "|")
-    tool, last = steps[start], steps[-1]
-    fails = any(step.name == "set" and "pipefail" in step.texts for step in steps)
-    if not tool.tool or last.name not in _FILTERS or fails:
-        return None
-    message = f"the exit code is that of {last.name}, not of {show_words(tool.texts)}: {_NEVER}"
-    return message, rewrite.hint(show_quoted(tool), [tool])
-
-
-def _judge_chain(steps: list[Step], text: str, rewrite: _Rewrite) -> Finding | None:
-    """`CHECK`, or `CHECK && CHECK`: the exit code is that of the check."""
-    tools = _checks(steps)
-    others = [step for step in steps if step not in tools and step.name not in _NO_EFFECT]
-    options = [step.texts[1] or "" for step in steps[:-1] if step.name == "set" and len(step.texts) > 1]
-    exits_on_error = any(re.match(r"-\w*e", option) for option in options)
-    decides = steps[-1] in tools or steps[-1].operator == "&&" or (exits_on_error and tools)
-    if not tools or others or not decides:
-        return None
-    message = f"{show_words(tools[0].texts)} does not end with exit code 2 when it fails, {_ONLY_2}: {_NEVER}"
-    return message, rewrite.hint(text, tools, is_chain=len(steps) > 1)
-
-
-# Conditions
-
-
-def _judge_branch(
-    text: str, steps: list[Step], scope: Scope, rule: Rule, settings: Settings, script: str | None
-) -> Finding | None:
-    """`CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, and text before a JSON that is printed on a condition."""
-    printed = [step for step in steps if step.prints and step.outputs[0] == "stdout" and step.operator != "|"]
-    if printed and steps[-1].prints and not printed[0].prints_block and PRINTED_BLOCK.search(text):
-        return _text_before_json(printed[0])
-    branch = find_branch(text)
-    parts = [read_commands(part) for part in branch[:3]] if branch and branch.is_last else []
-    if not parts or not all(part.is_complete for part in parts):
-        return None
-    before, check, body = (read_steps(part, scope) for part in parts)
-    known = all(step.name in _NO_EFFECT for step in before) and _checks(check) == check
-    if not body or not known or any(step.name not in (*_NO_EFFECT, "exit") for step in body):
-        return None
-    return _judge_body([*before, *check, *body[:-1]], body[-1], rule, settings, script)
-
-
-def _judge_body(
-    before: list[Step], last: Step, rule: Rule, settings: Settings, script: str | None
-) -> Finding | None:
-    loud = [step for step in before if step.outputs[0] == "stdout" and (step.prints or step.tool)]
-    if last.prints_block:
-        return _text_before_json(loud[0]) if loud else _judge_lost(last, rule, settings)
-    if last.exit_code == "2":
-        has_reason = any(step.tool and step.gives_reason for step in before)
-        return None if has_reason else _judge_reason(before, rule, settings)
-    prints_block = settings.dialect.block_on_any_exit and any(step.prints_block for step in before)
-    if last.exit_code in (None, "", "0") or script or prints_block:
-        return None
-    return f"ends with exit code {last.exit_code}, {_ONLY_2}: {_NEVER}", "write exit 2"
 
 
 # Events where no hook can block

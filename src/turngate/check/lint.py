@@ -6,20 +6,13 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from turngate.check.command_context import (
-    MAX_COMMAND_CHARS,
-    MAX_WORK,
-    BudgetSpentError,
-    LintBudget,
-    Scope,
-    command_scope,
-)
+from turngate.check.command_context import MAX_COMMAND_CHARS, Scope, command_scope
 from turngate.check.commands import lint_arguments, lint_commands, lint_script_file
 from turngate.check.gates import in_vain, lint_gate, lint_gate_command
 from turngate.check.scripts import FAILS
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.hooks.http_policy import unlisted_variables, url_problem
-from turngate.core.hooks.kinds import CommandHook, GateHook, HttpHook, command_of
+from turngate.core.hooks.kinds import CommandHook, GateHook, HttpHook, command_of, hook_text
 from turngate.core.hooks.plugin_variables import describe_user_config, used_plugin_variable, used_user_config
 from turngate.core.permissions.rule import read_rule, why_never
 from turngate.core.settings import Problem, Rule, Settings
@@ -47,28 +40,26 @@ _BASH_ONLY = re.compile(
 # The shell does not split words in an assignment.
 _ASSIGNMENT = re.compile(rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+")
 _VARIABLE = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_(?:PROJECT_DIR|TRANSCRIPT_PATH|PLUGIN_ROOT)\b")
-_PROBLEM_WORK = 100
-_TOO_MUCH = f"all commands and scripts together are more than about {MAX_WORK:,} characters"
+MAX_LINT_CHARS = 500_000  # of all commands together
+MAX_LINT_PROBLEMS = 200
 _CANNOT_RUN = "so the gate cannot run"
-_READ_WORK = 5_000  # in characters that could be read meanwhile
 
 
-def lint(settings: Settings, project: str, budget: LintBudget | None = None) -> tuple[Problem, ...]:
-    """Return the problems of all hooks; a note if the budget does not suffice for all of them."""
-    budget = budget or LintBudget()
+def lint(settings: Settings, project: str) -> tuple[Problem, ...]:
+    """Return the problems of all hooks; a note if they are too many, or too long, to be checked."""
     problems: list[Problem] = []
+    chars = 0
     for rule in settings.rules:
-        try:
-            for problem in _lint_rule(rule, settings, project, budget):
-                budget.spend(_PROBLEM_WORK)
-                problems.append(problem)
-        except BudgetSpentError:
-            message = f"is not wholly checked, nor are the hooks after it: {_TOO_MUCH}"
+        chars += len(hook_text(rule.hook))
+        if chars > MAX_LINT_CHARS or len(problems) >= MAX_LINT_PROBLEMS:
+            limits = f"{MAX_LINT_CHARS:,} characters of commands, or {MAX_LINT_PROBLEMS} problems"
+            message = f"is not checked, nor are the hooks after it: there are over {limits} before"
             return (*problems, rule_problem(rule, None, message, severity="note"))
+        problems += _lint_rule(rule, settings, project)
     return tuple(problems)
 
 
-def _lint_rule(rule: Rule, settings: Settings, project: str, budget: LintBudget) -> Iterator[Problem]:
+def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
     hook = rule.hook
     if not hook.enabled:
         return
@@ -79,9 +70,9 @@ def _lint_rule(rule: Rule, settings: Settings, project: str, budget: LintBudget)
     elif isinstance(hook, HttpHook):
         yield from _lint_http(rule, hook, settings)
     elif isinstance(hook, CommandHook):
-        yield from _lint_command(rule, hook, settings, project, budget)
+        yield from _lint_command(rule, hook, settings, project)
     elif isinstance(hook, GateHook):
-        yield from _lint_gate_hook(rule, hook, settings, project, budget)
+        yield from _lint_gate_hook(rule, hook, settings, project)
 
 
 def _lint_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
@@ -123,14 +114,12 @@ def _lint_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
         yield rule_problem(rule, "onFailure", message, hint, "warning")
 
 
-def _lint_command(
-    rule: Rule, hook: CommandHook, settings: Settings, project: str, budget: LintBudget
-) -> Iterator[Problem]:
+def _lint_command(rule: Rule, hook: CommandHook, settings: Settings, project: str) -> Iterator[Problem]:
     if sum(map(len, (hook.command, *(hook.args or ())))) > MAX_COMMAND_CHARS:
         message = f"is longer than {MAX_COMMAND_CHARS:,} characters, so it is not checked"
         yield rule_problem(rule, "command", message, "move it into a script", "note")
         return
-    scope = command_scope(hook, settings, project, budget, settings.passed_variables(rule))
+    scope = command_scope(hook, settings, project, settings.passed_variables(rule))
     yield from _lint_gate_words(rule, hook)
     if rule.source == "script":
         yield from lint_script_file(rule, hook.command, scope, settings)
@@ -148,7 +137,6 @@ def _lint_command(
 
 
 def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, scope: Scope) -> Iterator[Problem]:
-    scope.budget.spend(len(hook.command))
     bare = _QUOTED.sub("''", hook.command)
     runs_bash = hook.shell == "bash" and settings.dialect.honours_shell
     if _BASH_ONLY.search(bare) and not runs_bash:
@@ -185,25 +173,22 @@ def _lint_http(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Probl
         yield rule_problem(rule, "headers", message, f'add "{name}" to `allowedEnvVars`', "warning")
 
 
-def _lint_gate_hook(
-    rule: Rule, hook: GateHook, settings: Settings, project: str, budget: LintBudget
-) -> Iterator[Problem]:
+def _lint_gate_hook(rule: Rule, hook: GateHook, settings: Settings, project: str) -> Iterator[Problem]:
     """Check a gate of the settings: a program that is missing does not make it block."""
     command = command_of(hook)
     if command is None:
         if hook.gate in CHECKS:
-            yield from _lint_project_check(rule, hook.gate, project, budget)
+            yield from _lint_project_check(rule, hook.gate, project)
         return
-    scope = command_scope(command, settings, project, budget, settings.passed_variables(rule))
+    scope = command_scope(command, settings, project, settings.passed_variables(rule))
     if command.args is not None:
         yield from lint_arguments(rule, command, scope, settings, fails=_CANNOT_RUN)
     elif len(command.command) <= MAX_COMMAND_CHARS and command.shell != "powershell":
         yield from lint_commands(rule, command.command, scope, settings, fails=_CANNOT_RUN)
-        yield from lint_gate_command(rule, command.command, scope)
+        yield from lint_gate_command(rule, command.command, scope, settings)
 
 
-def _lint_project_check(rule: Rule, check: str, project: str, budget: LintBudget) -> Iterator[Problem]:
-    budget.spend(_READ_WORK)
+def _lint_project_check(rule: Rule, check: str, project: str) -> Iterator[Problem]:
     found = chosen_commands(find_check_commands(read_project_files(project)), check)
     if not found:
         message = f"finds no command for {check} in this project, {_CANNOT_RUN}"

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from turngate.check.command_context import Scope
 from turngate.check.gates import is_gate, lint_block, lint_gate
+from turngate.check.script_file import Script, env_program
 from turngate.core.constants import OBSERVED_EVENTS
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Problem, Rule, Settings, Severity
 from turngate.core.shell.parse import read_commands
 from turngate.core.shell.script_exit_codes import exit_codes
 from turngate.settings.problem_log import rule_problem
-from turngate.settings.script_file import Script, env_program
 
 _INTERPRETER_HINTS = {"python": "#!/usr/bin/env python3", "node": "#!/usr/bin/env node"}
 
@@ -47,7 +47,7 @@ def _lint_decisions(
     rule: Rule, name: str, script: Script, language: str | None, scope: Scope, settings: Settings
 ) -> Iterator[Problem]:
     """Find a script that can never block, always blocks, or blocks where no hook can."""
-    if not _serves_several_events(script, scope, settings):
+    if not _serves_several_events(script, settings):
         yield from lint_block(rule, script.text, settings, name, language)
     if language == "shell":
         commands = read_commands(script.text)
@@ -66,10 +66,9 @@ def _lint_decisions(
 _READS_EVENT = re.compile(r"hook_event_name|\$[1@*]|\$\{[1@*]|\bargv\b|\bargparse\b|\bgetopts\b")
 
 
-def _serves_several_events(script: Script, scope: Scope, settings: Settings) -> bool:
+def _serves_several_events(script: Script, settings: Settings) -> bool:
     """Return whether the script also runs at events where it can block, as far as that can be seen."""
     name = os.path.basename(script.path)
-    scope.budget.spend(sum(1 + len(hook_text(rule.hook)) // 100 for rule in settings.rules))
     return bool(_READS_EVENT.search(script.text)) or any(
         rule.event not in OBSERVED_EVENTS and name in hook_text(rule.hook) for rule in settings.rules
     )

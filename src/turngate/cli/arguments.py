@@ -13,6 +13,9 @@ EXIT_USAGE = "64  wrong usage"
 EXIT_INTERNAL = "70  internal error"
 EXIT_OUTPUT = "74  the output could not be written to stdout; 141 if its reader has left, as `head` does"
 EXIT_SIGNALS = "128 + N  ended by signal N: 130 interrupted, 143 terminated"
+EXIT_ALL_SIGNALS = "128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated"
+EXIT_ERRORS = f"{EXIT_INTERNAL}\n  {EXIT_OUTPUT}"
+EXIT_ERRORS_AND_SIGNALS = f"{EXIT_ERRORS}\n  {EXIT_SIGNALS}"
 FIRST_STEPS = """\
 First steps:
   turngate demo          see it work, without a model and without settings
@@ -137,6 +140,12 @@ def add_actions(parser: Parser) -> "argparse._SubParsersAction[Parser]":
     )
 
 
+def add_place_options(parser: Parser, *, of_action: bool = False) -> None:
+    """Add what decides which settings are read, here or on another machine."""
+    add_project_options(parser, of_action=of_action)
+    add_ssh_option(parser, of_action=of_action)
+
+
 def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
     """Add what decides which settings are read. Those of an action override those of its command."""
     add = parser.add_argument
@@ -172,12 +181,33 @@ def add_ssh_option(parser: Parser, *, of_action: bool = False) -> None:
     )
 
 
+def add_json_option(parser: Parser, what: str = "one JSON object", *, of_action: bool = False) -> None:
+    default = argparse.SUPPRESS if of_action else False
+    parser.add_argument("--json", action="store_true", default=default, help=f"print {what}")
+
+
+def add_event_options(parser: Parser, *, others: str) -> None:
+    """Add an event and its fields; `others`: what happens to fields that are not given."""
+    add = parser.add_argument
+    add("event", type=_event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
+    add(
+        "--input",
+        metavar="FILE|JSON",
+        help=f"fields of the event: a file with JSON, - for stdin, or a JSON object in braces; {others}",
+    )
+
+
+def _event_name(text: str) -> str:
+    """Return the event of this name in any case; argparse rejects a name that is not an event."""
+    return next((name for name in EVENTS if name.lower() == text.lower()), text)
+
+
 def find_project_here(options: argparse.Namespace) -> str | None:
     """Return the folder of the project, which is named if it is above the current one; None if `--ssh` names the project."""
     # lazy: --help needs none of it
     from turngate.cli.project import check_one_project, project_folder, search_note  # noqa: PLC0415
 
-    if options.ssh is not None:
+    if getattr(options, "ssh", None) is not None:
         check_one_project(options.project, options.ssh)
         return None
     project = project_folder(options.project, options.dialect)
@@ -194,8 +224,3 @@ def add_hook_options(parser: Parser) -> None:
         action="store_true",
         help="exit with 13 if a hook was not enforced or could not be loaded, or if one still blocks a subagent",
     )
-
-
-def event_name(text: str) -> str:
-    """Return the event of this name in any case; argparse rejects a name that is not an event."""
-    return next((name for name in EVENTS if name.lower() == text.lower()), text)

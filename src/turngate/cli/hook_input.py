@@ -81,7 +81,7 @@ def _read() -> tuple[bytes, str | None]:
     parts: list[bytes] = []
     size = 0
     while size <= MAX_INPUT_BYTES:
-        if not is_file and not _has_data(fd):
+        if not is_file and not select.select([fd], [], [], SILENCE_S)[0]:
             data = b"".join(parts)
             return data, None if _parse(data) is not None else SILENT
         try:
@@ -95,10 +95,6 @@ def _read() -> tuple[bytes, str | None]:
         if not parts[0].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
             break
     return b"".join(parts), TOO_LONG if size > MAX_INPUT_BYTES else None
-
-
-def _has_data(fd: int) -> bool:
-    return bool(select.select([fd], [], [], SILENCE_S)[0])
 
 
 def _parse(data: bytes) -> object:

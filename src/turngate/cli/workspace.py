@@ -58,14 +58,17 @@ async def connect(location: str) -> World:
 
 def load_given_settings(options: argparse.Namespace, world: World) -> Settings:
     """Return the settings of the project for the options of a command."""
-    return load_settings(
-        world.project,
-        dialect=options.dialect,
-        plugin_dirs=plugin_folders(options.plugin_dir, world.files),
-        extra=options.settings,
-        trust=options.trust,
-        files=world.files,
-    )
+    return load_settings(world.project, trust=options.trust, **settings_options(options, world))
+
+
+def settings_options(options: argparse.Namespace, world: World) -> dict[str, Any]:
+    """Return the options of a command that decide which settings are read, as keyword arguments."""
+    return {
+        "dialect": options.dialect,
+        "plugin_dirs": plugin_folders(options.plugin_dir, world.files),
+        "extra": options.settings,
+        "files": world.files,
+    }
 
 
 async def _run_in(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:

@@ -31,12 +31,6 @@ FOREIGN_EVENTS = frozenset(
     "ElicitationResult UserPromptExpansion MessageDisplay PreModelSwitch PostModelSwitch DirectoryAdded".split()
 )
 
-# Those at which a block has no effect (Claude Code's documentation).
-FOREIGN_OBSERVED_EVENTS = frozenset(
-    "Notification PermissionDenied PostCompact Setup CwdChanged FileChanged WorktreeRemove "
-    "InstructionsLoaded".split()
-)
-
 # Executables that are hooks without a settings entry, in every family except Claude Code's.
 SCRIPTS = {"Stop": "stop", "SubagentStop": "subagent_stop"}
 SCRIPT_FAMILIES = ("mux", "turngate")

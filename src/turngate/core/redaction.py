@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.core.answers.contract import Answer
+from turngate.core.answers.answer_json import Answer
 from turngate.core.answers.hook_reports import (
     Detached,
     Exited,

@@ -16,11 +16,7 @@ Payload = Literal["full", "strict"]
 WhenPending = Literal["defer", "run"]  # a pending user message: answer it first, or run the hooks first
 Severity = Literal["error", "warning", "note"]
 
-_OWNERS = (
-    "user",
-    COMMAND_LINE,
-    MANAGED,
-)  # levels that no project sets, each trusted more than the one before
+_OWNERS = ("user", COMMAND_LINE, MANAGED)  # that no project sets, each trusted more than the one before
 # Fields of `Settings` with which a file could disarm a gate: they do not loosen hooks that are trusted more than it.
 GUARDED = frozenset({"mode", "timeouts", "stop_budget", "payload", "judge", "pass_env"})
 

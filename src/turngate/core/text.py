@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
@@ -189,23 +190,8 @@ def replace_surrogates(text: str) -> str:
 
 
 def wildcard_matches(pattern: str, text: str) -> bool:
-    """Return whether the text matches; `*` stands for any characters.
-
-    The pieces are searched one after the other: a regular expression could take very long.
-    """
-    first, *others = pattern.split("*")
-    if not others:
-        return text == pattern
-    *middle, last = others
-    if not text.startswith(first) or len(text) < len(first) + len(last):
-        return False
-    place, end = len(first), len(text) - len(last)
-    for piece in middle:
-        found = text.find(piece, place, end)
-        if found < 0:
-            return False
-        place = found + len(piece)
-    return text.endswith(last)
+    """Return whether the text matches; `*` stands for any characters, and nothing else has a meaning."""
+    return fnmatchcase(text, re.sub(r"[?\[]", r"[\g<0>]", pattern))
 
 
 BLANKS = "\ufeff \t\r\n"  # around JSON

@@ -1,136 +1,307 @@
-"""What defines a check of a project: the parts of files that say what its commands run, and on which files.
+"""What defines a check of a project: the command that was found, and all that it leads to by mention.
 
-An agent that changes one of them changes what the gate checks. Which command is run, the settings or `find_checks.py` say:
-neither is a program that an agent could choose. It decides from texts alone.
+A text counts if one that counts mentions its name, its path, or the tool that it configures: `make check` leads to the target `check`, a recipe
+with `ruff` to each ruff.toml and `[tool.ruff]`, `sh scripts/test.sh` to that script. No text is understood or run, so that too much counts
+rather than too little. Values are compared, and not how they are written.
 """
 
 import configparser
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from posixpath import basename, dirname, join, normpath
 
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Block
-from turngate.gates.find_checks import MAKEFILES, ProjectFiles, read_json_table, read_toml_table
+from turngate.gates import toolchains
+from turngate.gates.find_checks import MAKEFILES, ProjectFiles
 from turngate.gates.gate import GateContext
+from turngate.gates.project_files import list_files, read_texts
 from turngate.gates.stored_state import digest
-from turngate.gates.toolchains import CONFIGURATION, CONFTEST
 
-MAX_DEFINITION_FILE_BYTES = 64 * 1024  # of a file that is kept whole
+MAX_ROUNDS = 8  # from a text to the files that it mentions
+MAX_NAMES = 1000
+MAX_FILES = 100
+MAX_FILE_BYTES = 128 * 1024
+MAX_PART_CHARS = 8 * 1024  # a longer part is stored as its beginning and a hash
 MAX_VALUE_CHARS = 160
 MAX_DIFF_LINES = 12
+COMMAND = "the command"
+EVERY_TARGET = "%"  # as a word: make is run without a target
+IGNORED = 'git check-ignore -- "$@"'
+TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | head -n {MAX_NAMES}"
 
-# What a conftest.py can leave out of a run; its fixtures are the project's own.
-_LEAVES_OUT = re.compile(r"^.*\b(?:collect_ignore\w*|def pytest_\w+|_exit|exitstatus)\b.*$", re.MULTILINE)
-_RUN_SCRIPT = re.compile(
-    r"\b(?:npm|pnpm|yarn|bun)\s+(?:run(?:-script)?\s+)?(?:-\S+\s+)*([\w:.-]+)|\brun-[sp]\s+([\w:.-]+)"
+_CONFIGURATION = re.compile(toolchains.CONFIGURATION_FILE, re.IGNORECASE)
+# What is in these folders configures nothing outside of them; lock files say what is installed.
+_SAMPLES = re.compile(
+    r"(?:^|/)(?:(?:__)?fixtures?(?:__)?|test_?data|templates?|examples?|\.github|\.?venv)/|-lock\.[^/]*$"
 )
-_MAKE_RULE = re.compile(
-    r"^([\w.-][^:=#\n\t]*?)[ \t]*::?(?!=)([^\n]*)\n((?:\t[^\n]*\n?|[ \t]*\n)*)", re.MULTILINE
+_BARE_MAKE = re.compile(r"\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])", re.MULTILINE)
+# Scripts and configuration count where they are mentioned, code where it is loaded or in a folder of tools, tests and documents never.
+_MENTIONED = re.compile(
+    r".*/[^/.]+|.*\.(?:sh|bash|mk|toml|ini|cfg|jsonc?|json5|ya?ml)|(?:.*/)?(?:scripts?|tools|bin|ci)/[^/]+"
 )
-_MAKE_VARIABLE = re.compile(
-    r"(?:[\w.-]+[ \t]*:[ \t]*)?(?:export[ \t]+|override[ \t]+)*([\w.-]+)[ \t]*[:?+!]*="
+_LOADING = frozenset("source . include -include from require import extends --config -c -r -f".split())
+_INTERPRETERS = frozenset(
+    "sh bash node python python3 tsx ts-node bun deno ruby perl php uv poetry pdm".split()
 )
-_MAKE_SWITCH = re.compile(
-    r"-?s?include\b|(?:export[ \t]+)?(?:SHELL|\.SHELLFLAGS|MAKEFLAGS|GNUMAKEFLAGS|PATH)[ \t]*[:?+!]*=|\.(?:IGNORE|SILENT|ONESHELL)\b"
+_FOLDERS = re.compile(r"(?:\bcd|[ \t]-C|--prefix|--cwd|--dir(?:ectory)?)[ \t=]+([\w@.+/-]+)")
+_NEVER = re.compile(
+    r".*\.(?:md|rst|txt|lock)|(?:.*/)?\.env[^/]*|(?:(?:.*/)?(?:test_|tests?/).*|.*[._-](?:test|spec))\.(?:py|[cm]?[jt]sx?)"
 )
-_RUN_TARGET = re.compile(r"\bg?make\b((?:\s+[\w./=-]+)*)")
 
 
-def check_definition(check: str, commands: Sequence[str], files: ProjectFiles) -> dict[str, str]:
-    """Return the parts that define a check, by how a message names them."""
-    text = "\n".join(commands)
-    parts = dict(_scripts(text, read_json_table(files.texts.get("package.json", ""), "scripts")))
-    parts |= dict(_recipes(text, files))
-    parts |= dict(_configuration(check, files))
+async def find_definition(
+    context: GateContext, commands: Sequence[str], files: ProjectFiles
+) -> dict[str, str]:
+    """Return the parts that define a check, by how a message names them; none without a command."""
+    if not commands:
+        return {}
+    names = {*files.names, *await list_files(context.commands, toolchains.CONFIGURATION_FILE, MAX_NAMES)}
+    start = {COMMAND: "\n".join(sorted(map(_kind, commands)))}
+    for each in toolchains.VARIABLES:
+        start |= {f"the variable {each}": context.environ[each]} if context.environ.get(each) else {}
+    parts, texts, asked, words = start, dict[str, str](), set[str](), frozenset[str]()
+    for _ in range(MAX_ROUNDS):
+        words = _words("\n".join((*commands, *parts.values())))
+        found, paths = dict(start), _paths("", "\n".join(commands))
+        for name, text in texts.items():
+            own = _parts(name, text, words)
+            paths += _paths(dirname(name), "\n".join(own.values()))
+            found |= own
+        wanted = {*paths, *(name for name in names if _is_configuration(name, words))} - asked
+        if found == parts and not wanted:
+            break
+        parts, asked = found, asked | wanted
+        nearest = sorted(wanted, key=lambda name: (name.count("/"), name))[:MAX_NAMES]
+        read = await read_texts(context.commands, nearest, MAX_FILE_BYTES)
+        others = [name for name in read if not _CONFIGURATION.search(name)]
+        written = (await context.commands.run_script(IGNORED, *others)).stdout.split("\n") if others else []
+        kept = [
+            (name, text) for name, text in read.items() if name not in written
+        ]  # not what a check has written
+        texts |= dict(kept[: MAX_FILES - len(texts)])
+    if words & toolchains.OBEY_GITIGNORE:
+        ignored = (await context.commands.run_script(TRACKED_AND_IGNORED)).stdout.rstrip()
+        parts = {**parts, "what .gitignore names of the files in git": ignored}
+    # An empty file of a tool can take the place of another one.
+    return {label: _shorten(value) for label, value in parts.items() if value or label in texts}
+
+
+def _kind(command: str) -> str:
+    """Return a command without what depends on how its tool is installed: `uv run pytest -q` is pytest."""
+    found = re.match(
+        r"(?:\w+=\S* |(?:uv|poetry|pdm|pipenv) run |python3? -m )*(?:\S*/)?(\S+)((?s:.*))", command
+    )
+    program, rest = (found[1], found[2]) if found else (command, "")
+    if program in toolchains.PACKAGE_MANAGERS:
+        return f"npm{rest.replace(' run ', ' ')}"
+    tool = toolchains.BY_NAME.get(program)
+    return program if tool and (tool.python or program == "unittest") else program + rest
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the words of a text, with the parts of each: `npm run test:unit` has `test:unit`, `test` and `unit`."""
+    whole = {word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w@%.:*/+-]+", text)}
+    words = whole.union(re.findall(r"[\w-]+", text), re.findall(r"\w+", text))
+    words |= {EVERY_TARGET} if _BARE_MAKE.search(text) else set()
+    return frozenset(words.union(tool for word, tool in toolchains.SYNONYMS.items() if word in words))
+
+
+def _paths(folder: str, text: str) -> list[str]:
+    """Return the names of files that a text could mention, from its own folder, those that it enters, and the project's."""
+    folders = {folder, "", *_FOLDERS.findall(text), *(join(folder, each) for each in _FOLDERS.findall(text))}
+    found: list[str] = []
+    for line in text.split("\n"):
+        for word, is_loaded in _mentions(line):
+            if len(word) < MAX_VALUE_CHARS and (is_loaded or _MENTIONED.fullmatch(word)):
+                endings = ("", ".json", ".js") if is_loaded else ("",)
+                found += [normpath(join(each, word + ending)) for each in folders for ending in endings]
+    return [name for name in found if not name.startswith(("..", "/")) and not _NEVER.fullmatch(name)]
+
+
+def _mentions(line: str) -> Iterator[tuple[str, bool]]:
+    """Yield each word, without a folder that is only known when it runs, and whether it is the name of what is loaded.
+
+    Between an interpreter and its script there may be options: `python3 -W error check.py`, `uv run check.py`.
+    """
+    before, runs = "", False
+    for word in re.findall(r"[\w@.+/-]+", line):
+        yield word.lstrip("/"), runs or before in _LOADING
+        is_option = word.startswith("-") and word not in ("-m", "-c")
+        is_value = before.startswith("-") and "." not in word
+        runs = word in _INTERPRETERS or (runs and (is_option or is_value or word == "run"))
+        before = word
+
+
+def _is_configuration(name: str, words: frozenset[str]) -> bool:
+    """Return whether a file configures a tool that these words name, or several tools."""
+    base, found = basename(name), _CONFIGURATION.search(name)
+    if found is None or _SAMPLES.search(name):
+        return False
+    is_near = dirname(name) in words | {""}
+    if base in MAKEFILES:
+        return is_near and "make" in words
+    if base in toolchains.SCRIPT_TABLES:
+        is_run = is_near or words & toolchains.IN_ALL_FOLDERS
+        return bool(is_run and words & toolchains.RUN_SCRIPTS)
+    tool = "pytest" if base == "conftest.py" else found[3]
+    return tool is None or base == "tox.ini" or tool.lower() in words
+
+
+def _parts(name: str, text: str, words: frozenset[str]) -> dict[str, str]:
+    """Return the parts of a file that count: those without a name, and those whose name is mentioned."""
+    base, parts = basename(name), dict[str, str]()
+    read = _READERS.get(base) or (_read_make if base.endswith(".mk") else _read_whole)
+    for label, names, value in read(name, text):
+        if names is None or not words.isdisjoint(names):
+            shown = value if isinstance(value, str) else _as_text(value)
+            parts[label] = f"{parts[label]}\n{shown}" if label in parts else shown
     return parts
 
 
-def _scripts(text: str, scripts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the scripts of package.json that a command runs, and those that they run."""
-    waiting = [first or second for first, second in _RUN_SCRIPT.findall(text)]
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        for each in (f"pre{name}", name, f"post{name}"):
-            if each in seen or not isinstance(scripts.get(each), str):
-                continue
-            seen.add(each)
-            yield f"the script `{each}` of package.json", scripts[each]
-            waiting += [first or second for first, second in _RUN_SCRIPT.findall(scripts[each])]
+# Each yields the parts of a file: how a message names it, its names or None, and its value.
+_Part = tuple[str, Collection[str] | None, object]
 
 
-def _recipes(text: str, files: ProjectFiles) -> Iterator[tuple[str, str]]:
-    """Yield the rules of make that a command runs, those of their prerequisites, and the lines that change how they run."""
-    name = next((name for name in MAKEFILES if name in files.texts), None)
-    waiting = [word for words in _RUN_TARGET.findall(text) for word in words.split() if "=" not in word]
-    if name is None or not waiting:
+def _read_make(file: str, text: str) -> Iterator[_Part]:
+    """Yield each line with those that are indented below it. Its names are before `:` or `=`, as of targets and variables."""
+    blocks: list[list[str]] = [[""]]
+    for line in text.replace("\\\n", " ").split("\n"):
+        if line.strip() and not line.startswith("#"):
+            blocks += [] if line[0] in "\t " else [[]]
+            blocks[-1].append(re.sub(r"\s#.*", "", line).strip() if line[0] != "\t" else line.strip())
+    for head, *below in blocks:
+        left, sign, right = (*re.split(r"([:=])", head, maxsplit=1), "", "")[:3]
+        names = {EVERY_TARGET, *left.rstrip(" ?+!").split()}
+        if not sign or names & toolchains.MAKE_SETTINGS or "%" in left:
+            yield f"what {file} sets for it", None, "\n".join((head, *below)).strip()
+        elif ".PHONY" not in names:
+            value = "\n".join(filter(None, (right.lstrip(":= "), *below)))
+            is_variable = sign == "=" or right.startswith((":=", "="))
+            yield f"{'the variable ' * is_variable}`{left.rstrip(' ?+!')}` of {file}", names, value
+
+
+def _read_package(file: str, text: str) -> Iterator[_Part]:
+    for name, value in _parse(file, text, toolchains.SCRIPT_TABLES[basename(file)]).items():
+        names = {name, name.removeprefix("pre"), name.removeprefix("post"), f"{name.rpartition(':')[0]}:*"}
+        yield f"the script `{name}` of {file}", names, value
+    for key, value in _parse(file, text).items():
+        if found := re.fullmatch(toolchains.PACKAGE_KEY, key):
+            yield f"the key `{key}` of {file}", found.groups(), value
+
+
+def _read_sections(file: str, text: str) -> Iterator[_Part]:
+    """Yield the sections of setup.cfg and tox.ini, or the tables below `tool` of pyproject.toml."""
+    is_toml = file.endswith(".toml")
+    for name, value in _parse(file, text, *(["tool"] if is_toml else [])).items():
+        tools = re.split(r"[:.-]", name.removeprefix("tool:"))[:1]
+        if name not in ("poetry", "uv", "pdm", "rye"):  # they say what is installed
+            yield f"[{'tool.' if is_toml else ''}{name}] of {file}", [name] if is_toml else tools, value
+
+
+# What can leave tests out, or end a run; the fixtures of a conftest.py are the project's own.
+_LEAVES_OUT = re.compile(
+    r"\bcollect_ignore|\bpytest_plugins\b|\bdef pytest_(?!addoption\b)|\bpytest_(?:collect|runtest|ignore|session|configure|cmdline|pyfunc)|"
+    r"\bSystemExit\b|\b_?exit\(|\bexitstatus\b|\bimportorskip\b|\ballow_module_level\b"
+)
+_NEUTRAL_LINE = re.compile(
+    r'\n +(?:config\.addinivalue_line\(\'markers\', (?:\'[^\']*\'|"[^"]*")\)|"""[^"]*"""|pass)(?=\n|$)'
+)
+
+
+def _read_conftest(file: str, text: str) -> Iterator[_Part]:
+    if not _LEAVES_OUT.search(text) and "autouse" not in text:
         return
-    rules: dict[str, list[str]] = {}
-    for found in _MAKE_RULE.finditer(f"{files.texts[name]}\n"):
-        for target in found[1].split():
-            rules.setdefault(target, []).append(f"{found[2].strip()}\n{found[3].rstrip()}".strip())
-    used = ""
-    for target in waiting:
-        if target not in rules:
-            continue
-        recipe = "\n".join(rules.pop(target))
-        used += recipe
-        yield f"the target `{target}` of {name}", recipe
-        waiting += [*recipe.partition("\n")[0].split(), *_words_after_make(recipe)]
-    lines = [line for line in files.texts[name].splitlines() if _changes_recipes(line, used)]
-    if lines:
-        yield f"what {name} sets for it", "\n".join(lines)
+    import ast  # noqa: PLC0415 # lazy: few files need it
 
-
-def _words_after_make(recipe: str) -> Iterator[str]:
-    yield from (word for words in _RUN_TARGET.findall(recipe) for word in words.split())
-
-
-def _changes_recipes(line: str, recipes: str) -> bool:
-    """Return whether a line of a Makefile sets a variable of these recipes, or how make runs all of them."""
-    if _MAKE_SWITCH.match(line):
-        return True
-    variable = _MAKE_VARIABLE.match(line)
-    return bool(variable and re.search(rf"\$[({{]{re.escape(variable[1])}[)}}]", recipes))
-
-
-def _configuration(check: str, files: ProjectFiles) -> Iterator[tuple[str, str]]:
-    tools = read_toml_table(files.texts.get("pyproject.toml", ""), "tool")
-    for name in CONFIGURATION[check].tables:
-        if name in tools:
-            yield f"[tool.{name}] of pyproject.toml", _as_text(tools[name])
-    for file in ("setup.cfg", "tox.ini"):
-        yield from _sections(check, file, files.texts.get(file, ""))
-    for key in CONFIGURATION[check].package_keys:
-        if found := read_json_table(files.texts.get("package.json", ""), key):
-            yield f"`{key}` of package.json", _as_text(found)
-    for name, text in sorted(files.texts.items()):
-        if re.fullmatch(CONFIGURATION[check].files, name):
-            yield name, text[:MAX_DEFINITION_FILE_BYTES]
-        elif check == "tests" and re.fullmatch(CONFTEST, name) and (lines := _LEAVES_OUT.findall(text)):
-            yield f"what {name} leaves out", "\n".join(lines)
-
-
-def _sections(check: str, file: str, text: str) -> Iterator[tuple[str, str]]:
-    parser = configparser.RawConfigParser(strict=False)
     try:
-        parser.read_string(text)
-    except configparser.Error:
-        return
-    for name in parser.sections():
-        if re.fullmatch(CONFIGURATION[check].sections, name):
-            yield f"[{name}] of {file}", _as_text(dict(parser.items(name)))
+        statements = [_NEUTRAL_LINE.sub("", ast.unparse(node)) for node in ast.parse(text).body]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        statements = [text]
+    for each in statements:
+        is_empty = each.startswith("def ") and "\n" not in each
+        is_fixture, is_automatic = each.startswith("@pytest.fixture"), "autouse" in each
+        leaves_out = _LEAVES_OUT.search(each) or (is_automatic and re.search("skip|xfail", each))
+        if leaves_out and not is_empty and (is_automatic or not is_fixture):
+            yield f"what {file} leaves out", None, each
+
+
+def _read_whole(file: str, text: str) -> Iterator[_Part]:
+    """Yield the values of a file, or its lines without comments and credentials.
+
+    Of what is installed in a virtual environment, only scripts of a shell count, which no installer writes.
+    """
+    if not re.match(r"\.?venv/", file) or re.match(r"#!.*sh\n(?!'{3}exec')", text):
+        left_out = re.compile(r"\s*(?:#(?!!)|//|$)|\S*_(?:auth\w*|password)\s*=", re.IGNORECASE)
+        lines = [line.strip() for line in text.split("\n") if not left_out.match(line)]
+        yield file, None, _parse(file, text) or "\n".join(lines)
+
+
+_READERS = {
+    **dict.fromkeys(MAKEFILES, _read_make),
+    **dict.fromkeys(toolchains.SCRIPT_TABLES, _read_package),
+    **dict.fromkeys(("setup.cfg", "tox.ini", "pyproject.toml"), _read_sections),
+    "conftest.py": _read_conftest,
+}
+
+
+def _parse(file: str, text: str, *keys: str) -> Mapping[str, object]:
+    """Return the values of a text in JSON, TOML or INI, or the table at these keys; none if there is nothing of the kind."""
+    import tomllib  # noqa: PLC0415 # lazy: as for finding checks
+
+    values: object = {}
+    for parse in (
+        (_parse_ini,) if file.endswith((".cfg", ".ini")) else (json.loads, tomllib.loads, _parse_ini)
+    ):
+        with suppress(ValueError, RecursionError, configparser.Error):
+            values = parse(text)
+            break
+    for key in keys:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values if isinstance(values, dict) else {}
+
+
+def _parse_ini(text: str) -> dict[str, dict[str, str]]:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.read_string(text)
+    return {name: dict(parser.items(name)) for name in parser.sections()}
 
 
 def _as_text(value: object) -> str:
-    return json.dumps(value, indent=1, sort_keys=True, default=str, ensure_ascii=False)
+    try:
+        return json.dumps(_without_neutral(value), indent=1, sort_keys=True, default=str, ensure_ascii=False)
+    except RecursionError:
+        return "nested too deeply"
+
+
+def _without_neutral(value: object) -> object:
+    if isinstance(value, list):
+        return [*map(_without_neutral, value)]
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_neutral(each) for key, each in value.items() if key not in toolchains.NEUTRAL_KEYS}
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_PART_CHARS else f"{text[:MAX_PART_CHARS]}\n… {digest(text)}"
+
+
+_TARGET_OR_SCRIPT = re.compile(r"`[^`]*` of |the script `(?!pre|post)")
 
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return a sentence, or a difference, for each part that was changed."""
+    """Return a sentence, or a difference, for each part that was changed. A further command takes nothing away.
+
+    Nor does a target or script of a new name, as long as nothing else has changed so that it is run.
+    """
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if {*before.get(COMMAND, "").split("\n")} <= {*now.get(COMMAND, "").split("\n")}:
+        names = [name for name in names if name in before or not _TARGET_OR_SCRIPT.match(name)]
+        names = [name for name in names if name != COMMAND]
+    elif COMMAND in names:  # parts that are missing are those of the other command
+        names = [name for name in names if name in now or name == COMMAND]
     return [_describe_part(name, before.get(name), now.get(name)) for name in names]
 
 
@@ -156,9 +327,11 @@ ONCE = (
 
 
 def definition_at_start(context: GateContext) -> dict[str, str] | None:
-    """Return what defined the check at the session's start, or else at its first stop."""
-    recorded = (context.state.start or {}).get("definition") or context.state.data.get("definition")
-    return {str(name): str(text) for name, text in recorded.items()} if isinstance(recorded, dict) else None
+    """Return what defined the check at the session's start, or else at the first stop at which there was one."""
+    for recorded in ((context.state.start or {}).get("definition"), context.state.data.get("definition")):
+        if isinstance(recorded, dict) and COMMAND in recorded:
+            return {str(name): str(text) for name, text in recorded.items()}
+    return None
 
 
 def block_once(context: GateContext, check: str, definition: Mapping[str, str]) -> Block | None:

@@ -17,7 +17,7 @@ from turngate.core.conversation.messages import Usage
 from turngate.core.events.events import StopEvent
 from turngate.gates.gate import GateContext
 from turngate.state.files import open_regular_file
-from turngate.transcript.formats import CLAUDE, lines_backwards, recognise_format, tool_call_position
+from turngate.transcript.format_detection import CLAUDE, lines_backwards, recognise_format, tool_call_position
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.reader import blocks, parse_record, result_text, time_of
 from turngate.transcript.scan import MAX_COST, MAX_RECORD_BYTES, MAX_SEPARATORS, find_lines, parse_spans

@@ -5,11 +5,16 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from turngate.core.answers.hook_reports import Exited, TimedOut
 from turngate.core.text import strip_controls
+from turngate.gates.gate import GateContext
 from turngate.gates.stored_state import state_path, write_file
 from turngate.gates.toolchains import SKIPPED_TEST, TEST_COUNTS
 
 MAX_NAMES = 5  # of tests that are skipped, in a message
+MAX_LINE_CHARS = 300
+# A command that is one of these tools prints something, whatever its tests do.
+_RUNNER = r"(?:\w+ run |python3? -m |npx (?:-\S+ )*)?(?:\S*/)?(?:pytest|py\.test|unittest|jest|vitest|mocha|rspec|phpunit)\b[^|>]*$"
 
 
 class Counted(NamedTuple):
@@ -20,7 +25,7 @@ class Counted(NamedTuple):
 
 def count_tests(output: str) -> Counted | None:
     """Return how many tests the output counts; cargo counts each of its programs. None: it does not say so."""
-    text = strip_controls(output)
+    text = "\n".join(line[:MAX_LINE_CHARS] for line in strip_controls(output).split("\n"))
     for passed, skipped in _patterns():
         if found := passed.findall(text):
             names = (next(filter(None, groups)) for groups in re.findall(SKIPPED_TEST, text, re.MULTILINE))
@@ -45,6 +50,19 @@ def describe_fewer(before: Counted, now: Counted) -> str | None:
         names = f" ({', '.join(new)})" if new else ""
         parts.append(f"{now.skipped} were skipped{names}, and {before.skipped} at the last pass")
     return "; ".join(parts) or None
+
+
+def describe_missing_count(context: GateContext, command: str, report: Exited | TimedOut) -> str | None:
+    """Return why tests that have succeeded have not run: none is counted, although some were at the last pass. That is said once."""
+    output = f"{report.stdout}\n{report.stderr}"
+    if not output.strip() and re.match(_RUNNER, command):
+        return "it checked nothing: it printed nothing"
+    place = (context.state_folder or "", context.project, command)
+    before = last_pass(*place) if context.state_folder and not count_tests(output) else None
+    if before is None:
+        return None
+    write_file(_path(*place), "null")
+    return f"it printed no number of tests, and {before.passed} tests passed at the last pass"
 
 
 def last_pass(state: str, project: str, command: str) -> Counted | None:

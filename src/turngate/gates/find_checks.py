@@ -13,8 +13,6 @@ from typing import Any
 from turngate._frozen import frozen
 from turngate.gates.toolchains import (
     CHECKS,
-    CONFIGURATION,
-    CONFTEST,
     MAKE_TARGETS,
     NODE_LOCK_FILES,
     PACKAGE_SCRIPTS,
@@ -59,9 +57,8 @@ def read_project_files(project: str) -> ProjectFiles:
 
 
 def files_to_read(names: Collection[str]) -> list[str]:
-    """Return which of these files say what the checks of a project are, and what they check."""
-    whole = re.compile("|".join([*(each.files for each in CONFIGURATION.values()), CONFTEST]))
-    return sorted(name for name in names if name in READ_FILES or whole.fullmatch(name))
+    """Return which of these files say what the checks of a project are."""
+    return sorted(name for name in names if name in READ_FILES)
 
 
 def has_program(project: str, program: str) -> bool:
@@ -269,14 +266,6 @@ def _read_toml(text: str) -> Mapping[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError):
         return {}
-
-
-def read_json_table(text: str, key: str) -> Mapping[str, Any]:
-    return _table(_read_json(text), key)
-
-
-def read_toml_table(text: str, key: str) -> Mapping[str, Any]:
-    return _table(_read_toml(text), key) if text else {}
 
 
 def _table(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -52,14 +52,6 @@ class Gate:
     asks_model: bool = False  # it needs `GateContext.ask_judge`
     # Returns what is stored at the session's start: the state before the agent changed anything.
     record: Callable[["GateContext"], Awaitable[Mapping[str, Any]]] | None = None
-    record_options: tuple[str, ...] = ()  # set: it is needed only with one of these options
-
-
-def needs_record(gate: Gate, options: Mapping[str, Any]) -> bool:
-    """Whether something is stored for the gate at the session's start."""
-    if gate.record is None:
-        return False
-    return not gate.record_options or any(options.get(name) for name in gate.record_options)
 
 
 def _url_problem(url: str, name: str) -> str | None:

@@ -39,13 +39,13 @@ class _Unknown(Exception):
     """The content is not known, or not in time."""
 
 
-def local_tree_state(project: str, state: str) -> str | None:
+def local_tree_state(project: str, state: str, since_ns: int | None = None) -> str | None:
     """Return the state of all files and of git. None: it cannot be found out; then nothing is cached.
 
-    `state` is the state folder of Turngate.
+    `state` is the state folder of Turngate. `since_ns`: nor is it known if a file was changed since, and changed back.
     """
     try:
-        return _Look(project, state).find_state()
+        return _Look(project, state).find_state(since_ns)
     except (OSError, _Unknown):
         return None
 
@@ -79,9 +79,10 @@ class _Look:
         self._is_known = True  # whether there is nothing else: no link leads out
         self._add("")
 
-    def find_state(self) -> str:
+    def find_state(self, since_ns: int | None = None) -> str:
         """Raises _Unknown."""
-        if not self._is_known:
+        changed = (int(found.rpartition(" ")[2]) for found in self._stats.values())
+        if not self._is_known or (since_ns and max(changed, default=0) > since_ns):
             raise _Unknown
         stored = _read_lines(self._cache)
         if (before := next(stored, {})).get("key") == self._key():

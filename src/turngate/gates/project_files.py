@@ -1,27 +1,33 @@
 """The files of a gate's project, listed and read through the Shell port."""
 
+import contextlib
+import os
 import re
 from collections.abc import Sequence
 
 from turngate.core.answers.hook_reports import Exited, TimedOut
-from turngate.core.permissions.globs import matches_glob
+from turngate.core.globs import matches_glob
 from turngate.core.text import one_line
 from turngate.gates.find_checks import LISTED_FOLDERS, ProjectFiles, files_to_read, read_project_files
 from turngate.gates.find_checks import MAX_FILE_BYTES as MAX_CHECK_FILE_BYTES
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import IN_REPOSITORY
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands
+from turngate.project.files import LOCAL
 
 MAX_ERROR_CHARS = 300
 # Folders that hold what others wrote, for a project without git; git leaves out what is ignored.
 FOREIGN_FOLDERS = r"\( -name .git -o -name node_modules -o -name .venv -o -name __pycache__ \)"
 LIST_SCRIPT = f"""\
 {IN_REPOSITORY}
-if in_repository 2> /dev/null; then
-    git ls-files --cached --others --exclude-standard --deduplicate
-    exit
-fi
-find . {FOREIGN_FOLDERS} -prune -o -type f -print0 | tr '\\n\\0' '\\0\\n'
+list() {{
+    if in_repository 2> /dev/null; then
+        git ls-files --cached --others --exclude-standard --deduplicate
+    else
+        find . {FOREIGN_FOLDERS} -prune -o -type f -print0 | tr '\\n\\0' '\\0\\n'
+    fi
+}}
+if test -z "$1"; then list; else list | grep -aiE "$1" | head -n "$2"; fi
 """
 NO_SUCH_FILE = 3
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -50,9 +56,12 @@ done
 _GLOB = re.compile(r"[*?]")
 
 
-async def list_files(commands: ProjectCommands) -> tuple[str, ...]:
-    """Return the paths of all files that git does not ignore; without a repository, of all files."""
-    report = await commands.run_script(LIST_SCRIPT)
+async def list_files(commands: ProjectCommands, pattern: str = "", limit: int = 0) -> tuple[str, ...]:
+    """Return the paths of all files that git does not ignore; without a repository, of all files.
+
+    `pattern`: only of files that match it, as with `grep -iE`, and of at most `limit`.
+    """
+    report = await commands.run_script(LIST_SCRIPT, pattern, str(limit))
     text = stdout_of(report, "the project's files cannot be listed")
     names = (unquote_path(line).replace("\0", "\n").removeprefix("./") for line in text.split("\n") if line)
     return tuple(sorted(names))
@@ -124,12 +133,21 @@ async def read_project(commands: ProjectCommands) -> ProjectFiles:
     problem = "the project's files cannot be read"
     listed = stdout_of(await commands.run_script(_LIST_EACH_SCRIPT, *LISTED_FOLDERS), problem)
     names = frozenset(listed.split("\0")) - {""}
-    wanted = files_to_read(names)
-    printed = stdout_of(
-        await commands.run_script(_READ_EACH_SCRIPT, str(MAX_CHECK_FILE_BYTES + 1), *wanted), problem
-    )
-    parts = printed.split("\0")
-    texts = dict(zip(parts[::2], parts[1::2], strict=False))
+    texts = await read_texts(commands, files_to_read(names), MAX_CHECK_FILE_BYTES + 1)
     return ProjectFiles(
         names, {name: text for name, text in texts.items() if len(text) <= MAX_CHECK_FILE_BYTES}
     )
+
+
+async def read_texts(commands: ProjectCommands, names: Sequence[str], limit: int) -> dict[str, str]:
+    """Return the beginning of each of these files that exists. Raises FilesUnreadable."""
+    if not commands.is_local:
+        report = await commands.run_script(_READ_EACH_SCRIPT, str(limit), *names)
+        parts = stdout_of(report, "the project's files cannot be read").split("\0")
+        return dict(zip(parts[::2], parts[1::2], strict=False))
+    texts = {}
+    for name in names:
+        with contextlib.suppress(OSError, ValueError):
+            data = LOCAL.read(os.path.join(commands.project, name), limit)
+            texts[name] = data.decode("utf-8-sig", "replace")
+    return texts

@@ -17,7 +17,7 @@ from turngate.core.redaction import Redactor
 from turngate.core.text import describe_exception, quote_name
 from turngate.core.verdict.decisions import UNCHANGED_RESULT, Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
-from turngate.gates.gate import Gate, GateContext, GateInputs, needs_record
+from turngate.gates.gate import Gate, GateContext, GateInputs
 from turngate.gates.gate_lock import open_gate_lock
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
@@ -149,7 +149,7 @@ def describe_fault(name: str, fault: Fault) -> str:
 
 async def record_start(gate: Gate, context: GateContext) -> None:
     """Store what is there at the session's start, once in a session."""
-    if gate.record and needs_record(gate, context.options) and context.state.start is None:
+    if gate.record and context.state.start is None:
         context.state.start = dict(await gate.record(context))
         context.state.save()
 
@@ -188,10 +188,10 @@ def _if_strict(gate: Gate, decision: Decision, *, strict: bool) -> Decision:
     return decision
 
 
-async def _find_tree(context: GateContext) -> str | None:
-    """Return the state of all that the gate depends on; None: it is not known."""
+async def _find_tree(context: GateContext, since_ns: int | None = None) -> str | None:
+    """Return the state of all that the gate depends on; None: it is not known, or a file was changed since then."""
     try:
-        tree = await tree_state(context)
+        tree = await tree_state(context, since_ns)
     except ProjectUnreachable:
         return None
     return f"{tree} {context.inputs.state}" if tree and context.inputs.state else None
@@ -227,8 +227,9 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
             is_same = tree is not None and tree == lock.shared.get("tree")
             if is_same and (result := _reusable(lock.shared.get("result") or {}, is_idle=True)):
                 return tree, result
+        began = time.time_ns()
         decision = await _check(gate, context)
-        if tree is not None and isinstance(decision, Allow) and await _find_tree(context) != tree:
+        if tree is not None and isinstance(decision, Allow) and await _find_tree(context, began) != tree:
             tree = None  # what has passed is neither what was there before nor what is there now
         if context.keeps_result and not any(map(context.options.get, OF_SESSION)):
             lock.share({"tree": tree, "result": _to_json(decision)})

@@ -12,7 +12,7 @@ from typing import Any
 from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.hook_reports import Exited, TimedOut
-from turngate.core.permissions.globs import matches_globs
+from turngate.core.globs import matches_globs
 from turngate.gates.gate import GateContext
 from turngate.gates.git.output import (
     Change,
@@ -62,7 +62,8 @@ async def record_files(context: GateContext) -> Mapping[str, Any]:
     except FilesUnreadable:
         return {}
     nested = [unquote_path(name) for name in repositories if name]
-    return {"tree": tree, "head": head, "left_out": left_out, "repositories": nested}
+    start = {"tree": tree, "head": head, "time": context.now}
+    return {**start, "left_out": left_out, "repositories": nested}
 
 
 async def changed_files(context: GateContext, globs: Sequence[str]) -> tuple[str, ...]:
@@ -113,7 +114,7 @@ async def _diff(context: GateContext, options: str, *pathspecs: str) -> Exited |
         raise FilesUnreadable(NO_SESSION)
     start = {"tree": context.base} if context.base else context.state.start or {}
     tree, head = start.get("tree", ""), start.get("head", "")
-    moment = session_start(context)
+    moment = None if context.base else session_start(context) or start.get("time")
     seconds = "" if moment is None else f"{moment:.0f}"
     return await run_comparison(context, DIFF, str(tree), str(head), seconds, options, *(pathspecs or (".",)))
 

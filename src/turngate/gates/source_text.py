@@ -5,7 +5,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from turngate.core.permissions.globs import matches_globs
+from turngate.core.globs import matches_globs
 
 LANGUAGES = {
     "python": ("py", "pyi"),

@@ -193,38 +193,38 @@ PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
 )
 
 
-@frozen(kw_only=True)
-class Configuration:
-    """Where the tools of one check are configured: what they check, and what they leave out."""
-
-    tables: tuple[str, ...] = ()  # below `tool` of pyproject.toml
-    sections: str = "(?!)"  # of setup.cfg and tox.ini; a pattern
-    package_keys: tuple[str, ...] = ()  # of package.json
-    files: str = "(?!)"  # a pattern of their names
-
-
-CONFIGURATION = {
-    "tests": Configuration(
-        tables=("pytest",),
-        sections=r"(?:tool:)?pytest",
-        package_keys=("jest", "mocha", "ava", "vitest"),
-        files=r"\.?pytest\.ini|(?:jest|vitest|ava|playwright)\.config\.\w+|\.mocharc(?:\.\w+)?|phpunit\.xml(?:\.dist)?|\.rspec",
-    ),
-    "lint": Configuration(
-        tables=("ruff", "flake8", "pylint"),
-        sections=r"flake8.*|pylint.*|pycodestyle",
-        package_keys=("eslintConfig", "eslintIgnore"),
-        files=r"\.?ruff\.toml|\.flake8|\.pylintrc|eslint\.config\.\w+|\.eslintrc(?:\.\w+)?|\.eslintignore|biome\.jsonc?|"
-        r"\.oxlintrc\.json|\.golangci\.ya?ml|clippy\.toml|\.rubocop\.yml|\.pre-commit-config\.yaml",
-    ),
-    "types": Configuration(
-        tables=("mypy", "pyright", "basedpyright", "ty"),
-        sections=r"mypy.*",
-        files=r"\.?mypy\.ini|pyrightconfig\.json|tsconfig(?:\.\w+)?\.json",
-    ),
-    "build": Configuration(),
-}
-CONFTEST = r"(?:tests?/)?conftest\.py"
+# A file that configures a tool is named after it: pytest.ini, .eslintrc.json, jest.config.ts, .prettierignore, tsconfig.build.json, justfile.
+_OTHER_TOOLS = """babel clippy coverage golangci grunt gulp jasmine just karma lerna nextest nx nyc rake rustfmt sqlfluff tap task ts
+tslint turbo xo yamllint"""
+_NO_FILES = {"manage.py", "py.test", "cargo", "docker", "podman", "gcc", "g++", "clang", "clang++"}
+_NAMES = "|".join(sorted({*BY_NAME, *_OTHER_TOOLS.split()} - _NO_FILES))
+# For grep -iE, too. Group 3 is the tool; without one, several tools read the file.
+CONFIGURATION_FILE = (
+    rf"(^|/)(\.?({_NAMES})([.-]?(conf|config|workspace|rc|ignore|file)(\.[a-z0-9_.-]+)?|"
+    r"([.-][a-z0-9_-]+)?\.(ini|toml|cfg|jsonc?|json5|ya?ml|xml|xml\.dist|neon))?|"
+    r"conftest\.py|pyproject\.toml|setup\.cfg|(package|composer)\.json|(gnu)?makefile)$"
+)
+# Words that stand for a tool, or for what its configuration is named after.
+SYNONYMS = dict(
+    pair.split("=")
+    for pair in "tsc=ts tsx=ts typescript=ts svelte=ts pnpm=npm yarn=npm npx=npm bun=npm bunx=npm py.test=pytest vitest=vite prek=pre-commit "
+    "react-scripts=jest cov=coverage gmake=make MAKE=make tox=testenv fmt=rustfmt".split()
+)
+SCRIPT_TABLES = {"package.json": "scripts", "composer.json": "scripts", "deno.json": "tasks"}
+RUN_SCRIPTS = frozenset("npm node turbo nx lerna run-s run-p npm-run-all concurrently composer deno".split())
+IN_ALL_FOLDERS = frozenset("workspace workspaces recursive foreach filter turbo nx lerna -r -w -ws".split())
+# Top-level keys of package.json; the first group is the tool.
+PACKAGE_KEY = r"(jest|mocha|ava|vitest|eslint|prettier|stylelint|nyc|c8|tap|xo|standard|wireit|nx)\w*"
+# Keys of any configuration that change neither what is checked nor how.
+NEUTRAL_KEYS = frozenset("markers deps dependencies sources index imports name version description".split())
+OBEY_GITIGNORE = frozenset(("ruff", "black", "prettier", "biome"))  # also for files that git tracks
+VARIABLES = (
+    "MAKEFLAGS GNUMAKEFLAGS PYTEST_ADDOPTS PYTEST_PLUGINS NODE_OPTIONS npm_config_script_shell".split()
+)
+# What changes how make runs all recipes.
+MAKE_SETTINGS = frozenset(
+    "export SHELL .SHELLFLAGS MAKEFLAGS GNUMAKEFLAGS PATH VPATH .IGNORE .ONESHELL .DEFAULT".split()
+)
 
 
 @frozen(kw_only=True)
@@ -239,13 +239,15 @@ class CountLine:
 TEST_COUNTS = (
     CountLine(
         tools="pytest",
-        passed=r"^=*\s?(?:.*, )?(\d+) passed\b.* in [\d.]+",
+        passed=r"^(?:=+ )?(?:\d+ [a-z]+, )*(\d+) passed\b.* in [\d.]+",
         skipped=r"\b(\d+) (?:skipped|deselected)\b(?=.* in \d)",
     ),
     CountLine(tools="unittest", passed=r"^Ran (\d+) tests?", skipped=r"\bskipped=(\d+)"),
-    CountLine(tools="jest", passed=r"^Tests: .*?(\d+) passed", skipped=r"^Tests: .*?(\d+) skipped"),
-    CountLine(tools="vitest", passed=r"^\s*Tests  .*?(\d+) passed", skipped=r"^\s*Tests  .*?(\d+) skipped"),
-    CountLine(tools="mocha", passed=r"^\s*(\d+) passing\b", skipped=r"^\s*(\d+) pending\b"),
+    CountLine(tools="jest", passed=r"^Tests: .*?\b(\d+) passed", skipped=r"^Tests: .*?\b(\d+) skipped"),
+    CountLine(
+        tools="vitest", passed=r"^[ \t]*Tests  .*?\b(\d+) passed", skipped=r"^[ \t]*Tests  .*?\b(\d+) skipped"
+    ),
+    CountLine(tools="mocha", passed=r"^[ \t]*(\d+) passing\b", skipped=r"^[ \t]*(\d+) pending\b"),
     CountLine(tools="node, TAP", passed=r"^[#ℹ] pass (\d+)", skipped=r"^[#ℹ] (?:skipped|todo) (\d+)"),
     CountLine(
         tools="cargo", passed=r"^test result: \w+\. (\d+) passed", skipped=r"^test result: .* (\d+) ignored"
@@ -254,7 +256,7 @@ TEST_COUNTS = (
     CountLine(tools="phpunit", passed=r"^(?:OK \(|Tests: )(\d+)", skipped=r"^Tests: .*Skipped: (\d+)"),
 )
 # A line with the name of a test that was skipped.
-SKIPPED_TEST = r"^SKIPPED \[\d+\] (.+)$|^\s*--- SKIP: (\S+)|^test (\S+) \.\.\. ignored|^ok \d+ - (.+?) # SKIP|^\s*﹣ (.+?) \("
+SKIPPED_TEST = r"^SKIPPED \[\d+\] (.+)$|^[ \t]*--- SKIP: (\S+)|^test (\S+) \.\.\. ignored|^ok \d+ - (.+?) # SKIP|^[ \t]*﹣ (.+?) \("
 
 
 @frozen
@@ -320,7 +322,7 @@ EMPTY_RUNS = (
         "most",
         r"\bno tests? (?:ran|found|collected|files? found|executed|to run|were found|were executed)\b|^0 (?:tests|specs|examples|runs)(?:,|$)",
         r"\b[1-9]\d* (?:tests? |specs? |examples? )?(?:pass|passed|passing|passes|succeeded|ok|x?fail|x?failed|failing|xpassed)\b"
-        r"|^\s*[1-9]\d* (?:tests?|examples?|runs?|assertions?|doctests?|properties), ",
+        r"|^[ \t]*[1-9]\d* (?:tests?|examples?|runs?|assertions?|doctests?|properties), ",
     ),
     EmptyRun("pytest", r"\bcollected 0 items\b|^=*\s?(?:\d+ (?:skipped|deselected|warnings?),? )+in (?=\d)"),
     EmptyRun("unittest, lein", r"\bRan 0 tests\b", r"\bRan [1-9]"),
@@ -329,16 +331,16 @@ EMPTY_RUNS = (
         r"^[#ℹ] (?:tests|pass) 0$|^1\.\.0\b",
         r"^[#ℹ] (?:pass|fail) [1-9]|^(?:not )?ok [1-9](?!.*# SKIP)",
     ),
-    EmptyRun("mocha", r"^\s*0 passing\b"),
-    EmptyRun("jest, vitest", r"^\s*Tests:?\s+(?:no tests|\d+ (?:skipped|todo|total))\b"),
+    EmptyRun("mocha", r"^[ \t]*0 passing\b"),
+    EmptyRun("jest, vitest", r"^[ \t]*Tests:?\s+(?:no tests|\d+ (?:skipped|todo|total))\b"),
     EmptyRun(
         "cargo, deno, nextest", r"^running 0 tests$|\b0 passed[;, |]+0 (?:failed|skipped)\b|\b0 tests run\b"
     ),
-    EmptyRun("bun", r"^\s*0 pass$"),
+    EmptyRun("bun", r"^[ \t]*0 pass$"),
     EmptyRun(
         "go",
         r"\[no test files\]|\[no tests to run\]|\bno packages to test\b",
-        r"^ok[ \t]+\S+[ \t]+(?:[\d.]+s|\(cached\))(?!.*no tests)|^\s*--- (?:PASS|FAIL):",
+        r"^ok[ \t]+\S+[ \t]+(?:[\d.]+s|\(cached\))(?!.*no tests)|^[ \t]*--- (?:PASS|FAIL):",
     ),
     EmptyRun("rspec", r"\bNo examples found\b"),
     EmptyRun("ctest", r"^No tests were found", r"\btests failed out of [1-9]"),
@@ -353,7 +355,7 @@ EMPTY_RUNS = (
         r"^> Task \S*:(?:\w+T|t)est(?: UP-TO-DATE| FROM-CACHE)?$",
     ),
     EmptyRun("swift, xcodebuild", r"\bExecuted 0 tests\b", r"\bExecuted [1-9]"),
-    EmptyRun("dart, flutter", r"\bNo tests ran\b", r"\+[1-9]\d*.*: All tests passed"),
+    EmptyRun("dart, flutter", r"\bNo tests ran\b", r"\+[1-9][\d ~-]*: All tests passed"),
     EmptyRun("prove", r"^Result: NOTESTS", r"\bTests=[1-9]"),
     EmptyRun("ruff, black", r"\bNo Python files (?:found|are present)\b", checks=("lint",)),
     EmptyRun("pre-commit", r"\(no files to check\) *Skipped", r"\.(?:Passed|Failed)$", checks=("lint",)),

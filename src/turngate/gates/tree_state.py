@@ -60,12 +60,12 @@ sort "$folder/files" | "$sum"
 )
 
 
-async def tree_state(context: GateContext) -> str | None:
-    """Return the state, or None if it cannot be found out or used later. Raises ProjectUnreachable."""
+async def tree_state(context: GateContext, since_ns: int | None = None) -> str | None:
+    """Return the state, or None if it cannot be found out or used later (on this machine, `since_ns`). Raises ProjectUnreachable."""
     if context.state_folder is None:
         return None
     if context.commands.is_local:
-        return await run_in_thread(local_tree_state, context.project, context.state_folder)
+        return await run_in_thread(local_tree_state, context.project, context.state_folder, since_ns)
     try:
         async with asyncio.timeout(TIMEOUT_S):
             report = await context.commands.run_script(SCRIPT, GIT_FUNCTION + SCRIPT)

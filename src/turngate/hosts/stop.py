@@ -21,7 +21,7 @@ from turngate.hosts.host import HEADING, Host, HostAnswer
 from turngate.hosts.stop_count import forget_count, locked_count, read_count, write_count
 from turngate.ports import HeldPass, World
 from turngate.settings.load import has_unloaded_hooks
-from turngate.transcript.formats import tool_call_position
+from turngate.transcript.format_detection import tool_call_position
 
 # A host may take an empty reason for no block at all.
 NO_REASON = "A hook blocked the stop without a reason."
@@ -64,12 +64,12 @@ async def answer_host_event(
     known: _Fields,
     settings: Settings,
     world: World,
-    count: str,
+    path: str,
     ask_others: AskOthers | None = None,
 ) -> HostStop | None:
     """Return the answer to a stop; None at a start, where gates only record what is there. Raises UsageError.
 
-    `known`: the normalised fields. `count`: the file of the count for this agent. `ask_others`: asks the hooks of
+    `known`: the normalised fields. `path`: the file of the count for this agent. `ask_others`: asks the hooks of
     the projects inside of this one.
     """
     name = known["hook_event_name"]
@@ -78,35 +78,9 @@ async def answer_host_event(
         await ask_hooks(read_event(name, {**known}, cwd=world.project), replace(settings, rules=rules), world)
         return None
     try:
-        event = read_stop(name, {**known}, cwd=world.project)
+        event = replace(read_stop(name, {**known}, cwd=world.project), host_fields=dict(fields))
     except ValueError as error:
         raise UsageError(f"the event on stdin: {error}") from None
-    return await ask_at_stop(
-        host, replace(event, host_fields=dict(fields)), settings, world, count, ask_others
-    )
-
-
-def held_pass(stop: HostStop, settings: Settings, world: World) -> HeldPass | None:
-    """Return that for which the stop passes again; None if more than gates was asked."""
-    verdict = stop.verdict
-    if not isinstance(verdict, Stop) or verdict.halted or stop.answer.notices or settings.plugin_dirs:
-        return None
-    rules = [rule for rule, _ in world.held]
-    if not rules or not all(isinstance(run.decision, Allow) and run.rule in rules for run in verdict.runs):
-        return None
-    trees, files, variables = zip(*(passed for _, passed in world.held), strict=True)
-    return (trees[0], sum(files, ()), sum(variables, ())) if len(set(trees)) == 1 else None
-
-
-async def ask_at_stop(
-    host: Host,
-    event: StopEvent,
-    settings: Settings,
-    world: World,
-    path: str,
-    ask_others: AskOthers | None = None,
-) -> HostStop:
-    """Ask the hooks of one stop. `path`: the file of the count for this agent."""
     prompt = _prompt(event)
     is_active = event.stop_hook_active
     calls = tool_call_position(_own_transcript(host, event))
@@ -132,6 +106,18 @@ async def ask_at_stop(
     if answer.decision == "block" and not host.adds_heading:
         answer = replace(answer, reason=f"{HEADING}\n{answer.reason}")
     return HostStop(answer, verdict)
+
+
+def held_pass(stop: HostStop, settings: Settings, world: World) -> HeldPass | None:
+    """Return that for which the stop passes again; None if more than gates was asked."""
+    verdict = stop.verdict
+    if not isinstance(verdict, Stop) or verdict.halted or stop.answer.notices or settings.plugin_dirs:
+        return None
+    rules = [rule for rule, _ in world.held]
+    if not rules or not all(isinstance(run.decision, Allow) and run.rule in rules for run in verdict.runs):
+        return None
+    trees, files, variables = zip(*(passed for _, passed in world.held), strict=True)
+    return (trees[0], sum(files, ()), sum(variables, ())) if len(set(trees)) == 1 else None
 
 
 def _store_count(

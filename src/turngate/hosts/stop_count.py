@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from turngate.core.constants import reject_constant
 from turngate.gates.stored_state import make_folder, state_path, write_file
@@ -15,6 +15,7 @@ from turngate.gates.stored_state import make_folder, state_path, write_file
 VERSION = 1
 IDLE_S = 30 * 60  # after which the next stop belongs to other work
 MAX_BYTES = 1024 * 1024
+LOCK_S = 5.0  # after which another process no longer counts a stop, but hangs
 
 
 def count_path(state: str, event: str, known: dict[str, object]) -> str:
@@ -61,8 +62,8 @@ def write_count(path: str, prompt: str, values: dict[str, object]) -> bool:
 
 @contextmanager
 def locked_count(path: str) -> Iterator[None]:
-    """Hold the lock of a count, for as long as it takes to change it; without a state folder there is nothing to lock."""
-    import fcntl  # noqa: PLC0415 # lazy: a stop without hooks changes no count
+    """Hold the lock of a count while it is changed. Without a state folder there is nothing to lock; a stop does not hang."""
+    from turngate.state.files import wait_for_lock  # noqa: PLC0415 # lazy: a stop without hooks changes no count
 
     try:
         make_folder(os.path.dirname(path))
@@ -71,7 +72,8 @@ def locked_count(path: str) -> Iterator[None]:
         yield
         return
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        with suppress(OSError):
+            wait_for_lock(lock, path, LOCK_S)
         yield
     finally:
         os.close(lock)

@@ -28,7 +28,7 @@ class Price(NamedTuple):
 class KnownModel(NamedTuple):
     context: int = DEFAULT_CONTEXT_TOKENS
     max_output: int | None = None
-    has_schemas: bool = False  # whether the model can be given the JSON Schema of its answer
+    schemas: bool = False  # whether the model can be given the JSON Schema of its answer
     price: Price | None = None
     long_from: int | None = None  # above so many input tokens the price of a long request counts
     long_price: Price | None = None
@@ -61,11 +61,5 @@ def _table() -> dict[str, dict[str, Any]]:
 
 
 def _parse(row: dict[str, Any]) -> KnownModel:
-    return KnownModel(
-        context=row.get("context", DEFAULT_CONTEXT_TOKENS),
-        max_output=row.get("max_output"),
-        has_schemas=row.get("schemas", False),
-        price=Price(*row["price"]) if "price" in row else None,
-        long_from=row.get("long_from"),
-        long_price=Price(*row["long_price"]) if "long_price" in row else None,
-    )
+    prices: dict[str, Any] = {name: Price(*row[name]) for name in ("price", "long_price") if name in row}
+    return KnownModel(**(row | prices))

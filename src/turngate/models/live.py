@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import re
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -16,7 +15,7 @@ from turngate.errors import ModelError, UsageError
 from turngate.http.connection import Timeouts
 from turngate.models import providers
 from turngate.models.known_models import known_model
-from turngate.models.providers import Provider, safe_line
+from turngate.models.providers import ALIASES, PROVIDERS, Provider, safe_line
 from turngate.models.wire.base import AnswerReader, OtherApi, StreamError, Unreadable, WireFormat
 
 try:
@@ -46,13 +45,13 @@ class LiveModel:
         """Keys and addresses come from `environ`. Raises UsageError."""
         self.name = name
         self._provider_name, _, self._model = name.partition(":")
-        provider = providers.find_provider(self._provider_name)
+        provider = PROVIDERS.get(ALIASES.get(self._provider_name, self._provider_name))
         if provider is None:
             unknown = f"unknown provider {self._provider_name!r} in the model {name!r}"
             raise UsageError(f"{unknown}; the providers are {providers.describe_providers()}")
         self._provider = provider
         self._key_variable, self._key = providers.find_key(name, provider, environ)
-        self._url = providers.base_url(provider, environ)
+        self._url = (environ.get(provider.url_variable) or provider.url).strip().rstrip("/")
         self._wire = _wire_format(provider)
         self._environ, self._timeouts = dict(environ), timeouts
         self._client = self._new_client()
@@ -74,6 +73,7 @@ class LiveModel:
         try:
             async with self._connect().post(path, self._headers(), body) as response:
                 await self._read(response, reader, tell)
+            reply = reader.reply
         except HttpTimeout as error:
             raise ModelError("network", f"{self._provider_name} did not answer in time: {error}") from None
         except HttpError as error:
@@ -83,7 +83,9 @@ class LiveModel:
             raise stream_error(self._provider_name, error.error, self._key) from None
         except Unreadable as error:
             raise self._unreadable(error) from None
-        return self._finished(reader)
+        if reply is None:
+            raise ModelError("network", f"{self._provider_name} ended the stream in the middle of its answer")
+        return replace(reply, cost=self._known.cost(reply.usage))
 
     async def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -165,15 +167,6 @@ class LiveModel:
             advice = f"use --model openai-chat:{self._model} for a server with chat completions alone"
         return f"{self._wire.title} was asked at {self._client.server.name}; {advice}"
 
-    def _finished(self, reader: AnswerReader) -> Reply:
-        try:
-            reply = reader.reply
-        except Unreadable as error:
-            raise self._unreadable(error) from None
-        if reply is None:
-            raise ModelError("network", f"{self._provider_name} ended the stream in the middle of its answer")
-        return replace(reply, cost=self._known.cost(reply.usage))
-
 
 async def _read_to_end(pieces: AsyncIterator[bytes]) -> None:
     """Read what follows the last event, so that the connection can be used again, unless it does not end soon."""
@@ -185,107 +178,40 @@ async def _read_to_end(pieces: AsyncIterator[bytes]) -> None:
 
 def _wire_format(provider: Provider) -> WireFormat:
     """Return the wire format; only the one that is used is loaded."""
-    match provider.wire:
-        case "anthropic":
-            from turngate.models.wire.anthropic import AnthropicMessages  # noqa: PLC0415 - lazy: see above
+    if provider.wire == "anthropic":
+        from turngate.models.wire.anthropic import MESSAGES  # noqa: PLC0415 - lazy: see above
 
-            return AnthropicMessages()
-        case "chat":
-            from turngate.models.wire.openai import ChatCompletions  # noqa: PLC0415
+        return MESSAGES
+    from turngate.models.wire.openai import CHAT_COMPLETIONS, RESPONSES  # noqa: PLC0415 - lazy: see above
 
-            return ChatCompletions()
-        case "responses":
-            from turngate.models.wire.openai import Responses  # noqa: PLC0415
-
-            return Responses()
+    return CHAT_COMPLETIONS if provider.wire == "chat" else RESPONSES
 
 
 # What a provider answers instead of a reply → ModelError
-
-_TOO_LONG = re.compile(r"too long|too large|context.(length|window)|maximum context", re.IGNORECASE)
-_NO_CREDIT = re.compile(r"credit balance is too low|insufficient.(quota|credit|balance)", re.IGNORECASE)
-# The status for a provider's name of an error inside of a stream.
-_STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "api_error": 500,
-    "server_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 
 
 def status_error(
     provider: str, status: int, headers: Mapping[str, str], body: bytes, *secrets: str
 ) -> ModelError:
     """Return the error for a response with this status."""
-    error = _error_object(body)
-    text = safe_line(_message(error) or body.decode("utf-8", "replace").strip() or "no message", *secrets)
+    try:
+        error = providers.error_object(json.loads(body))
+    except (ValueError, RecursionError):
+        error = {}
+    text = safe_line(
+        providers.error_message(error) or body.decode("utf-8", "replace").strip() or "no message", *secrets
+    )
     if status < 400:
         redirects = "it redirects to another address, and no request follows"
         text = redirects if status >= 300 else "it has no content"
-    return _model_error(provider, status, error, text, _retry_after(headers))
+    return providers.model_error(provider, status, error, text, providers.retry_after(headers))
 
 
 def stream_error(provider: str, error: Mapping[str, Any], *secrets: str) -> ModelError:
     """Return the error for one that a provider reports in the middle of an answer."""
     names = [error.get(name) for name in ("type", "code")]
-    status = next((_STATUSES[name] for name in names if isinstance(name, str) and name in _STATUSES), None)
-    if status is None and isinstance(code := error.get("code"), int) and 400 <= code < 600:
-        status = code
-    text = safe_line(_message(error) or "no message", *secrets)
-    return _model_error(provider, status or 500, error, text, None)
-
-
-def _model_error(
-    provider: str, status: int, error: Mapping[str, Any], text: str, retry_after: float | None
-) -> ModelError:
-    what = " ".join([text, *(str(error.get(name, "")) for name in ("type", "code"))])
-    if status == 402 or (status in (400, 403, 429) and _NO_CREDIT.search(what)):
-        return ModelError("quota", f"{provider} reports: {text}")
-    if status in (400, 413) and _TOO_LONG.search(what):
-        return ModelError("context", f"the conversation is too long for the model: {text}")
-    return ModelError(
-        providers.error_kind(status), f"{provider} answered {status}: {text}", retry_after=retry_after
-    )
-
-
-def _error_object(body: bytes) -> dict[str, Any]:
-    """Return the error of `{"error": {…}}`, `[{"error": {…}}]`, `{"error": "…"}` or `{"message": …}`."""
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    if isinstance(data, list) and data:
-        data = data[0]
-    inner = data.get("error", data) if isinstance(data, dict) else data
-    if isinstance(inner, str):
-        return {"message": inner}
-    return inner if isinstance(inner, dict) else {}
-
-
-def _message(error: Mapping[str, Any]) -> str:
-    text = error.get("message") or error.get("detail")
-    return text if isinstance(text, str) else ""
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of the header Retry-After, which is a number or a date."""
-    value = headers.get("retry-after", "")
-    if not value:
-        return None
-    with suppress(ValueError):
-        return max(0.0, float(value))
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - lazy: slow to load, and nearly always a number
-
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
+    named = (providers.STATUSES.get(name) for name in names if isinstance(name, str))
+    numbers = (code for code in names if isinstance(code, int) and 400 <= code < 600)
+    status = next(filter(None, (*named, *numbers)), 500)
+    text = safe_line(providers.error_message(error) or "no message", *secrets)
+    return providers.model_error(provider, status, error, text, None)

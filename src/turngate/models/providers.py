@@ -1,13 +1,15 @@
-"""The providers of live models: address, key and wire format of each."""
+"""The providers of live models: address, key and wire format of each, and what their errors mean."""
 
 import os
 import re
+import time
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple
 
 from turngate.core.redaction import secret_values
 from turngate.core.text import one_line, replace_surrogates, truncate
-from turngate.errors import UsageError
+from turngate.errors import ModelError, UsageError
 
 WireName = Literal["anthropic", "chat", "responses"]
 
@@ -50,18 +52,10 @@ ALIASES = {"google": "gemini", "openai-responses": "openai"}
 PYDANTIC_AI = "pydantic-ai"
 
 
-def find_provider(name: str) -> Provider | None:
-    return PROVIDERS.get(ALIASES.get(name, name))
-
-
 def describe_providers() -> str:
     """Return the list for messages and `--help`."""
     names = ", ".join(PROVIDERS).replace("gemini", "gemini or google")
     return f"{names}, {PYDANTIC_AI}:PROVIDER for every provider of that library"
-
-
-def base_url(provider: Provider, environ: Mapping[str, str]) -> str:
-    return (environ.get(provider.url_variable) or provider.url).strip().rstrip("/")
 
 
 def find_key(model: str, provider: Provider, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -74,11 +68,77 @@ def find_key(model: str, provider: Provider, environ: Mapping[str, str]) -> tupl
     return "", ""
 
 
+# What a provider answers instead of a reply → ModelError
+
+_TOO_LONG = re.compile(r"too long|too large|context.(length|window)|maximum context", re.IGNORECASE)
+_NO_CREDIT = re.compile(r"credit balance is too low|insufficient.(quota|credit|balance)", re.IGNORECASE)
+# The status for a provider's name of an error.
+STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit": 429,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout": 408,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+def model_error(
+    provider: str, status: int, error: Mapping[str, Any], text: str, retry_after: float | None
+) -> ModelError:
+    """Return the error for a status, the provider's own error object, and its message."""
+    what = " ".join([text, *(str(error.get(name, "")) for name in ("type", "code"))])
+    if status == 402 or (status in (400, 403, 429) and _NO_CREDIT.search(what)):
+        return ModelError("quota", f"{provider} reports: {text}")
+    if status in (400, 413) and _TOO_LONG.search(what):
+        return ModelError("context", f"the conversation is too long for the model: {text}")
+    return ModelError(error_kind(status), f"{provider} answered {status}: {text}", retry_after=retry_after)
+
+
 def error_kind(status: int) -> str:
     """Return the kind of a ModelError for the status of a response."""
     if status == 429 or status >= 500:
         return "overloaded"
     return {401: "auth", 402: "quota", 403: "auth", 408: "network", 413: "context"}.get(status, "invalid")
+
+
+def error_object(data: object) -> dict[str, Any]:
+    """Return the error of `{"error": {…}}`, `[{"error": {…}}]`, `{"error": "…"}` or `{"message": …}`."""
+    if isinstance(data, list) and data:
+        data = data[0]
+    inner = data.get("error", data) if isinstance(data, dict) else data
+    if isinstance(inner, str):
+        return {"message": inner}
+    return inner if isinstance(inner, dict) else {}
+
+
+def error_message(error: Mapping[str, Any]) -> str:
+    text = error.get("message") or error.get("detail")
+    return text if isinstance(text, str) else ""
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of the header Retry-After, which is a number or a date."""
+    value = headers.get("retry-after", "")
+    if not value:
+        return None
+    with suppress(ValueError):
+        return max(0.0, float(value))
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - lazy: slow to load, and nearly always a number
+
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 MAX_MESSAGE_CHARS = 200

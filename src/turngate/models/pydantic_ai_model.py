@@ -6,8 +6,8 @@ is translated into ModelError.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import assert_never
 
 from turngate.aio.threads import run_in_thread
@@ -16,15 +16,16 @@ from turngate.core.conversation.messages import Message, ModelRequest, Reply, St
 from turngate.errors import ModelError, UsageError
 from turngate.extra_install import install_command
 from turngate.http.connection import Timeouts
+from turngate.models import providers
 from turngate.models.known_models import DEFAULT_CONTEXT_TOKENS
-from turngate.models.providers import PYDANTIC_AI, error_kind, safe_line
+from turngate.models.providers import PYDANTIC_AI, safe_line
 from turngate.models.wire.base import content_of, is_repeated, nonblank
 
 try:
     from pydantic_ai import exceptions
     from pydantic_ai import messages as wire
     from pydantic_ai.direct import model_request_stream
-    from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+    from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, infer_model
     from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.providers import infer_provider_class
     from pydantic_ai.settings import ModelSettings
@@ -49,26 +50,39 @@ class PydanticAiModel:
         self.context = self._model.context_window or DEFAULT_CONTEXT_TOKENS
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
-        seconds = self._timeouts.first_byte
-        async with aclosing(self._stream(request)) as pieces:
-            while (piece := await self._next(pieces, seconds)) is not None:
-                if isinstance(piece, Reply):
-                    return piece
-                if piece:
-                    tell(piece)
-                seconds = self._timeouts.silence
+        """The time between two events is limited: the libraries themselves wait for ten minutes and more."""
+        seconds, loop = self._timeouts.first_byte, asyncio.get_running_loop()
+        is_told = False
+        try:
+            async with asyncio.timeout(seconds) as timer, self._open_stream(request) as stream:
+                async for event in stream:
+                    seconds = self._timeouts.silence
+                    timer.reschedule(None if seconds is None else loop.time() + seconds)
+                    if text := _piece(event):
+                        is_told = True
+                        tell(text)
+                        is_told = False
+                response = stream.get()
+        except Exception as error:
+            if is_told:  # the listener has failed
+                raise
+            if isinstance(error, TimeoutError) and timer.expired():
+                text = f"{self._provider} did not answer in time: nothing came for {seconds:g} s"
+                raise ModelError("network", text) from None
+            raise translate_error(error, self._provider) from None  # its chain may contain a key
+        if response.finish_reason or (response.provider_details or {}).get("finish_reason"):
+            # In a thread, because the first price loads a table of all models.
+            return _reply(response, await run_in_thread(_cost, response))
         raise ModelError("network", f"{self._provider} ended the stream in the middle of its answer")
 
-    async def _next(
-        self, pieces: AsyncGenerator[str | Reply, None], seconds: float | None
-    ) -> str | Reply | None:
-        """Return the next piece, or None at the end. The libraries themselves wait for ten minutes and more."""
-        try:
-            async with asyncio.timeout(seconds):
-                return await anext(pieces, None)
-        except TimeoutError:
-            text = f"{self._provider} did not answer in time: nothing came for {seconds:g} s"
-            raise ModelError("network", text) from None
+    def _open_stream(self, request: ModelRequest) -> AbstractAsyncContextManager[StreamedResponse]:
+        model = self._connect()
+        return model_request_stream(
+            model,
+            _history(request.messages),
+            model_settings=_settings(request, model),
+            model_request_parameters=_parameters(request, model),
+        )
 
     async def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -76,25 +90,6 @@ class PydanticAiModel:
         if model is not None and self._loop is asyncio.get_running_loop():
             async with model:  # its exit closes the connections
                 pass
-
-    async def _stream(self, request: ModelRequest) -> AsyncGenerator[str | Reply, None]:
-        """Yield the text of each event, often "", then the whole reply if the stream reached its end."""
-        try:
-            model = self._connect()
-            async with model_request_stream(
-                model,
-                _history(request.messages),
-                model_settings=_settings(request, model),
-                model_request_parameters=_parameters(request, model),
-            ) as stream:
-                async for event in stream:
-                    yield _piece(event)
-                response = stream.get()
-        except Exception as error:  # noqa: BLE001 - providers' SDKs raise anything
-            raise translate_error(error, self._provider) from None  # its chain may contain a key
-        if response.finish_reason or (response.provider_details or {}).get("finish_reason"):
-            # In a thread, because the first price loads a table of all models.
-            yield _reply(response, await run_in_thread(_cost, response))
 
     def _connect(self) -> Model:
         """Return the model with a connection of this event loop; a connection works only in the loop that opened it."""
@@ -277,10 +272,9 @@ def translate_error(error: Exception, provider: str) -> ModelError:
         case exceptions.ModelConnectionError():
             return ModelError("network", f"the connection to {provider} failed: {_cause(error)}")
         case exceptions.ModelHTTPError(status_code=status):
-            text = f"{provider} answered {status}: {_error_message(error)}"
-            if status in (400, 413) and _TOO_LONG.search(text):
-                return ModelError("context", text)
-            return ModelError(error_kind(status), text, retry_after=_retry_after(error))
+            headers = getattr(getattr(error.__cause__, "response", None), "headers", None) or {}
+            body, text = providers.error_object(error.body), _error_message(error)
+            return providers.model_error(provider, status, body, text, providers.retry_after(headers))
         case (
             exceptions.ModelRateLimitError()
             | exceptions.ModelUnavailableError()
@@ -294,24 +288,8 @@ def translate_error(error: Exception, provider: str) -> ModelError:
             return ModelError("invalid", f"the request to {provider} failed: {safe_line(str(error))}")
 
 
-_TOO_LONG = re.compile(r"too long|too large|context (length|window)|maximum context", re.IGNORECASE)
-
-
-def _retry_after(error: Exception) -> float | None:
-    """Return the answer's Retry-After header, as the SDK kept it, if it is a number of seconds."""
-    headers = getattr(getattr(error.__cause__, "response", None), "headers", None) or {}
-    try:
-        return max(0.0, float(headers.get("retry-after", "")))
-    except ValueError:
-        return None
-
-
 def _error_message(error: exceptions.ModelAPIError) -> str:
-    """Return the provider's own message, from `{"error": {"message": …}}` or `{"message": …}`."""
-    body = error.body
-    inner = body.get("error", body) if isinstance(body, dict) else body
-    text = inner.get("message") if isinstance(inner, dict) else inner
-    return safe_line(text if isinstance(text, str) and text else error.message)
+    return safe_line(providers.error_message(providers.error_object(error.body)) or error.message)
 
 
 def _cause(error: BaseException) -> str:

@@ -36,14 +36,20 @@ def open_model(name: str, environ: Mapping[str, str] = os.environ) -> Model:
     return LiveModel(name, environ)
 
 
-def default_model(environ: Mapping[str, str]) -> str:
+NO_MODEL = (
+    "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, "
+    f"or set {' or '.join(DEFAULT_MODELS)}"
+)
+NO_JUDGE = (
+    "no judge model is configured: give the hook a `model`, the settings a `judge`, or set ANTHROPIC_API_KEY"
+)
+
+
+def default_model(environ: Mapping[str, str], otherwise: str = NO_MODEL) -> str:
     """Return a model of the first provider whose key is in the environment. Raises UsageError."""
     name = next((model for key, model in DEFAULT_MODELS.items() if environ.get(key)), None)
     if name is None:
-        raise UsageError(
-            "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, "
-            f"or set {' or '.join(DEFAULT_MODELS)}"
-        )
+        raise UsageError(otherwise)
     return name
 
 
@@ -89,12 +95,12 @@ class JudgeModels:
             return f"{provider}:{configured}" if configured and provider != "scripted" else ""
         name = configured or self._small_model(provider)
         if name is None:  # at another address, only the session's model is known to exist
-            return "" if self._session else _default_name(self._environ)
+            return "" if self._session else default_model(self._environ, NO_JUDGE)
         return f"{provider}:{name}"
 
     def _provider(self, configured: str | None) -> str:
         try:
-            name = self._session.name if self._session else _default_name(self._environ)
+            name = self._session.name if self._session else default_model(self._environ, NO_JUDGE)
         except UsageError:
             if not configured:
                 raise
@@ -115,13 +121,3 @@ class JudgeModels:
         while self._opened:
             _, model = self._opened.popitem()
             await model.close()
-
-
-def _default_name(environ: Mapping[str, str]) -> str:
-    """Return a model of the first provider whose key is in the environment, for hooks without a session."""
-    try:
-        return default_model(environ)
-    except UsageError:
-        raise UsageError(
-            "no judge model is configured: give the hook a `model`, the settings a `judge`, or set ANTHROPIC_API_KEY"
-        ) from None

@@ -13,6 +13,7 @@ from turngate.core.conversation import messages
 from turngate.core.conversation.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage
 from turngate.core.text import describe_syntax_error
 from turngate.errors import ModelError, UsageError
+from turngate.models.providers import STATUSES, error_kind
 from turngate.state.files import open_regular_file
 
 MAX_SCRIPT_CHARS = 64 * 1024 * 1024  # a longer script is truncated, and so is not valid JSON
@@ -68,7 +69,7 @@ class ScriptedModel:
         if entry.get("delay"):
             await asyncio.sleep(entry["delay"])
         if "error" in entry:
-            raise ModelError.named(str(entry["error"]), str(entry.get("message", entry["error"])))
+            raise _scripted_error(str(entry["error"]), str(entry.get("message", entry["error"])))
         reply = self._reply(entry, number, request)
         for text in reply.texts:
             for piece in _pieces(text):
@@ -100,6 +101,12 @@ class ScriptedModel:
             model=self.name,
             id=f"msg-{next(self._ids)}",
         )
+
+
+def _scripted_error(name: str, message: str) -> ModelError:
+    """Return the error of a kind, of a provider's name of it, or of an HTTP status."""
+    status = int(name) if name.isdecimal() else STATUSES.get(name, 400)
+    return ModelError(name if name in ModelError.KINDS else error_kind(status), message)
 
 
 def _check_keys(script: Mapping[str, Any]) -> None:

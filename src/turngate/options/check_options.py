@@ -58,10 +58,6 @@ def _describe_invalid(value: Any, row: ValueType | keys.Key) -> str:
     return f"is {describe_invalid(value, row.is_valid, row.expected, describe)}, expected {row.expected}"
 
 
-def _is_limit(value: Any) -> bool:
-    return is_count(value) and value <= MAX_TIMEOUT_S
-
-
 _MILLISECONDS = ValueType(is_milliseconds, EXPECTED_MILLISECONDS, {}, convert=lambda value: value / 1000)
 
 # The fields of Options besides `hooks`.
@@ -70,7 +66,9 @@ OWN: Mapping[str, ValueType | keys.Key] = {
     "mode": keys.TURNGATE_KEYS["mode"],
     "order": keys.TURNGATE_KEYS["order"],
     "dialect": one_of(*DIALECTS)._replace(expected="one of " + ", ".join(f'"{name}"' for name in DIALECTS)),
-    "limit": keys.TURNGATE_KEYS["limit"]._replace(is_valid=_is_limit),
+    "limit": keys.TURNGATE_KEYS["limit"]._replace(
+        is_valid=lambda value: is_count(value) and value <= MAX_TIMEOUT_S
+    ),
     "model": keys.TURNGATE_KEYS["model"],
     "judge": keys.TURNGATE_KEYS["judge"],
 }
@@ -325,10 +323,8 @@ def parse_options_json(
         options: Any = json.loads(value) if isinstance(value, str) else value
     except json.JSONDecodeError as error:
         return _invalid(f"is {describe_syntax_error(error.doc, error)}")
-    except ValueError:  # Python limits the digits of an integer
-        return _invalid("is not JSON: a number in it is too long")
-    except RecursionError:
-        return _invalid("is not JSON: it is nested too deeply")
+    except (ValueError, RecursionError):
+        return _invalid("is not JSON: it is nested too deeply, or a number in it is too long")
     if not isinstance(options, Mapping):
         return _invalid(f"is {describe(options)}, expected an object")
     problems = [

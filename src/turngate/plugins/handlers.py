@@ -7,7 +7,6 @@ import asyncio
 import copy
 import difflib
 import inspect
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,7 +44,6 @@ class _Registered:
     name: str
     handler: Handler
     priority: int
-    number: int
     plugin: str
 
 
@@ -75,7 +73,6 @@ class Plugins:
     _objects: list[Any] = field(default_factory=list)
     _context: PluginContext | None = field(default=None, init=False)  # of the session
     _all: list[_Registered] = field(default_factory=list)
-    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def on(self, name: PluginHook, handler: Handler, *, priority: int = 0, plugin: str | None = None) -> None:
         """Register a handler. Higher priorities run first, equal ones in order of registration.
@@ -87,7 +84,7 @@ class Plugins:
             raise UsageError(f"unknown plugin hook {name!r}: {_name_hint(str(name))}")
         _check_handler(name, handler, 2 if known in CONTEXT_HOOKS else 1)
         plugin_name = plugin or str(getattr(handler, "__qualname__", handler))
-        self._all.append(_Registered(known, handler, priority, next(self._numbers), plugin_name))
+        self._all.append(_Registered(known, handler, priority, plugin_name))
 
     def add(self, plugin: object) -> None:
         """Register every method of an object that is named like a plugin hook."""
@@ -153,7 +150,7 @@ class Plugins:
 
     def _in_order(self, name: str) -> list[_Registered]:
         handlers = [registered for registered in self._all if registered.name == name]
-        return sorted(handlers, key=lambda r: (-r.priority, r.number))
+        return sorted(handlers, key=lambda registered: -registered.priority)
 
     async def _call(self, registered: _Registered, *args: object) -> tuple[object, str | None]:
         """Return the handler's return value, and the description of an error."""

@@ -1,8 +1,8 @@
-"""Finds the main checkout of a git repository from another one, which `git worktree add` has made. Imports little."""
+"""Finds a project in other checkouts of its git repository, which `git worktree add` has made. Imports little."""
 
 import os
 
-from turngate.project.files import Files
+from turngate.project.files import LOCAL, Files
 
 _MAX_BYTES = 8192  # of a file that holds a path
 
@@ -13,11 +13,8 @@ def in_main_checkout(project: str, files: Files) -> str:
     `project` has no links. The `.git` of another checkout is a file that names an entry of the repository, and a file there
     names the checkout. A copy of the checkout, or a folder that claims to be one, has only the first of them.
     """
-    top = project
-    while not files.lexists(git := os.path.join(top, ".git")):
-        if top == os.path.dirname(top):
-            return project
-        top = os.path.dirname(top)
+    top = _top(project, files)
+    git = os.path.join(top, ".git")
     text = "" if files.islink(git) else _read(git, files)
     if not text.startswith("gitdir:"):
         return project
@@ -28,6 +25,21 @@ def in_main_checkout(project: str, files: Files) -> str:
         return project
     main = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     return main + project[len(top) :]
+
+
+def in_checkout_of(folder: str, project: str) -> str:
+    """Return the project in the checkout of its repository that has this folder; the project itself if there is none."""
+    real = os.path.realpath(project)
+    top, own = _top(os.path.realpath(folder), LOCAL), _top(real, LOCAL)
+    found = top + real[len(own) :]
+    is_same = in_main_checkout(top, LOCAL) == in_main_checkout(own, LOCAL)
+    return found if is_same and found != real and os.path.isdir(found) else project
+
+
+def _top(folder: str, files: Files) -> str:
+    while not files.lexists(os.path.join(folder, ".git")) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    return folder
 
 
 def _read(path: str, files: Files) -> str:

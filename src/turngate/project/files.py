@@ -131,7 +131,13 @@ class Files:
 
     def scan(self, path: str) -> dict[str, os.stat_result]:
         """Return the names in a folder, each with what `lstat` says of it."""
-        return {name: self.lstat(os.path.join(path, name)) for name in self.listdir(path)}
+        found = {}
+        for name in self.listdir(path):
+            try:
+                found[name] = self.lstat(os.path.join(path, name))
+            except FileNotFoundError:  # it was removed meanwhile
+                continue
+        return found
 
     def exists(self, path: str) -> bool:
         return _mode(self.stat, path) is not None
@@ -222,16 +228,6 @@ class LocalFiles(Files):
     def listdir(self, path: str) -> list[str]:
         return os.listdir(path)
 
-    def scan(self, path: str) -> dict[str, os.stat_result]:
-        found = {}
-        with os.scandir(path) as entries:
-            for entry in entries:
-                try:
-                    found[entry.name] = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:  # it was removed meanwhile
-                    continue
-        return found
-
     def is_executable(self, path: str) -> bool:
         return os.access(path, os.X_OK)
 
@@ -269,14 +265,6 @@ class LocalFiles(Files):
 
     def expand_home(self, path: str) -> str:
         return os.path.expanduser(path)
-
-    def match(self, pattern: str) -> Iterator[str]:
-        from glob import iglob  # noqa: PLC0415  # lazy: the fast path needs no patterns
-
-        return iglob(pattern)
-
-    def walk(self, folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
-        return os.walk(folder)
 
 
 def check_regular(info: os.stat_result, path: str) -> None:

@@ -26,7 +26,9 @@ async def run_hook(
     live.redactor = world.redactor(settings.env)  # a command and an endpoint add what they are given
     match rule.hook:
         case CommandHook() as hook:
-            run = partial(_run_command, rule, hook, event, settings, world, live)
+            hook = with_own_bytecode(hook, rule.files, settings, world)
+            passed = settings.passed_variables(rule)
+            run = partial(run_command, hook, event, settings, world, live, pass_env=passed)
             return await _run_reviewed(rule, world, live, run)
         case CallbackHook(callback):
             return Returned(await run_callback(callback, copy_event(event)))
@@ -61,13 +63,6 @@ async def run_callback(callback: Callable[[Any], Any], event: Any) -> Any:
     finally:
         scope.ended = True
         in_callback.reset(token)
-
-
-async def _run_command(
-    rule: Rule, hook: CommandHook, event: Event, settings: Settings, world: World, live: HookRunContext
-) -> Report:
-    hook = with_own_bytecode(hook, rule.files, settings, world)
-    return await run_command(hook, event, settings, world, live, pass_env=settings.passed_variables(rule))
 
 
 async def _run_reviewed(

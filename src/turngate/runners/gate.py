@@ -16,7 +16,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.gates.arguments import GateCall, read_gate_hook
-from turngate.gates.gate import GateContext, needs_record
+from turngate.gates.gate import GateContext
 from turngate.gates.run_commands import ProjectUnreachable
 from turngate.gates.run_gate import held_pass, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, World
@@ -89,7 +89,7 @@ def recording_rules(rules: Iterable[Rule], start: str) -> tuple[Rule, ...]:
 
 def _records(hook: GateHook) -> bool:
     call = read_gate_hook(hook)
-    return isinstance(call, GateCall) and needs_record(call.gate, call.options)
+    return isinstance(call, GateCall) and call.gate.record is not None
 
 
 def _own_limit(live: HookRunContext) -> float | None:

@@ -34,8 +34,6 @@ MAX_FILE_CHARS = 100_000
 MAX_FILE_BYTES = 4 * MAX_FILE_CHARS  # UTF-8 has at most four bytes per character
 MAX_FILES = 500  # of all agent types; the others are not read
 MAX_TOTAL_BYTES = 4 * 1024 * 1024  # of these files
-MAX_TOOLS = 200  # that one file may name, and as many that it disallows
-MAX_TOOLS_CHARS = 10_000  # of all their names
 MAX_SHOWN_TOOLS = 5  # of those that a file names and that are not known
 MAX_TOOL_CHARS = 100  # of the name of one
 MAX_NOTICES = 5  # of one kind about files
@@ -195,17 +193,13 @@ def read_text(path: str, files: Files) -> tuple[str | None, str | None]:
 def _parse(path: str, text: str) -> tuple[AgentType | None, str | None]:
     fields, body = split_front_matter(text)
     tools, disallowed = as_names(fields.get("tools")), _disallowed(fields.get("disallowedTools"))
-    if _are_too_many(tools or ()) or _are_too_many(disallowed):
-        limits = f"{MAX_TOOLS} tools or {MAX_TOOLS_CHARS:,} characters of their names"
-        return None, f"{path} lists more than {limits}; this agent type is not loaded"
     try:
         stages = split_stages(body, lines_before=count_lines_before(text, body))
     except CheckpointError as error:
         return None, f"{path} has an unclear checkpoint: {error}; this agent type is not loaded"
     model = as_text(fields.get("model"))
-    own_model = (
-        model if ":" in model else None
-    )  # short names of other programs, such as "sonnet", are not models here
+    # Short names of other programs, such as "sonnet", are not models here.
+    own_model = model if ":" in model else None
     agent_type = AgentType(
         as_text(fields.get("name")) or _name_from(path),
         as_text(fields.get("description")),
@@ -221,15 +215,12 @@ def _parse(path: str, text: str) -> tuple[AgentType | None, str | None]:
     if not fields:
         return agent_type, f"{path} has no front matter; the agent type is named after the file"
     unknown = [name for name in dict.fromkeys(tools or ()) if name not in KNOWN_TOOLS]
-    named = [
-        name for name in dict.fromkeys(disallowed) if any(is_disallowed(each, [name]) for each in KNOWN_TOOLS)
+    without_effect = [
+        name
+        for name in dict.fromkeys(disallowed)
+        if not any(is_disallowed(each, [name]) for each in KNOWN_TOOLS)
     ]
-    without_effect = [name for name in dict.fromkeys(disallowed) if name not in named]
     return agent_type, _problem(path, model, unknown, without_effect)
-
-
-def _are_too_many(tools: Sequence[str]) -> bool:
-    return len(tools) > MAX_TOOLS or sum(map(len, tools)) > MAX_TOOLS_CHARS
 
 
 def _disallowed(value: str | list[str] | None) -> tuple[str, ...]:

@@ -13,13 +13,8 @@ _BLOCK_MARKERS = (">", "|", ">-", "|-")
 
 def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
     """Return the fields between two lines of `---`, and the text after them."""
-    lines = text.lstrip("\ufeff").splitlines()
-    if not lines or lines[0].strip() != "---":
-        return {}, text
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
-    if end is None:
-        return {}, text
-    return _parse_fields(lines[1:end]), "\n".join(lines[end + 1 :])
+    lines, end = _find_end(text)
+    return (_parse_fields(lines[1:end]), "\n".join(lines[end + 1 :])) if end else ({}, text)
 
 
 def count_lines_before(text: str, body: str) -> int:
@@ -29,16 +24,16 @@ def count_lines_before(text: str, body: str) -> int:
 
 def is_unclosed(text: str) -> bool:
     """Return whether the text begins with a front matter that has no end."""
-    lines = text.lstrip("\ufeff").splitlines()
-    return bool(lines) and lines[0].strip() == "---" and all(line.strip() != "---" for line in lines[1:])
+    return _find_end(text)[1] is None
 
 
 def nested_lines(text: str, key: str) -> list[str] | None:
     """Return the lines of one key of the front matter, its own value first, or None if the key is missing."""
-    lines = text.lstrip("\ufeff").splitlines()
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), 0)
-    start = next((number for number, line in enumerate(lines[:end]) if line.startswith(f"{key}:")), None)
-    if not lines or lines[0].strip() != "---" or start is None:
+    lines, end = _find_end(text)
+    start = next(
+        (number for number, line in enumerate(lines[: end or 0]) if line.startswith(f"{key}:")), None
+    )
+    if start is None:
         return None
     block = [lines[start].partition(":")[2]]
     for line in lines[start + 1 : end]:
@@ -46,6 +41,14 @@ def nested_lines(text: str, key: str) -> list[str] | None:
             break
         block.append(line)
     return block
+
+
+def _find_end(text: str) -> tuple[list[str], int | None]:
+    """Return the lines of a text, and which of them ends the front matter; 0: there is none, None: it has no end."""
+    lines = text.lstrip("\ufeff").splitlines()
+    if not lines or lines[0].strip() != "---":
+        return lines, 0
+    return lines, next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
 
 
 def _parse_fields(lines: Sequence[str]) -> dict[str, Value]:
@@ -115,8 +118,6 @@ def parse_nested(lines: Sequence[str]) -> Any:
         raise _not_understood(lines, error.problem_mark.line if error.problem_mark else 0) from None
     except yaml.YAMLError as error:
         raise NotUnderstood(f"is not YAML: {truncate(str(error), MAX_LINE_CHARS)}") from None
-    except _Unsupported as error:
-        raise _not_understood(lines, error.line) from None
     except RecursionError:
         raise NotUnderstood(f"has a line that is not understood: more than {MAX_LEVELS} levels") from None
 
@@ -126,14 +127,10 @@ def _not_understood(lines: Sequence[str], number: int) -> NotUnderstood:
     return NotUnderstood(f"has a line that is not understood: {truncate(line, MAX_LINE_CHARS)}")
 
 
-class _Unsupported(Exception):
-    def __init__(self, line: int) -> None:
-        super().__init__()
-        self.line = line
-
-
 def _json_value(node: Any, seen: set[int], level: int) -> Any:
-    unsupported = _Unsupported(node.start_mark.line)
+    from yaml.constructor import ConstructorError  # noqa: PLC0415 - lazy: as above
+
+    unsupported = ConstructorError(problem_mark=node.start_mark)
     if id(node) in seen or level > MAX_LEVELS:  # seen: the node of an alias
         raise unsupported
     seen.add(id(node))

@@ -2,9 +2,10 @@
 
 import errno
 import json
+from collections import Counter
 from typing import Any, NamedTuple
 
-from turngate.core.constants import EVENTS, reject_constant
+from turngate.core.constants import reject_constant
 from turngate.core.text import COMMENT, describe_syntax_error
 from turngate.project.files import Files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
@@ -35,9 +36,22 @@ def read_json(path: str, files: Files) -> JsonFile:
 
 def parse_json(text: str) -> JsonFile:
     """Return the value of a text. Raises UnreadableFile."""
+    duplicates: dict[str, None] = {}
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            counts = Counter(name for name, _ in pairs)
+            duplicates.update(dict.fromkeys(name for name, count in counts.items() if count > 1))
+        return value
+
     try:
-        value = json.loads(text, parse_constant=reject_constant) if text.strip() else {}
-        return JsonFile(value, _duplicate_keys(text))
+        value = (
+            json.loads(text, parse_constant=reject_constant, object_pairs_hook=collect)
+            if text.strip()
+            else {}
+        )
+        return JsonFile(value, list(duplicates))
     except json.JSONDecodeError as error:
         message = describe_syntax_error(text, error)
         raise UnreadableFile(message, _COMMENT_HINT if message.endswith(COMMENT) else None) from None
@@ -68,24 +82,3 @@ def _read(path: str, files: Files) -> str:
         elif isinstance(error, PermissionError):
             hint = "check its permissions"
         raise UnreadableFile(message, hint) from None
-
-
-MAX_SEARCHED_BYTES = 64 * 1024  # a larger file is searched only if the name of an event occurs twice in it
-
-
-def _duplicate_keys(text: str) -> list[str]:
-    """Return the keys that occur twice in one object: json.loads drops the first without an error."""
-    if len(text) > MAX_SEARCHED_BYTES and not any(text.count(f'"{event}"') > 1 for event in EVENTS):
-        return []
-    duplicates: dict[str, None] = {}
-
-    def collect(pairs: list[tuple[str, Any]]) -> None:
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                duplicates[name] = None
-            seen.add(name)
-
-    if text.strip():
-        json.loads(text, object_pairs_hook=collect)
-    return list(duplicates)

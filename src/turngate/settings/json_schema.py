@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from turngate.core.answers.contract import Behavior
+from turngate.core.answers.answer_json import Behavior
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events.hook_input import FIELDS
 from turngate.core.hooks.kinds import COMMAND_GATE, SETTINGS_KINDS, GateHook, Hook

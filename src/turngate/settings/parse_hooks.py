@@ -1,14 +1,13 @@
 """Reads the `hooks` object of one settings file into rules; an invalid part is left out and reported."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_OBSERVED_EVENTS
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks.kinds import MAX_TIMEOUT_S, SETTINGS_KINDS, CommandHook, GateHook, Hook
-from turngate.core.hooks.matcher import MAX_PATTERN_CHARS, InvalidMatcher, is_name_list, read_matcher
+from turngate.core.hooks.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Rule
 from turngate.core.text import describe_json, describe_name
 from turngate.settings import key_table as keys
@@ -57,9 +56,8 @@ def describe_bad_type(
     return f"is {describe(value)}, {expected}", did_you_mean(kind if kind in kinds else None)
 
 
-MAX_HOOKS = 2_000  # of one file; as many groups
+MAX_HOOKS = 2000  # of one file; as many groups, whose matchers are compiled
 MAX_COMPARED_KEYS = 50  # of a hook without a body, with the name that was probably meant
-MAX_REGEX_CHARS = 100_000  # of all regular expressions of one file: each is compiled
 _TOOL_GUARDS = ("PreToolUse", "PermissionRequest")
 _GROUP_KEYS = ("matcher", "hooks")
 _GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
@@ -80,8 +78,6 @@ class HooksParser:
         self.guard_lost = False
         self._ids: set[tuple[str, str | None]] = set()
         self._groups = self._hooks = 0
-        self._regexes: set[str] = set()
-        self._regex_chars = 0
 
     def parse(self, hooks: Any) -> None:
         if isinstance(hooks, dict):
@@ -99,7 +95,7 @@ class HooksParser:
     def _parse_event(self, event: str, groups: Any) -> None:
         if event not in EVENTS:
             if not keys.is_comment(event):
-                self._add_unknown_event(event, groups)
+                self._add_unknown_event(event)
         elif not isinstance(groups, list):
             self._lose(f"is {describe_json(groups)}, expected a list of groups", hint=_GROUP_HINT)
         else:
@@ -107,12 +103,9 @@ class HooksParser:
                 self.log.set_position(event, f"[{number}]")
                 self._parse_group(group)
 
-    def _add_unknown_event(self, event: str, groups: Any) -> None:
+    def _add_unknown_event(self, event: str) -> None:
         if event in FOREIGN_EVENTS:
             message = "is an event that Turngate does not fire, so its hooks never run here"
-            if event in FOREIGN_OBSERVED_EVENTS and _has_gate(groups):
-                message, hint = f"{message}, and they cannot block", did_you_mean("Stop")
-                return self.log.add(message, hint=hint, severity="warning")
             return self.log.add(message, severity="note")
         closest = None if self.log.is_full else keys.closest_event(event)
         hint = did_you_mean(closest) or f"known events: {', '.join(EVENTS)}"
@@ -136,8 +129,8 @@ class HooksParser:
         if not isinstance(matcher, str | None):
             message = f"is {describe_json(matcher)}, expected a string: the group is left out"
             return self._lose(message, "matcher")
-        if matcher and matcher not in ("*", ".*") and not self._can_use_matcher(matcher):
-            return None
+        if matcher and matcher not in ("*", ".*"):
+            self._check_matcher(matcher)
         self._check_group_keys(group)
         index = self.log.index
         for number, entry in enumerate(entries):
@@ -162,28 +155,15 @@ class HooksParser:
         value = describe_json(group["hooks"]) if "hooks" in group else "missing"
         return self._lose(f"is {value}, expected a list of hooks", "hooks", _GROUP_HINT)
 
-    def _can_use_matcher(self, matcher: str) -> bool:
-        """Report a matcher that has no effect or never matches; return False if its group is left out."""
+    def _check_matcher(self, matcher: str) -> None:
+        """Report a matcher that has no effect or never matches."""
         event = self.log.event
         if EVENTS[event] is None:
             message = f"is {matcher!r}, which has no effect on {event}: the hooks run at every {event}"
             self.log.add(message, "matcher", "remove the matcher", severity="warning")
-        elif self._exceeds_regex_chars(matcher):
-            message = f"brings the regular expressions of this file to over {MAX_REGEX_CHARS:,} characters"
-            self._lose(f"{message}: the group is left out", "matcher")
-            return False
         elif isinstance(parsed := read_matcher(matcher), InvalidMatcher):
             message = f"is {describe_name(repr(matcher))}, which {parsed.why}, so it never matches"
             self.log.add(message, "matcher")
-        return True
-
-    def _exceeds_regex_chars(self, matcher: str) -> bool:
-        if is_name_list(matcher) or len(matcher) > MAX_PATTERN_CHARS:  # not compiled
-            return False
-        if matcher not in self._regexes:
-            self._regexes.add(matcher)
-            self._regex_chars += len(matcher)
-        return self._regex_chars > MAX_REGEX_CHARS
 
     def _parse_entry(self, entry: Any, matcher: str | None) -> None:
         self._hooks += 1
@@ -302,27 +282,6 @@ def _misnamed_body(rejected: Sequence[RejectedKey], body: str) -> RejectedKey | 
     unknown = [key for key in rejected[:MAX_COMPARED_KEYS] if key.row is None and is_text(key.value)]
     close = keys.closest_name(body, [key.name for key in unknown], 0.5)
     return next((key for key in unknown if key.name == close), None)
-
-
-def _commands(groups: Any) -> Iterator[str]:
-    """Yield the commands in a list of groups that may be invalid."""
-    for group in groups if isinstance(groups, list) else ():
-        entries = group.get("hooks") if isinstance(group, dict) else None
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict) and is_text(entry.get("command")):
-                yield entry["command"]
-
-
-def _has_gate(groups: Any) -> bool:
-    """Return whether a command of these groups tries to block."""
-    first = islice(_commands(groups), MAX_HOOKS)
-    commands = [text for text in first if "exit 2" in text or "decision" in text]
-    if not commands:
-        return False
-    # lazy: `turngate fire` does not need it
-    from turngate.core.shell.script_exit_codes import block_attempt  # noqa: PLC0415
-
-    return any(map(block_attempt, commands))
 
 
 def looks_like_milliseconds(seconds: float) -> bool:

@@ -106,9 +106,8 @@ def settings_places(files: Files, project: str) -> list[str]:
     path = files.environ.get("PATH", "")
     programs = [os.path.normpath(folder) for folder in path.split(":") if folder.startswith("/")]
     parts = project.split("/")
-    above = [
-        "/".join(parts[:count]) for count in range(1, len(parts) + 1)
-    ]  # one of them may be that of a repository
+    # One of these may be that of a repository.
+    above = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
     return [
         *(f"{home}/.claude/{name}" for name in _CLAUDE_FILES),
         *(f"{folder}/**" for folder in folders),

@@ -9,7 +9,7 @@ from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.hooks.kinds import CommandHook, GateHook
 from turngate.core.hooks.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
-from turngate.core.settings import Layer, Problem, Rule, Severity
+from turngate.core.settings import Layer, Problem, Rule
 from turngate.core.text import describe_json, truncate
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
@@ -227,17 +227,8 @@ class _PluginLoader:
         folder = self.folder.display_name
         return name if folder == "." else os.path.join(folder, name)
 
-    def _problem(
-        self,
-        name: str,
-        message: str,
-        *,
-        field: str | None = None,
-        hint: str | None = None,
-        severity: Severity = "error",
-    ) -> Problem:
-        file = self._display_name(name)
-        return Problem(file=file, message=message, field=field, hint=hint, severity=severity)
+    def _problem(self, name: str, message: str, **fields: Any) -> Problem:
+        return Problem(file=self._display_name(name), message=message, **fields)
 
     def _layer(self, *problems: Problem) -> Layer:
         file, level = problems[0].file, self.folder.level

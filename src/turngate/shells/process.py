@@ -46,7 +46,7 @@ async def run_process(
     marked_env = {**env, tree.VARIABLE: tree.add_marker(env, marker)}
     WATCHER.note(marker, STARTING)
     try:
-        child = _Child(argv, cwd=cwd, env=marked_env, stdin=stdin, live=live, program=program)
+        child = _Child(_start(argv, cwd, marked_env, program), stdin, live)
     except BaseException:
         WATCHER.note(marker, ENDED)
         raise
@@ -112,19 +112,10 @@ async def _end_tree(child: "_Child", marker: str) -> None:
 class _Child:
     """The process and our ends of its three pipes."""
 
-    def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str,
-        env: Mapping[str, str],
-        stdin: bytes,
-        live: HookRunContext,
-        program: str | None = None,
-    ) -> None:
+    def __init__(self, started: "_Started", stdin: bytes, live: HookRunContext) -> None:
         self._loop = asyncio.get_running_loop()
         self._live = live
-        self._popen, self._in, out, err = _start(argv, cwd, env, program)
+        self._popen, self._in, out, err = started
         self.pid = self._popen.pid
         self._code: int | None = None
         self._pidfd: int | None = None
@@ -177,7 +168,7 @@ class _Child:
             self._close_output(fd)
         self._unwatch()
         if not self.exit.done():
-            tree.kill_group(self.pid)
+            tree.send_to_group(self.pid, tree.KILL)
         self._reap()
         for future in (self.exit, self._waiter, self._drained):
             future.cancel()
@@ -276,9 +267,10 @@ class _Child:
             self._pidfd = None
 
 
-def _start(
-    argv: Sequence[str], cwd: str, env: Mapping[str, str], program: str | None
-) -> tuple["subprocess.Popen[bytes]", int, int, int]:
+_Started = tuple["subprocess.Popen[bytes]", int, int, int]  # the process, and our ends of its pipes
+
+
+def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], program: str | None) -> _Started:
     fds: list[int] = []
     try:
         for _ in range(3):

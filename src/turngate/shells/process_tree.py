@@ -45,7 +45,7 @@ def signal_tree(root: int, marker: str, number: signal.Signals) -> set[Member]:
     for member in sorted(members, key=lambda member: (int(member.started), member.pid)):
         _send(member, number)
     if not members:
-        _send_to_group(root, number)
+        send_to_group(root, number)
     return members
 
 
@@ -67,7 +67,7 @@ def kill_tree(root: int, marker: str, earlier: Collection[Member]) -> None:
                     _send(member, number)
             earlier |= members
     finally:
-        kill_group(root)
+        send_to_group(root, KILL)
 
 
 def find_members(root: int, marker: str, earlier: Collection[Member] = ()) -> set[Member]:
@@ -96,11 +96,7 @@ def _send(member: Member, number: signal.Signals) -> None:
             os.kill(member.pid, number)
 
 
-def kill_group(root: int) -> None:
-    _send_to_group(root, KILL)
-
-
-def _send_to_group(root: int, number: signal.Signals) -> None:
+def send_to_group(root: int, number: signal.Signals) -> None:
     """Signal the group of the first process, which keeps its number until we collect the exit status."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if root:

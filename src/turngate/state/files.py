@@ -2,8 +2,10 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
 
 from turngate.errors import UsageError
@@ -39,6 +41,23 @@ def write_and_rename(fd: int, temporary: str, path: str, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def wait_for_lock(fd: int, path: str, seconds: float) -> None:
+    """Lock an open file. Raises BlockingIOError if another process holds the lock for so long.
+
+    It raises another OSError on a file system without locks.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise BlockingIOError(errno.EAGAIN, "another process holds it", path) from None
+            time.sleep(0.01)
+        else:
+            return
 
 
 def open_regular_file(path: str, flags: int) -> int:

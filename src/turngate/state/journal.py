@@ -1,7 +1,6 @@
 """The journal: one JSON line per hook run, verdict, end of a turn and warning, written by a background thread."""
 
 import atexit
-import fcntl
 import hashlib
 import json
 import os
@@ -11,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.state.files import is_same_file, make_private_dir, open_regular_file, write_all
+from turngate.state.files import is_same_file, make_private_dir, open_regular_file, wait_for_lock, write_all
 from turngate.state.paths import session_folder
 
 JOURNAL_FILE = "journal.jsonl"
@@ -101,7 +100,7 @@ def _append(folder: str, line: bytes) -> None:
     while True:
         fd = open_regular_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
-            locked = _lock(fd)
+            locked = _lock(fd, path)
             if not is_same_file(path, fd):
                 continue  # another process has rotated it meanwhile
             size = os.fstat(fd).st_size
@@ -116,19 +115,13 @@ def _append(folder: str, line: bytes) -> None:
             os.close(fd)
 
 
-def _lock(fd: int) -> bool:
-    """Wait up to LOCK_TIMEOUT_S for the lock, then append without it: a suspended writer must not block us."""
-    end = time.monotonic() + LOCK_TIMEOUT_S
-    while time.monotonic() < end:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.005)
-        except OSError:  # a file system without locks
-            return False
-        else:
-            return True
-    return False
+def _lock(fd: int, path: str) -> bool:
+    """Return False if there is no lock to be had: a suspended writer must not block us."""
+    try:
+        wait_for_lock(fd, path, LOCK_TIMEOUT_S)
+    except OSError:
+        return False
+    return True
 
 
 def _line(entry: Mapping[str, Any]) -> bytes:

@@ -47,14 +47,16 @@ def plugin_data_folder(state: str, name: str, root: str) -> str:
 
 def approvals_path(state: str, project: str) -> str:
     """Return the file of the approved hooks of a project: its path has no links, or it is a URL of another machine."""
-    digest = hashlib.sha256(project.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return os.path.join(state, "trust", "projects", f"{digest}.json")
+    return os.path.join(state, "trust", "projects", _file_name(project))
 
 
 def user_approvals_path(state: str, machine: str) -> str:
     """Return the file of the approved hooks of the user on a machine; "" is this one."""
-    digest = hashlib.sha256(machine.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return os.path.join(state, "trust", f"users/{digest}.json" if machine else "user.json")
+    return os.path.join(state, "trust", f"users/{_file_name(machine)}" if machine else "user.json")
+
+
+def _file_name(place: str) -> str:
+    return hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:32] + ".json"
 
 
 TRANSCRIPT_FILE = "chat.jsonl"

@@ -32,11 +32,6 @@ class SubagentRole:
     parent_transcript: str
     tools: tuple[str, ...] | None = None  # the tools that it was started with; None: all
 
-    @property
-    def record_fields(self) -> dict[str, str]:
-        """The fields that name the subagent in each record of its transcript."""
-        return {"agentId": self.agent_id, "agentType": self.agent_type.name}
-
 
 def subagent_transcript_path(state: str, session_id: str, agent_id: str) -> str:
     return os.path.join(session_folder(state, session_id), "subagents", f"{agent_id}.jsonl")
@@ -78,10 +73,10 @@ class SubagentSession(Protocol):
 class SubagentHost(Protocol):
     """The session that subagents belong to: its settings and hooks, and the sessions it makes for them."""
 
+    world: World
+
     @property
     def settings(self) -> Settings: ...
-    @property
-    def world(self) -> World: ...
     @property
     def plugins(self) -> Plugins: ...
     @property

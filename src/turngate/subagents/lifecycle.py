@@ -41,7 +41,6 @@ class ChangeListeners:
 
     def __init__(self) -> None:
         self._listeners: dict[str, Callable[[], None]] = {}
-        self._parents: set[str] = set()
 
     def add(self, agent_id: str, on_change: Callable[[], None]) -> None:
         self._listeners[agent_id] = on_change
@@ -54,14 +53,6 @@ class ChangeListeners:
         listener = self._listeners.get(run.parent_agent) or self._listeners.get("")
         if listener:
             listener()
-
-    def add_parent(self, agent_id: str) -> None:
-        """Remember that this agent has started a subagent."""
-        self._parents.add(agent_id)
-
-    def may_have_subagents(self, agent_id: str) -> bool:
-        """Return False only for an agent that runs here and has started none: it may have run elsewhere."""
-        return agent_id not in self._listeners or agent_id in self._parents
 
 
 @frozen(kw_only=True)
@@ -155,8 +146,7 @@ class RunLifecycle:
             await self._session.close()
         if self._has_slot:
             self._context.slots.leave(self.current)
-        if not self.result.done():
-            self.result.set_result(self.current)
+        self._settle(self.current)
 
     async def _step(self) -> SubagentRun:
         """Advance by one step. An unexpected failure ends the run, and its parent gets an announcement."""
@@ -390,8 +380,7 @@ class RunLifecycle:
         # Of the session that started it, not of this one. If False, the result stays in the registry.
         taken = not self.current.launch.get("announce", self._host.settings.announce_children)
         if self.waiters:
-            if not self.result.done():
-                self.result.set_result(self.current)
+            self._settle(self.current)
             await self.delivered.wait()
             taken = self.waiters > 0  # whether the tool call stored it; not if its turn is interrupted
         elif not taken and (error := await self._announce()):
@@ -407,14 +396,18 @@ class RunLifecycle:
         deliver = notifications.deliver_announcement
         return await deliver(context.announcer, self.current, context.limits, count_attempt)
 
+    def _settle(self, run: SubagentRun) -> None:
+        """Give the result to those who wait for it, once."""
+        if not self.result.done():
+            self.result.set_result(run)
+
     async def _record_announced(self, *, taken: bool) -> SubagentRun:
         parent = self.current.parent_agent
         to_root = bool(parent) and not self._context.will_take_turn(parent)
         announced = await self._transition(
             "announced", self._registry.announce, self.current.id, taken=taken, to_root=to_root
         )
-        if not self.result.done():
-            self.result.set_result(announced)
+        self._settle(announced)
         self._context.listeners.notify(announced)
         return announced
 
@@ -440,10 +433,8 @@ class RunLifecycle:
         if run.state == "killed":
             if run.started is not None:
                 await notifications.notify_stop(self._host, run)
-            if not self.result.done():
-                self.result.set_result(run)
-        if self._context.listeners.may_have_subagents(run.agent_id):
-            await self._context.call(self._registry.reassign_to_root, run.agent_id)
+            self._settle(run)
+        await self._context.call(self._registry.reassign_to_root, run.agent_id)
         await self._notify_ended(run)
         return await self._transition("done", self._registry.mark_done, run.id)
 

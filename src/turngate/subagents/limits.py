@@ -1,9 +1,9 @@
 """What subagents may use: their limits, the options of a session for them, and the slots in which they run."""
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from turngate._frozen import frozen
 from turngate.core.conversation.subagent_run import SubagentRun
@@ -26,13 +26,9 @@ class SubagentLimits:
 
 
 def limits_from(settings: Settings) -> SubagentLimits:
-    limits = SubagentLimits()
-    return replace(
-        limits,
-        at_once=limits.at_once if settings.children_at_once is None else settings.children_at_once,
-        depth=limits.depth if settings.children_depth is None else settings.children_depth,
-        seconds=limits.seconds if settings.child_seconds is None else settings.child_seconds,
-    )
+    at_once, depth, seconds = settings.children_at_once, settings.children_depth, settings.child_seconds
+    given: dict[str, Any] = {"at_once": at_once, "depth": depth, "seconds": seconds}
+    return SubagentLimits(**{name: value for name, value in given.items() if value is not None})
 
 
 @frozen(kw_only=True)
@@ -53,22 +49,21 @@ class ConcurrencySlots:
 
     def __init__(self, at_once: int) -> None:
         self.at_once = at_once
-        self._busy: dict[str, Counter[int]] = {}  # by session: how many runs hold a slot at each depth
-        self._waiting: dict[str, dict[int, deque[asyncio.Future[None]]]] = {}  # by session and depth
+        self._busy: Counter[tuple[str, int]] = Counter()  # how many runs hold a slot, by session and depth
+        self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []  # with session and depth
 
     def has_room(self, session: str, depth: int) -> bool:
-        busy: Mapping[int, int] = self._busy.get(session, {})
-        return sum(count for level, count in busy.items() if level >= depth) < self.at_once
+        busy = (count for (owner, level), count in self._busy.items() if owner == session and level >= depth)
+        return sum(busy) < self.at_once
 
     def enter(self, session: str, depth: int) -> None:
-        self._busy.setdefault(session, Counter())[depth] += 1
+        self._busy[session, depth] += 1
 
     async def wait(self, run: SubagentRun) -> None:
         """Wait for a slot and take it."""
-        queue = self._waiting.setdefault(run.parent, {}).setdefault(run.depth, deque())
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.append(granted)
-        self._grant(run.parent)
+        self._waiting.append((run.parent, run.depth, granted))
+        self._grant()
         try:
             await granted
         except asyncio.CancelledError:
@@ -77,22 +72,13 @@ class ConcurrencySlots:
             raise
 
     def leave(self, run: SubagentRun) -> None:
-        busy = self._busy[run.parent]
-        busy[run.depth] -= 1
-        self._grant(run.parent)
-        if not busy.total():
-            del self._busy[run.parent]
+        self._busy -= Counter({(run.parent, run.depth): 1})
+        self._grant()
 
-    def _grant(self, session: str) -> None:
+    def _grant(self) -> None:
         """Give free slots to waiting runs, the deepest first, because shallower runs wait for those."""
-        queues = self._waiting.get(session, {})
-        for depth in sorted(queues, reverse=True):
-            while queues[depth] and self.has_room(session, depth):
-                granted = queues[depth].popleft()
-                if not granted.done():
-                    self.enter(session, depth)
-                    granted.set_result(None)
-            if not queues[depth]:
-                del queues[depth]
-        if not queues:
-            self._waiting.pop(session, None)
+        for session, depth, granted in sorted(self._waiting, key=lambda waiting: -waiting[1]):
+            if not granted.done() and self.has_room(session, depth):
+                self.enter(session, depth)
+                granted.set_result(None)
+        self._waiting = [waiting for waiting in self._waiting if not waiting[2].done()]

@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import SubagentRun
@@ -54,17 +55,20 @@ def finished_event(run: SubagentRun) -> SubagentFinished:
 
 async def notify_start(host: SubagentHost, run: SubagentRun) -> Verdict:
     """Fire SubagentStart."""
-    event = SubagentStart(
-        session_id=run.parent,
-        transcript_path=host.parent_transcript_path(run),
-        cwd=host.world.project,
-        permission_mode=host.permission_mode(run),
-        prompt_id=str(run.launch.get("prompt_id") or ""),
-        effort=effort_level(host.settings, host.world.own_environ),
-        agent_id=run.agent_id,
-        agent_type=run.agent_type,
-    )
+    event = SubagentStart(**event_fields(host, run), agent_id=run.agent_id, agent_type=run.agent_type)
     return await host.ask_hooks(event, run)
+
+
+def event_fields(host: SubagentHost, run: SubagentRun) -> dict[str, Any]:
+    """Return the fields that every event about a subagent has."""
+    return {
+        "session_id": run.parent,
+        "transcript_path": host.parent_transcript_path(run),
+        "cwd": host.world.project,
+        "permission_mode": host.permission_mode(run),
+        "prompt_id": str(run.launch.get("prompt_id") or ""),
+        "effort": effort_level(host.settings, host.world.own_environ),
+    }
 
 
 async def notify_stop(host: SubagentHost, run: SubagentRun) -> None:

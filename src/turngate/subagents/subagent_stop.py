@@ -8,13 +8,12 @@ from turngate._frozen import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.events import events
-from turngate.core.events.hook_input import effort_level
 from turngate.core.events.plugin_events import stopping_context, stopping_event
 from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason, new_guard
 from turngate.core.verdict.verdict import Continue, Verdict, blocking_hooks, halting_hooks
 from turngate.subagents.host import SubagentHost
-from turngate.subagents.notifications import report_plugin_errors
+from turngate.subagents.notifications import event_fields, report_plugin_errors
 from turngate.transcript.reader import read_last_texts
 
 
@@ -132,11 +131,9 @@ def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -
     # Document 000 has "default"; Claude Code sends the mode of the subagent.
     in_claude = host.settings.dialect.subagent_identity == "claude"
     outcome: events.SubagentOutcome = run.outcome if run.outcome in ("error", "timeout") else "ok"
+    fields = event_fields(host, run)
     return events.StopEvent(
-        session_id=run.parent,
-        transcript_path=host.parent_transcript_path(run),
-        cwd=host.world.project,
-        permission_mode=host.permission_mode(run) if in_claude else "default",
+        **(fields if in_claude else {**fields, "permission_mode": "default"}),
         stop_hook_active=run.by_hook,
         last_assistant_message=answer or None,
         continuation_count=run.steer_count,
@@ -144,8 +141,6 @@ def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -
         subagent=events.Subagent(
             id=run.agent_id, type=run.agent_type, transcript_path=host.transcript_path(run), outcome=outcome
         ),
-        prompt_id=str(run.launch.get("prompt_id") or ""),
-        effort=effort_level(host.settings, host.world.own_environ),
         usage={"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens},
         duration_ms=None if run.seconds is None else int(run.seconds * 1000),
         tool_calls=run.tool_calls,

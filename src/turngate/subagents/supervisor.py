@@ -5,7 +5,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from turngate.core.verdict.loop_guard import new_guard
 from turngate.errors import RegistryError, TurngateError, UsageError
 from turngate.settings.agent_types import AgentType
 from turngate.state.paths import REGISTRY_FILE, main_transcript_path
-from turngate.subagents.host import SubagentHost
+from turngate.subagents.host import SubagentHost, subagent_transcript_path
 from turngate.subagents.lifecycle import ChangeListeners, LifecycleContext, RunLifecycle
 from turngate.subagents.limits import ConcurrencySlots, SubagentOptions, limits_from
 from turngate.subagents.other_processes import RunsElsewhere
@@ -181,11 +180,12 @@ class Supervisor:
         if depth > self.limits.depth:
             raise UsageError(f"depth {depth} is too deep for a subagent; the limit is {self.limits.depth}")
         context = await self.connect()
-        run_id, now = new_id(), time.time()
+        run_id, agent_id, now = new_id(), resume or f"a{new_id()[:16]}", time.time()
         run = SubagentRun(
             id=run_id,
             chain=run_id,
-            agent_id=resume or f"a{new_id()[:16]}",
+            agent_id=agent_id,
+            transcript=subagent_transcript_path(self.state, parent, agent_id),
             agent_type=agent_type,
             parent=parent,
             parent_agent=parent_agent,
@@ -205,7 +205,7 @@ class Supervisor:
                 "gates": gates_of(self.host, agent_type).as_json(),
             },
         )
-        return await self._register_or_kill(context, replace(run, transcript=self.host.transcript_path(run)))
+        return await self._register_or_kill(context, run)
 
     async def _register_or_kill(self, context: LifecycleContext, run: SubagentRun) -> SubagentRun:
         """Register a run; if the caller is cancelled meanwhile, the run may exist already and is killed."""
@@ -404,7 +404,8 @@ class Supervisor:
                     resumed_at = time.monotonic()
                     await self._resume_own(context)
                 if version != previous:
-                    self._notify_lifecycles(await call(registry.changed_by_others, owner))
+                    owned = await call(registry.owned, owner)
+                    self._notify_lifecycles([run for run in owned if run.state in ("killed", "steering")])
                     check_owners = True
                 if check_owners:
                     await self.recover_and_notify()
@@ -439,7 +440,8 @@ class Supervisor:
             changed = self._last_change()
             if changed != seen:
                 seen = changed
-                owners = await run_in_thread(self._owners)
+                location = self.host.world.location
+                owners = await run_in_thread(owners_with_open_runs, self.state, location, self.left)
             if any(owner_is_gone(self.state, owner) for owner in owners):
                 seen, owners = None, []
                 with contextlib.suppress(TurngateError, OSError):
@@ -452,9 +454,6 @@ class Supervisor:
             with contextlib.suppress(OSError):
                 times.append(os.stat(os.path.join(self.state, REGISTRY_FILE + suffix)).st_mtime)
         return max(times, default=None)
-
-    def _owners(self) -> list[str]:
-        return owners_with_open_runs(self.state, self.host.world.location, self.left)
 
     # Lifecycles
 

@@ -68,7 +68,6 @@ class TaskTool:
                 resume=resume,
                 launch={**self.launch(agent_type), **self._approvals(agent_type, resume)},
             )
-            self.supervisor.listeners.add_parent(self.agent_id)
         except (TurngateError, OSError) as error:
             raise ToolFailed(f"the subagent was not started: {error}") from None
         if background:

@@ -9,14 +9,12 @@ from typing import Any, BinaryIO
 from turngate._frozen import frozen
 from turngate.core.text import indent, join_ends, one_line, truncate_bytes, truncate_bytes_middle
 from turngate.state.files import open_regular_file
-from turngate.transcript.digest_summary import MESSAGE_TYPES, DigestBuilder
-from turngate.transcript.formats import CLAUDE, recognise_format
+from turngate.transcript.digest_builder import MESSAGE_TYPES, DigestBuilder
+from turngate.transcript.format_detection import CLAUDE, recognise_format
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.line_search import CHUNK_BYTES, read_span
 from turngate.transcript.reader import blocks, result_text
 from turngate.transcript.scan import LineSpans, Window, find_lines, parse_spans, select_window
-
-MAX_REMEMBERED = 100_000  # blocks that are not shown again
 
 
 def open_or_empty(path: str) -> BinaryIO:
@@ -83,11 +81,9 @@ class RecordSource:
     def _is_new(self, identity: str, block: Mapping[str, Any]) -> bool:
         keys = ("type", "text", "id", "tool_use_id", "content")
         key = hash((identity, *(str(block.get(name)) for name in keys)))
-        if key in self.shown:
-            return False
-        if len(self.shown) < MAX_REMEMBERED:
-            self.shown.add(key)
-        return True
+        is_new = key not in self.shown
+        self.shown.add(key)
+        return is_new
 
 
 def record_source(file: BinaryIO, agent: str | None) -> RecordSource:
@@ -110,8 +106,6 @@ def _needles_for(file: int) -> tuple[bytes, ...]:
     """Return what to search for in the middle, in the JSON style of this file: with spaces or without."""
     return _SPACED_NEEDLES if b'"message": {' in read_span(file, 0, CHUNK_BYTES) else _NEEDLES
 
-
-__all__ = ["conversation", "digest", "has_unknown_format", "last_answer"]
 
 HEAD_BYTES = 512 * 1024  # the beginning of a long transcript that is read,
 TAIL_BYTES = 6 * 1024 * 1024  # and its end

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.transcript.formats import CALLS, CLAUDE, CODEX, COPILOT, GEMINI, QWEN, both_styles
+from turngate.transcript.format_detection import CALLS, CLAUDE, CODEX, COPILOT, GEMINI, QWEN, both_styles
 
 Record = Mapping[str, Any]
 

@@ -3,11 +3,13 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, BinaryIO, get_args
 
 from turngate.core.conversation import messages
 from turngate.core.conversation.messages import Message, Origin, Reply, StopReason, Text, ToolResult, ToolUse
 from turngate.state.files import open_regular_file
+from turngate.transcript.line_search import pieces_backwards
 
 MAX_LINE_BYTES = 64 * 1024 * 1024  # of one record
 
@@ -111,7 +113,6 @@ def _read_blocks(content: list[Any]) -> Iterator[Text | ToolUse]:
 
 LAST_LINES = 50
 MAX_TAIL_BYTES = 16 * 1024 * 1024  # the last lines are searched only within so many bytes
-_READ_BYTES = 64 * 1024
 
 
 def read_last_assistant_message(path: str, lines: int = LAST_LINES) -> str | None:
@@ -146,18 +147,11 @@ def _last_lines(path: str, count: int) -> list[bytes]:
     """Return the last lines of a file, newest first."""
     try:
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-            end = file.seek(0, os.SEEK_END)
-            data, start, size = b"", end, _READ_BYTES
-            while start > 0 and data.count(b"\n") <= count and end - start < MAX_TAIL_BYTES:
-                start = max(0, end - size)
-                file.seek(start)
-                data = file.read(end - start)
-                size *= 4
+            size = os.fstat(file.fileno()).st_size
+            pieces = pieces_backwards(file.fileno(), max(0, size - MAX_TAIL_BYTES), size, MAX_TAIL_BYTES)
+            return list(islice((line for _, data in pieces for line in reversed(data.splitlines())), count))
     except OSError:
         return []
-    lines = data.splitlines()
-    whole = lines if start == 0 else lines[1:]
-    return whole[-count:][::-1]
 
 
 def blocks(content: object) -> list[Any]:

@@ -7,10 +7,10 @@ the few records that still count.
 import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
-from typing import Any, BinaryIO
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
 
-from turngate._frozen import frozen
 from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, UserMessage
 from turngate.core.conversation.workflow import (
     Waiting,
@@ -19,10 +19,11 @@ from turngate.core.conversation.workflow import (
     waiting_of,
     workflow_of,
 )
-from turngate.core.verdict.unenforced import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
+from turngate.core.verdict.missed_gates import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
 from turngate.errors import UsageError
 from turngate.state.files import open_regular_file, os_errors_as_usage_errors
-from turngate.transcript.line_search import lines_with, pieces_backwards, read_span
+from turngate.transcript.format_detection import lines_backwards
+from turngate.transcript.line_search import read_span
 from turngate.transcript.reader import MAX_LINE_BYTES, message_of, parse_record, records_in
 
 _RESTARTS = (b'"summary"', b'"cleared"')
@@ -43,9 +44,9 @@ def read_needed_records(path: str) -> Iterator[dict[str, Any]]:
     """
     try:
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-            start = _find_start(file)
-            for span in reversed([*_find_kept(file, start)]):
-                if (record := parse_record(_read(file, span))) is not None:
+            start = _find_start(file.fileno())
+            for span in reversed([*_find_kept(file.fileno(), start)]):
+                if (record := parse_record(read_span(file.fileno(), *span))) is not None:
                     yield record
             file.seek(start)
             yield from records_in(file, without=_COPY)
@@ -53,38 +54,28 @@ def read_needed_records(path: str) -> Iterator[dict[str, Any]]:
         return
 
 
-def _find_start(file: BinaryIO) -> int:
+def _find_start(file: int) -> int:
     """Return the offset of the earlier one of the last restart and the last message of the user, or 0."""
-    size = os.fstat(file.fileno()).st_size
+    size = os.fstat(file).st_size
     restart = _find_last(file, _RESTARTS, size, _is_restart)
     return min(restart, _find_last(file, _PROMPTS, size, _is_prompt)) if restart else 0
 
 
-def _find_kept(file: BinaryIO, end: int) -> Iterator[tuple[int, int]]:
+def _find_kept(file: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield where the lines before `end` are that may hold a key, or a missed gate since the end of a turn."""
     turn_end = _find_last(file, _TURN_ENDS, end, _is_turn_end)
-    yield from _find_spans(file, _KEYS + _MISSED, turn_end, end)
-    yield from _find_spans(file, _KEYS, 0, turn_end)
+    lines = chain(_lines(file, _KEYS + _MISSED, turn_end, end), _lines(file, _KEYS, 0, turn_end))
+    for offset, line in lines:
+        yield offset, offset + len(line)
 
 
-def _find_last(file: BinaryIO, needles: tuple[bytes, ...], end: int, matches: Callable[[bytes], bool]) -> int:
+def _find_last(file: int, needles: tuple[bytes, ...], end: int, matches: Callable[[bytes], bool]) -> int:
     """Return the offset of the last line before `end` that has a needle and matches, or 0."""
-    spans = (span for span in _find_spans(file, needles, 0, end) if matches(_read(file, span)))
-    return next(spans, (0, 0))[0]
+    return next((offset for offset, line in _lines(file, needles, 0, end) if matches(line)), 0)
 
 
-def _find_spans(
-    file: BinaryIO, needles: tuple[bytes, ...], start: int, end: int
-) -> Iterator[tuple[int, int]]:
-    """Yield where the lines with a needle begin and end, from the end backwards."""
-    for offset, data in pieces_backwards(file.fileno(), start, end, MAX_LINE_BYTES):
-        for first, last in lines_with(needles, data):
-            if last - first < MAX_LINE_BYTES:
-                yield offset + first, offset + last
-
-
-def _read(file: BinaryIO, span: tuple[int, int]) -> bytes:
-    return read_span(file.fileno(), *span)
+def _lines(file: int, needles: tuple[bytes, ...], start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    return lines_backwards(file, needles, start=start, end=end, max_line=MAX_LINE_BYTES)
 
 
 def _is_restart(line: bytes) -> bool:
@@ -110,7 +101,7 @@ MAX_RESUMED_BYTES = 4 * 1024**3
 MAX_CONTINUATIONS = 1_000_000  # larger counts in a transcript are treated as corrupt
 
 
-@frozen
+@dataclass
 class StoredConversation:
     """The state of a conversation as its transcript records it."""
 
@@ -123,7 +114,7 @@ class StoredConversation:
     workflow: Workflow | None = None  # with a checkpoint ahead
     waiting: Waiting = ()  # the subagents that the user has to approve
     last: str | None = field(default=None, compare=False)  # id of the last message
-    keys: frozenset[str] = frozenset()  # of messages that must be delivered only once
+    keys: set[str] = field(default_factory=set)  # of messages that must be delivered only once
     missed: MissedGates = field(default_factory=MissedGates)  # since the last turn that ended
 
 
@@ -143,62 +134,51 @@ def read_conversation(path: str) -> StoredConversation:
 
 def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
     """Return the conversation that these records describe."""
-    messages: list[Message] = []
-    continuations, unfinished = 0, False
-    question = checkpoint = last = None
-    hook_waits = False
-    workflow: Workflow | None = None
-    waiting: Waiting = ()
-    keys: set[str] = set()
-    missed: list[MissedGates] = []
+    stored, messages, missed = StoredConversation(), list[Message](), list[MissedGates]()
     for record in records:
-        kind = record.get("type")
+        kind, message = record.get("type"), message_of(record)
         if kind == "cleared":
-            messages, continuations, missed = [], 0, []
-            question = checkpoint = workflow = None
-            waiting = ()
+            messages, missed, stored.continuations = [], [], 0
+            stored.question = stored.checkpoint = stored.workflow = None
+            stored.waiting = ()
         elif kind == "turn_end":
-            unfinished, missed = False, []
-            checkpoint = record["checkpoint"] if isinstance(record.get("checkpoint"), str) else None
-            hook_waits = record.get("hook_waits") is True
+            stored.is_unfinished, missed = False, []
+            stored.checkpoint = _text(record, "checkpoint")
+            stored.hook_waits = record.get("hook_waits") is True
         elif kind == RECORD_TYPE:
             missed.append(missed_gates_of(record))
-        message = message_of(record)
         if message is None:
             continue
-        if isinstance(record.get("key"), str):
-            keys.add(record["key"])
-        last = record["uuid"] if isinstance(record.get("uuid"), str) else last
+        if (key := _text(record, "key")) is not None:
+            stored.keys.add(key)
+        stored.last = _text(record, "uuid") or stored.last
         if isinstance(message, UserMessage):
-            if message.origin == "summary":
-                messages = []
-            if message.origin in ("user", "stop_hook"):
-                question, unfinished = None, True
-            if message.origin == "user":
-                checkpoint, waiting, workflow = None, (), workflow_of(record.get("workflow"))
-            if message.origin == "user" or "continuation" in record:  # a report starts no new count
-                count = record.get("continuation")
-                continuations = count if type(count) is int and 0 <= count <= MAX_CONTINUATIONS else 0
+            messages = [] if message.origin == "summary" else messages
+            _apply_prompt(stored, message, record)
         elif isinstance(message, Reply):
-            unfinished = True
-        elif isinstance(record.get("question"), str):
-            question = record["question"]
+            stored.is_unfinished = True
+        elif (question := _text(record, "question")) is not None:
+            stored.question = question
         if "waiting" in record:
-            waiting = update_waiting(waiting, waiting_of(record["waiting"]))
+            stored.waiting = update_waiting(stored.waiting, waiting_of(record["waiting"]))
         messages.append(message)
-    return StoredConversation(
-        tuple(_with_results(messages)),
-        continuations,
-        unfinished,
-        question,
-        checkpoint,
-        hook_waits,
-        workflow,
-        waiting,
-        last,
-        frozenset(keys),
-        merge_missed(missed),
-    )
+    stored.messages, stored.missed = tuple(_with_results(messages)), merge_missed(missed)
+    return stored
+
+
+def _apply_prompt(stored: StoredConversation, message: UserMessage, record: Mapping[str, Any]) -> None:
+    if message.origin in ("user", "stop_hook"):
+        stored.question, stored.is_unfinished = None, True
+    if message.origin == "user":
+        stored.checkpoint, stored.waiting = None, ()
+        stored.workflow = workflow_of(record.get("workflow"))
+    if message.origin == "user" or "continuation" in record:  # a report starts no new count
+        count = record.get("continuation")
+        stored.continuations = count if type(count) is int and 0 <= count <= MAX_CONTINUATIONS else 0
+
+
+def _text(record: Mapping[str, Any], name: str) -> str | None:
+    return value if isinstance(value := record.get(name), str) else None
 
 
 def _records(path: str) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.core.answers.contract import parse_json
+from turngate.core.answers.answer_json import parse_json
 from turngate.transcript.line_search import lines_with, pieces_backwards, read_span
 
 MAX_COST = 6_000_000  # of parsing one part of a transcript, see `find_lines`; always enough for the head

@@ -54,12 +54,13 @@ class Transcript:
         """Write a message of the conversation, and each of its tool calls as a record of its own."""
         kind, content = _message_json(message)
         identity = str(uuid.uuid4())
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         record = {
             "type": kind,
             "uuid": identity,
             "parentUuid": self._parent,
             **self._common,
-            "timestamp": _now(),
+            "timestamp": now,
             **_origin(message),
             **meta,
             "message": content,
@@ -127,10 +128,6 @@ def _copy(source: int, target: int) -> None:
     while data := os.pread(source, COPY_BYTES, position):
         write_all(target, data)
         position += len(data)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _message_json(message: Message) -> tuple[str, dict[str, Any]]:

@@ -1,7 +1,6 @@
 """The approvals of one project, or of the user: a private file in the state folder."""
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
@@ -17,30 +16,32 @@ from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL, Files
 from turngate.project.safe_paths import is_inside, real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
-from turngate.state.files import make_private_dir, write_and_rename
+from turngate.state.files import make_private_dir, wait_for_lock, write_and_rename
 from turngate.state.paths import approvals_path, user_approvals_path
 from turngate.trust.covered_files import NO_FILES, CoveredFiles, compare_files
 from turngate.trust.fingerprint import Fingerprint, text_digest
 
 VERSION = 2
-EARLIER_VERSION = 1  # its approvals are of single files
 LOCK_SECONDS = 5.0
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_WITHDRAWN = 1000  # that are remembered
+MAX_EARLIER = 20  # versions of one hook
 MAX_KEPT_BYTES = 1024 * 1024  # of a file whose approved text is kept, to show what has changed
-_GET_GENERATION = (
-    0x80087601  # FS_IOC_GETVERSION of Linux: differs between two folders that have the same inode in turn
-)
+# FS_IOC_GETVERSION of Linux: differs between two folders that have the same inode in turn.
+_GET_GENERATION = 0x80087601
 
 
 class Approval(NamedTuple):
     """What was approved, and when. `folder` holds the approved texts."""
 
     key: str
+    place: str  # in a settings file
     fingerprint: Fingerprint
-    time: float
-    folder: str
-    is_outdated: bool = False  # an earlier version has recorded it, in another way
+    time: float = 0.0
+    folder: str = ""
+    earlier: tuple[
+        Fingerprint, ...
+    ] = ()  # versions of its files that were approved before: those of another branch
 
     def content_of(self, name: str) -> bytes | None:
         """Return the content of a file as it was approved, or None if it was not kept."""
@@ -77,25 +78,20 @@ class Approvals:
         record = self._data["approved"].get(digest)
         if record is None:
             return None
-        files = self._data["files"].get(record["files"])
-        approved = Fingerprint(record["content"], files or NO_FILES, record["variables"])
+        approved, *earlier = (
+            Fingerprint(record["content"], self._data["files"].get(files, NO_FILES), variables)
+            for files, variables in _versions(record)
+        )
         texts = os.path.join(self._trust, "content")
-        return Approval(record["key"], approved, record["time"], texts, is_outdated=files is None)
+        return Approval(record["key"], record["place"], approved, record["time"], texts, tuple(earlier))
 
     def latest_of(self, place: str) -> Approval | None:
         """Return the last approval of the hook at this place of a settings file."""
-        approved = self._data["approved"].items()
-        found = [(record["time"], digest) for digest, record in approved if record["place"] == place]
-        return self.find(max(found)[1]) if found else None
+        found = (approval for approval in self.all() if approval.place == place)
+        return max(found, key=lambda approval: approval.time, default=None)
 
-    def all(self) -> Iterator[tuple[str, Approval]]:
-        """Yield each approval with its digest."""
-        for digest in self._data["approved"]:
-            if approval := self.find(digest):
-                yield digest, approval
-
-    def place_of(self, digest: str) -> str:
-        return str(self._data["approved"][digest]["place"])
+    def all(self) -> Iterator[Approval]:
+        return filter(None, map(self.find, self._data["approved"]))
 
     def is_rejected(self, digest: str) -> bool:
         return digest in self._data["rejected"]
@@ -131,6 +127,7 @@ class Approvals:
                 data["rejected"].pop(found.digest, None)
                 digest = text_digest(json.dumps(found.files, sort_keys=True))
                 data["files"][digest] = dict(found.files)
+                earlier = _versions(data["approved"].get(found.digest))
                 data["approved"][found.digest] = {
                     "key": key,
                     "place": place,
@@ -138,8 +135,9 @@ class Approvals:
                     "content": found.content,
                     "files": digest,
                     "variables": dict(found.variables),
+                    "earlier": [each for each in earlier if each[0] != digest][:MAX_EARLIER],
                 }
-            used = {record["files"] for record in data["approved"].values()}
+            used = {files for record in data["approved"].values() for files, _ in _versions(record)}
             data["files"] = {digest: files for digest, files in data["files"].items() if digest in used}
             if env is not None:
                 data["env"] = [env_digest(env)]
@@ -171,7 +169,7 @@ class Approvals:
             make_private_dir(os.path.dirname(self.path))
             lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
-                _wait_for_lock(lock, f"{self.path}.lock")
+                wait_for_lock(lock, f"{self.path}.lock", LOCK_SECONDS)
                 data = self._load()
                 yield data
                 _write_private(self.path, json.dumps(data, indent=1).encode())
@@ -210,28 +208,14 @@ class Approvals:
         except (OSError, NotARegularFile, FileTooLarge) as error:
             wrong = f"cannot be read ({str(error) or 'it is too large'})"
         else:
-            if isinstance(data, dict) and data.get("version") == EARLIER_VERSION:
-                data = self._convert(data)
+            if isinstance(data, dict) and not self._header().items() <= data.items():
+                return self._empty()
             if _is_valid(data):
                 own: dict[str, Any] = data
-                return own if self._header().items() <= own.items() else self._empty()
+                return own
             wrong = "is damaged"
         self.problem = f"{self.path} {wrong}, so no approval counts; remove it, and approve again"
         return self._empty()
-
-    def _convert(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return approvals of an earlier version, whose hooks have to be approved again."""
-        records = data.get("approved")
-        if (
-            data.get("folder") != self.folder
-            or data.get("user") != os.geteuid()
-            or not isinstance(records, dict)
-        ):
-            return self._empty()
-        outdated = {
-            digest: {**record, "files": ""} for digest, record in records.items() if isinstance(record, dict)
-        }
-        return {**self._empty(), **data, **self._header(), "approved": outdated}
 
     def _keep_texts(self, key: str, found: Fingerprint, covered: CoveredFiles) -> None:
         """Keep the contents of a hook's files by their digests. Raises UsageError if one is not as it was reviewed."""
@@ -265,14 +249,9 @@ def _identity(folder: str) -> list[int]:
     return [found.st_ino, generation or int(getattr(found, "st_birthtime", 0))]
 
 
-def _wait_for_lock(lock: int, path: str) -> None:
-    """Lock a file. Raises OSError if another process holds the lock for longer than any change takes."""
-    for _ in range(int(LOCK_SECONDS / 0.05)):
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        time.sleep(0.05)
-    raise OSError(errno.EAGAIN, "another process holds it", path)
+def _versions(record: Mapping[str, Any] | None) -> list[list[Any]]:
+    """Return files and variables of all versions that were approved, the last one first."""
+    return [[record["files"], record["variables"]], *record.get("earlier", ())] if record else []
 
 
 def _remove_replaced(data: dict[str, Any], places: Collection[str], present: Collection[str]) -> None:

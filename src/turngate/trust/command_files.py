@@ -1,25 +1,19 @@
-"""Finds the files that a command names: each word that leads to a file of the project counts."""
+"""Finds the files that a command names: each word that leads to a file of the project counts.
+
+The command is split without understanding it: a word that is read wrongly names no file, and costs nothing.
+"""
 
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.plugin_variables import PLUGIN_ROOT
 from turngate.project.safe_paths import is_inside
-from turngate.trust.command_words import (
-    UNKNOWN,
-    Words,
-    describe_runner,
-    is_interpreted,
-    names_configuration,
-    pieces_of,
-    program_of,
-    split_commands,
-    takes_data,
-)
 from turngate.trust.covered_files import ALL, MENTIONED, NO_FILES, CoveredFiles, FileIds, TooLarge
 from turngate.trust.file_names import (
     BUILT,
@@ -28,6 +22,7 @@ from turngate.trust.file_names import (
     HOOK_FOLDERS,
     INSTALLED,
     MARKS_OF_CODE,
+    MODULES,
     WRITTEN,
     has_suffix,
     is_check,
@@ -36,6 +31,8 @@ from turngate.trust.file_names import (
     is_of_scripts,
 )
 
+UNKNOWN = "\0"  # in a word: what only a run of the command knows
+Words = Sequence[str]  # of one command
 MAX_CHARS = 50_000  # of a command
 MAX_WORDS = 5_000
 MAX_FOLDERS = 30  # that words name, in which the others are looked for
@@ -76,7 +73,7 @@ def find_command_files(
     commands += split_commands(text, variables) if len(text) <= MAX_CHARS else ()
     if len(text) > MAX_CHARS or sum(map(len, commands)) > MAX_WORDS:
         raise TooLarge("its command is too long to find the files that it names; put it into a script")
-    finder = _Finder(variables, path_folders, covered, commands)
+    finder = _Finder(variables, path_folders, covered, commands, is_substituted="$(" in text)
     for words in commands:
         finder.add_command(words, explains=explains)
     return CommandFiles(tuple(finder.named), finder.covered, tuple(finder.absent), tuple(finder.not_covered))
@@ -89,7 +86,10 @@ class _Finder:
         path_folders: Sequence[str],
         covered: CoveredFiles,
         commands: Sequence[Words],
+        *,
+        is_substituted: bool,
     ) -> None:
+        self._is_substituted = is_substituted
         self._all, self._files, self._project = covered, covered.files, covered.project
         self._home, self._plugin = variables.get("HOME", ""), variables.get(PLUGIN_ROOT, "")
         self.named: dict[str, None] = {}
@@ -181,7 +181,9 @@ class _Finder:
             if which == ALL or (which and is_pattern):
                 self.covered[_folder_name(folder)] = ALL
             return
-        is_own_code = self._is_own_code(name, which)
+        # What runs in `$(…)` is what the command checks, as in `test "$(python3 sum.py)" = 2`.
+        is_run = is_interpreted(words, number) and not self._is_substituted
+        is_own_code = self._is_own_code(name, which, is_run=is_run)
         if is_own_code or self._is_data(name, words, number):
             what = "code of the project" if is_own_code else "data"
             self.not_covered[f"{name} ({what}, by its name)"] = None
@@ -192,10 +194,14 @@ class _Finder:
         elif not is_alone:
             place = f"the folder {folder}" if folder else "the project's root folder"
             self.not_covered[f"what {name} runs of {place}"] = None
+            # Python imports a module beside a script instead of that of the standard library.
+            for entry in self._files.listdir(self._all.path_of(folder)) if name.endswith(".py") else ():
+                if entry.partition(".")[0] in sys.stdlib_module_names:
+                    module = os.path.join(folder, entry)
+                    self.covered[module if has_suffix(entry, MODULES) else f"{module}/__init__.py"] = None
         if self._files.islink(path) and is_inside(real := self._files.realpath(path), self._project):
-            self._add(
-                real, words, number, is_pattern=False, is_alone=is_alone
-            )  # Python loads modules from there
+            # Python loads modules from there.
+            self._add(real, words, number, is_pattern=False, is_alone=is_alone)
 
     def _name(self, path: str) -> str | None:
         """Return the name of a file for `CoveredFiles`, "" for the project, None for a file of the system."""
@@ -213,10 +219,12 @@ class _Finder:
         return not self._all.can_run(name, self._all.mode(self._all.path_of(name)))
 
     @staticmethod
-    def _is_own_code(name: str, which: str | None) -> bool:
-        """Return whether a file is what the project builds or what agents change, and not a check."""
-        is_built = not BUILT.isdisjoint(os.path.dirname(name).split("/"))
-        return not which and not name.startswith("/") and (is_built or not is_check(name))
+    def _is_own_code(name: str, which: str | None, *, is_run: bool = False) -> bool:
+        """Return whether a file is what the project builds or what agents change, and not a check. `is_run`: a script."""
+        folder = os.path.dirname(name)
+        is_built = not BUILT.isdisjoint(folder.split("/"))
+        is_code = is_built or (not is_check(name) and (is_of_code(folder) or not is_run))
+        return not which and not name.startswith("/") and is_code
 
     def _which(self, folder: str) -> str | None:
         """Return which files of a folder count if one of them is named; None: no others."""
@@ -235,3 +243,114 @@ class _Finder:
 def _folder_name(folder: str) -> str:
     """Return the name of a folder for `CoveredFiles`; one in a folder of hooks is covered with it."""
     return next((each for each in HOOK_FOLDERS if f"{folder}/".startswith(each)), f"{folder}/")
+
+
+# Words
+
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?[-=+?]([^{}]*))?\}|\{[^{}]*\}|[\d@*#?$!-])")
+_BETWEEN_COMMANDS = re.compile(r"[;&|\n()`]+")
+_OUTPUT = re.compile(r"(?<!<)>+\s*[^\s<>;&|()`]+")
+_QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
+# Quotes separate words, or do not.
+_FORMS = (str.maketrans("'\"<>", "    "), str.maketrans("<>", "  ", "'\"\\"))
+_BETWEEN_PIECES = re.compile(r"[=:,@]")
+_CONFIG_OPTION = re.compile(r"-c|-p|--?[\w-]*(?:conf|rc|project)[\w-]*")
+_INTERPRETER = re.compile(
+    r"\.|source|eval|\w*sh|python[\d.]*|pypy3?|node|bun|deno|tsx|ts-node|ruby|perl|php|lua|[gm]?awk|g?make|uv|run"
+)
+# What stands before the program that is meant; the second ones may be it.
+_BEFORE_PROGRAM = re.compile(
+    r"\w+=.*|-.*|\d+[smhd]?|[!{]|if|elif|else|while|until|then|do|env|g?timeout|nice|nohup|exec|command|time|stdbuf"
+    r"|sudo|xargs|\w*sh|python[\d.]*|npx|bunx|uvx|run|dlx"
+)
+_STARTERS = frozenset("uv poetry pdm hatch pipenv rye bundle pnpm yarn npm".split())
+# Programs that read files and run none of them.
+_READERS = frozenset("grep egrep fgrep rg test [ [[ wc diff cmp ls stat jq touch mkdir rm true false".split())
+# Programs that run what a file of the project says.
+_RUNNERS = {
+    "make": "Makefile",
+    "just": "justfile",
+    "task": "Taskfile.yml",
+    "rake": "Rakefile",
+} | dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "package.json")
+
+
+def split_commands(text: str, variables: Mapping[str, str]) -> Iterator[Words]:
+    """Yield the words of each command in a text, in all ways in which it could be read.
+
+    A variable has its value, or one that is not known: the command may set it.
+    """
+    text = text.replace(UNKNOWN, " ").replace("\\\n", "").replace("\\ ", UNKNOWN)
+    readings = dict.fromkeys((_replace_variables(text, variables), _replace_variables(text, {})))
+    for each in dict.fromkeys(_OUTPUT.sub(" ", each).translate(form) for each in readings for form in _FORMS):
+        yield from filter(None, map(str.split, _BETWEEN_COMMANDS.split(each)))
+    for each in readings:  # a name with blanks
+        yield from ([word] for found in _QUOTED.findall(each) if " " in (word := "".join(found)))
+
+
+def _replace_variables(text: str, variables: Mapping[str, str]) -> str:
+    for _ in range(3 if "$" in text else 0):  # a default value may have variables
+        text = _VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[3] or UNKNOWN), text)
+    return text
+
+
+def pieces_of(word: str) -> list[str]:
+    """Return what may be a path in a word: `--file=x`, `-fx`, `PATH=x:y`."""
+    pieces = (word, *_BETWEEN_PIECES.split(word), word[2:] if word.startswith("-") else "")
+    return [piece for piece in dict.fromkeys(each.strip("$") for each in pieces) if piece.strip("./")]
+
+
+def names_configuration(words: Words, number: int) -> bool:
+    """Return whether a word is the value of an option that names a configuration file."""
+    option, equals, _ = words[number].partition("=")
+    option = option if equals else words[number - 1] if number else ""
+    return _CONFIG_OPTION.fullmatch(option) is not None
+
+
+def is_interpreted(words: Words, number: int) -> bool:
+    """Return whether a word stands where a script does: first, or behind an interpreter and its options."""
+    before = next((word for word in reversed(words[:number]) if not word.startswith("-")), ".")
+    return _INTERPRETER.fullmatch(os.path.basename(before)) is not None
+
+
+def program_of(words: Words) -> tuple[str, str]:
+    """Return the program that is meant, and the command from there on: behind `uv run`, `timeout 60`, `sh -c` …"""
+    starter = None  # `npm run NAME` runs what package.json says
+    for number, word in enumerate(words):
+        name = os.path.basename(word)
+        if _BEFORE_PROGRAM.fullmatch(name):
+            continue
+        command = " ".join((name, *words[number + 1 :]))
+        if name not in _STARTERS or takes_data(name, command):
+            return starter if starter and not takes_data(name, command) else (name, command)
+        starter = starter or ((name, command) if name in _RUNNERS else None)
+    return starter or ("", "")
+
+
+def takes_data(name: str, command: str) -> bool:
+    """Return whether the words of a program are what it checks or reads, and not what it runs."""
+    is_script = os.path.splitext(name)[1] in CODE and name != "manage.py"
+    return name in _READERS or (not is_script and _checks().match(command) is not None)
+
+
+@cache
+def _checks() -> re.Pattern[str]:
+    """Return what a command of a tool that checks looks like: only options stand before a subcommand."""
+    from turngate.gates.toolchains import TOOLS  # noqa: PLC0415 # lazy: few words name files
+
+    patterns = []
+    for tool in TOOLS:
+        subcommands = {text for check, text in tool.checks.items() if check != "build"} | {*tool.plants}
+        ends = "" if "" in subcommands else rf"\s+(?:[-+]\S+\s+)*(?:{'|'.join(subcommands)})"
+        patterns += [re.escape(tool.name) + ends] if subcommands else []
+    return re.compile(rf"(?:{'|'.join(patterns)})(?![\w.-])")
+
+
+def describe_runner(name: str, command: str) -> str | None:
+    """Return what a program runs beside the files that it is given, or None if that is nothing of the project."""
+    from turngate.gates.toolchains import BY_NAME  # noqa: PLC0415 # lazy, as above
+
+    checks = name in BY_NAME and BY_NAME[name].checks
+    if not checks and name not in {*_RUNNERS, "turngate"}:
+        return None
+    return f"what `{command}` runs ({_RUNNERS.get(name, 'its configuration')} and the project's own files)"

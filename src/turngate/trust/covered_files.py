@@ -39,11 +39,12 @@ _RUNS_ANY = re.compile(
     r"|(?:require|import)\s*\(\s*[^\"'\s]"
 )
 
+_COMMENT = re.compile(r"^\s*(?:#\s|//).*", re.MULTILINE)  # a whole line
+
 FileIds = Mapping[str, str | None]  # by name; None: there is no such file
 NO_FILES: FileIds = MappingProxyType({})
-_READ: dict[
-    str, tuple[tuple[int, ...], str]
-] = {}  # by path: size, times and inode of a file when it was read, its id
+# By path: size, times and inode of a file when it was read, and its id.
+_READ: dict[str, tuple[tuple[int, ...], str]] = {}
 
 
 class TooLarge(Exception):
@@ -60,6 +61,7 @@ class CoveredFiles:
         self._folders: dict[str, Mapping[str, os.stat_result | None]] = {}
         self._whole: dict[tuple[str, ...], FileIds] = {}
         self._modes: dict[str, int] = {}
+        self._contents: dict[str, str] = {}  # of files on another machine, by path
         self._names: set[str] | None = None  # in the project's root folder
 
     def path_of(self, name: str) -> str:
@@ -122,6 +124,7 @@ class CoveredFiles:
         for name in (waiting := list(found)):
             text = self._text(name)
             is_python = name.endswith(".py") or "python" in text[:100]
+            text = _COMMENT.sub("", text)
             runs_any = _RUNS_ANY.search(text) is not None
             for other in list(others):
                 if runs_any or _is_mentioned(other.removeprefix(folder), text, is_python=is_python):
@@ -198,6 +201,8 @@ class CoveredFiles:
         times = (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino) if info else ()
         if is_here and path in _READ and _READ[path][0] == times:
             return _READ[path][1]
+        if path in self._contents:
+            return self._contents[path]
         self._check_time(os.path.dirname(name))
         try:
             if info is not None and stat.S_ISDIR(info.st_mode):
@@ -210,6 +215,8 @@ class CoveredFiles:
         content = _id("sha256", data)
         if is_here and times and now - max(times[1:3]) > RACY_NS:
             _READ[path] = (times, content)
+        if not is_here:
+            self._contents[path] = content
         return content
 
 

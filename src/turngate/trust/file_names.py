@@ -5,11 +5,7 @@ import re
 import sys
 from collections.abc import Container
 
-HOOK_FOLDERS = (
-    ".turngate/",
-    ".mux/",
-    ".claude/hooks/",
-)  # of a project; all of its hooks are approved with them
+HOOK_FOLDERS = (".turngate/", ".mux/", ".claude/hooks/")  # of a project; its hooks are approved with them
 # In the first two: the definition covers the settings; agent types, slash commands and skills are not hooks.
 NOT_HOOKS = frozenset(["settings.json", "settings.local.json", "agents", "commands", "skills"])
 NOT_READ = frozenset(["__pycache__", ".git"])  # hooks run with a folder for bytecode of their own
@@ -27,9 +23,8 @@ MARKS_OF_CODE = tuple(
     "package.json pyproject.toml setup.py go.mod Cargo.toml __init__.py Makefile src".split()
 )
 
-MODULES = frozenset(
-    ".py .pyc .so .js .mjs .cjs .jsx .ts .mts .cts .tsx .node".split()
-)  # named without the suffix
+# Named without the suffix.
+MODULES = frozenset(".py .pyc .so .js .mjs .cjs .jsx .ts .mts .cts .tsx .node".split())
 CODE = MODULES | frozenset(".sh .bash .zsh .fish .rb .pl .pm .php .lua .awk .sed .jq .mk .wasm".split())
 _LANGUAGES = MODULES | frozenset([".rb", ".php", ".pl", ".lua"])
 _CHECK = re.compile(

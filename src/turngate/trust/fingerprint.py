@@ -26,11 +26,8 @@ _USED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _SET_BY_THE_RUN = re.compile(
     r"(?:CLAUDE|MUX|TURNGATE)_\w+|CLAUDECODE|PWD|OLDPWD|RANDOM|SECONDS|LINENO|SHLVL|_"
 )
-
-
-PROJECT = (
-    "\\u0000"  # the folder of the project in a definition: it is another one in each checkout of a repository
-)
+# The folder of the project in a definition: it is another one in each checkout of a repository.
+PROJECT = "\\u0000"
 
 
 class Fingerprint(NamedTuple):
@@ -65,21 +62,9 @@ class Surroundings:
         self._path_folders: dict[str, list[str]] = {}
         names = ("PWD", "CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
         self._own = dict.fromkeys(names, self.project)
-        self._variables: dict[int, Mapping[str, str]] = {}
-        self._approved: dict[int, tuple[FileIds, FileIds]] = {}
 
     def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> Mapping[str, str]:
-        if id(env) not in self._variables:  # there are as many as levels of settings
-            self._variables[id(env)] = {**self.environ, **env, **self._own}
-        variables = self._variables[id(env)]
-        return {**variables, **hook.env, **self._own} if hook.env else variables
-
-    def folders_of(self, approved: FileIds) -> FileIds:
-        """Return the folders among the files of an approval; many have the same."""
-        if id(approved) not in self._approved:
-            folders = {name: which for name, which in approved.items() if name.endswith("/")}
-            self._approved[id(approved)] = (approved, folders)
-        return self._approved[id(approved)][1]
+        return {**self.environ, **env, **hook.env, **self._own}
 
     def path_folders(self, hook: CommandHook, env: Mapping[str, str]) -> list[str]:
         """Return the folders of `$PATH` that are inside the project: a file there can take a program's name."""
@@ -113,6 +98,7 @@ class LevelSettings(NamedTuple):
             "stopBudget": self.options.get("stop_budget") if event in STOP_EVENTS else None,
             "payload": self.options.get("payload"),
             "judge": self.options.get("judge") if needs_judge else None,
+            "allowedHttpHookUrls": self.options.get("http_hook_urls") if isinstance(hook, HttpHook) else None,
             "passEnv": self.options.get("pass_env") if isinstance(hook, CommandHook | GateHook) else None,
         }
         return {name: value for name, value in found.items() if value is not None}
@@ -178,8 +164,6 @@ def _without_data_folder(env: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _NOT_IN_DEFINITION = ("status_message", "callback")
-
-
 _DEFAULTS = {
     kind: tuple(
         (each.name, {} if each.default_factory is dict else each.default)
@@ -202,7 +186,9 @@ def files_of(
     variables = around.variables_of(hook, level.env)
     folders = around.path_folders(hook, level.env)
     found = find_command_files(hook, variables, folders, around.covered, explains=explains)
-    own = {} if around.of_user else dict.fromkeys(HOOK_FOLDERS, ALL)
+    # `npm test` names no file: what is beside the hooks of another program has nothing to do with it.
+    is_plain = not (found.covered or found.absent or "$" in command.command)
+    own = {} if around.of_user else dict.fromkeys(HOOK_FOLDERS[: 2 if is_plain else 3], ALL)
     return found._replace(covered={**own, **found.covered})
 
 
@@ -225,7 +211,8 @@ def fingerprint(
     command = command_of(rule.hook)
     try:
         found = files_of(rule, level, around)
-        ids = around.covered.ids({**found.covered, **around.folders_of(approved)})
+        folders = {name: which for name, which in approved.items() if name.endswith("/")}
+        ids = around.covered.ids({**found.covered, **folders})
     except TooLarge as error:
         return Fingerprint(content, problem=str(error))
     variables = used_variables(command, level.env, around) if command else {}

@@ -1,20 +1,22 @@
 """Loads the settings of a project whose hooks are reviewed: one that is not approved is pending, and does not run."""
 
 import os
+from ast import literal_eval
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.hooks.selection import switched_off_by
-from turngate.core.settings import Rule, Settings
+from turngate.core.settings import Layer, Rule, Settings
 from turngate.core.verdict.hints import GONE
 from turngate.project.files import LOCAL, Files
 from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
 from turngate.settings.paths import settings_snapshot
+from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
 from turngate.trust.fingerprint import Fingerprint, definition_of
-from turngate.trust.review import Reviewer, gone_rule, place_of
+from turngate.trust.review import Reviewer, accepts_all, gone_rule, place_of
 from turngate.trust.session_record import RecordedGate, SessionRecord
 
 
@@ -61,7 +63,7 @@ def load_reviewed(
 ) -> Settings:
     """Return the reviewed settings of a project whose folder may not exist.
 
-    `recorded_plugins` are the folders of plugins of a session that has ended.
+    A hook that is not approved is pending, and so is one that was and is gone. `recorded_plugins` are the folders of plugins of a session that has ended.
     """
     with report_unreachable(files):
         layers = load_layers(
@@ -73,13 +75,8 @@ def load_reviewed(
             recorded_plugins=recorded_plugins,
             files=settings_snapshot(files, project),
         )
-        return review(layers, trust=trust)
-
-
-def review(layers: Layers, *, trust: bool = False) -> Settings:
-    """Return the settings of these layers. A hook that is not approved is pending, and so is one that was and is gone."""
-    reviewer = Reviewer(layers, accept=trust, reports_gone=True)
-    return reviewer.review_settings().with_rules(problems=reviewer.problems)
+        reviewer = Reviewer(layers, accept=accepts_all(trust), reports_gone=True)
+        return reviewer.review_settings().with_rules(problems=reviewer.problems)
 
 
 def review_agent_hooks(
@@ -91,7 +88,7 @@ def review_agent_hooks(
         return ()
     with report_unreachable(files):
         layers = load_layers(project, dialect=dialect, files=settings_snapshot(files, project))
-        reviewer = Reviewer(layers, accept=trust, reports_gone=True)
+        reviewer = Reviewer(layers, accept=accepts_all(trust), reports_gone=True)
         reviewer.review_settings()
         return reviewer.review_rules(rules)
 
@@ -162,13 +159,52 @@ def with_running_gates_held(settings: Settings) -> Settings:
 # A session of a host
 
 
-def with_held_gates(settings: Settings, record: SessionRecord, state: str) -> Settings:
-    """Return the settings with the limits of the record, in which each of its gates blocks if it is not what was recorded."""
+def load_held(
+    project: str, record: SessionRecord | None, started: float = 0.0, *, own_only: bool = False
+) -> tuple[Settings, SessionRecord]:
+    """Return the settings for an event of a host, in which the gates of the record hold, and the record from now on.
+
+    Limits, and what the user's settings say about all hooks, are those of the session's start. `own_only`: without the
+    gates of the user, which another project of the session has.
+    """
+    layers = load_layers(project, dialect="host", files=settings_snapshot(LOCAL, project))
+    values = record.values if record else _values_of_user(layers)
+    kept = [replace(each, scalars={}, env={}) if each.level == "user" else each for each in layers.layers]
+    kept += [Layer(level="user", **each) for each in literal_eval(values)]
+    reviewer = Reviewer(replace(layers, layers=tuple(kept)), accept=accepts_all(), reports_gone=True)
+    settings = reviewer.review_settings().with_rules(problems=reviewer.problems)
+    if own_only:
+        settings = replace(settings, rules=tuple(rule for rule in settings.rules if rule.trust == 0))
+    if record:
+        settings = _with_held_gates(settings, record, reviewer)
+        started, project = record.started, record.project
+    limits = settings.limit, settings.hard_limit, settings.child_limit
+    return settings, SessionRecord(project, _session_gates(settings), limits, started, values)
+
+
+def _values_of_user(layers: Layers) -> str:
+    """Return what the user's settings say besides their hooks, as a literal of Python."""
+    names, own = ("file", "family", "scalars", "env"), (at for at in layers.layers if at.level == "user")
+    return repr([{name: getattr(each, name) for name in names} for each in own])
+
+
+def _with_held_gates(settings: Settings, record: SessionRecord, reviewer: Reviewer) -> Settings:
     recorded = {definition for _, _, definition in record.gates}
     rules = [replace(rule, held=rule.definition in recorded and not rule.rejected) for rule in settings.rules]
-    rules += _lost_gates(settings, record, state)
+    rules += _lost_gates(settings, record, state_folder())
+    rules = [_as_recorded(rule, reviewer) if rule.held and rule.pending else rule for rule in rules]
     limit, hard, child = record.limits
     return replace(settings, rules=tuple(rules), limit=limit, hard_limit=hard, child_limit=child)
+
+
+def _as_recorded(rule: Rule, reviewer: Reviewer) -> Rule:
+    """Return a gate without its settings file, which another branch may not have, so that it runs as it was approved."""
+    if not rule.file or os.path.lexists(os.path.join(reviewer.project, os.path.expanduser(rule.file))):
+        return rule
+    approval = Approval("", place_of(rule), Fingerprint(rule.definition))
+    reviewed = reviewer.review(gone_rule(approval, None, os.path.realpath(reviewer.project))).rule
+    is_same = not reviewed.pending and reviewed.definition == rule.definition
+    return replace(reviewed, held=True) if is_same else rule
 
 
 def _lost_gates(settings: Settings, record: SessionRecord, state: str) -> Iterator[Rule]:
@@ -179,10 +215,10 @@ def _lost_gates(settings: Settings, record: SessionRecord, state: str) -> Iterat
         return
     stored = (Approvals(record.project, state), Approvals(os.path.expanduser("~"), state, of_user=True))
     for key, place, definition in lost:
-        approval = Approval(key, Fingerprint(definition), 0.0, "")
+        approval = Approval(key, place, Fingerprint(definition))
         if not any(each.is_withdrawn(approval.fingerprint.digest) for each in stored):
             why = _why_lost(settings, place, record.project)
-            yield replace(gone_rule(approval, place, why), held=True)
+            yield replace(gone_rule(approval, why), held=True)
 
 
 def _why_lost(settings: Settings, place: str, project: str) -> str:
@@ -192,7 +228,7 @@ def _why_lost(settings: Settings, place: str, project: str) -> str:
     return f"{file} cannot be read" if (file := next(unread, None)) else "it is no longer configured"
 
 
-def session_gates(settings: Settings) -> tuple[RecordedGate, ...]:
+def _session_gates(settings: Settings) -> tuple[RecordedGate, ...]:
     """Return the gates that hold from now on: those that run, and those of the record that no person has withdrawn."""
     return tuple(
         dict.fromkeys(

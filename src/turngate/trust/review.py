@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
@@ -33,13 +33,9 @@ from turngate.trust.fingerprint import (
 )
 
 Status = Literal["approved", "new", "changed", "rejected", "exempt"]
+OWNERS = ("project", "user")
 TRUST_VARIABLE = "TURNGATE_TRUST"
 NEW = "it is not approved"
-OUTDATED = (
-    "an earlier version of Turngate has recorded its approval, which covers other files; approve it again"
-)
-
-
 NO_COMMAND_FILES = CommandFiles()
 
 
@@ -55,6 +51,11 @@ class ReviewedHook(NamedTuple):
     command_files: CommandFiles = NO_COMMAND_FILES  # of a complete review
 
 
+def accepts_all(trust: bool = False) -> bool:
+    """Return whether all hooks run as they are: the caller says so, or the user's environment."""
+    return trust or os.environ.get(TRUST_VARIABLE) == "1"
+
+
 class Reviewer:
     """Reviews the hooks of one project. With `accept`, all of them run as they are now."""
 
@@ -62,8 +63,6 @@ class Reviewer:
         self,
         layers: Layers,
         *,
-        state: str | None = None,
-        environ: Mapping[str, str] = os.environ,
         accept: bool = False,
         complete: bool = False,
         reports_gone: bool = False,
@@ -71,28 +70,25 @@ class Reviewer:
         """With `complete`, hooks that do not run have a fingerprint too, so that they can be approved.
 
         With `reports_gone`, hooks that were approved and are no longer configured are pending rules.
-        `environ` is that of this machine, wherever the project is.
         """
         self.project, self.home, self.dialect = layers.project, layers.home, layers.dialect.name
         self.files = layers.files
         self._complete, self._reports_gone = complete, reports_gone
-        self.accept = accept or environ.get(TRUST_VARIABLE) == "1"
-        self._state = state or state_folder(environ)
+        self.accept = accept
         self._is_remote = layers.own is not None
-        inherited = self.files.environ if self._is_remote else environ  # by hooks
+        inherited = self.files.environ  # by hooks
         self._covered = CoveredFiles(self.files, self.files.realpath(self.project))
         self._around = {
-            owner: Surroundings(self._covered, inherited, of_user=owner == "user")
-            for owner in ("project", "user")
+            owner: Surroundings(self._covered, inherited, of_user=owner == "user") for owner in OWNERS
         }
-        self._files: dict[str, Approvals] = {}
+        self._approvals: dict[str, Approvals] = {}
         if self._is_remote:
             read = layers.layers
             first = (replace(each, rules=tuple(map(without_first_sight, each.rules))) for each in read)
             layers = replace(layers, layers=tuple(first))
         self._layers = layers
-        self.levels = {owner: level_settings(owner, layers.layers) for owner in ("project", "user")}
-        self.digests: dict[str, set[str]] = {"project": set(), "user": set()}
+        self.levels = {owner: level_settings(owner, layers.layers) for owner in OWNERS}
+        self.digests: dict[str, set[str]] = {owner: set() for owner in OWNERS}
         # By the id of a rule, which is kept so that its id stays its own.
         self._content_by_rule: dict[int, tuple[Rule, str]] = {}
         self._first: list[tuple[str, str, Fingerprint]] = []  # hooks of the user that were not seen before
@@ -112,21 +108,17 @@ class Reviewer:
             replace(layer, rules=tuple(self.review(rule).rule for rule in layer.rules)) for layer in layers
         ]
         self._store_first()
-        reviewed = self._without_unapproved_env([*reviewed, *self._gone_layers()])
-        return replace(self._layers, layers=tuple(reviewed)).merge()
-
-    def _gone_layers(self) -> list[Layer]:
-        if not self._reports_gone or self.accept:
-            return []
-        rules = [rule for rule in self._gone_rules() if rule.agent_type is None]
+        gone = self._gone_rules({None})
         family = FAMILIES[self.dialect][-1]
-        return [Layer(file="", level="project", family=family, rules=tuple(rules))] if rules else []
+        reviewed += [Layer(file="", level="project", family=family, rules=gone)] if gone else []
+        return replace(self._layers, layers=tuple(self._without_unapproved_env(reviewed))).merge()
 
-    def _gone_rules(self) -> Iterator[Rule]:
-        approvals = self.approvals("project")
-        for digest, approval in approvals.all():
-            if self._is_gone("project", digest):
-                yield gone_rule(approval, approvals.place_of(digest))
+    def _gone_rules(self, agent_types: Container[str | None]) -> tuple[Rule, ...]:
+        """Return the hooks of the project, or of these agent types, that were approved and are no longer there."""
+        if not self._reports_gone or self.accept:
+            return ()
+        rules = map(gone_rule, self.vanished("project"))
+        return tuple(rule for rule in rules if rule.agent_type in agent_types)
 
     def review_rules(self, rules: Iterable[Rule]) -> tuple[Rule, ...]:
         """Return more rules of the same settings: the hooks of agent files."""
@@ -134,10 +126,7 @@ class Reviewer:
         self._note_digests(rules)
         reviewed = [self.review(rule).rule for rule in rules]
         self._store_first()
-        if self._reports_gone and not self.accept:
-            types = {rule.agent_type for rule in rules}
-            reviewed += [rule for rule in self._gone_rules() if rule.agent_type in types]
-        return tuple(reviewed)
+        return (*reviewed, *self._gone_rules({rule.agent_type for rule in rules}))
 
     def review(self, rule: Rule) -> ReviewedHook:
         """Return the status of one hook. A hook of the user that is new is approved on first sight.
@@ -160,15 +149,14 @@ class Reviewer:
         return reviewed
 
     def _review_approved(self, rule: Rule, owner: str, approval: Approval) -> ReviewedHook:
-        """Compare a hook with its approval."""
-        approved = approval.fingerprint
-        found = self._fingerprint(rule, owner, approved.files)
-        why = found.problem or (
-            OUTDATED if approval.is_outdated else self._find_change(owner, approved, found)
-        )
-        if why:
-            return self._reviewed(rule, "changed", why, self._fingerprint_of_pending(rule, owner), approval)
-        return self._reviewed(rule, "approved", None, found, approval)
+        """Compare a hook with all versions that were approved."""
+        whys = []
+        for approved in (approval.fingerprint, *approval.earlier):
+            found = self._fingerprint(rule, owner, approved.files)
+            whys.append(found.problem or self._find_change(owner, approved, found))
+            if whys[-1] is None:
+                return self._reviewed(rule, "approved", None, found, approval)
+        return self._reviewed(rule, "changed", whys[0], self._fingerprint_of_pending(rule, owner), approval)
 
     def _find_change(self, owner: str, approved: Fingerprint, found: Fingerprint) -> str | None:
         """A hook of the user runs in all projects, and each of its files is approved where it is."""
@@ -188,8 +176,8 @@ class Reviewer:
         if not used:
             return hook
         approval = self.approvals("project").find(digest)
-        if approval is None or approval.is_outdated:
-            why = OUTDATED if approval else f"it runs {used[0]} of the project, which is not approved"
+        if approval is None:
+            why = f"it runs {used[0]} of the project, which is not approved"
             return self._reviewed(hook.rule, "new", why, hook.fingerprint)
         found = self._fingerprint(hook.rule, "user", approval.fingerprint.files)
         change = found.problem or find_change(
@@ -204,9 +192,8 @@ class Reviewer:
         """Return what a fingerprint has outside of the project, and what inside."""
         inside = {name: content for name, content in found.files.items() if not os.path.isabs(name)}
         outside = {name: content for name, content in found.files.items() if name not in inside}
-        if is_inside(
-            self.files.realpath(self.home), self._covered.project
-        ):  # what is in the home folder is the user's
+        if is_inside(self.files.realpath(self.home), self._covered.project):
+            # What is in the home folder is the user's.
             outside |= {self._covered.path_of(name): content for name, content in inside.items()}
             inside = {}
         return found._replace(files=outside), Fingerprint(found.content, inside)
@@ -217,35 +204,31 @@ class Reviewer:
         )
 
     def approvals(self, owner: str) -> Approvals:
-        if owner not in self._files:
+        if owner not in self._approvals:
             folder = self.project if owner == "project" else self.home
-            self._files[owner] = Approvals(folder, self._state, of_user=owner == "user", files=self.files)
-        return self._files[owner]
+            of_user = owner == "user"
+            self._approvals[owner] = Approvals(folder, state_folder(), of_user=of_user, files=self.files)
+        return self._approvals[owner]
 
-    def vanished(self) -> tuple[Approval, ...]:
+    def vanished(self, owner: str) -> tuple[Approval, ...]:
         """Return the approvals of hooks that are no longer in the settings, neither as approved nor changed."""
-        return tuple(
-            approval
-            for owner in ("project", "user")
-            for digest, approval in self.approvals(owner).all()
-            if self._is_gone(owner, digest)
-        )
+        return tuple(each for each in self.approvals(owner).all() if self._is_gone(owner, each))
 
-    def _is_gone(self, owner: str, digest: str) -> bool:
+    def _is_gone(self, owner: str, approval: Approval) -> bool:
         """A hook of a file with an error may not have been loaded; the error is reported."""
-        place = self.approvals(owner).place_of(digest)
+        place = approval.place
         if place.startswith(self._with_errors) or not is_read_by(place, self.dialect):
             return False
         if owner == "project" and place.startswith("~/"):
             return False  # what a hook of the user runs of the project
-        return digest not in self.digests[owner] and digest not in self._replaced
+        return approval.fingerprint.digest not in self.digests[owner] | self._replaced
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Why a file of approvals does not count."""
         return tuple(
             Problem(file=each.path, message=each.problem.removeprefix(f"{each.path} "), severity="warning")
-            for each in self._files.values()
+            for each in self._approvals.values()
             if each.problem
         )
 
@@ -256,14 +239,10 @@ class Reviewer:
 
     def _files_of(self, rule: Rule) -> CommandFiles:
         owner = owner_of(rule)
-        try:
-            return (
-                files_of(rule, self.levels[owner], self._around[owner], explains=True)
-                if owner
-                else NO_COMMAND_FILES
-            )
-        except TooLarge:
-            return NO_COMMAND_FILES
+        with contextlib.suppress(TooLarge):
+            if owner:
+                return files_of(rule, self.levels[owner], self._around[owner], explains=True)
+        return NO_COMMAND_FILES
 
     def _review_unknown(self, rule: Rule, owner: str, digest: str) -> ReviewedHook:
         """Review a definition without an approval: a new hook, another definition of a known one, or a rejected one."""
@@ -274,23 +253,20 @@ class Reviewer:
         if earlier is not None and earlier.fingerprint.digest not in self.digests[owner]:
             return self._review_changed(rule, found, earlier)
         if owner == "user" and not approvals.problem and not (self._is_remote and acts_here(rule.hook)):
-            return self._approve_first(rule)
+            found = self._fingerprint(rule, "user")
+            self._first.append((place_of(rule), _name(rule), self.divided(found)[0]))
+            return self._reviewed(rule, "approved", None, found)
         return self._reviewed(rule, "new", NEW, found)
 
     def _review_changed(self, rule: Rule, found: Fingerprint, earlier: Approval) -> ReviewedHook:
         """Review another definition of a hook. What was approved is missed where it would have run: at its event."""
         self._replaced.add(earlier.fingerprint.digest)
         what = describe_change_of_definition(earlier.fingerprint.content, found.content)
-        why = OUTDATED if earlier.is_outdated else f"{what} after it was approved"
+        why = f"{what} after it was approved"
         if self._reports_gone:
-            gone = gone_rule(earlier, place_of(rule), why)
+            gone = gone_rule(earlier, why)
             rule = replace(rule, event=gone.event, matcher=gone.matcher, hook=gone.hook)
         return self._reviewed(rule, "changed", why, found, earlier)
-
-    def _approve_first(self, rule: Rule) -> ReviewedHook:
-        found = self._fingerprint(rule, "user")
-        self._first.append((place_of(rule), _name(rule), self.divided(found)[0]))
-        return self._reviewed(rule, "approved", None, found)
 
     def _store_first(self) -> None:
         """Store all hooks that were seen for the first time at once."""
@@ -355,14 +331,10 @@ class Review:
     vanished: tuple[Approval, ...]
     reviewer: Reviewer
 
-    @property
-    def pending(self) -> tuple[ReviewedHook, ...]:
-        return tuple(hook for hook in self.hooks if hook.status in ("new", "changed"))
-
     def approve(self, hooks: Iterable[ReviewedHook]) -> None:
         """Approve hooks as they were reviewed, and the `env` of the project's settings. Raises UsageError."""
         hooks = tuple(hooks)
-        for owner in ("project", "user"):
+        for owner in OWNERS:
             if chosen := _places_and_keys(hooks, owner):
                 self._approve(chosen, owner)
 
@@ -380,16 +352,16 @@ class Review:
     def reject(self, hooks: Iterable[ReviewedHook]) -> None:
         """Withdraw the approval of hooks; they are no longer pending, and do not run. Raises UsageError."""
         hooks = tuple(hooks)
-        for owner in ("project", "user"):
+        for owner in OWNERS:
             if chosen := _places_and_keys(hooks, owner):
                 self.reviewer.approvals(owner).reject(chosen, self.reviewer.digests[owner])
 
     def forget(self, approvals: Iterable[Approval]) -> None:
         """Remove approvals of hooks that have vanished. Raises UsageError."""
         digests = {approval.fingerprint.digest for approval in approvals}
-        for owner in ("project", "user"):
+        for owner in OWNERS:
             stored = self.reviewer.approvals(owner)
-            if known := digests.intersection(digest for digest, _ in stored.all()):
+            if known := digests.intersection(each.fingerprint.digest for each in stored.all()):
                 stored.forget(known)
 
 
@@ -405,28 +377,25 @@ def review_project(
     dialect: str = "turngate",
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
-    home: str | None = None,
-    state: str | None = None,
     agent_hooks: Iterable[Rule] = (),
     files: Files,
 ) -> Review:
     """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
-    environ = {name: value for name, value in os.environ.items() if name != TRUST_VARIABLE}
     with report_unreachable(files):
         layers = load_layers(
             project,
             dialect=dialect,
-            home=home,
             plugin_dirs=plugin_dirs,
             extra=extra,
             files=settings_snapshot(files, project),
         )
-        reviewer = Reviewer(layers, state=state, environ=environ, complete=True)
+        reviewer = Reviewer(layers, complete=True)
         settings = reviewer.review_settings().with_rules(
             *reviewer.review_rules(agent_hooks), problems=reviewer.problems
         )
         hooks = with_unique_keys([reviewer.review(rule) for rule in settings.rules])
-    return Review(settings, hooks, reviewer.vanished(), reviewer)
+        vanished = tuple(approval for owner in OWNERS for approval in reviewer.vanished(owner))
+    return Review(settings, hooks, vanished, reviewer)
 
 
 def with_unique_keys(hooks: Sequence[ReviewedHook]) -> tuple[ReviewedHook, ...]:
@@ -447,13 +416,14 @@ def acts_here(hook: Hook) -> bool:
     return hook.asks is not None
 
 
-def gone_rule(approval: Approval, place: str, why: str = GONE) -> Rule:
-    """Return the rule as it was approved. It does not run: `why` says so."""
-    content = json.loads(approval.fingerprint.content.replace(PROJECT, "."))
-    file = place.partition(f":{content.get('event')}:")[0]
+def gone_rule(approval: Approval, why: str | None = GONE, project: str = ".") -> Rule:
+    """Return the rule as it was approved. It does not run: `why` says so. If it runs again, its mode is its own."""
+    content = json.loads(approval.fingerprint.content.replace(PROJECT, json.dumps(project)[1:-1]))
+    hook = _hook(content, approval.key)
+    file = approval.place.partition(f":{content.get('event')}:")[0]
     return Rule(
         content.get("event", ""),
-        _hook(content, approval.key),
+        replace(hook, mode=hook.mode or content.get("settings", {}).get("mode") or "gate") if why else hook,
         content.get("matcher"),
         source="project",
         file=file,
@@ -472,7 +442,6 @@ def _hook(content: Mapping[str, Any], key: str) -> Hook:
         for name, value in content.items()
         if name in known
     }
-    options["mode"] = content.get("mode") or content.get("settings", {}).get("mode") or "gate"
     try:
         hook: Hook = kind(**options)
     except (TypeError, ValueError):  # of another version
@@ -520,7 +489,7 @@ def level_settings(owner: str, layers: Iterable[Layer]) -> LevelSettings:
     env = {name: value for layer in own for name, value in layer.env.items()}
     options: dict[str, Any] = {}
     for layer in own if owner == "project" else ():
-        for name in GUARDED & layer.scalars.keys():
+        for name in (GUARDED | {"http_hook_urls"}) & layer.scalars.keys():
             value = layer.scalars[name]
             options[name] = {**options.get(name, {}), **value} if isinstance(value, Mapping) else value
     return LevelSettings(env, options)

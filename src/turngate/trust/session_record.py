@@ -1,4 +1,4 @@
-"""The gates and limits of one session of a host, recorded at its first event: a gate that is changed later blocks the stop.
+"""The gates and values of one session of a host, recorded at its first event: a gate that is changed later blocks the stop.
 
 Imports little: every stop looks for a record.
 """
@@ -8,9 +8,10 @@ import os
 from contextlib import suppress
 
 from turngate.gates.stored_state import state_path, write_file
+from turngate.project.checkouts import in_main_checkout
+from turngate.project.files import LOCAL
 
-VERSION = 2
-
+VERSION = 3
 
 # A gate as it was approved: its id or "", where it is configured, and its definition as compact JSON.
 RecordedGate = tuple[str, str, str]
@@ -20,19 +21,16 @@ Limits = tuple[int | None, int | None, int | None]
 
 class SessionRecord:
     def __init__(
-        self,
-        project: str,
-        gates: tuple[RecordedGate, ...],
-        limits: Limits,
-        started: float = 0.0,
+        self, project: str, gates: tuple[RecordedGate, ...], limits: Limits, started: float, values: str
     ) -> None:
-        self.project, self.gates = project, gates
-        self.limits = limits
+        self.project, self.gates, self.limits = project, gates, limits
         self.started = started  # in seconds since the epoch; 0: not known
+        self.values = values  # of the user's settings, as `trust.load` writes them
 
 
-def record_path(state: str, session: str) -> str:
-    return state_path(state, session, "", "gates of the session")
+def record_path(state: str, session: str, below: str = "") -> str:
+    """`below`: a project inside of that of the session, or in another checkout."""
+    return state_path(state, session, "", f"gates of the session {below}")
 
 
 def read_record(path: str) -> SessionRecord | None:
@@ -40,10 +38,8 @@ def read_record(path: str) -> SessionRecord | None:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             data = json.load(file)
-        gates = tuple((str(key), str(place), str(text)) for key, place, text in data["gates"])
-        limit, hard, child = (None if each is None else int(each) for each in data["limits"])
-        record = SessionRecord(str(data["project"]), gates, (limit, hard, child), float(data["started"]))
-        return record if data["version"] == VERSION else None
+        data["gates"] = tuple((str(key), str(place), str(text)) for key, place, text in data["gates"])
+        return SessionRecord(**data) if data.pop("version") == VERSION else None
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return None
 
@@ -64,25 +60,27 @@ _HEADER_CHARS = 16 * 1024
 
 
 def projects_below(state: str, project: str) -> list[str]:
-    """Return the folders below a project of which hooks were approved."""
+    """Return the folders below a project of which hooks were approved; they may be gone."""
     folder, found = os.path.join(state, "trust", "projects"), []
     with suppress(OSError):
         for name in os.listdir(folder):
             with suppress(OSError, ValueError), open(os.path.join(folder, name), encoding="utf-8") as file:
                 text = file.read(_HEADER_CHARS)
                 found.append(str(json.JSONDecoder().raw_decode(text, text.index(_FOLDER) + len(_FOLDER))[0]))
-    inside = f"{os.path.realpath(project).rstrip('/')}/"
-    return sorted(each for each in found if each.startswith(inside) and os.path.isdir(each))
+    real = os.path.realpath(project).rstrip("/")
+    main = in_main_checkout(real, LOCAL)
+    return sorted(real + each[len(main) :] for each in found if each.startswith(f"{main}/"))
 
 
 def has_changed_since(folder: str, started: float) -> bool:
-    """Return whether a file or folder below this one was written, added or removed after a time."""
+    """Return whether something in this folder was changed after a time, except in other checkouts below it, or it is gone."""
     from turngate.gates.local_tree_state import PRUNED  # noqa: PLC0415 # lazy: few projects have others inside
 
     for path, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in PRUNED]
-        for name in (".", *files):
+        is_checkout = path != folder and ".git" in files and in_main_checkout(path, LOCAL) != path
+        folders[:] = [name for name in folders if name not in PRUNED and not is_checkout]
+        for name in () if is_checkout else (".", *files):
             with suppress(OSError):
                 if os.lstat(os.path.join(path, name)).st_ctime > started:
                     return True
-    return False
+    return not os.path.isdir(folder)

@@ -152,6 +152,18 @@ def test_a_hook_that_was_not_enforced_is_reported(project: Path, capfd: pytest.C
     )
 
 
+@pytest.mark.req("X-09")
+def test_records_tell_a_hook_that_blocked_from_one_that_is_broken(
+    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("echo no >&2; exit 2", "exit 1"))
+    shown = fire_json(capfd, project, "Stop")[1]["runs"]
+    stored = map(json.loads, (state / "sessions" / "fire" / "journal.jsonl").read_text().splitlines())
+    kept = [each for each in stored if each["kind"] == "hook"]
+    assert [run["outcome"] for run in shown] == ["block", "failed"]
+    assert sorted(run["outcome"] for run in kept) == ["block", "failed"]
+
+
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
@@ -213,7 +225,7 @@ def test_the_help_names_all_forms_of_the_event(capfd: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit):
         main(["fire", "--help"])
     words = " ".join(capfd.readouterr().out.split())
-    said = "--input FILE|JSON the event: a file with JSON, - for stdin, or a JSON object in braces; missing fields"
+    said = "--input FILE|JSON fields of the event: a file with JSON, - for stdin, or a JSON object in braces; others get"
     assert said in words
 
 

@@ -476,7 +476,9 @@ def test_the_output_of_both_streams_is_sent_whatever_a_command_redirects(project
 
 @pytest.mark.req("T-1", "S3-39")
 def test_a_chain_that_fails_blocks_only_as_a_gate(project: Path) -> None:
-    write(project, {"npm": '#!/bin/sh\necho "npm $2"; test "$2" != test\n'})
+    write(
+        project, {"npm": '#!/bin/sh\necho "npm $2"; test "$2" != test || { echo "1 failed" >&2; exit 1; }\n'}
+    )
     (project / "npm").chmod(0o755)
     chain = "./npm run lint && ./npm run typecheck && ./npm run test"
     gate = " ".join([*TURNGATE, "gate", "--", f"'{chain}'"])
@@ -487,7 +489,7 @@ def test_a_chain_that_fails_blocks_only_as_a_gate(project: Path) -> None:
         [run] = json.loads(turngate("fire", "Stop", "--project", str(project), "--json")[1])["runs"]
         outcomes.append((run["outcome"], run["reason"]))
     assert outcomes[0][0] == "failed"
-    assert outcomes[1] == ("block", f"`{chain}`: exit code 1\nnpm lint\nnpm typecheck\nnpm test")
+    assert outcomes[1] == ("block", f"`{chain}`: exit code 1\nnpm lint\nnpm typecheck\nnpm test\n1 failed")
 
 
 def test_a_gate_runs_in_its_project_also_if_the_current_folder_was_deleted(

@@ -1,5 +1,6 @@
 """`turngate hook` as a process: what it asks, what it answers, and how it counts."""
 
+import fcntl
 import json
 import os
 import re
@@ -14,7 +15,7 @@ import pytest
 from tests.hosts.recordings import recorded
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
-from tests.support.git_projects import make_repository
+from tests.support.git_projects import commit, make_repository, write
 from turngate.cli.commands.hook import UNKNOWN_HOST
 from turngate.gates.stored_state import write_file
 from turngate.hosts.all_hosts import HOSTS
@@ -595,6 +596,40 @@ def test_a_variable_that_the_settings_of_the_project_name_has_no_effect(
         True,
         f"turngate hook: {variable} has no effect, because .claude/settings.json names it\n",
     )
+
+
+def test_a_variable_whose_name_is_escaped_has_no_effect(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    (project / ".claude").mkdir()
+    (project / ".claude/settings.json").write_text('{"env": {"TURNGATE_IN\\u005fHOOK": "1"}}')
+    monkeypatch.setenv("TURNGATE_IN_HOOK", "1")
+    note = "turngate hook: TURNGATE_IN_HOOK has no effect, because .claude/settings.json names it\n"
+    assert hook(stop(project)) == (0, BLOCK, note)
+
+
+def test_a_variable_for_other_commands_does_not_say_with_what_a_gate_compares(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = {"type": "gate", "gate": "untouched", "options": {"globs": ["a"]}}
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [gate]}]}})
+    make_repository(project, {"a": "1"})
+    start = {**recorded("codex", "SessionStart"), "cwd": str(project)}
+    assert hook({**start, "session_id": stop(project)["session_id"]}) == (0, None, "")
+    write(project, {"a": "2"})
+    commit(project)
+    monkeypatch.setenv("TURNGATE_GATES_BASE", "HEAD")
+    assert hook(stop(project))[1]["decision"] == "block"
+
+
+def test_a_stop_does_not_wait_for_the_lock_of_its_count_for_ever(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    assert hook(stop(project))[1] == BLOCK
+    path = count_path(os.environ["TURNGATE_STATE"], "Stop", stop(project))
+    with open(f"{path}.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert hook(stop(project))[1] == BLOCK
 
 
 def test_stops_of_one_agent_at_once_are_all_counted(project: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.support.sessions import BLOCK_COMMAND, block_first, hang, say, withou
 from tests.support.subagents import Gate, Parent, parent
 from tests.support.timeouts import HANG_TIMEOUT_S
 from tests.support.warm_cli import Program
-from turngate.cli.commands.log.show_journal import JournalTail
+from turngate.cli.commands.log import JournalTail
 from turngate.cli.main import main
 from turngate.core.hooks.kinds import CommandHook
 from turngate.plugins.handlers import PluginHook, Plugins

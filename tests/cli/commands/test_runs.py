@@ -1,6 +1,7 @@
 """`turngate runs`: children that work in one process, looked at, steered, killed and recovered from another."""
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -192,7 +193,7 @@ def test_the_table_says_what_since_when_how_often_redirected_and_why() -> None:
             (run("0f" * 16, state="done", outcome="ok", ended=NOON + 1, announcement="x", announced=NOON),)
         ),
     ]
-    assert list(format_table(found, NOON + 3725, with_runs=False, colour=False)) == [
+    assert list(format_table(found, NOON + 3725, with_runs=False)) == [
         "  ID        SUBAGENT                        STATE          STARTED   TIME        REDIRECTS  SESSION",
         "  0a0a0a0a  count files (general-purpose)   done           Nov 14    1 min       -          5e55104a",
         "  0b0b0b0b  Explore                         failed         12:00:00  8.0 s       -          5e55104a",
@@ -208,7 +209,7 @@ def test_the_table_says_what_since_when_how_often_redirected_and_why() -> None:
         "",
         "2 open (*), 1 of them left by a process that died, 3 finished; details: `turngate runs show ID`",
     ]
-    assert list(format_table(found[2:3], NOON + 50, with_runs=True, colour=False))[1:5] == [
+    assert list(format_table(found[2:3], NOON + 50, with_runs=True))[1:5] == [
         "* 0c0c0c0c  count files (Explore)           running        12:00:00  50 s        1 of 3     5e55104a",
         "            redirected: Name the files.",
         "            run 1: redirected after 1.0 s: Count the files.",
@@ -225,7 +226,7 @@ def test_whatever_is_in_it_the_table_keeps_to_its_columns() -> None:
         steer_why="w\x07" * 300,
     )
     found = [SubagentSummary((long,)), SubagentSummary((replace(long, id="b", chain="0a0a0a0a" + "b" * 24),))]
-    lines = list(format_table(found, NOON + 9e6, with_runs=True, colour=False))
+    lines = list(format_table(found, NOON + 9e6, with_runs=True))
     assert (
         [line for line in lines if len(line) > 100],
         [c for line in lines for c in line if not c.isprintable()],
@@ -236,12 +237,19 @@ def test_whatever_is_in_it_the_table_keeps_to_its_columns() -> None:
     assert [line.split()[1] for line in lines if line.startswith("*")] == ["0a0a0a0a0a0a", "0a0a0a0abbbb"]
 
 
-def test_on_a_terminal_what_is_finished_is_dim() -> None:
+class TerminalStream(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_what_is_finished_is_dim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout", TerminalStream())
     found = [
         SubagentSummary((run(),)),
         SubagentSummary((run("0a" * 16, state="done", outcome="ok", ended=NOON),)),
     ]
-    lines = list(format_table(found, NOON, with_runs=False, colour=True))
+    lines = list(format_table(found, NOON, with_runs=False))
     assert [(line.startswith("\033[2m"), line.endswith("\033[0m")) for line in lines[1:3]] == [
         (False, False),
         (True, True),
@@ -772,7 +780,7 @@ def test_an_owner_that_no_process_has_is_a_dead_one_and_no_path(
 
 def test_ids_with_a_long_common_beginning_leave_room_for_the_other_columns() -> None:
     found = [SubagentSummary((run(f"{'c' * 60}{number}"),)) for number in (1, 2)]
-    first, row, *_ = format_table(found, NOON + 9, with_runs=False, colour=False)
+    first, row, *_ = format_table(found, NOON + 9, with_runs=False)
     assert (first.split()[:2], row) == (
         ["ID", "SUBAG…"],
         f"* {'c' * 32}  count…  running        12:00:00  9.0 s       -          5e55104a",

@@ -39,7 +39,7 @@ def record(
 
 
 def past_run(time: float, **fields: Any) -> PastRun:
-    values = {"session": "s-1", "outcome": "allow", "reason": None, "seconds": 1.0, **fields}
+    values = {"session_id": "s-1", "outcome": "allow", "reason": None, "seconds": 1.0, **fields}
     return PastRun(time, **values)
 
 
@@ -50,7 +50,7 @@ def test_real_runs_of_several_sessions_are_found(project: Path, state: Path) -> 
         turngate("fire", "Stop", "--project", str(project), "--input", json.dumps({"session_id": session}))
     [hook] = load_settings(str(project)).rules
     found = Histories(str(project), str(state)).of(hook)
-    assert (found.count, [(run.session, run.outcome, run.reason) for run in found.last]) == (
+    assert (found.count, [(run.session_id, run.outcome, run.reason) for run in found.last]) == (
         2,
         [("two", "block", "no"), ("one", "block", "no")],
     )

@@ -77,6 +77,11 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
         Exited(2, "a word on stdout"),
         Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False),
     ),
+    (
+        "C-11",
+        Exited(2, "", "  \n"),
+        Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False),
+    ),
     ("S0-41", Exited(2, '{"continue":false}', "x"), Block("x")),
     ("S0-40", Exited(1, "", "no npm\nhere\n"), Fault("exit code 1: no npm here")),
     ("S0-40", Exited(3), Fault("exit code 3, nothing on stderr")),
@@ -84,11 +89,8 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     ("S0-40", Exited(127, "", "not found"), Fault("exit code 127: not found")),
     ("S0-40", Exited(130), Fault("exit code 130, nothing on stderr")),
     ("S0-40", Exited(137, signal=9), Fault("killed by signal 9, nothing on stderr")),
-    (
-        "S3-22",
-        said(1, "err", decision="approve"),
-        Fault("exit code 1: err"),
-    ),
+    ("S3-22", said(1, "err", decision="approve"), Fault("exit code 1: err")),
+    ("S3-22", said(1, "err", decision="approve", reason="fine"), Fault("exit code 1: err")),
     (
         "S3-22",
         said(1, **{"continue": False}),

@@ -477,20 +477,22 @@ def test_an_object_without_a_lost_denial_passes_before_a_tool(answer: dict[str, 
     assert isinstance(interpret(Exited(0, json.dumps(answer)), rule(event=event), TURNGATE).decision, Allow)
 
 
-def test_an_object_of_any_size_and_depth_is_searched_in_bounded_work() -> None:
+def test_a_denial_at_any_depth_is_found() -> None:
     deep: dict[str, object] = {"action": "deny"}
     for _ in range(50_000):
         deep = {"a": [deep]}
+    found = Fault("`a` is unknown: a denial is `permissionDecision` or `decision`", asks_user=True)
+    assert interpret(Returned(deep), rule(event="PreToolUse"), TURNGATE).decision == found
+
+
+def test_an_answer_that_contains_itself_is_searched_to_an_end() -> None:
     endless: dict[str, object] = {}
     endless["a"] = [endless, endless]
-    answers: tuple[object, ...] = (deep, endless, {"a": [{}] * 1_000_000})
-    with cpu_limit(60):
-        decisions = [
-            interpret(Returned(answer), rule(event="PreToolUse"), TURNGATE).decision for answer in answers
-        ]
-    large = Fault("its answer is too large to be searched for a decision", asks_user=True)
-    found = Fault("`a` is unknown: a denial is `permissionDecision` or `decision`", asks_user=True)
-    assert decisions == [found, large, large]
+    decision = interpret(Returned(endless), rule(event="PreToolUse"), TURNGATE).decision
+    assert decision == Fault(
+        'it returned the unknown key `a`; to block, return {"decision": "block", "reason": "…"}',
+        asks_user=True,
+    )
 
 
 def test_a_long_output_is_searched_at_both_ends_and_before_a_tool_call_asks() -> None:
@@ -498,8 +500,6 @@ def test_a_long_output_is_searched_at_both_ends_and_before_a_tool_call_asks() ->
     found = [lost_in_text(each) is not None for each in (f"{text}{BLOCK}", f"x\n{BLOCK}\n{text}", text)]
     assert found == [True, True, False]
     assert lost_in_text(f"{text}{BLOCK}\n{text}") is None
-    many = "Our decision: block the release.\n"
-    assert [lost_in_text(many * count) is not None for count in (10, 6_000)] == [False, True]
     decisions = [
         interpret(Exited(0, text), rule(event=event), TURNGATE).decision for event in ("Stop", "PreToolUse")
     ]

@@ -60,7 +60,7 @@ def test_a_list_with_a_condition_matches_every_command(composed: Composed) -> No
     ("text", "forms"),
     [
         ("B[1]=2 C[23]+=3 git push", ["git push"] * 3),
-        ("B['x y']=2 git push", None),
+        ("B['x y']=2 git push", ["git push"] * 3),
         ("g\\\nit pu\\\nsh", ["git push"] * 3),
         (
             "/bin/q? \"a $X\"'*' ",

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.core.shell.expand import Expansion, expand
 from turngate.core.shell.parse import (
     MAX_COMMANDS,
     CommandList,
+    Expansion,
     Word,
+    expand,
     read_commands,
     substituted_commands,
 )

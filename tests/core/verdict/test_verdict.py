@@ -149,6 +149,7 @@ def test_warnings_of_all_hooks_say_which_gate_is_not_enforced() -> None:
         run(Fault("off", "skipped"), "later"),
         run(Fault("no file"), CommandHook("strict", blocking=True)),
         run(Fault("boom"), '"$DIR"/gate.sh'),
+        run(Fault("gone"), "seen", mode="observe"),
     )
     assert warnings(runs, TURNGATE) == (
         'hook "lint" failed and was NOT enforced: exit code 1: boom',
@@ -158,6 +159,7 @@ def test_warnings_of_all_hooks_say_which_gate_is_not_enforced() -> None:
         'hook "later" was skipped and NOT enforced: off',
         'hook "strict" failed: no file',
         "hook '\"$DIR\"/gate.sh' failed and was NOT enforced: boom",
+        'hook "seen" failed: gone',
     )
 
 

@@ -210,19 +210,23 @@ def test_dependency_folders_are_folders_of_links(project: Path, tmp_path: Path) 
 # Limits
 
 
-def test_too_many_files_are_an_error_that_names_the_largest_folder(project: Path, temporary: Path) -> None:
+def test_too_many_files_are_an_error_that_names_the_largest_folder(
+    project: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project_copy, "MAX_FILES", 4)
     for number in range(5):
         write(project / "build" / str(number))
     write(project / "a.txt")
-    with pytest.raises(ProjectTooLarge) as raised, copy_project(str(project), max_files=4):
+    with pytest.raises(ProjectTooLarge) as raised, copy_project(str(project)):
         pass
     assert raised.value.strerror == "too large to be copied: it has more than 4 files, most of them in build"
     assert list(temporary.iterdir()) == []
 
 
-def test_too_many_bytes_are_an_error(project: Path) -> None:
+def test_too_many_bytes_are_an_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project_copy, "MAX_BYTES", 1024**2)
     write(project / "data" / "large", "x" * (2 * 1024**2))
-    with pytest.raises(ProjectTooLarge) as raised, copy_project(str(project), max_bytes=1024**2):
+    with pytest.raises(ProjectTooLarge) as raised, copy_project(str(project)):
         pass
     assert raised.value.strerror == "too large to be copied: it has more than 1 MiB, most of them in data"
 
@@ -303,11 +307,14 @@ def test_a_folder_of_a_repository_is_copied_with_the_repository(repository: Path
     assert git("status", "--porcelain", cwd=repository) == "?? shop/\n"
 
 
-def test_a_folder_of_a_repository_that_is_too_large_is_copied_without_it(repository: Path) -> None:
+def test_a_folder_of_a_repository_that_is_too_large_is_copied_without_it(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project_copy, "MAX_FILES", 40)
     write(repository / "shop" / "gate.sh", "exit 0\n")
     for number in range(50):
         write(repository / "large" / str(number))
-    with copy_project(str(repository / "shop"), max_files=40) as copy:
+    with copy_project(str(repository / "shop")) as copy:
         assert contents(Path(copy.project).parent) == {
             "lock": "",
             "shop": None,

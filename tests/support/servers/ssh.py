@@ -4,6 +4,7 @@ import contextlib
 import getpass
 import os
 import pwd
+import re
 import shlex
 import shutil
 import signal
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.support.servers.mount_namespace import MountNamespace, can_make_namespace
@@ -38,6 +40,13 @@ SSHD = _find_sshd()
 READS_BASHRC = SSHD is not None and _login_shell() == "bash"  # for each command, if sshd has started it
 HOST = "box"  # the name in the config of the client
 PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd as root needs it; the init script makes it
+
+
+@cache
+def _sshd_version() -> tuple[int, ...]:
+    said = subprocess.run(["ssh", "-V"], capture_output=True, text=True, check=False).stderr
+    found = re.match(r"OpenSSH_(\d+)\.(\d+)", said)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 class SshServer:
@@ -157,6 +166,8 @@ class SshServer:
             "MaxStartups": "1000",
             "SetEnv": f"HOME={self.path_there(self.home)} TMPDIR={self.path_there(self.temporary)}",
             "Subsystem": "sftp internal-sftp",
+            # Since OpenSSH 9.8, a client whose login has failed is not answered for a while.
+            **({"PerSourcePenalties": "no"} if _sshd_version() >= (9, 8) else {}),
             **self.options,
         }
         (self.folder / "config").write_text("".join(f"{name} {value}\n" for name, value in options.items()))

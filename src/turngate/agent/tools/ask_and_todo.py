@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.tool import ToolContext, UserQuestion
+from turngate.agent.tools.tool import ToolContext
 from turngate.core.conversation.tools import ToolOutput, tool_spec
 
+USER_ASKED = "The user was asked; the answer comes with the next message."
 ASK_USER = tool_spec(
     "AskUser",
     "Asks the user a question and waits for the answer. Only for what you cannot find out yourself.",
@@ -18,7 +19,8 @@ ASK_USER = tool_spec(
 
 
 async def ask_user(args: Mapping[str, Any], _: ToolContext) -> ToolOutput:
-    raise UserQuestion(args["question"], tuple(args.get("options", ())))
+    options = "".join(f"\n- {option}" for option in args.get("options", ()))
+    return ToolOutput(USER_ASKED, question=args["question"] + options)
 
 
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}

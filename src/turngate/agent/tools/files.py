@@ -60,22 +60,15 @@ EDIT = tool_spec(
 
 
 async def read(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    path, first = await context.call(resolve_path, args["file_path"], context), args.get("offset", 1)
-    with _os_errors_as_failures(path):
-        work = _in_thread(_read, path, context, first, args.get("limit", MAX_LINES))
-        text, content, version = await work
-    context.read_files[path] = version
+    first = args.get("offset", 1)
+    _, (text, content) = await _use_file(_read, args, context, first, args.get("limit", MAX_LINES))
     file = {"filePath": args["file_path"], "content": "\n".join(content)}
     file |= {"numLines": len(content), "startLine": max(1, first)}
     return ToolOutput(text, {"type": "text", "file": file})
 
 
 async def write(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    path = await context.call(resolve_path, args["file_path"], context)
-    with _os_errors_as_failures(path):
-        work = _in_thread(_write, path, context, args["content"].encode())
-        created, version = await finish_despite_cancel(work)
-    context.read_files[path] = version
+    path, created = await finish_despite_cancel(_use_file(_write, args, context, args["content"].encode()))
     response = {"type": "create" if created else "update", "filePath": args["file_path"]}
     before: dict[str, Any] = {"structuredPatch": [], "originalFile": None} if created else {}
     response |= {"content": args["content"], **before, "userModified": False}
@@ -83,21 +76,24 @@ async def write(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
 
 
 async def edit(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    path = await context.call(resolve_path, args["file_path"], context)
     old, new, replace_all = args["old_string"], args["new_string"], args.get("replace_all", False)
-    with _os_errors_as_failures(path):
-        work = _in_thread(_edit, path, context, old, new, replace_all)
-        count, version = await finish_despite_cancel(work)
-    context.read_files[path] = version
+    path, count = await finish_despite_cancel(_use_file(_edit, args, context, old, new, replace_all))
     response = {"filePath": args["file_path"], "oldString": old, "newString": new}
     response |= {"replaceAll": replace_all, "userModified": False}
     return ToolOutput(f"Changed {path} in {count} place{'s' if count > 1 else ''}", response)
 
 
-@contextlib.contextmanager
-def _os_errors_as_failures(path: str) -> Iterator[None]:
+async def _use_file(
+    function: Callable[..., tuple[T, FileVersion]],
+    args: Mapping[str, Any],
+    context: ToolContext,
+    *more: object,
+) -> tuple[str, T]:
+    """Call a function with the path in a thread, and remember the version that it returns. Return path and result."""
+    path = await context.call(resolve_path, args["file_path"], context)
     try:
-        yield
+        async with asyncio.timeout(TIMEOUT_S):
+            result, context.read_files[path] = await run_in_thread(function, path, context, *more)
     except FileNotFoundError:
         raise ToolFailed(f"{path} does not exist") from None
     except IsADirectoryError:
@@ -108,15 +104,13 @@ def _os_errors_as_failures(path: str) -> Iterator[None]:
         raise ToolFailed(f"{path} cannot be used: {error.strerror or error}") from None
     except MachineUnreachable as error:
         raise ToolFailed(f"{path} cannot be used: {error}") from None
+    return path, result
 
 
-async def _in_thread(function: Callable[..., T], *arguments: object) -> T:
-    async with asyncio.timeout(TIMEOUT_S):
-        return await run_in_thread(function, *arguments)
-
-
-def _read(path: str, context: ToolContext, first: int, count: int) -> tuple[str, list[str], FileVersion]:
-    """Return the numbered lines for the model, the lines themselves, and the version."""
+def _read(
+    path: str, context: ToolContext, first: int, count: int
+) -> tuple[tuple[str, list[str]], FileVersion]:
+    """Return the numbered lines for the model with the lines themselves, and the version."""
     with _open_text(path, context) as (file, version):
         number, room, output, content = 0, MAX_READ_CHARS, list[str](), list[str]()
         until = time.monotonic() + TIMEOUT_S  # the caller has given up by then
@@ -134,7 +128,7 @@ def _read(path: str, context: ToolContext, first: int, count: int) -> tuple[str,
             content.append(shown)
     if not output and number:
         raise ToolFailed(f"{path} has only {number} lines")
-    return "\n".join(output) or "(the file is empty)", content, version
+    return ("\n".join(output) or "(the file is empty)", content), version
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-import secrets
 import shutil
 import tempfile
 import threading
@@ -15,8 +14,8 @@ from turngate.core.conversation.tools import ToolFailed
 from turngate.project.files import Files, FoundFile, MachineUnreachable
 
 MAX_FILES = 20_000
+MAX_DEPTH = 200  # of folders
 MAX_BYTES = 64 * 1024 * 1024
-BATCH_BYTES = 4 * 1024 * 1024
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # An expression that is its own text: every file that it matches has this text.
 _TEXT = re.compile(r"(?:\\b|\^)?([\w :/,;@%&=<>!\"'-]+)(?:\\b|\$)?", re.ASCII)
@@ -50,15 +49,11 @@ class SearchCopy:
     def list_files(self) -> None:
         """Find what is there. Raises ToolFailed."""
         skipped = (".git",) if self._is_glob else search_process.NOT_SEARCHED
-        depth = search_process.MAX_DEPTH
         try:
-            found, is_deeper = self._files.tree(self._there, skipped, depth)
+            found, _ = self._files.tree(self._there, skipped, MAX_DEPTH)
             self._make_folder(self.root)
-            if is_deeper:  # the search reports it
-                self._make_folder(os.path.join(self.root, f".{secrets.token_hex(8)}", *["d"] * depth))
-            self._found = [
-                file for file in found if self._is_glob or not file.is_link
-            ]  # Grep leaves links out
+            # Grep leaves links out.
+            self._found = [file for file in found if self._is_glob or not file.is_link]
         except NotADirectoryError:
             if self._is_glob:
                 raise ToolFailed(f"{self._query['path']} is not a folder") from None
@@ -114,20 +109,9 @@ class SearchCopy:
         size = sum(file.stat.st_size for file in self._found)
         if size > MAX_BYTES:
             raise self._too_much(f"{size / 1024 / 1024:,.0f} MiB to search")
-        batch: list[str] = []
-        size = 0
-        for file in self._found:
-            batch.append(file.path)
-            size += file.stat.st_size
-            if size > BATCH_BYTES:
-                self._copy_batch(batch)
-                batch, size = [], 0
-        self._copy_batch(batch)
-
-    def _copy_batch(self, paths: list[str]) -> None:
-        if paths:
-            for path, data in self._files.fetch(paths, MAX_BYTES).items():
-                self._put(self._here(path), data)
+        paths = [file.path for file in self._found]
+        for path, data in self._files.fetch(paths, MAX_BYTES).items() if paths else ():
+            self._put(self._here(path), data)
 
     def _put(self, path: str, data: bytes, info: os.stat_result | None = None) -> None:
         """Write a file of the copy. One that is there stays: file systems that ignore the case have two names for it."""

@@ -28,7 +28,6 @@ DEFAULT_LINES = 250  # of Grep's output
 MAX_LINES = 10_000  # of Grep's output
 MAX_SHOWN_CHARS = 500  # of a line in Grep's output
 MAX_LINE_BYTES = 1024 * 1024  # of a line that are searched
-MAX_DEPTH = 200  # of folders below the searched one: each is opened from there, level by level
 NOT_SEARCHED = (".git", "node_modules", ".venv")
 
 
@@ -59,14 +58,12 @@ def _glob(query: Mapping[str, Any]) -> Iterator[str]:
     with _open_root(query) as (_, _, root):
         if root is None:
             raise ValueError(f"{query['path']} is not a folder")
-        too_deep: list[str] = []
-        found = _files(query["path"], root, (".git",), too_deep, links=True)
+        found = _files(query["path"], root, (".git",), links=True)
         files = [(_mtime(file), file.path) for file in found if matches(file.parts)]
     files.sort(key=lambda file: (-file[0], file[1]))
     yield from (path for _, path in files[:MAX_FILES])
     if len(files) > MAX_FILES:
         yield f"… [the {MAX_FILES} newest of {len(files):,} files]"
-    yield from too_deep
 
 
 def _grep(query: Mapping[str, Any]) -> Iterator[str]:
@@ -88,8 +85,7 @@ _TOOLS = {"Glob": _glob, "Grep": _grep, "Select": _select}
 
 def _grep_output(query: Mapping[str, Any]) -> Iterator[str]:
     expression = _compile(query["pattern"], re.IGNORECASE if query.get("-i") else 0)
-    too_deep: list[str] = []
-    for file in _searched_files(query, too_deep):
+    for file in _searched_files(query):
         path, matches = file.path, _matching_lines(file, expression)
         match query.get("output_mode", "files_with_matches"):
             case "content":
@@ -103,7 +99,6 @@ def _grep_output(query: Mapping[str, Any]) -> Iterator[str]:
             case _:
                 if any(True for _ in matches):
                     yield path
-    yield from too_deep
 
 
 def _compile(pattern: str, flags: int) -> re.Pattern[str]:
@@ -113,14 +108,14 @@ def _compile(pattern: str, flags: int) -> re.Pattern[str]:
         raise ValueError(f"`pattern` is not a regular expression: {error}") from None
 
 
-def _searched_files(query: Mapping[str, Any], too_deep: list[str]) -> Iterator[_File]:
+def _searched_files(query: Mapping[str, Any]) -> Iterator[_File]:
     path, glob = query["path"], query.get("glob")
     with _open_root(query) as (folder, name, root):
         if root is None:
             yield _File(folder, name, (), path)
             return
         matches = _pattern(any_folder(glob)) if glob else lambda _: True
-        found = _files(path, root, NOT_SEARCHED, too_deep, links=False)
+        found = _files(path, root, NOT_SEARCHED, links=False)
         yield from (file for file in found if matches(file.parts))
 
 
@@ -151,13 +146,8 @@ def _matching_lines(searched: _File, expression: re.Pattern[str]) -> Iterator[tu
         return
 
 
-def _files(
-    path: str, root: int, skipped: tuple[str, ...], too_deep: list[str], *, links: bool
-) -> Iterator[_File]:
-    """Yield all files below a folder, by name; links to folders are not followed.
-
-    Folders below MAX_DEPTH are left out, and `too_deep` gets a line that says so.
-    """
+def _files(path: str, root: int, skipped: tuple[str, ...], *, links: bool) -> Iterator[_File]:
+    """Yield all files below a folder, by name; links to folders are not followed."""
     folders: list[tuple[str, ...]] = [()]
     while folders:
         parts = folders.pop()
@@ -169,10 +159,7 @@ def _files(
             with os.scandir(fd) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
             inner = [e.name for e in entries if e.is_dir(follow_symlinks=False) and e.name not in skipped]
-            if len(parts) < MAX_DEPTH:
-                folders += [(*parts, name) for name in reversed(inner)]
-            elif inner and not too_deep:
-                too_deep.append(f"… [folders of more than {MAX_DEPTH} levels were not searched]")
+            folders += [(*parts, name) for name in reversed(inner)]
             for entry in entries:
                 if _is_file(entry, links=links):
                     place = (*parts, entry.name)

@@ -67,12 +67,3 @@ class Tool:
     edits: bool = False  # has effects on files only
     paths: tuple[str, ...] = ()  # the arguments that are paths
     parallel: bool = False  # neighbouring calls in one reply run at once
-
-
-class UserQuestion(Exception):
-    """The agent has a question, and waits for its user."""
-
-    def __init__(self, question: str, options: tuple[str, ...] = ()) -> None:
-        super().__init__(question)
-        self.question = question
-        self.options = options

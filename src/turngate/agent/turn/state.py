@@ -5,11 +5,13 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from turngate.agent.conversation import Conversation
 from turngate.core.conversation.messages import Reply, ToolUse, Usage
 from turngate.core.events.session_events import SubagentFinished, TurnResult
 from turngate.core.verdict.hook_run import HookOutput, HookRun
-from turngate.core.verdict.loop_guard import EndTurn, LoopGuard
-from turngate.core.verdict.unenforced import MissedGates
+from turngate.core.verdict.loop_guard import EndedBy, EndTurn, LoopGuard
+from turngate.core.verdict.missed_gates import MissedGates
+from turngate.core.verdict.verdict import Stop, Verdict
 
 
 def new_prompt_id() -> str:
@@ -19,18 +21,41 @@ def new_prompt_id() -> str:
 class TurnHalted(Exception):
     """A hook answered `continue: false` in the middle of a turn."""
 
+    ended_by: EndedBy = "halted"
+
     def __init__(self, reason: str | None, *, waits: bool = False) -> None:
         """`waits`: the agent waits for the user's approval."""
         super().__init__(reason or "")
         self.reason, self.waits = reason, waits
+        if waits:
+            self.ended_by = "checkpoint"
+
+
+def halt_of(verdict: Verdict) -> TurnHalted | None:
+    """Return the halt of a hook that ends the turn, if there is one."""
+    if isinstance(verdict, Stop) and verdict.halted:
+        return TurnHalted(verdict.stop_reason, waits=verdict.waits)
+    return None
 
 
 class CheckpointRefused(TurnHalted):
     """The user answered no at a checkpoint."""
 
+    ended_by = "checkpoint"
+
 
 class ToolDeferred(TurnHalted):
     """A PreToolUse hook answered `permissionDecision: "defer"`, and there is no user to ask."""
+
+    ended_by = "tool_deferred"
+
+
+def end_at_checkpoint(conversation: Conversation) -> EndTurn:
+    """End the turn because subagents wait for the user's approval, or else the workflow does."""
+    texts = [each.text for each in conversation.waiting]
+    if not texts and conversation.workflow is not None:
+        texts = [conversation.workflow.describe_checkpoint()]
+    return EndTurn("checkpoint", stop_reason="\n\n".join(texts))
 
 
 @dataclass
@@ -38,6 +63,7 @@ class TurnState:
     guard: LoopGuard
     started: float = field(default_factory=time.monotonic)
     requests: int = 0
+    replies: int = 0
     earlier_requests: int = 0  # of the turns that redirects of a subagent continue
     tool_calls: int = 0
     tools_used: dict[str, int] = field(default_factory=dict)  # how often, in the order of first use
@@ -70,6 +96,7 @@ class TurnState:
 
     def add_reply(self, reply: Reply) -> None:
         """Count what one reply of the model used."""
+        self.replies += 1
         self.usage += reply.usage
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
 
@@ -99,24 +126,15 @@ class TurnState:
         self.continuations += counts
         self.guard, self.prompt_id = guard.after_report(), new_prompt_id()
 
-    def result(
-        self,
-        end: EndTurn,
-        *,
-        session_id: str,
-        transcript_path: str,
-        model: str,
-        question: str | None,
-        checkpoint: str | None,
-    ) -> TurnResult:
+    def result(self, end: EndTurn, conversation: Conversation, model: str) -> TurnResult:
         return TurnResult(
             ended_by=end.ended_by,
-            session_id=session_id,
-            transcript_path=transcript_path,
+            session_id=conversation.session_id,
+            transcript_path=conversation.path,
             result=self.answer,
             stop_reason=end.stop_reason or end.notice,
-            question=question,
-            checkpoint=checkpoint,
+            question=conversation.question,
+            checkpoint=conversation.checkpoint,
             deferred_tool_use=self.deferred,
             continuations=self.continuations,
             model_requests=self.requests,

@@ -3,28 +3,30 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from turngate._frozen import frozen
 from turngate.agent.background import BackgroundCommands, Wakes
+from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.session_hooks import SessionHooks
-from turngate.agent.turn.state import CheckpointRefused, ToolDeferred, TurnHalted, new_prompt_id
-from turngate.agent.turn.workflow import append_prompt, end_at_checkpoint
+from turngate.agent.turn.state import CheckpointRefused, TurnHalted, end_at_checkpoint, halt_of, new_prompt_id
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import UserMessage
+from turngate.core.conversation.workflow import APPROVED, REFUSED, Answer, parse_answer
 from turngate.core.events.events import StopEvent, StopFailure, UserPromptSubmit
 from turngate.core.events.session_events import Continuation
 from turngate.core.settings import Settings
 from turngate.core.text import describe_exception, one_line
 from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason
 from turngate.core.verdict.tool_effects import added_context
-from turngate.core.verdict.verdict import Continue, Stop
+from turngate.core.verdict.verdict import Continue
 from turngate.errors import ModelError
+from turngate.subagents.announcements import Announcements
 from turngate.subagents.host import SubagentRole
-from turngate.subagents.results import Announcements
 from turngate.transcript.writer import TranscriptError
 
 # Without a user, a turn that may end waits this long for commands in the background. A server never ends, so it
@@ -53,13 +55,10 @@ class Turn:
         try:
             await self.prepare()
             return await self._answer_from(entry)
-        except CheckpointRefused as refused:
-            return EndTurn("checkpoint", stop_reason=refused.reason)
-        except ToolDeferred as deferred:
-            return EndTurn("tool_deferred", stop_reason=deferred.reason)
         except TurnHalted as halted:
-            end = EndTurn("checkpoint" if halted.waits else "halted", stop_reason=halted.reason)
-            self._open_checkpoint(end, hook_waits=True)
+            end = EndTurn(halted.ended_by, stop_reason=halted.reason)
+            if halted.waits:
+                self._open_checkpoint(end, hook_waits=True)
             return end
         except ModelError as error:
             return await self._fail(error)
@@ -100,11 +99,14 @@ class Turn:
     async def _answer_all(self) -> EndTurn:
         while True:
             end = await self._answer_one()
-            if end is not None and not (end.ended_by in CONTINUABLE_ENDS and await self._has_more_input()):
-                end = end if self.wakes is None else self.wakes.end_turn(end)
-                if end.notice:
-                    self.context.notice(end.notice, describe_last_reason(end))
-                return end
+            if end is None or (
+                end.ended_by in CONTINUABLE_ENDS and await self._wait_for_announcement(commands=True)
+            ):
+                continue
+            end = end if self.wakes is None else self.wakes.end_turn(end)
+            if end.notice:
+                self.context.notice(end.notice, describe_last_reason(end))
+            return end
 
     async def _answer_one(self) -> EndTurn | None:
         """Answer one message, then ask the stop hooks. Return None if there is more to do."""
@@ -141,9 +143,6 @@ class Turn:
         self.inbox.put_all(self.background.take_ended())
         if self.wakes is not None:
             self.inbox.put_all(self.wakes.take())
-
-    async def _has_more_input(self) -> bool:
-        return bool(len(self.inbox)) or await self._wait_for_announcement(commands=True)
 
     async def _wait_for_announcement(self, *, commands: bool = False) -> bool:
         """Wait for subagents, and for commands and hooks too, in the background. Return True if a message arrived."""
@@ -230,9 +229,9 @@ class Turn:
             turn.prompt_id = new_prompt_id()
         verdict = await self.hooks.fire(UserPromptSubmit(**self.context.event_fields(), prompt=entry.text))
         dialect = self.context.dialect
-        if isinstance(verdict, Stop) and verdict.halted:
-            turn.answer = dialect.halted_prompt.format(reason=verdict.stop_reason or "").removesuffix(": ")
-            raise TurnHalted(verdict.stop_reason, waits=verdict.waits)
+        if halted := halt_of(verdict):
+            turn.answer = dialect.halted_prompt.format(reason=halted.reason or "").removesuffix(": ")
+            raise halted
         if isinstance(verdict, Continue):  # a block, or a hook whose failure blocks has failed
             turn.prompt_id = earlier
             self.context.notice(f"a hook blocked the prompt: {verdict.prompt}")
@@ -245,7 +244,7 @@ class Turn:
         meta = {"continuation": turn.guard.continuations} if turn.guard.continuations else {}
         for notice in entry.notices:
             self.context.notice(notice)
-        append_prompt(conversation, entry, meta)
+        _append_prompt(conversation, entry, meta)
         if added := added_context(verdict.runs, plain=True):
             conversation.append(UserMessage(added, "context"), **meta)
         return True
@@ -280,9 +279,8 @@ class Turn:
     async def _ask_despite_question(self) -> EndTurn | None:
         """Ask the stop hooks although a question is open; unless they continue the turn, it waits for the answer."""
         end = await self._ask_to_stop()
-        return (
-            end if end is None or end.ended_by not in CONTINUABLE_ENDS else replace(end, ended_by="question")
-        )
+        waits = end is not None and end.ended_by in CONTINUABLE_ENDS
+        return replace(end, ended_by="question") if end and waits else end
 
     async def _ask_to_stop(self) -> EndTurn | None:
         """The agent would stop: ask the stop hooks. Return None if the turn continues."""
@@ -323,3 +321,39 @@ class Turn:
             tool_calls=turn.tool_calls,
             background_tasks=[*self.announcements.background_tasks(), *self.background.background_tasks()],
         )
+
+
+def _append_prompt(conversation: Conversation, entry: InboxEntry, meta: Mapping[str, Any]) -> None:
+    """Append what a message of the user asks the agent to do. Raises CheckpointRefused.
+
+    Only the user answers a question or a checkpoint, with the first message of the next turn; everything else waits
+    behind the answer. The hooks are asked again at the next stop; only in the `claude` dialect a question asks them at
+    once, and a block takes it back. At a checkpoint yes begins the next stage of a workflow or of a subagent, no ends it,
+    and anything else is a message within the stage: the checkpoint opens again after it.
+    """
+    running, waiting = conversation.workflow, conversation.waiting
+    answer = _checkpoint_answer(entry, conversation)
+    if entry.workflow is not None:
+        conversation.append_prompt(entry.workflow.stages[0].prompt(is_first=True), entry.workflow, **meta)
+    elif answer is None:
+        conversation.append_prompt(entry.text, running, waiting, **meta)
+    elif answer == "no":
+        conversation.append_prompt(f"{entry.text}\n\n{REFUSED}", None, **meta)
+        over = f"{running.name} is over" if running else "the agent does not continue"
+        raise CheckpointRefused(f"{over}: you answered no at the checkpoint")
+    elif waiting and not conversation.hook_waits:  # the workflow of the main agent stays where it is
+        ids = ", ".join(each.agent_id for each in waiting)
+        text = f"{APPROVED} Continue the subagent with Task and resume: {ids}"
+        conversation.append_prompt(text, running, key=conversation.approval_key(), **meta)
+    elif running and not conversation.hook_waits:
+        following = running.after_approval()
+        conversation.append_prompt(following.stages[0].prompt(is_first=False), following, **meta)
+    else:  # a hook waited in the middle of a stage
+        conversation.append_prompt(APPROVED, running, waiting, **meta)
+
+
+def _checkpoint_answer(entry: InboxEntry, conversation: Conversation) -> Answer | None:
+    """Return the user's answer at an open checkpoint. Neither a hook nor a message that was typed before it answers."""
+    is_open = conversation.checkpoint is not None and conversation.question is None
+    is_answer = is_open and not (entry.by_hook or entry.waited or entry.workflow)
+    return parse_answer(entry.text) if is_answer else None

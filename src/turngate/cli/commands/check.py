@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from turngate.check.misplaced_files import find_misplaced_files
-from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_USAGE, Parser, add_project_options
-from turngate.cli.console.conversation_text import flat
+from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, Parser, add_json_option, add_project_options
+from turngate.cli.console.conversation_text import counted, flat
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_PROBLEMS
@@ -46,26 +46,20 @@ Exit codes:
   0   no errors and no warnings; there may be notes
   1   errors or warnings; with --strict also notes
   {EXIT_USAGE}
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}"""
+  {EXIT_ERRORS}"""
     add_project_options(parser)
     parser.add_argument("--strict", action="store_true", help="exit with 1 for notes too")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from turngate.check.problems import find_problems  # noqa: PLC0415 # lazy: loads asyncio, which --help does not need
+    from turngate.check.find_problems import find_problems  # noqa: PLC0415 # lazy: loads asyncio, which --help does not need
 
     project = project_folder(options.project, options.dialect)
     plugins = plugin_folders(options.plugin_dir)
     with show_if_slow("checking the settings"):
-        layers = load_layers(
-            project_path(project, LOCAL),
-            dialect=options.dialect,
-            plugin_dirs=plugins,
-            extra=options.settings,
-            files=LOCAL,
-        )
+        given = {"dialect": options.dialect, "plugin_dirs": plugins, "extra": options.settings}
+        layers = load_layers(project_path(project, LOCAL), **given, files=LOCAL)
         settings = layers.merge()
         in_agents, agent_problems = check_agent_files(settings, project)
         settings = settings.with_rules(*in_agents, problems=(*find_misplaced_files(layers), *agent_problems))
@@ -75,31 +69,27 @@ def run(options: argparse.Namespace) -> int:
             *unignored_local_settings(project, options.dialect),
         )
     files = _settings_files(project, settings, problems)
+    count = sum(options.strict or problem.severity != "note" for problem in problems)
     if options.json:
-        report = {
-            "project": project,
-            "files": files,
-            "hooks": len(settings.rules),
-            "problems": [asdict(p) for p in problems],
-        }
+        found = [asdict(problem) for problem in problems]
+        report = {"project": project, "files": files, "hooks": len(settings.rules), "problems": found}
         print(json.dumps(report, indent=2))
     else:
         if note := search_note(project, options.project):
             print(note)
-        _print(files, len(settings.rules), problems, project, options.dialect, strict=options.strict)
-    return EXIT_PROBLEMS if any(_counts(problem, strict=options.strict) for problem in problems) else 0
-
-
-def _counts(problem: Problem, *, strict: bool) -> bool:
-    return strict or problem.severity != "note"
+        if not files:
+            print(_no_settings(project, options.dialect))
+        _print_problems(files, problems)
+        total = f"{counted(len(settings.rules), 'hook')}, {count or 'no'} problem{'s' * (count != 1)}"
+        print(paint(total, "alert" if count else "good"))
+    return EXIT_PROBLEMS if count else 0
 
 
 def _settings_files(project: str, settings: Settings, problems: Iterable[Problem]) -> list[str]:
     """Return the existing settings files and hook scripts, then files of plugins and agent types, and of problems."""
     dialect = settings.dialect.name
-    candidates = settings_files(project, dialect, files=LOCAL) + [
-        file for _, file in script_files(project, dialect)
-    ]
+    scripts = [file for _, file in script_files(project, dialect)]
+    candidates = settings_files(project, dialect, files=LOCAL) + scripts
     files = [file.display_name for file in candidates if os.path.lexists(file.path)]
     others = [
         rule.file for rule in settings.rules if rule.file and (rule.source == "plugin" or rule.agent_type)
@@ -123,11 +113,7 @@ def _no_settings(project: str, dialect: str) -> str:
     return "; ".join(filter(None, (text, unread_files(project, dialect, LOCAL))))
 
 
-def _print(
-    files: list[str], hooks: int, problems: tuple[Problem, ...], project: str, dialect: str, *, strict: bool
-) -> None:
-    if not files:
-        print(_no_settings(project, dialect))
+def _print_problems(files: list[str], problems: Iterable[Problem]) -> None:
     for file in files:
         print(paint(flat(file), "bold"))
         for problem, positions in _group(problem for problem in problems if problem.file == file):
@@ -135,9 +121,6 @@ def _print(
             print(f"  {severity} {flat(': '.join(filter(None, (positions, problem.message))))}")
             if problem.hint:
                 print(f"    → {flat(problem.hint)}")
-    serious = sum(_counts(problem, strict=strict) for problem in problems)
-    total = f"{hooks} hook{'s' * (hooks != 1)}, {serious or 'no'} problem{'s' * (serious != 1)}"
-    print(paint(total, "alert" if serious else "good"))
 
 
 def _group(problems: Iterable[Problem]) -> Iterator[tuple[Problem, str]]:

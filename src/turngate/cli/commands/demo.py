@@ -11,6 +11,8 @@ import shutil
 import signal
 import sys
 import tempfile
+from pathlib import Path
+from textwrap import indent
 
 from turngate.cli.arguments import EXIT_INTERNAL, Parser
 from turngate.cli.console.streams import paint
@@ -94,10 +96,10 @@ async def _run_demo() -> int:
         project = os.path.join(scratch, "shop")
         _write_project(project)
         _print_heading(f"A project in {project} has a failing test and a Stop hook that runs it:")
-        _print_indented(json.dumps(SETTINGS["hooks"], indent=2))
+        print(indent(json.dumps(SETTINGS["hooks"], indent=2), "    "))
         _print_heading(f"The user asks: {PROMPT}")
         result = await _run_turn(project, os.path.join(scratch, "state"))
-        is_fixed = SUBTRACTED in _read(os.path.join(project, "prices.py"))
+        is_fixed = _is_fixed(project)
     _print_heading(
         f"Turn {result.outcome}: {result.model_requests} model requests, {result.tool_calls} tool calls, "
         f"{result.continuations} continuation, {result.duration_ms / 1000:.1f} s."
@@ -111,6 +113,10 @@ async def _run_demo() -> int:
     return 0 if is_as_planned else EXIT_PROBLEMS
 
 
+def _is_fixed(project: str) -> bool:
+    return SUBTRACTED in Path(project, "prices.py").read_text(encoding="utf-8")
+
+
 def _program() -> str:
     """Return the command that starts this program from any folder."""
     return "turngate" if shutil.which("turngate") else os.path.abspath(sys.argv[0])
@@ -119,8 +125,7 @@ def _program() -> str:
 def _write_project(project: str) -> None:
     os.makedirs(os.path.join(project, ".turngate"))
     for name, text in (("test_prices.py", TEST), (".turngate/settings.json", json.dumps(SETTINGS, indent=2))):
-        with open(os.path.join(project, name), "w", encoding="utf-8") as file:
-            file.write(text)
+        Path(project, name).write_text(text, encoding="utf-8")
 
 
 async def _run_turn(project: str, state: str) -> TurnResult:
@@ -155,21 +160,10 @@ def _print_event(event: SessionEvent) -> None:
         case HookFinished("Stop", _, outcome, seconds):
             print(f"{outcome_label(outcome)} ({seconds:.1f} s)")
         case Continuation(prompt):
-            print("  Sent to the agent:")
-            _print_indented(prompt)
+            print("  Sent to the agent:", indent(prompt, "    "), sep="\n")
         case _:
             pass
 
 
 def _print_heading(text: str) -> None:
     print(f"\n{paint(text, 'bold')}")
-
-
-def _print_indented(text: str) -> None:
-    for line in text.splitlines():
-        print(f"    {line}")
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()

@@ -9,22 +9,17 @@ import sys
 from collections.abc import Container
 
 from turngate.cli.arguments import (
-    EXIT_INTERNAL,
-    EXIT_OUTPUT,
-    EXIT_SIGNALS,
+    EXIT_ERRORS_AND_SIGNALS,
     EXIT_USAGE,
     Parser,
+    add_event_options,
     add_hook_options,
-    add_project_options,
-    add_ssh_option,
-    event_name,
+    add_json_option,
+    add_place_options,
     find_project_here,
 )
 from turngate.cli.console.streams import paint
-from turngate.cli.project import (
-    describe_path,
-    nothing_is_configured,
-)
+from turngate.cli.project import describe_path, nothing_is_configured
 from turngate.core.constants import EVENTS, IN_HOOK, reject_constant
 from turngate.errors import UsageError
 from turngate.project.files import LOCAL, Files
@@ -53,20 +48,11 @@ Exit codes:
   12  a PreToolUse hook leaves the decision to the user
   13  with --strict: allowed, but a hook was not enforced or could not be loaded
   {EXIT_USAGE}
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}
-  {EXIT_SIGNALS}"""
-    add = parser.add_argument
-    add("event", type=event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
-    add_project_options(parser)
-    add_ssh_option(parser)
-    add(
-        "--input",
-        metavar="FILE|JSON",
-        help="the event: a file with JSON, - for stdin, or a JSON object in braces; missing fields get defaults",
-    )
+  {EXIT_ERRORS_AND_SIGNALS}"""
+    add_event_options(parser, others="others get defaults")
+    add_place_options(parser)
     add_hook_options(parser)
-    add("--json", action="store_true", help="print one JSON object")
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -171,19 +157,19 @@ def _read_input(path: str) -> bytes:
     if path.lstrip().startswith("{"):
         return path.encode("utf-8", "surrogateescape")
     if path != "-":
-        with open(path, "rb", opener=_open_without_waiting) as file:
+        # Without O_NONBLOCK, to open a pipe waits until a process writes to it.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             _wait_for_data(file.fileno(), path)
             os.set_blocking(file.fileno(), True)
-            return _check_size(file.read(MAX_INPUT_BYTES + 1), path)
-    if sys.stdin is None:
+            data = file.read(MAX_INPUT_BYTES + 1)
+    elif sys.stdin is None:
         raise UsageError("--input - reads the event from stdin, which is closed; give a file instead")
-    _wait_for_data(sys.stdin.fileno(), path)
-    return _check_size(sys.stdin.buffer.read(MAX_INPUT_BYTES + 1), path)
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    # Otherwise, to open a pipe waits until a process writes to it.
-    return os.open(path, flags | os.O_NONBLOCK)
+    else:
+        _wait_for_data(sys.stdin.fileno(), path)
+        data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    if len(data) > MAX_INPUT_BYTES:
+        raise UsageError(f"{_input_name(path)} is larger than {MAX_INPUT_BYTES // 1024**2} MiB")
+    return data
 
 
 def _wait_for_data(fd: int, path: str) -> None:
@@ -193,12 +179,6 @@ def _wait_for_data(fd: int, path: str) -> None:
     if not select.select([fd], [], [], PROGRESS_AFTER_S)[0]:
         print(f"waiting for {_input_name(path)} …", file=sys.stderr, flush=True)
         select.select([fd], [], [])
-
-
-def _check_size(data: bytes, path: str) -> bytes:
-    if len(data) > MAX_INPUT_BYTES:
-        raise UsageError(f"{_input_name(path)} is larger than {MAX_INPUT_BYTES // 1024**2} MiB")
-    return data
 
 
 def _input_name(path: str | None) -> str:

@@ -46,10 +46,11 @@ STARTS = ("SessionStart", "SubagentStart")  # a gate records what is there
 def print_help(words: list[str]) -> int:
     """Print the usage. Without words it is a mistake: on stdout with exit code 0, it would look passed to a host."""
     if words:
-        print(_help_text(words))
+        gate = next((GATES[word] for word in words if word in GATES), None)
+        print(_help_of(gate) if gate else _help())
         sys.exit()
     problem = "there is neither the name of a gate nor a command; see `turngate gate --help`"
-    print(f"turngate gate: {problem}\n{_help_text([])}", file=sys.stderr)
+    print(f"turngate gate: {problem}\n{_help()}", file=sys.stderr)
     return EXIT_NOT_PASSED
 
 
@@ -87,7 +88,7 @@ async def _run(
     arguments: GateArguments, fields: dict[str, Any] | None, project: str
 ) -> tuple[Decision, HeldPass | None]:
     """Return the decision, and that for which it is a pass that holds."""
-    name = _event_name(fields)
+    name = (fields or {}).get("hook_event_name") or "Stop"
     if name not in (*STOP_EVENTS, *STARTS):
         return Fault(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), None
     event = _read_stop(name, fields or {}, project)
@@ -134,11 +135,6 @@ def _judge_for(event: StopEvent, project: str) -> Callable[[PromptHook], Awaitab
     from turngate.trust.load import load_settings  # noqa: PLC0415
 
     return judge_for(event, load_settings(project), World(LocalShell(), project), HookRunContext())
-
-
-def _event_name(fields: dict[str, Any] | None) -> str:
-    name = (fields or {}).get("hook_event_name") or "Stop"
-    return name if isinstance(name, str) else "an event without a name"
 
 
 def _read_stop(name: str, fields: dict[str, Any], project: str) -> StopEvent:
@@ -207,11 +203,6 @@ def _answer_in_words(name: str, decision: Decision) -> int:
 # Help
 
 
-def _help_text(words: list[str]) -> str:
-    names = [word for word in words if word in GATES]
-    return _help_of(GATES[names[0]]) if names else _help()
-
-
 def _help() -> str:
     rows = "\n".join(f"  {gate.name:<14} {gate.summary}" for gate in GATES.values())
     return f"""\
@@ -244,26 +235,22 @@ def _help_of(gate: Gate) -> str:
     command = {"never": "", "optional": " [-- COMMAND…]", "required": " -- COMMAND…"}[gate.command]
     own = f"\n\nOptions:\n{_option_rows(gate.options)}" if gate.options else ""
     about = f"\n\n{gate.operands.metavar}: {gate.operands.help}" if gate.operands else ""
+    purpose = f"Holds the stop until: {gate.summary}."
+    if gate.is_observer:
+        text = gate.summary.strip("()")
+        purpose = f"{text[0].upper()}{text[1:]}. It never blocks."
     return f"""\
 usage: turngate gate {gate.name} [options]{operands}{command}
 
-{_purpose(gate)}{about}{own}
+{purpose}{about}{own}
 
 Options of every gate:
 {_option_rows(tuple(option for option in COMMON if option.name != "strict" or not gate.is_observer))}"""
 
 
-def _purpose(gate: Gate) -> str:
-    if not gate.is_observer:
-        return f"Holds the stop until: {gate.summary}."
-    text = gate.summary.strip("()")
-    return f"{text[0].upper()}{text[1:]}. It never blocks."
-
-
 def _option_rows(options: tuple[GateOption, ...]) -> str:
-    return "\n".join(f"  {_option_word(option):<26} {option.help}" for option in options)
-
-
-def _option_word(option: GateOption) -> str:
-    value = {"flag": "", "texts": f" {option.metavar}…"}.get(option.kind, f" {option.metavar}")
-    return f"--{option.name}{value}"
+    rows = []
+    for option in options:
+        value = {"flag": "", "texts": f" {option.metavar}…"}.get(option.kind, f" {option.metavar}")
+        rows.append(f"  {f'--{option.name}{value}':<26} {option.help}")
+    return "\n".join(rows)

@@ -1,6 +1,7 @@
 """`turngate hook`: ask the hooks and gates of `.turngate` and `.mux` at a stop of another agent program."""
 
 import os
+import re
 import signal
 import sys
 import time
@@ -8,10 +9,11 @@ import time
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
 from turngate.cli.stop_cache import read_stamp, settings_state, stamp_path, write_stamp
-from turngate.core.constants import FAMILIES, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
+from turngate.core.constants import FAMILIES, GATES_BASE, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise, variable_of_command
 from turngate.hosts.stop_count import count_path, forget_count
+from turngate.project.checkouts import in_checkout_of
 from turngate.project.files import LOCAL
 from turngate.state.paths import state_folder
 from turngate.trust.session_record import (
@@ -31,66 +33,62 @@ UNKNOWN_HOST = (
 )
 
 
-class HookOptions:
-    """The options of `turngate hook`."""
-
-    def __init__(self) -> None:
-        self.host: str | None = None
-        self.project: str | None = None
-        self.timeout: str | None = None
-
-
 def run(words: list[str]) -> int:
     """Answer the event on stdin."""
     if "--help" in words or "-h" in words:
         print(_help_text())
         sys.exit()
-    options = _read_options(words)
+    given_host, given_project, timeout = _read_options(words)
     fields, note = read_object_from_stdin()
     if fields is None:
         return _explain(note)
     known = normalise(fields)
-    name, event = options.host or recognise(fields), str(known["hook_event_name"])
+    name, event = given_host or recognise(fields), str(known["hook_event_name"])
+    os.environ.pop(GATES_BASE, None)  # for `turngate gates run`
     _drop_variables_of_the_project(known)
     if by := variable_of_command(name, known.get("session_id")):
         return refuse_command("turngate hook", by)
     if event not in EVENTS or os.environ.get(IN_HOOK):
         return _ignore(event)
-    variable = PROJECT_VARIABLES.get(name or "")
-    count = count_path(state_folder(), event, known)
-    path = record_path(state_folder(), str(known.get("session_id") or ""))
+    session, state = str(known.get("session_id") or ""), state_folder()
+    path = record_path(state, session)
     if event == "SessionStart" and known.get("source") != "compact":  # the user has started or resumed it
         forget_record(path)
     record = read_record(path)
     # A session keeps its project: another folder above or below it would have other gates. A worktree may be removed.
-    is_kept = record is not None and os.path.isdir(record.project)
-    project = record.project if record and is_kept else _project(options.project, variable, known)
-    stamp = stamp_path(known, ["turngate hook", project])
-    below = projects_below(state_folder(), project)
-    is_empty = not record and not below and nothing_is_configured(project, "host")
+    kept = record.project if record and os.path.isdir(record.project) else None
+    own = kept or _project(given_project, PROJECT_VARIABLES.get(name or ""), known)
+    project = own if given_project else in_checkout_of(str(known.get("cwd") or "/"), own)
+    others = projects_below(state, project)
+    if record and project != own and event == "Stop":  # the agent may have worked in both
+        others += [own, *projects_below(state, own)]
+    others = [at for at in others if os.path.isdir(at) or read_record(record_path(state, session, at))]
+    count = count_path(state, event, known)
+    stamp = None if others else stamp_path(known, ["turngate hook", project])
+    is_empty = not record and not others and nothing_is_configured(project, "host")
     if is_empty or (stamp and read_stamp(stamp) is not None):
         if event in STOP_EVENTS:
             forget_count(count)
         return 0
-    return _answer_event(options, fields, known, project, record, below, count, stamp)
+    folders = (own if record else project, project, *others)
+    return _answer_event(name, timeout, fields, known, folders, record, count, stamp)
 
 
-def _read_options(words: list[str]) -> HookOptions:
-    options = HookOptions()
-    rest = iter(words)
+def _read_options(words: list[str]) -> tuple[str | None, str | None, str | None]:
+    """Return the host, the project and the timeout that are given."""
+    options, rest = dict[str, str](), iter(words)
     for word in rest:
         name, equals, value = word.partition("=")
         if name not in ("--host", "--project", "--timeout"):
             raise UsageError(f"unrecognized argument: {word}")
-        value = value if equals else next(rest, "")
-        if not value:
+        options[name] = value if equals else next(rest, "")
+        if not options[name]:
             raise UsageError(f"{name} needs a value")
-        setattr(options, name[2:], value)
-    if options.host is not None:
+    if host := options.get("--host"):
         from turngate.hosts.all_hosts import find_host  # noqa: PLC0415 # lazy: it loads all hosts
 
-        find_host(options.host)
-    return options
+        find_host(host)
+    return host, options.get("--project"), options.get("--timeout")
 
 
 def _project(given: str | None, variable: str | None, known: dict[str, object]) -> str:
@@ -113,6 +111,7 @@ _FILES_WITH_VARIABLES = (
     *(".github/hooks/turngate.json", ".factory/settings.json", ".env"),
 )
 _MAX_BYTES = 8 * 1024 * 1024
+_ESCAPE = re.compile(rb"\\(?:u00|U000000|x)([0-9a-fA-F]{2})")  # of a character in JSON and TOML
 
 
 def _drop_variables_of_the_project(known: dict[str, object]) -> None:
@@ -126,7 +125,8 @@ def _drop_variables_of_the_project(known: dict[str, object]) -> None:
                 text = LOCAL.read(os.path.join(folder, file), _MAX_BYTES)
             except OSError:
                 continue
-            for name in [name for name in names if name.encode() in text]:
+            plain = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text)
+            for name in [name for name in names if name.encode() in plain]:
                 del os.environ[name]
                 names.remove(name)
                 print(f"turngate hook: {name} has no effect, because {file} names it", file=sys.stderr)
@@ -150,16 +150,19 @@ def _explain(note: str | None) -> int:
 
 
 def _answer_event(
-    options: HookOptions,
+    name: str | None,
+    timeout: str | None,
     fields: dict[str, object],
     known: dict[str, object],
-    project: str,
+    folders: tuple[str, ...],
     record: SessionRecord | None,
-    below: list[str],
     count: str,
     stamp: str | None,
 ) -> int:
-    """Ask the hooks and print the answer in the language of the host. `count`, `stamp`: files kept for this agent."""
+    """Ask the hooks and print the answer in the language of the host. `count`, `stamp`: files kept for this agent.
+
+    `folders`: the project of the session, that of the stop, and others, which are asked if the session has changed them.
+    """
     # lazy: the engine, and all that it needs
     from dataclasses import replace  # noqa: PLC0415
 
@@ -171,40 +174,42 @@ def _answer_event(
     from turngate.hosts.stop import HostStop, answer_host_event, held_pass  # noqa: PLC0415
     from turngate.ports import World  # noqa: PLC0415
     from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
-    from turngate.trust.load import load_reviewed, session_gates, with_held_gates  # noqa: PLC0415
+    from turngate.trust.load import load_held  # noqa: PLC0415
 
-    name = options.host or recognise(fields)
     host = find_host(name) if name else PORTABLE
-    limit = _time_limit(options.timeout, host.own_timeout_s)
+    limit = _time_limit(timeout, host.own_timeout_s)
+    own, project, *others = folders
     state = settings_state(project) if stamp else None  # before they are read
-    settings = load_reviewed(project, dialect="host")
-    if record:
-        settings = with_held_gates(settings, record, state_folder())
-    gates = session_gates(settings)
-    if known.get("session_id") and ((below and not record) or gates != (record.gates if record else ())):
-        path = record_path(state_folder(), str(known["session_id"]))
-        started = (
-            record.started if record else time.time() if known["hook_event_name"] not in STOP_EVENTS else 0.0
-        )
-        limits = settings.limit, settings.hard_limit, settings.child_limit
-        write_record(path, SessionRecord(project, gates, limits, started))
-    changed = [each for each in below if has_changed_since(each, record.started if record else 0.0)]
+    is_start, session = known["hook_event_name"] not in STOP_EVENTS, str(known.get("session_id") or "")
+    path = record_path(state_folder(), session)
+    started = record.started if record else time.time() if is_start else 0.0
+    settings, now = load_held(project, record, started)
+    if session and own == project and now.gates != (record.gates if record else None if others else ()):
+        write_record(path, now)
+    changed = []
+    for folder in others:
+        file = path if folder == own else record_path(state_folder(), session, folder)
+        before = read_record(file) if record else None
+        is_changed = has_changed_since(folder, started)
+        if is_changed or not before:
+            held, now = load_held(folder, before, started, own_only=True)
+            changed += [(folder if os.path.isdir(folder) else project, held)] if is_changed else []
+            if session and folder != own:
+                write_record(file, now)
 
-    async def ask_below(event: StopEvent) -> tuple[HookRun, ...]:
-        """Ask the hooks of the projects inside of this one that the session has changed."""
+    async def ask_others(event: StopEvent) -> tuple[HookRun, ...]:
+        """Ask the hooks of the other projects that the session has changed."""
         runs: tuple[HookRun, ...] = ()
-        for folder in changed:
-            reviewed = load_reviewed(folder, dialect="host")
-            own = replace(reviewed, rules=tuple(rule for rule in reviewed.rules if rule.trust == 0))
-            async with open_world(folder, own) as world:
+        for folder, held in changed:
+            async with open_world(folder, held) as world:
                 world.logs, world.time_limit = False, limit
-                runs += (await ask_hooks(replace(event, cwd=folder), own, world)).runs
+                runs += (await ask_hooks(replace(event, cwd=folder), held, world)).runs
         return runs
 
     async def ask() -> tuple[HostStop | None, World]:
         async with open_world(project, settings) as world:
             world.logs, world.time_limit = False, limit
-            return await answer_host_event(host, fields, known, settings, world, count, ask_below), world
+            return await answer_host_event(host, fields, known, settings, world, count, ask_others), world
 
     ended = run_until_signal(ask(), for_host=True)
     if isinstance(ended, signal.Signals):
@@ -213,7 +218,7 @@ def _answer_event(
     stop, world = ended
     if stop is None:
         return 0
-    if stamp and not below:
+    if stamp:
         write_stamp(stamp, state, held_pass(stop, settings, world), project)
     trouble = [*trouble_of(world), *([UNKNOWN_HOST] if host is PORTABLE else [])]
     output = host.write_answer(replace(stop.answer, notices=(*stop.answer.notices, *trouble)))

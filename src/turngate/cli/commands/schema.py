@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_USAGE, Parser
+from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, Parser
 
 SCHEMA_NAMES = ["settings", "input", "output"]
 
@@ -21,8 +21,7 @@ Examples:
 Exit codes:
   0   printed
   {EXIT_USAGE}
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}"""
+  {EXIT_ERRORS}"""
     parser.add_argument(
         "name", nargs="?", choices=SCHEMA_NAMES, metavar="NAME", help="settings, input or output"
     )

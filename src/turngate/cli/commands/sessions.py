@@ -5,12 +5,12 @@ import json
 import os
 import shutil
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from turngate.agent.session_store import SessionSummary, list_sessions, prune_sessions
-from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, LISTED_PROJECT_HINT, Parser
+from turngate.cli.arguments import EXIT_ERRORS, LISTED_PROJECT_HINT, Parser, add_json_option
+from turngate.cli.console.conversation_text import counted, format_time
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import project_folder, recorded_project
 from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage
@@ -44,8 +44,7 @@ Examples:
 Exit codes:
   0   done
   64  wrong usage, also an id that is unknown or ambiguous
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}"""
+  {EXIT_ERRORS}"""
     parser.ssh_hint = LISTED_PROJECT_HINT
     add = parser.add_argument
     actions = ["list", "show", "prune"]
@@ -57,17 +56,16 @@ Exit codes:
         help="list only the sessions of this project: a folder, or ssh://… as it is listed",
     )
     add("--days", type=float, help="prune sessions older than this (default: the setting, or 30)")
-    add("--json", action="store_true", help="print one JSON list")
+    add_json_option(parser, "one JSON list")
 
 
 def run(options: argparse.Namespace) -> int:
-    match options.action:
-        case "show":
-            _show(options.session)
-        case "prune":
-            _prune(options.days)
-        case _:
-            _list(options.project, as_json=options.json)
+    if options.action == "show":
+        _show(options.session)
+    elif options.action == "prune":
+        _prune(options.days)
+    else:
+        _list(options.project, as_json=options.json)
     return 0
 
 
@@ -94,20 +92,14 @@ def format_table(sessions: Sequence[SessionSummary]) -> Iterator[str]:
     rows = [_HEADINGS]
     for session in sessions:
         project = _truncate_left(printable(_below_home(session.project)), MAX_PROJECT_CHARS)
-        rows.append((_format_time(session.changed), session.session_id, project, session.first))
+        rows.append(
+            (format_time(session.changed, "%Y-%m-%d %H:%M"), session.session_id, project, session.first)
+        )
     if sys.stdout.isatty():
         rows = _fit(rows, shutil.get_terminal_size().columns)
     widths = _widths(rows)
     for row in rows:
         yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _format_time(then: float) -> str:
-    """Return the time of a file, which can be set to any number, or `?` if it is out of range."""
-    try:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(then))
-    except (OverflowError, ValueError, OSError):
-        return "?"
 
 
 def _widths(rows: Sequence[_Row]) -> list[int]:
@@ -153,12 +145,10 @@ def _prune(days: float | None) -> None:
         removed = prune_sessions(state_folder(), days)
     sessions = sum(name in listed for name in removed)
     journals = len(removed) - sessions
-    rest = f", and {_count(journals, 'journal')} of hooks that ran without a conversation" if journals else ""
-    print(f"removed {_count(sessions, 'session')} older than {days:g} days{rest}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+    rest = (
+        f", and {counted(journals, 'journal')} of hooks that ran without a conversation" if journals else ""
+    )
+    print(f"removed {counted(sessions, 'session')} older than {days:g} days{rest}")
 
 
 def _show(session_id: str | None) -> None:
@@ -209,10 +199,9 @@ def find_session(given: str, ids: Iterable[str]) -> str | None:
 def find_subagent(given: str) -> tuple[str, str]:
     """Return the session and the transcript of the one subagent whose id starts so. Raises UsageError."""
     # lazy: loads the registry, which is needed only if no session has this id
-    from turngate.cli.commands.runs.summary import open_registry, summarize  # noqa: PLC0415
+    from turngate.cli.commands.runs.summary import all_subagents  # noqa: PLC0415
 
-    with open_registry() as registry:
-        summaries = [each for each in summarize(registry) if each.matches(given)] if registry else []
+    summaries = [each for each in all_subagents() if each.matches(given)]
     if len(summaries) == 1:
         return summaries[0].last.parent, summaries[0].last.transcript
     if summaries:

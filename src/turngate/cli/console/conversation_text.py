@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -87,7 +88,7 @@ def parse_permission(text: str) -> Permission | None:
 
 def hanging(text: str) -> str:
     """Return a text without controls whose further lines are indented: none of them looks like one of Turngate."""
-    return _indent_following(strip_controls(text))
+    return strip_controls(text).replace("\n", "\n  ")
 
 
 def flat(text: str) -> str:
@@ -101,8 +102,17 @@ def first_line(text: str, limit: int = MAX_TOOL_CHARS) -> str:
     return truncate(line, limit) + (" …" if len(lines) > 1 else "")
 
 
-def _indent_following(text: str) -> str:
-    return text.replace("\n", "\n  ")
+def counted(number: int, noun: str) -> str:
+    """Return `1 hook`, `2 hooks`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def format_time(seconds: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    """Return a local time; one that a file gives may be out of range."""
+    try:
+        return time.strftime(form, time.localtime(seconds))
+    except (OverflowError, OSError, ValueError):
+        return "?"
 
 
 # Tools
@@ -115,7 +125,7 @@ def format_tool(use: ToolUse, project: str) -> str:
         case "Bash":
             subject = str(args.get("command", ""))
         case "Read" | "Write" | "Edit":
-            subject = _relative(str(args.get("file_path", "")), project)
+            subject = str(args.get("file_path", "")).removeprefix(project + os.sep)
         case "Glob" | "Grep":
             subject = str(args.get("pattern", ""))
         case "Task" | "Agent":
@@ -128,10 +138,6 @@ def format_tool(use: ToolUse, project: str) -> str:
         case _:
             subject = json.dumps(dict(args), ensure_ascii=False, default=str) if args else ""
     return f"{use.name}: {first_line(subject)}" if subject else use.name
-
-
-def _relative(path: str, project: str) -> str:
-    return os.path.relpath(path, project) if path.startswith(project + os.sep) else path
 
 
 def format_tool_end(use: ToolUse, result: ToolResult, seconds: float, project: str) -> str:
@@ -206,12 +212,12 @@ def format_hook_end(event: HookFinished, settings: Settings) -> str:
 
 
 def format_continuation(prompt: str, count: int, limit: int | None, prefix: str) -> str:
-    text = strip_controls(prompt.replace(prefix, "")).strip()
-    return f"hook blocked the stop (continuation {_count_of(count, limit)}): {_indent_following(text)}"
+    text = hanging(prompt.replace(prefix, "").strip())
+    return f"hook blocked the stop (continuation {_count_of(count, limit)}): {text}"
 
 
 def format_redirect(label: str, reason: str, count: int, limit: int | None) -> str:
-    text = _indent_following(strip_controls(reason).strip())
+    text = hanging(reason.strip())
     return f"subagent {strip_controls(label)} redirected ({_count_of(count, limit)}): {text}"
 
 
@@ -222,7 +228,7 @@ def _count_of(count: int, limit: int | None) -> str:
 def format_notice(text: str, hint: str | None = None) -> tuple[str, TextStyle]:
     """Format a notice; one about a hook that was not enforced is highlighted."""
     lines = f"{text}\n→ {hint}" if hint else text
-    return f"! {_indent_following(strip_controls(lines))}", warning_style(text)
+    return f"! {hanging(lines)}", warning_style(text)
 
 
 # The end of a turn
@@ -242,10 +248,7 @@ def format_turn_end(
     elif result.ended_by == "checkpoint" and result.stop_reason:
         yield hanging(result.stop_reason), "notice"
     elif result.stop_reason and not any(result.stop_reason in notice for notice in result.notices):
-        yield (
-            f"turn ended ({result.ended_by}): {_indent_following(strip_controls(result.stop_reason))}",
-            "notice",
-        )
+        yield f"turn ended ({result.ended_by}): {hanging(result.stop_reason)}", "notice"
     if result.checkpoint is not None:
         yield ANSWERS, "notice"
     if result.question is not None:
@@ -262,12 +265,12 @@ def format_blocked_subagents(subagents: Sequence[Mapping[str, Any]]) -> str:
     for each in subagents:
         hooks = ", ".join(quote_name(one_line(str(hook))) for hook in each["blocked_by"])
         names.append(f"{one_line(str(each['label']))} ({each['reason']}{f': {hooks}' if hooks else ''})")
-    count = f"{len(names)} subagent{'s' * (len(names) != 1)}"
+    count = counted(len(names), "subagent")
     return strip_controls(f"{count} ended although a gate still blocks: {', '.join(names)}")
 
 
 def format_question(question: str) -> tuple[str, TextStyle]:
-    return f"the agent asks: {_indent_following(strip_controls(question))}", "notice"
+    return f"the agent asks: {hanging(question)}", "notice"
 
 
 def format_totals(result: TurnResult) -> str:
@@ -277,7 +280,7 @@ def format_totals(result: TurnResult) -> str:
         (result.tool_calls, "tool call"),
         (result.continuations, "continuation"),
     )
-    parts = [f"{number} {name}{'s' * (number != 1)}" for number, name in counts if number]
+    parts = [counted(number, name) for number, name in counts if number]
     if result.usage.total:
         parts.append(f"{result.usage.total_input:,} tokens in, {result.usage.output_tokens:,} out")
         if result.cost is not None:

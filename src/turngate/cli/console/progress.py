@@ -60,8 +60,11 @@ class ProgressLine:
                 seconds = seconds + 1 if was_waiting == bool(names) else 1
                 was_waiting = bool(names)
                 if self._is_terminal:
-                    self._rewrite(f"waiting for {names}" if names else self._idle, seconds)
-                elif names and self._is_due(seconds):
+                    self.clear()
+                    if text := f"waiting for {names}" if names else self._idle:
+                        _rewrite_line(f"{text} … {seconds} s{self._hint}")
+                        self._visible = True
+                elif names and (seconds == 1 or (self._repeat_s and seconds % self._repeat_s == 0)):
                     print(f"waiting for {names} …", file=sys.stderr, flush=True)
         finally:
             self.clear()
@@ -75,15 +78,6 @@ class ProgressLine:
         if self._visible:
             _clear_line()
             self._visible = False
-
-    def _rewrite(self, text: str, seconds: int) -> None:
-        self.clear()
-        if text:
-            _rewrite_line(f"{text} … {seconds} s{self._hint}")
-            self._visible = True
-
-    def _is_due(self, seconds: int) -> bool:
-        return seconds == 1 or (self._repeat_s is not None and seconds % self._repeat_s == 0)
 
 
 @contextlib.contextmanager
@@ -117,8 +111,8 @@ def _count_seconds(text: str, done: threading.Event) -> None:
 
 
 def _rewrite_line(text: str) -> None:
-    cleared = own_sequence(CLEAR_LINE, sys.stderr)
-    print(cleared + text[-_columns() :], end="", file=sys.stderr, flush=True)
+    columns = max(20, shutil.get_terminal_size().columns - 1)
+    print(own_sequence(CLEAR_LINE, sys.stderr) + text[-columns:], end="", file=sys.stderr, flush=True)
 
 
 def _clear_line() -> None:
@@ -127,7 +121,3 @@ def _clear_line() -> None:
 
 def _can_rewrite_lines() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _columns() -> int:
-    return max(20, shutil.get_terminal_size().columns - 1)

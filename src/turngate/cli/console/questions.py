@@ -13,11 +13,15 @@ def can_ask() -> bool:
 
 def confirm(question: str) -> bool:
     """Ask, and return whether the answer is yes. Ctrl-D is no."""
-    with contextlib.suppress(OSError, termios.error):
-        # What was typed before the question is not an answer to it.
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    discard_typed_input()
     print(f"{question} [y]es, [n]o ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def discard_typed_input() -> None:
+    """Discard what was typed before a question: it is not an answer to it."""
+    with contextlib.suppress(OSError, termios.error):
+        termios.tcflush(0, termios.TCIFLUSH)
 
 
 MAX_PROMPT_CHARS = 10_000_000

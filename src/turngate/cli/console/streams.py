@@ -1,5 +1,6 @@
 """Standard streams: printing never raises, and no foreign text commands the terminal. Colour at a terminal."""
 
+import io
 import os
 import sys
 
@@ -45,6 +46,8 @@ class SafeStream:
         return bool(self.stream is not None and self.stream.isatty())  # type: ignore[attr-defined]
 
     def fileno(self) -> int:
+        if self.stream is None:
+            raise io.UnsupportedOperation("it is closed")  # what argparse expects since Python 3.14
         return int(self.stream.fileno())  # type: ignore[attr-defined]
 
     def _call(self, method: str, *args: str) -> None:

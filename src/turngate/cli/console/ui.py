@@ -1,5 +1,8 @@
 """The interface between a conversation and the terminal it runs on."""
 
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal, Protocol
 
 from turngate._frozen import frozen
@@ -81,3 +84,13 @@ class TerminalUI(Protocol):
 
     async def listen(self, handler: InputHandler) -> None:
         """Pass input to the handler until it ends; restore the terminal when cancelled."""
+
+
+@contextmanager
+def call_if_slow(function: Callable[..., None], *args: object) -> Iterator[None]:
+    """Call a function if what runs meanwhile takes more than a second."""
+    timer = asyncio.get_running_loop().call_later(SLOW_S, function, *args)
+    try:
+        yield
+    finally:
+        timer.cancel()

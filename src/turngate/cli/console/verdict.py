@@ -9,6 +9,7 @@ from turngate.cli.console.conversation_text import (
     LABEL_WIDTH,
     NOT_ENFORCED,
     NOT_LOADED,
+    counted,
     flat,
     format_waiting,
     hanging,
@@ -29,7 +30,7 @@ from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import indent, one_line, quote_name
 from turngate.core.verdict.hints import with_location
 from turngate.core.verdict.hook_run import HookRun, outcome, run_message
-from turngate.core.verdict.tool_effects import context_of, permission_of
+from turngate.core.verdict.tool_effects import Permission, context_of, permission_of
 from turngate.core.verdict.verdict import Continue, Verdict, is_blocking, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.ports import World
@@ -70,13 +71,13 @@ def verdict_exit_code(verdict: Verdict, event: str, *, strict: bool, not_loaded:
         return EXIT_WAITING if verdict.waits else EXIT_HALTED
     if strict and (not_loaded or verdict.unenforced):
         return EXIT_NOT_ENFORCED
-    return EXIT_WAITING if _asks(verdict, event) else EXIT_ALLOWED
+    return EXIT_WAITING if _question(verdict, event) else EXIT_ALLOWED
 
 
-def _asks(verdict: Verdict, event: str) -> bool:
-    """Return whether a hook leaves the decision to the user, whom only an agent can ask."""
+def _question(verdict: Verdict, event: str) -> Permission | None:
+    """Return the answer that leaves the decision to the user, whom only an agent can ask."""
     permission = permission_of(event, verdict.runs)
-    return permission is not None and permission.behavior in ("ask", "defer")
+    return permission if permission and permission.behavior in ("ask", "defer") else None
 
 
 def print_verdict(
@@ -113,9 +114,13 @@ def print_verdict(
     hinted = [(str(problem), problem.hint) for problem in problems_for(event.name, settings)]
     warnings = [*_misspelled(fields), *hinted, *((text, None) for text in trouble)]
     for warning, hint in (*warnings, *warnings_with_hints(verdict.runs, settings.dialect)):
-        print(paint(f"! {hanging(warning)}", warning_style(warning), sys.stderr), file=sys.stderr)
-        if hint:
-            print(f"  → {flat(with_location(hint, location))}", file=sys.stderr)
+        print_warning(warning, hint and with_location(hint, location), warning_style(warning))
+
+
+def print_warning(text: str, hint: str | None, style: str = "alert") -> None:
+    print(paint(f"! {hanging(text)}", style, sys.stderr), file=sys.stderr)
+    if hint:
+        print(f"  → {flat(hint)}", file=sys.stderr)
 
 
 def _matcher_hint(verdict: Verdict, event: Event) -> str | None:
@@ -145,14 +150,11 @@ def verdict_headline(verdict: Verdict, event: str, *, not_loaded: bool) -> str:
     if verdict.halted:
         how = "waiting for the user" if verdict.waits else "halted by a hook"
         return f"{how}: {verdict.stop_reason}" if verdict.stop_reason else how
-    permission = permission_of(event, verdict.runs)
-    if permission is not None and permission.behavior in ("ask", "defer"):
-        headline = permission.behavior + (f": {one_line(permission.reason)}" if permission.reason else "")
-    else:
-        headline = "allowed"
-    count = len(verdict.unenforced)
-    if count:
-        headline += f", {count} gate{'s' * (count != 1)} {NOT_ENFORCED}"
+    headline = "allowed"
+    if question := _question(verdict, event):
+        headline = f"{question.behavior}{f': {one_line(question.reason)}' if question.reason else ''}"
+    if verdict.unenforced:
+        headline += f", {counted(len(verdict.unenforced), 'gate')} {NOT_ENFORCED}"
     return f"{headline}, {NOT_LOADED}" if not_loaded else headline
 
 

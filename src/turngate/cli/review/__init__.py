@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal, TypeVar
 
-from turngate.cli.project import plugin_folders
 from turngate.cli.review.entries import PENDING, shown_key
+from turngate.cli.workspace import settings_options
 from turngate.core.dialect import DIALECTS
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import quote_name
@@ -32,12 +32,12 @@ def review_hooks(
         dialect=dialect,
         plugin_dirs=plugin_dirs,
         extra=extra,
-        agent_hooks=agent_hooks(project, dialect, files),
+        agent_hooks=_agent_hooks(project, dialect, files),
         files=files,
     )
 
 
-def agent_hooks(project: str, dialect: str, files: Files) -> tuple[Rule, ...]:
+def _agent_hooks(project: str, dialect: str, files: Files) -> tuple[Rule, ...]:
     """Return the hooks of agent files."""
     agent_types, _ = load_agent_types(project, files=files)  # a plugin's have no hooks
     rules, _, _ = agent_type_rules(agent_types.values(), DIALECTS[dialect])
@@ -46,13 +46,10 @@ def agent_hooks(project: str, dialect: str, files: Files) -> tuple[Rule, ...]:
 
 def load_all_hooks(options: argparse.Namespace, world: World) -> Settings:
     """Return the reviewed settings with the hooks of agent files, for the options of a command."""
-    project, files = world.project, world.files
-    dialect, trust = options.dialect, getattr(options, "trust", False)
-    plugins = plugin_folders(options.plugin_dir, files)
-    settings = load_reviewed(
-        project, dialect=dialect, plugin_dirs=plugins, extra=options.settings, trust=trust, files=files
-    )
-    in_agents = agent_hooks(project, dialect, files)
+    project, dialect, files = world.project, options.dialect, world.files
+    trust = getattr(options, "trust", False)
+    settings = load_reviewed(project, trust=trust, **settings_options(options, world))
+    in_agents = _agent_hooks(project, dialect, files)
     return settings.with_rules(*review_agent_hooks(in_agents, project, dialect, trust=trust, files=files))
 
 
@@ -100,12 +97,11 @@ def approve_shown(shown: Sequence[ReviewedHook], review_again: Callable[[], Revi
 
 def is_same(one: ReviewedHook, other: ReviewedHook) -> bool:
     """Return whether an approval of one hook is an approval of the other."""
-    ours, theirs = one.fingerprint, other.fingerprint
-    return (ours.definition, dict(ours.files), dict(ours.variables)) == (
-        theirs.definition,
-        dict(theirs.files),
-        dict(theirs.variables),
+    ours, theirs = (
+        (each.definition, dict(each.files), dict(each.variables))
+        for each in (one.fingerprint, other.fingerprint)
     )
+    return ours == theirs
 
 
 def check_can_reject(hooks: Iterable[ReviewedHook]) -> None:

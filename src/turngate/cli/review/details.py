@@ -4,9 +4,11 @@ import difflib
 import hashlib
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from turngate._frozen import frozen
+from turngate.cli.console.conversation_text import format_time
 from turngate.cli.console.ui import TextStyle
 from turngate.cli.console.visible import make_visible
 from turngate.cli.review.entries import (
@@ -16,7 +18,6 @@ from turngate.cli.review.entries import (
     format_entry,
     format_not_covered,
     format_past_run,
-    format_time,
     format_trust,
     shown_key,
 )
@@ -65,8 +66,11 @@ class HookChanges:
             approved_at=approval.time if approval else None,
         )
         yield from self._format_files(hook)
-        for name in _changed_variables(hook):
-            yield f"${make_visible(name)} has another value than when it was approved", "notice"
+        variables = hook.fingerprint.variables
+        known = before.variables if before else variables
+        for name in sorted({*known, *variables}):
+            if known.get(name) != variables.get(name):
+                yield f"${make_visible(name)} has another value than when it was approved", "notice"
         yield from format_not_covered(hook)
 
     def _format_files(self, hook: ReviewedHook) -> Iterator[Line]:
@@ -153,15 +157,6 @@ _KINDS = {
 }
 
 
-def _changed_variables(hook: ReviewedHook) -> Iterator[str]:
-    if hook.approval is None:
-        return
-    before, now = hook.approval.fingerprint.variables, hook.fingerprint.variables
-    for name in sorted({*before, *now}):
-        if before.get(name) != now.get(name):
-            yield name
-
-
 # Diff
 
 
@@ -172,22 +167,34 @@ def _diff(
         return
     when = f", approved {format_time(approved_at)}" if approved_at else ", approved"
     name = make_visible(name)
-    yield f"--- {name + when if before else '/dev/null'}", "user"
-    yield f"+++ {name + ', now' if now else '/dev/null'}", "user"
     if any(version and version.text is None for version in (before, now)):
+        yield from _headings(name + when if before else None, f"{name}, now" if now else None)
         yield from ((f"-{before.what}", "bad"),) if before else ()
         yield from ((f"+{now.what}", "good"),) if now else ()
-        return
-    old, new = (diff_lines(version.text or "") if version else [] for version in (before, now))
+    else:
+        yield from format_file_diff(
+            name + when, before.text if before else None, f"{name}, now", now.text if now else None
+        )
+
+
+def _headings(old: str | None, new: str | None) -> Iterator[Line]:
+    yield f"--- {old or '/dev/null'}", "user"
+    yield f"+++ {new or '/dev/null'}", "user"
+
+
+def format_file_diff(old_name: str, before: str | None, new_name: str, after: str | None) -> Iterator[Line]:
+    """Yield the difference of a file under these names; None stands for no file."""
+    yield from _headings(None if before is None else old_name, None if after is None else new_name)
+    old, new = diff_lines(before or ""), diff_lines(after or "")
     if len(old) + len(new) > MAX_COMPARED_LINES:
         yield f"@@ too long to compare: all {len(new):,} lines as they are now @@", "notice"
         yield from ((f"+{line}", "good") for line in new)
         return
     for line in list(difflib.unified_diff(old, new, lineterm=""))[2:]:
-        yield line, DIFF_STYLES.get(line[:1], "plain")
+        yield line, _DIFF_STYLES.get(line[:1], "plain")
 
 
-DIFF_STYLES: dict[str, TextStyle] = {"+": "good", "-": "bad", "@": "notice"}
+_DIFF_STYLES: dict[str, TextStyle] = {"+": "good", "-": "bad", "@": "notice"}
 
 
 def diff_lines(text: str) -> list[str]:
@@ -246,14 +253,5 @@ def details_json(entry: HookEntry, settings: Settings) -> dict[str, Any]:
         **entry_json(entry, settings),
         "definition": entry.hook.fingerprint.definition,
         "scripts": _files(entry),
-        "last_runs": [
-            {
-                "time": run.time,
-                "session_id": run.session,
-                "outcome": run.outcome,
-                "reason": run.reason,
-                "seconds": run.seconds,
-            }
-            for run in entry.history.last
-        ],
+        "last_runs": [asdict(run) for run in entry.history.last],
     }

@@ -3,12 +3,11 @@
 import os
 import re
 import shlex
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.cli.console.conversation_text import flat, outcome_label
+from turngate.cli.console.conversation_text import counted, flat, format_time, outcome_label
 from turngate.cli.console.ui import TextStyle
 from turngate.cli.console.visible import make_visible
 from turngate.cli.review.run_history import Histories, History, PastRun
@@ -207,29 +206,18 @@ def _facts(rule: Rule, settings: Settings) -> Iterator[str]:
 def format_history(history: History) -> str:
     if not history.last:
         return "never run"
-    last, text = history.last[0], ""
-    if history.mean is not None:
-        text = f"; mean {history.mean:.2f} s of {history.count} run{'s' * (history.count != 1)}"
-    return f"last run {format_past_run(last)}{text}"
+    mean = "" if history.mean is None else f"; mean {history.mean:.2f} s of {counted(history.count, 'run')}"
+    return f"last run {format_past_run(history.last[0])}{mean}"
 
 
 def format_past_run(run: PastRun) -> str:
     return f"{format_time(run.time)}: {outcome_label(run.outcome, blocking=True)} ({run.seconds:.2f} s)"
 
 
-def format_time(seconds: float) -> str:
-    try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-    except (OverflowError, OSError, ValueError):  # a damaged journal
-        return "at an unknown time"
-
-
 def vanished_hooks(review: Review) -> list[Approval]:
     """Return the last approval of each hook that is no longer there."""
-    by_key: dict[str, Approval] = {}
-    for approval in sorted(review.vanished, key=lambda each: each.time):
-        by_key[approval.key] = approval
-    return list(by_key.values())
+    oldest_first = sorted(review.vanished, key=lambda each: each.time)
+    return list({approval.key: approval for approval in oldest_first}.values())
 
 
 def format_vanished(approval: Approval) -> Iterator[Line]:
@@ -241,7 +229,7 @@ def format_vanished(approval: Approval) -> Iterator[Line]:
 
 def _format_total(entries: Sequence[HookEntry]) -> Line:
     pending = sum(entry.is_pending for entry in entries)
-    hooks = f"{len(entries)} hook{'s' * (len(entries) != 1)}"
+    hooks = counted(len(entries), "hook")
     if not pending:
         return f"{hooks}, none pending", "plain"
     return f"{hooks}, {pending} pending: `turngate hooks diff` shows what a person has to approve", "alert"

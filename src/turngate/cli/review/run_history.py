@@ -24,7 +24,7 @@ HookName = tuple[str, str | None, str]  # event, file, and the id or else the te
 @frozen
 class PastRun:
     time: float
-    session: str
+    session_id: str
     outcome: str
     reason: str | None
     seconds: float
@@ -57,7 +57,15 @@ class Histories:
         for record in _records(project, state):
             with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # a damaged line
                 key = _name_of_record(record), record["kind"] == "background"
-                self._by_name.setdefault(key, History([])).add(_past_run(record))
+                reason = record.get("reason")
+                run = PastRun(
+                    float(record["time"]),
+                    str(record["session_id"]),
+                    str(record["outcome"]),
+                    reason if isinstance(reason, str) else None,
+                    float(record["seconds"]),
+                )
+                self._by_name.setdefault(key, History([])).add(run)
 
     def of(self, rule: Rule) -> History:
         """Return the history of a hook; that of one in the background has the ends of its runs, not their starts."""
@@ -74,17 +82,6 @@ def _name_of_record(record: Mapping[str, Any]) -> HookName:
     return record["event"], record.get("file"), hook.get("id") or text
 
 
-def _past_run(record: Mapping[str, Any]) -> PastRun:
-    reason = record.get("reason")
-    return PastRun(
-        float(record["time"]),
-        str(record["session_id"]),
-        str(record["outcome"]),
-        reason if isinstance(reason, str) else None,
-        float(record["seconds"]),
-    )
-
-
 # The journals
 
 
@@ -98,11 +95,8 @@ def _records(project: str, state: str) -> Iterator[Mapping[str, Any]]:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if (
-            isinstance(record, dict)
-            and record.get("project") == project
-            and record.get("kind") in ("hook", "background")
-        ):
+        is_run = isinstance(record, dict) and record.get("kind") in ("hook", "background")
+        if is_run and record.get("project") == project:
             yield record
 
 
@@ -112,8 +106,12 @@ def _lines(state: str) -> Iterator[bytes]:
     for _, path in sorted(_journals(state), reverse=True):
         if left <= 0:
             return
-        with contextlib.suppress(OSError):
-            data = _read_end(path, left)
+        with (
+            contextlib.suppress(OSError),
+            open(open_regular_file(path, os.O_RDONLY), "rb") as file,
+        ):
+            file.seek(max(0, os.fstat(file.fileno()).st_size - left))
+            data = file.read(left)
             left -= len(data)
             yield from data.splitlines()
 
@@ -127,10 +125,3 @@ def _journals(state: str) -> Iterator[tuple[float, str]]:
                 path = os.path.join(sessions, name, file)
                 with contextlib.suppress(OSError):
                     yield os.path.getmtime(path), path
-
-
-def _read_end(path: str, limit: int) -> bytes:
-    with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        file.seek(max(0, size - limit))
-        return file.read(limit)

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple, assert_never
 
-from turngate.core.answers.contract import (
+from turngate.core.answers.answer_json import (
     ANSWER_KEYS,
     DENIED,
     Answer,

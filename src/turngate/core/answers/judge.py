@@ -1,46 +1,38 @@
 """The judge of a prompt or agent hook: what the model is asked, what its answer means, and what contradicts its approval."""
 
 import hashlib
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import count
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from turngate.core.answers.contract import Answer, InvalidAnswer, noting_decoder, read_object
+from turngate.core.answers.answer_json import Answer, InvalidAnswer, noting_decoder, read_object
 from turngate.core.answers.hook_reports import HookFailed
-from turngate.core.answers.misplaced import ALLOWS, DENIALS, FLAGS, parts_of
+from turngate.core.answers.misplaced import (
+    ALLOWS,
+    DENIALS,
+    FLAGS,
+    FoundObject,
+    find_objects,
+    parts_of,
+    text_outside,
+)
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.text import describe_json, one_line, replace_surrogates
-
-
-class FoundObject(NamedTuple):
-    """A JSON object in a text."""
-
-    start: int
-    end: int
-    value: Mapping[str, Any]
-    is_verdict: bool
-
-
-_DECISIVE = ("ok", "decision", "permissionDecision", "behavior", "continue", "hookSpecificOutput")
 
 
 def describe_repeated(key: str) -> str:
     return f"its answer contradicts itself: `{key}` is there twice, with different values"
 
 
-def contradiction(text: str, objects: Iterable[FoundObject]) -> str | None:
+def contradiction(text: str, objects: Sequence[FoundObject]) -> str | None:
     """Return what in the answer of a judge contradicts that it approves, or None."""
-    prose, place = "", 0
-    for start, end, value, is_verdict in objects:
-        if found := contradicting_part(value, is_verdict=is_verdict):
+    for _, _, value in objects:
+        if value and (found := contradicting_part(value, is_verdict=_is_verdict(value))):
             return found
-        prose, place = f"{prose}{text[place:start]}\n", end
-    said = _block_in_prose().search(prose + text[place:])
+    said = _block_in_prose().search(text_outside(text, objects))
     if said is None:
         return None
     words = one_line(replace_surrogates(said["open"] or said["said"]), 80)
@@ -49,7 +41,7 @@ def contradiction(text: str, objects: Iterable[FoundObject]) -> str | None:
 
 def contradicting_part(value: Mapping[str, Any], *, is_verdict: bool = True) -> str | None:
     """Return which part of an object that approves restricts; in an object that is quoted, only a decision does."""
-    for key, part in (pair for name, member in value.items() for pair in parts_of(name, member, count())):
+    for key, part in (pair for name, member in value.items() for pair in parts_of(name, member)):
         if _is_restriction(key.replace("_", "").lower(), part, is_verdict=is_verdict):
             name = describe_json(key)[1:-1]
             return f"its answer contradicts itself: it approves, but `{name}` is {describe_json(part)}"
@@ -190,7 +182,8 @@ def parse_judgement(text: str, event: str, dialect: Dialect, heading: str = "") 
     if dialect.strict_judge:
         return _read_strictly(text, event, heading)
     repeated: list[str] = []
-    objects = list(_objects(text, repeated))
+    found = find_objects(text, noting_decoder(repeated, strict=False))
+    objects = [each for each in found if each.value is not None]
     if repeated:
         return InvalidAnswer(describe_repeated(repeated[0]))
     answer = _combine(text, objects, event, dialect)
@@ -203,7 +196,7 @@ def parse_judgement(text: str, event: str, dialect: Dialect, heading: str = "") 
 def _combine(
     text: str, objects: Sequence[FoundObject], event: str, dialect: Dialect
 ) -> Answer | InvalidAnswer:
-    answers = [_parse_object(found.value, event, dialect) for found in objects if found.is_verdict]
+    answers = [_parse_object(value, event, dialect) for value in _verdicts(objects)]
     if not answers:
         return _parse_words(text, dialect)
     first, *others = answers
@@ -214,7 +207,7 @@ def _combine(
 
 def _ends_turn(answer: Answer, objects: Sequence[FoundObject], event: str) -> bool:
     """Return whether the agent stops although the check is not met: then a block beside it is no contradiction."""
-    is_impossible = any(found.is_verdict and found.value.get("impossible") is True for found in objects)
+    is_impossible = any(value.get("impossible") is True for value in _verdicts(objects))
     return answer.continue_turn is False or (is_impossible and event in STOP_EVENTS)
 
 
@@ -307,32 +300,15 @@ def _parse_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
     return Answer(decision=decision, reason=reason)
 
 
-def _objects(text: str, repeated: list[str]) -> Iterator[FoundObject]:
-    """Yield the JSON objects in a text, from left to right, without those inside another one.
+def _verdicts(objects: Sequence[FoundObject]) -> Iterator[Mapping[str, Any]]:
+    yield from (value for _, _, value in objects if value and _is_verdict(value))
 
-    Decisive keys that an object has twice with different values are added to `repeated`.
-    """
-    decoder = noting_decoder(repeated, _DECISIVE, strict=False)
-    place, budget = text.find("{"), 2 * MAX_JUDGEMENT_CHARS  # characters that may be parsed without a result
-    while place >= 0 and budget > 0:
-        try:
-            value, end = decoder.raw_decode(text, place)
-        except json.JSONDecodeError as error:
-            budget -= error.pos - place + FAILED_PARSE_CHARS
-            end = place + 1
-        except (ValueError, RecursionError):
-            budget -= DEEP_NESTING_CHARS
-            end = place + 1
-        else:
-            if isinstance(value, dict):
-                decides = "decision" in value or value.get("continue") is False
-                yield FoundObject(place, end, value, decides or isinstance(value.get("ok"), bool))
-        place = text.find("{", end)
+
+def _is_verdict(value: Mapping[str, Any]) -> bool:
+    return "decision" in value or value.get("continue") is False or isinstance(value.get("ok"), bool)
 
 
 MAX_JUDGEMENT_CHARS = 200_000
-FAILED_PARSE_CHARS = 1_000  # the cost of a brace that does not begin an object, in characters
-DEEP_NESTING_CHARS = 5_000  # about what is parsed of an object that is nested too deeply
 
 
 # Claude Code: "Code fence is accepted, extra keys accepted, text before JSON is not."
@@ -344,7 +320,7 @@ def _read_strictly(text: str, event: str, heading: str) -> Answer | InvalidAnswe
     fenced = _FENCE.fullmatch(body)
     repeated: list[str] = []
     try:
-        value = noting_decoder(repeated, _DECISIVE).decode(fenced[1] if fenced else body)
+        value = noting_decoder(repeated).decode(fenced[1] if fenced else body)
     except (ValueError, RecursionError):
         return InvalidAnswer(f"JSON validation failed: {_describe(text)}")
     if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):

@@ -5,13 +5,10 @@ Ordinary output must never be mistaken for a decision: logs in JSON, test report
 
 import json
 import re
-from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from string import ascii_lowercase, ascii_uppercase
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from turngate.core.answers.contract import ANSWER_KEYS, is_event_name
+from turngate.core.answers.answer_json import ANSWER_KEYS, is_event_name
 from turngate.core.constants import PERMISSION_EVENTS
 from turngate.core.text import BLANKS, closest_word, describe_json, is_truncated, json_problem
 
@@ -135,32 +132,24 @@ _CHANGED_AT = {**dict.fromkeys(PERMISSION_EVENTS, "updatedInput"), "PostToolUse"
 
 def _unknown_key(value: Mapping[str, Any], event: str) -> str | None:
     """Return the message about an unknown key with a decision in it, also inside of lists and other objects."""
-    budget = iter(range(_MAX_PARTS))
     for key, member in value.items():
-        if key in ANSWER_KEYS:
-            continue
-        for name, part in parts_of(key, member, budget):
-            if _may_block(name, part, event):
-                return f"`{describe_json(str(key))[1:-1]}` is unknown: {_hint(key, member, event)}"
-    return _TOO_LARGE if next(budget, None) is None and event in PERMISSION_EVENTS else None
+        if key not in ANSWER_KEYS and any(_may_block(*part, event) for part in parts_of(key, member)):
+            return f"`{describe_json(str(key))[1:-1]}` is unknown: {_hint(key, member, event)}"
+    return None
 
 
-_MAX_PARTS = 200_000
-_TOO_LARGE = "its answer is too large to be searched for a decision"
-
-
-def parts_of(key: str, member: object, budget: Iterator[int]) -> Iterator[tuple[str, object]]:
+def parts_of(key: str, member: object) -> Iterator[tuple[str, object]]:
     """Yield a member of an object and all that is inside of it, each with its key."""
     rest: list[tuple[str, object]] = [(key, member)]
-    for _ in budget:
+    for _ in range(MAX_PARTS):  # what a callback returns may contain itself
+        if not rest:
+            return
         name, part = rest.pop()
         yield name, part
         if isinstance(part, Mapping):
             rest += part.items()
         elif isinstance(part, list | tuple):
             rest += ((name, each) for each in part)
-        if not rest:
-            return
 
 
 def _may_block(key: str, part: object, event: str) -> bool:
@@ -179,6 +168,7 @@ def _may_block(key: str, part: object, event: str) -> bool:
 
 
 _MAX_WORD_CHARS = 40
+MAX_PARTS = 200_000  # of an answer, that are searched
 _DECISIONS = ("decision", "permissionDecision")
 
 
@@ -207,10 +197,10 @@ def lost_in_text(text: str) -> str | None:
     if body[:1] in ("[", '"') and (value := _parse(body)) is not None:
         return _lost_in_value(value)
     body = _shorten(body)
-    folded = _fold(body)
+    folded = body.lower()
     if not any(key in folded for key in _KEYS):
         return None
-    objects = list(_objects(body))
+    objects = list(find_objects(body))
     if _has_answer(body, objects):
         return f"its decision was not read, because there is text before its JSON: {ONLY_JSON}"
     return NOT_JSON if _has_invalid_decision(body, objects) else None
@@ -222,12 +212,6 @@ def _shorten(body: str) -> str:
     return f"{body[: MAX_SEARCHED_CHARS // 2]}\n{body[-MAX_SEARCHED_CHARS // 2 :]}" if is_long else body
 
 
-def _fold(text: str) -> str:
-    """Return the text in lower case; each character keeps its place."""
-    return text.lower() if text.isascii() else text.translate(_LOWER)
-
-
-_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 MAX_SEARCHED_CHARS = 2_000_000
 
 
@@ -265,7 +249,7 @@ def _lost_after_brace(body: str) -> str | None:
         problem = json_problem(error)
         if is_truncated(body, error) and (_begins_like_answer(body) or _TRUNCATED.search(body[-100:])):
             return f"its decision was not read, because its JSON is truncated ({problem})"
-        if _KEY.search(_fold(_shorten(body))) or _has_decision(body):
+        if _KEY.search(_shorten(body)) or _has_decision(body):
             return f"its decision was not read, because its output is not valid JSON ({problem})"
         return None
     is_record = next(iter(value), None) != "decision" or body[end:].lstrip(BLANKS).startswith("{")
@@ -282,49 +266,58 @@ def _begins_like_answer(body: str) -> bool:
     return any(name.startswith(first[1]) for name in ANSWER_KEYS)
 
 
-_Object = tuple[int, int, Mapping[str, Any] | None]
-
-
 def _has_decision(body: str) -> bool:
     body = _shorten(body)
-    objects = list(_objects(body))
+    objects = list(find_objects(body))
     return _has_answer(body, objects) or _has_invalid_decision(body, objects)
 
 
-def _has_answer(body: str, objects: Sequence[_Object]) -> bool:
-    """Return whether an object in a text is an answer that blocks; one that cannot be parsed counts by its key."""
-    return any(
-        _KEY.search(_fold(body), place) is not None if value is None else _is_answer(body, place, end, value)
-        for place, end, value in objects
-    )
+class FoundObject(NamedTuple):
+    """A JSON object in a text; where the search was given up, the rest of the text, and None."""
+
+    start: int
+    end: int
+    value: Mapping[str, Any] | None
 
 
-def _objects(body: str) -> Iterator[_Object]:
-    """Yield the place, the end and the value of each JSON object in a text, without those inside another one.
-
-    The value is None where an object is nested too deeply, and at the end of the budget.
-    """
-    budget = _MAX_WORK
-    place = body.find("{")
+def find_objects(text: str, decoder: json.JSONDecoder = _DECODER) -> Iterator[FoundObject]:
+    """Yield the JSON objects in a text, from left to right, without those inside another one."""
+    work, place = 0, text.find("{")
     while place >= 0:
         try:
-            value, end = _DECODER.raw_decode(body, place)
+            value, end = decoder.raw_decode(text, place)
         except json.JSONDecodeError as error:
+            work += error.pos - place + _FAILED_PARSE
             end = place + 1
-            budget -= error.pos + _FAILED_PARSE  # the lines before an error are counted
-            if budget < 0:
-                yield place, len(body), None
-                return
         except RecursionError:
-            yield place, place + 1, None
-            return
+            work = _MAX_WORK
         else:
-            yield place, end, value
-        place = body.find("{", end)
+            yield FoundObject(place, end, value)
+        if work >= _MAX_WORK:
+            yield FoundObject(place, len(text), None)
+            return
+        place = text.find("{", end)
 
 
-_MAX_WORK = 100_000_000  # characters that are looked at in objects that are not JSON: a fraction of a second
-_FAILED_PARSE = 5_000  # the cost of a brace that does not begin an object, in characters
+_MAX_WORK = 5_000_000  # characters that are parsed without a result
+_FAILED_PARSE = 5_000  # the cost of a brace that does not begin an object: the lines before it are counted
+
+
+def text_outside(text: str, objects: Iterable[FoundObject]) -> str:
+    """Return the text around these objects, with a line break in place of each."""
+    pieces, place = [], 0
+    for found in objects:
+        pieces.append(text[place : found.start])
+        place = found.end
+    return "\n".join([*pieces, text[place:]])
+
+
+def _has_answer(body: str, objects: Iterable[FoundObject]) -> bool:
+    """Return whether an object in a text is an answer that blocks; what could not be parsed counts by its key."""
+    return any(
+        _KEY.search(body, start) if value is None else _is_answer(body, start, end, value)
+        for start, end, value in objects
+    )
 
 
 def _is_answer(body: str, place: int, end: int, value: Mapping[str, Any]) -> bool:
@@ -350,59 +343,29 @@ def _is_inside(body: str, place: int) -> bool:
 _MAX_LINE_CHARS = 1000  # before an object that are examined
 
 
+_DECISION = (
+    r"""(?:permission)?(?:decision|behavior)["']?\s*:\s*["']?(?:block(?:ed)?|den(?:y|ied)|ask|defer)\b"""
+)
+_KEY = re.compile(_DECISION, re.IGNORECASE)
+_TRUNCATED = re.compile(r""""decision"\s*:?\s*(?:"(?:b|bl|blo|bloc|d|de|den)?)?$""")
 # `{'decision': 'block'}` of Python, `{decision:block}` of a shell that removed the quotes, on one line or with a key
 # on each line; without braces only where the output has nothing else.
-_KEY = re.compile(
-    r"""(?:permission)?(?:decision|behavior)["']?\s*:\s*["']?(?:block(?:ed)?|den(?:y|ied)|ask|defer)\b"""
-)  # in lower case
-_TRUNCATED = re.compile(r""""decision"\s*:?\s*(?:"(?:b|bl|blo|bloc|d|de|den)?)?$""")
-_YAML_LINE = re.compile(  # in lower case
-    r"""["']?(?:decision|reason|continue|stopreason|systemmessage|hookspecificoutput|hookeventname"""
-    r"""|permissiondecision|permissiondecisionreason|behavior|message)["']?[ \t]*:|[ \t]|---|$"""
+_IN_BRACES = re.compile(
+    rf"""^[ \t]*\{{ (?: .*? | .*\n (?:[ \t]*["']?\w+["']?[ \t]*:.*\n)*? [ \t"']* ) {_DECISION}""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-_MAX_CHARS = 20_000  # of a policy without braces, and before a decision in braces that is not JSON
-_MAX_LINES = 50  # between a brace and a decision that is not JSON
-_MAX_KEYS = 5_000  # that are looked at; with more of them, a decision may be among them
+_YAML_LINE = re.compile(
+    r"""["']?(?:decision|reason|continue|stopReason|systemMessage|hookSpecificOutput|hookEventName"""
+    r"""|permissionDecision|permissionDecisionReason|behavior|message)["']?[ \t]*:|[ \t]|---|$""",
+    re.IGNORECASE,
+)
 
 
-def _has_invalid_decision(body: str, objects: Sequence[_Object]) -> bool:
+def _has_invalid_decision(body: str, objects: Iterable[FoundObject]) -> bool:
     """Return whether an object is meant as a block and is not JSON; `_is_answer` has judged those that are."""
-    text = _fold(body).replace("\r", "\n")
-    keys = list(islice(_keys_outside(text, objects), _MAX_KEYS + 1))
-    if len(keys) > _MAX_KEYS or any(_begins_in_brace(text, key) for key in keys):
+    text = text_outside(body, objects).replace("\r", "\n")
+    if _IN_BRACES.search(text):
         return True
-    lines = text.split("\n") if len(text) <= _MAX_CHARS else []
+    lines = text.split("\n")
     has_block = any(_KEY.match(line.lstrip("\"'")) for line in lines)
     return has_block and all(_YAML_LINE.match(line) for line in lines)
-
-
-def _keys_outside(text: str, objects: Sequence[_Object]) -> Iterator[int]:
-    """Yield where there is a key with a block outside of all JSON objects."""
-    ends = [end for _, end, _ in objects]
-    for found in _KEY.finditer(text):
-        after = bisect(ends, found.start())  # the first object that ends behind the key
-        if after == len(objects) or objects[after][0] > found.start():
-            yield found.start()
-
-
-def _begins_in_brace(text: str, place: int) -> bool:
-    """Return whether the line of a key begins with a brace, or an earlier one does and only keys are between."""
-    first = max(0, place - _MAX_CHARS)
-    start = text.rfind("\n", first, place) + 1 or first
-    if _FIRST_BRACE.match(text, start, place):
-        return True
-    if text[start:place].strip(" \t\"'"):
-        return False
-    for _ in range(_MAX_LINES):
-        if start == first:
-            return False
-        end, start = start - 1, text.rfind("\n", first, start - 1) + 1 or first
-        if _FIRST_BRACE.match(text, start, end):
-            return True
-        if not _KEY_LINE.match(text, start, end):
-            return False
-    return False
-
-
-_FIRST_BRACE = re.compile(r"[ \t]*\{")
-_KEY_LINE = re.compile(r"""[ \t]*["']?\w+["']?[ \t]*:""")

@@ -23,9 +23,8 @@ class InboxEntry:
     context: tuple[str, ...] = ()  # of a continuation: messages that follow it
     workflow: Workflow | None = None  # of a slash command: what it asks for, stage by stage
     notices: tuple[str, ...] = ()  # of a slash command: for the user
-    waiting: WaitingAgent | None = (
-        None  # of a report: whether its subagent waits at a checkpoint; None: as before
-    )
+    # Of a report: whether its subagent waits at a checkpoint; None: as before.
+    waiting: WaitingAgent | None = None
     key: str = ""  # a message with a key reaches the conversation once, however often it is sent
 
 

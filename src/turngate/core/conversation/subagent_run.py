@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from turngate._frozen import frozen
 from turngate.core.conversation.messages import Usage
-from turngate.core.verdict.hook_run import HookOutput
+from turngate.core.verdict.hook_run import HookOutput, record_outputs, recorded_outputs
 
 RunState = Literal[
     "waiting",  # registered; starts once a slot is free
@@ -26,7 +26,6 @@ LIVING_STATES: tuple[RunState, ...] = ("waiting", "running", "ended", "steering"
 OPEN_STATES: tuple[RunState, ...] = (*LIVING_STATES, "final", "announced", "killed")
 
 MAX_UNENFORCED = 20  # gates in one row
-_UNENFORCED_KEYS = ("event", "hook", "kind", "outcome", "said")
 
 EndedOutcome = Literal["ok", "error", "timeout", "killed"]
 
@@ -108,7 +107,7 @@ class SubagentRun:
     @property
     def unenforced(self) -> tuple[HookOutput, ...]:
         """Return the gates of the chain that were not enforced, in whichever process."""
-        return tuple(HookOutput(**each) for each in _unenforced_entries(self.guard))
+        return recorded_outputs(self.guard.get("unenforced", ()))
 
     @property
     def total_seconds(self) -> float:
@@ -137,18 +136,9 @@ def names_of(runs: Sequence[SubagentRun]) -> str:
 
 def with_unenforced(guard: Mapping[str, Any], hooks: Iterable[HookOutput]) -> dict[str, Any]:
     """Return a guard's state with further gates that were not enforced, each of them once."""
-    stored = _unenforced_entries(guard)
-    for hook in hooks:
-        entry = {key: getattr(hook, key) for key in _UNENFORCED_KEYS}
-        if entry not in stored and len(stored) < MAX_UNENFORCED:
-            stored.append(entry)
-    return {**guard, "unenforced": stored} if stored else dict(guard)
-
-
-def _unenforced_entries(guard: Mapping[str, Any]) -> list[dict[str, Any]]:
-    stored = guard.get("unenforced")
-    entries = (each for each in stored if isinstance(each, Mapping)) if isinstance(stored, list) else ()
-    return [{key: each.get(key, "") for key in _UNENFORCED_KEYS} for each in entries]
+    stored = list(guard.get("unenforced", ()))
+    stored += [entry for entry in record_outputs(dict.fromkeys(hooks)) if entry not in stored]
+    return {**guard, "unenforced": stored[:MAX_UNENFORCED]} if stored else dict(guard)
 
 
 def changed_guard(

@@ -6,7 +6,7 @@ checkpoint: what comes after it is not in its conversation.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -72,24 +72,13 @@ class Workflow:
         return {"name": self.name, "stages": [vars(stage) for stage in self.stages]}
 
 
-def workflow_of(record: object) -> Workflow | None:
+def workflow_of(record: Any) -> Workflow | None:
     """Return the workflow that `as_record` described, or None if this is not one with a checkpoint ahead."""
-    if not isinstance(record, Mapping):
+    try:
+        workflow = Workflow(record["name"], tuple(Stage(**stage) for stage in record["stages"]))
+    except (KeyError, TypeError):
         return None
-    name, stages = record.get("name"), record.get("stages")
-    if not isinstance(name, str) or not isinstance(stages, list) or not stages:
-        return None
-    read = tuple(_stage_of(each) for each in stages)
-    complete = tuple(each for each in read if each is not None)
-    has_checkpoint = len(complete) > 1 and complete[0].checkpoint is not None
-    return Workflow(name, complete) if has_checkpoint and len(complete) == len(read) else None
-
-
-def _stage_of(record: object) -> Stage | None:
-    if not isinstance(record, Mapping):
-        return None
-    text, checkpoint = record.get("text"), record.get("checkpoint")
-    return Stage(text, checkpoint) if isinstance(text, str) and isinstance(checkpoint, str | None) else None
+    return workflow if len(workflow.stages) > 1 and workflow.checkpoint is not None else None
 
 
 @frozen
@@ -110,16 +99,12 @@ def update_waiting(waiting: Waiting, new: Iterable[WaitingAgent]) -> Waiting:
     return tuple(each for each in latest.values() if each.text)
 
 
-def waiting_of(records: object) -> Waiting:
-    """Return the subagents whose `vars` these are; what is damaged is left out."""
-    return tuple(
-        WaitingAgent(agent_id, text, stage)
-        for each in (records if isinstance(records, list) else ())
-        if isinstance(each, Mapping)
-        and isinstance(agent_id := each.get("agent_id"), str)
-        and isinstance(text := each.get("text"), str)
-        and isinstance(stage := each.get("stage"), int | None)
-    )
+def waiting_of(records: Any) -> Waiting:
+    """Return the subagents whose `vars` these are; none if they are damaged."""
+    try:
+        return tuple(WaitingAgent(**record) for record in records)
+    except TypeError:
+        return ()
 
 
 def parse_answer(text: str) -> Answer | None:

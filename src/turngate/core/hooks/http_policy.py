@@ -9,12 +9,7 @@ from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.settings import AllowedUrls
 from turngate.core.text import describe, describe_name, describe_url, wildcard_matches
 
-OWNER_LEVELS = (
-    "user",
-    "python",
-    "command line",
-    "managed",
-)  # whose list of URLs holds for hooks of every level
+OWNER_LEVELS = ("user", "python", "command line", "managed")  # their lists of URLs hold for all hooks
 MAX_PERCENT_ENCODINGS = 5  # of one path: `%252e` is two
 MAX_REDIRECT_URL_CHARS = 8000
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9a-f.]*:[0-9a-f:.]*")  # a host name or an IP address
@@ -138,7 +133,7 @@ def _has_dots(path: str) -> bool:
 def redirect_target(url: str, location: str) -> str | None:
     """Return the URL of a redirect, or None if it is not valid."""
     try:
-        target = urljoin(url, location)
+        target = urljoin(url, location).removesuffix("?")  # which Python keeps since 3.14
     except ValueError:  # a bracket without its counterpart
         return None
     parts = _split(target)

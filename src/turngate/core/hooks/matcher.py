@@ -191,29 +191,6 @@ def _count_repeat(minimum: int, maximum: int, body: Any) -> _Cost:
 
 
 def _count_branches(branches: Sequence[Any]) -> _Cost:
-    """Branches that start with different characters count once: only one of them gets past its first character."""
     costs = [_count_sequence(branch or ()) for branch in branches]
-    starts = [_first_characters(branch or ()) for branch in branches]
-    plain = [start for start in starts if start is not None]
-    disjoint = len(plain) == len(starts) and len(frozenset().union(*plain)) == sum(map(len, plain))
-    times = [cost.times for cost in costs]
     steps = _add_steps((len(costs),), *(cost.steps for cost in costs))
-    return _Cost(max(cost.power for cost in costs), max(times) if disjoint else sum(times), steps)
-
-
-def _first_characters(parts: Iterable[tuple[Any, Any]]) -> frozenset[str] | None:
-    """Return the characters that a branch can start with, or None where they are not a few ASCII literals.
-
-    Among ASCII characters, `lower` is how a search ignores case. Beyond ASCII it is not: "s" finds "ſ".
-    """
-    for operation, value in parts:
-        match str(operation), value:
-            case "LITERAL", code if code < 128:
-                return frozenset(chr(code).lower())
-            case "IN", [*members] if all(str(kind) == "LITERAL" and code < 128 for kind, code in members):
-                return frozenset(chr(code).lower() for _, code in members)
-            case "SUBPATTERN", (_, _, _, inner):
-                return _first_characters(inner)
-            case _:
-                return None
-    return None
+    return _Cost(max(cost.power for cost in costs), sum(cost.times for cost in costs), steps)

@@ -11,9 +11,8 @@ PLUGIN_DATA = "CLAUDE_PLUGIN_DATA"
 
 _IN_BRACES = re.compile(rf"\$\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}")
 _ANY_FORM = re.compile(rf"\$(?:\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}|({PLUGIN_ROOT}|{PLUGIN_DATA})\b)")
-_PLAIN_PATH = re.compile(
-    r"[\w/.@%+:,-]*", re.ASCII
-)  # means the same to a shell, inside and outside of quotes
+# Means the same to a shell, inside and outside of quotes.
+_PLAIN_PATH = re.compile(r"[\w/.@%+:,-]*", re.ASCII)
 
 
 def expand_plugin_variables(hook: CommandHook) -> CommandHook:

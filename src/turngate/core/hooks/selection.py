@@ -34,17 +34,16 @@ def plan(settings: Settings, event: Event, locate: Locate | None = None) -> Plan
     if not of_event:
         return EMPTY_PLAN
     matching = [rule for rule in of_event if matches(rule.matcher, event)]
+    off = [rule for rule in matching if _switched_off(rule, settings)]
+    on = [rule for rule in matching if not _switched_off(rule, settings)]
     ask: list[Rule] = []
-    skip: list[tuple[Rule, Skipped | HookFailed]] = []
-    switched_on = matching
-    if settings.switched_off or settings.managed_only:
-        switched_on = [rule for rule in matching if not _switched_off(rule, settings)]
-        off = without_duplicates((rule for rule in matching if _switched_off(rule, settings)), settings)
-        skip = [(rule, reason) for rule in off if (reason := _switched_off(rule, settings))]
-    pending = [rule for rule in switched_on if rule.pending]
-    if pending:
-        switched_on = [rule for rule in switched_on if not rule.pending]
-    candidates = without_duplicates(switched_on, settings) if len(switched_on) > 1 else switched_on
+    skip: list[tuple[Rule, Skipped | HookFailed]] = [
+        (rule, reason)
+        for rule in without_duplicates(off, settings)
+        if (reason := _switched_off(rule, settings))
+    ]
+    pending = [rule for rule in on if rule.pending]
+    candidates = without_duplicates((rule for rule in on if not rule.pending), settings)
     for rule in (*candidates, *pending):
         why = _why_skipped(rule, event, settings, locate)
         if why is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE, resolve_tool, tool_names
-from turngate.core.permissions.globs import expand_braces
+from turngate.core.globs import expand_braces
 from turngate.core.text import wildcard_matches
 
 MAX_RULE_CHARS = 2_000
@@ -227,37 +227,11 @@ def _may_be_equal(name: str, other: str) -> bool:
     return ends[0].endswith(ends[1]) or ends[1].endswith(ends[0])
 
 
-_TOKEN = re.compile(r"\*+|\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
 MAX_PATH_CHARS = 4096  # no longer path can be opened on Linux
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Return whether the text matches; besides `*` there are `?` and `[…]`, which may also be meant literally.
-
-    After a mismatch only the last `*` is extended, so the time is bounded by the product of the lengths.
-    """
+    """Return whether the text matches; besides `*` there are `?` and `[…]`, which may also be meant literally."""
     if wildcard_matches(pattern, text) or len(text) > MAX_PATH_CHARS:
         return True
-    if "?" not in pattern and "[" not in pattern:
-        return False
-    tokens = _TOKEN.findall(pattern)
-    place = number = retry = 0
-    star = -1
-    while place < len(text):
-        token = tokens[number] if number < len(tokens) else ""
-        if token.startswith("*"):
-            star, retry, number = number, place, number + 1
-        elif token and _is_character(token, text[place]):
-            place, number = place + 1, number + 1
-        elif star >= 0:
-            retry += 1
-            place, number = retry, star + 1
-        else:
-            return False
-    return all(token.startswith("*") for token in tokens[number:])
-
-
-def _is_character(piece: str, character: str) -> bool:
-    if piece == "?" or len(piece) > 1:
-        return character != "/" and fnmatchcase(character, piece.replace("[^", "[!", 1))
-    return piece == character
+    return fnmatchcase(text, pattern.replace("[^", "[!"))

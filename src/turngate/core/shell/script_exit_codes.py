@@ -77,7 +77,8 @@ def _codes_of_tree(tree: ast.AST) -> frozenset[int] | None:
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     called: set[str] = set()
     values: list[ast.expr | None] = []
-    for value in _python_exit_values(tree):
+    exits = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_exit(node.func))
+    for value in (node.args[0] if node.args else None for node in exits):
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in functions:
             called.add(value.func.id)
         else:
@@ -88,21 +89,9 @@ def _codes_of_tree(tree: ast.AST) -> frozenset[int] | None:
     return frozenset(code for code in codes if code is not None) if None not in codes else None
 
 
-def _python_exit_values(tree: ast.AST) -> Iterator[ast.expr | None]:
-    """Yield the argument of each exit()."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _is_exit(node.func):
-            yield node.args[0] if node.args else None
-
-
 def _is_exit(function: ast.expr) -> bool:
-    match function:
-        case ast.Name("exit" | "SystemExit"):
-            return True
-        case ast.Attribute(ast.Name("sys"), "exit") | ast.Attribute(ast.Name("os"), "_exit"):
-            return True
-        case _:
-            return False
+    is_name = isinstance(function, ast.Name | ast.Attribute)
+    return is_name and ast.unparse(function) in ("exit", "sys.exit", "os._exit", "SystemExit")
 
 
 def _constant_code(value: ast.expr | None) -> int | None:

@@ -1,7 +1,7 @@
 """What one hook decided, with a notice for the user, warnings for the hook's author, and texts that fit a model."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from typing import Any, Literal, get_args
 
 from turngate._frozen import frozen
@@ -30,26 +30,23 @@ class _Notes:
     quiet: bool = False  # `suppressOutput`: do not write its stdout to the transcript
 
     def __post_init__(self) -> None:
-        if self.notice is not None:
-            self._check_text("notice")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.type is bool and not isinstance(value, bool):
+                raise TypeError(self._describe(each.name, "True or False"))
+            if each.type is str or (each.type == str | None and value is not None):
+                if not isinstance(value, str):
+                    raise TypeError(self._describe(each.name, "a string"))
+                if not value.isascii():
+                    object.__setattr__(self, each.name, replace_surrogates(value))
         texts: object = self.warnings
         if texts != ():
             if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
                 raise TypeError(f"{type(self).__name__}.warnings must be a tuple of strings")
             object.__setattr__(self, "warnings", tuple(map(replace_surrogates, texts)))
-        self._check_flag("quiet", self.quiet)
 
-    def _check_text(self, name: str) -> None:
-        text = getattr(self, name)
-        if not isinstance(text, str):
-            raise TypeError(f"{type(self).__name__}.{name} must be a string, not {type(text).__name__}")
-        if not text.isascii():
-            object.__setattr__(self, name, replace_surrogates(text))
-
-    def _check_flag(self, name: str, value: object) -> None:
-        if not isinstance(value, bool):
-            kind = type(value).__name__
-            raise TypeError(f"{type(self).__name__}.{name} must be True or False, not {kind}")
+    def _describe(self, name: str, expected: str) -> str:
+        return f"{type(self).__name__}.{name} must be {expected}, not {type(getattr(self, name)).__name__}"
 
 
 @frozen
@@ -57,11 +54,6 @@ class Allow(_Notes):
     """The hook does not block. It cannot cancel another hook's block."""
 
     reason: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reason is not None:
-            self._check_text("reason")
 
 
 @frozen
@@ -74,13 +66,10 @@ class Block(_Notes):
     continuations: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         reason: str | None = self.reason
         if reason is None:
             object.__setattr__(self, "reason", "")
-        self._check_text("reason")
-        if self.advice is not None:
-            self._check_text("advice")
+        super().__post_init__()
         if self.continuations is not None and not is_continuations(self.continuations):
             given = describe(self.continuations)
             raise ValueError(f"Block.continuations must be {EXPECTED_CONTINUATIONS}, not {given}")
@@ -92,10 +81,6 @@ class Advise(_Notes):
 
     advice: str
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_text("advice")
-
 
 @frozen
 class Halt(_Notes):
@@ -106,12 +91,6 @@ class Halt(_Notes):
 
     reason: str | None = None
     waits: bool = field(default=False, kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reason is not None:
-            self._check_text("reason")
-        self._check_flag("waits", self.waits)
 
 
 @frozen
@@ -130,12 +109,9 @@ class Fault(_Notes):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_text("error")
         if self.kind not in get_args(FaultKind):
             kinds = ", ".join(get_args(FaultKind))
             raise ValueError(f"Fault.kind must be one of {kinds}, not {describe(self.kind)}")
-        self._check_flag("may_block", self.may_block)
-        self._check_flag("asks_user", self.asks_user)
 
 
 Decision = Allow | Block | Advise | Halt | Fault

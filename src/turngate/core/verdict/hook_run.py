@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 from turngate._frozen import frozen
-from turngate.core.answers.contract import Answer
+from turngate.core.answers.answer_json import Answer
 from turngate.core.answers.hook_reports import Detached, Report, Skipped, printed
 from turngate.core.conversation.messages import Evaluation
 from turngate.core.hooks.kinds import HookKind, Mode, label
@@ -57,6 +57,22 @@ class HookOutput:
     said: str | None = None  # its reason or advice, or the error
     printed: str = ""  # the stdout of a command, the reply of a model or an endpoint
     notice: str | None = None
+
+
+_RECORDED = ("event", "hook", "kind", "outcome", "said")
+
+
+def record_outputs(hooks: Iterable[HookOutput]) -> list[dict[str, Any]]:
+    """Return these outputs as they are stored: without what the hooks printed."""
+    return [{name: getattr(hook, name) for name in _RECORDED} for hook in hooks]
+
+
+def recorded_outputs(records: Any) -> tuple[HookOutput, ...]:
+    """Return the outputs that `record_outputs` has given; anything else counts as none."""
+    try:
+        return tuple(HookOutput(**record) for record in records)
+    except TypeError:
+        return ()
 
 
 # One run, for reporting

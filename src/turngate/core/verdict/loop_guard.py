@@ -113,7 +113,8 @@ class LoopGuard:
                 if request is not None and request[0] > self.requested:
                     return self._grant(*request, verdict)
                 blocks = block_signature(verdict, self.dialect)
-                hooks, last = blocking_hooks(verdict, self.dialect), _last_reason(verdict, self.dialect)
+                hooks = blocking_hooks(verdict, self.dialect)
+                last = verdict.prompt.replace(self.dialect.prefix, "").strip()
                 if not self.below_limit:
                     return self.capped(hooks, last)
                 after = self.dialect.stall_after  # X-08: equal blocks in a row, without a tool call
@@ -210,11 +211,6 @@ def _continuations(count: int | None) -> str:
 
 def _still_blocked_by(hooks: Sequence[str]) -> str:
     return f"Still blocked by: {', '.join(map(quote_name, hooks))}."
-
-
-def _last_reason(verdict: Continue, dialect: Dialect) -> str:
-    """Return the prompt with which the turn would have continued, without its prefixes."""
-    return verdict.prompt.replace(dialect.prefix, "").strip()
 
 
 def describe_last_reason(end: EndTurn) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.core.answers.contract import DENIED, Answer, Behavior
+from turngate.core.answers.answer_json import DENIED, Answer, Behavior
 from turngate.core.answers.hook_reports import Exited
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import Dialect

@@ -53,11 +53,8 @@ Verdict = Stop | Continue
 
 
 def conclude(runs: tuple[HookRun, ...], dialect: Dialect) -> Verdict:
-    for run in runs:
-        if type(run.decision) is not Allow:
-            break
-    else:
-        return Stop(runs)  # the common case, kept fast
+    if all(type(run.decision) is Allow for run in runs):
+        return Stop(runs)  # the common case
     not_enforced = outputs(unenforced(runs, dialect))
     enforced = [run for run in runs if run.mode == "gate"]
     halts = [run.decision for run in enforced if isinstance(run.decision, Halt)]

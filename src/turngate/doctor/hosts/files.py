@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from turngate._frozen import frozen
-from turngate.core.hooks.turngate_command import is_hook_line
+from turngate.core.hooks.hook_line import is_hook_line
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.codex import CODEX
 from turngate.hosts.host import FolderTrust, Host, Level
 from turngate.hosts.install.json_text import NotJson, read_json_text
+from turngate.project.safe_paths import is_inside
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -159,7 +160,7 @@ def trusts_folder(
         return _decide_trust(record, folder)
     lists = [each for key in trust.lists if isinstance(each := record.get(key), list)]
     listed = [each for folders in lists for each in folders if isinstance(each, str)]
-    return True if any(_contains(each, folder) for each in listed) else None
+    return True if any(is_inside(folder, os.path.realpath(each)) for each in listed) else None
 
 
 def _asks_for_trust(trust: FolderTrust, host: Host, files: Sequence[HostFile]) -> bool | None:
@@ -174,14 +175,9 @@ def _decide_trust(rules: Mapping[str, Any], project: str) -> bool | None:
     best, trusted = -1, None
     for path, level in rules.items():
         folder = os.path.dirname(path) if level == "TRUST_PARENT" else path
-        if _contains(folder, project) and len(path) > best:
+        if is_inside(project, os.path.realpath(folder)) and len(path) > best:
             best, trusted = len(path), level in ("TRUST_FOLDER", "TRUST_PARENT")
     return trusted
-
-
-def _contains(folder: str, path: str) -> bool:
-    real = os.path.realpath(folder)
-    return path == real or path.startswith(real.rstrip("/") + "/")
 
 
 def setting(value: object, key: str) -> object:

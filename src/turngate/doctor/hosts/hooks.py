@@ -10,9 +10,10 @@ from string import Template
 
 from turngate._frozen import frozen
 from turngate.check.lint import lint
+from turngate.check.script_file import Script, read_script
 from turngate.core.dialect import CLAUDE
+from turngate.core.hooks.hook_line import read_hook_line
 from turngate.core.hooks.kinds import CommandHook
-from turngate.core.hooks.turngate_command import read_hook_line
 from turngate.core.settings import Rule, Settings
 from turngate.core.shell.script_exit_codes import block_attempt
 from turngate.doctor.diagnosis import Finding, finding_of
@@ -21,7 +22,6 @@ from turngate.hosts.host import Host
 from turngate.hosts.input_fields import PROJECT_VARIABLES
 from turngate.hosts.install.hook_command import hook_command, how_to_find
 from turngate.project.files import LOCAL
-from turngate.settings.script_file import Script, read_script
 
 START_TIMEOUT_S = 60.0
 MAX_SECONDS = 10_000  # a larger timeout in seconds is meant as milliseconds

@@ -91,9 +91,7 @@ _GIT_LOCATION = re.compile(
 
 
 @contextlib.contextmanager
-def copy_project(
-    project: str, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
-) -> Iterator[ProjectCopy]:
+def copy_project(project: str) -> Iterator[ProjectCopy]:
     """Copy a project to a private folder below `$TMPDIR`, and remove the copy at the end.
 
     A project that is a folder of a git repository is copied with the whole repository, if that is not too large:
@@ -106,7 +104,7 @@ def copy_project(
     private = tempfile.mkdtemp(prefix=PREFIX)
     lock = _lock(private)
     try:
-        copier = _copy_first(dict.fromkeys((repository or project, project)), private, max_files, max_bytes)
+        copier = _copy_first(dict.fromkeys((repository or project, project)), private)
         inner = os.path.normpath(os.path.join(copier.target, os.path.relpath(project, copier.root)))
         linked, left_out = tuple(sorted(copier.linked)), dict(sorted(copier.left_out.items()))
         missing = repository if repository != copier.root else None
@@ -126,10 +124,10 @@ def _repository_above(project: str) -> str | None:
     return None
 
 
-def _copy_first(roots: Iterable[str], private: str, max_files: int, max_bytes: int) -> "_Copier":
+def _copy_first(roots: Iterable[str], private: str) -> "_Copier":
     """Copy the first of these folders that is not too large."""
     targets = {root: os.path.join(LOCAL.resolve(private), os.path.basename(root) or "root") for root in roots}
-    *larger, smallest = (_Copier(*each, max_files, max_bytes) for each in targets.items())
+    *larger, smallest = (_Copier(*each) for each in targets.items())
     for copier in larger:
         with contextlib.suppress(ProjectTooLarge):
             copier.copy()
@@ -194,11 +192,10 @@ def _remove(folder: str) -> None:
 class _Copier:
     """Copies the folder `root` to `target`. Paths in the attributes are relative to both."""
 
-    def __init__(self, root: str, target: str, max_files: int, max_bytes: int) -> None:
+    def __init__(self, root: str, target: str) -> None:
         self.root, self.target = root, target
         self.linked: list[str] = []
         self.left_out: dict[str, str] = {}
-        self._max_files, self._max_bytes = max_files, max_bytes
         self._files: Counter[str] = Counter()  # by the first part of the path
         self._bytes: Counter[str] = Counter()
 
@@ -301,10 +298,10 @@ class _Copier:
         top = relative.partition("/")[0]
         self._files[top] += 1
         self._bytes[top] += size
-        if self._files.total() > self._max_files:
-            raise ProjectTooLarge(self.root, f"{self._max_files:,} files", self._files.most_common(1)[0][0])
-        if self._bytes.total() > self._max_bytes:
-            limit = f"{self._max_bytes // 1024**2:,} MiB"
+        if self._files.total() > MAX_FILES:
+            raise ProjectTooLarge(self.root, f"{MAX_FILES:,} files", self._files.most_common(1)[0][0])
+        if self._bytes.total() > MAX_BYTES:
+            limit = f"{MAX_BYTES // 1024**2:,} MiB"
             raise ProjectTooLarge(self.root, limit, self._bytes.most_common(1)[0][0])
 
 
@@ -325,7 +322,6 @@ def _reason(error: OSError) -> str:
 
 _LEFT_OUT = ("objects", "hooks", "worktrees", "modules", "lfs", "commondir", "gitdir")
 _SHARED = ("config", "info", "logs", "packed-refs", "refs", "reftable", "shallow")  # by all worktrees
-_MAX_GITFILE_BYTES = 8192
 _NO_PUSH = "no-push-from-a-copy:"  # git names it in its error: no program can use this protocol
 _NO_WAY_BACK = f"""
 [core]
@@ -346,18 +342,11 @@ def _git_folders(path: str) -> tuple[str, str] | None:
     """Return the folders behind a `.git`: that of HEAD and the index, and that of branches and objects; None for another file."""
     own = os.path.realpath(path)
     if os.path.isfile(own):
-        target = _read_line(own).removeprefix("gitdir:").strip()
+        target = read_text(own).removeprefix("gitdir:").strip()
         own = os.path.realpath(os.path.join(os.path.dirname(path), target))
-    common = os.path.realpath(os.path.join(own, _read_line(os.path.join(own, "commondir"))))
+    common = os.path.realpath(os.path.join(own, read_text(os.path.join(own, "commondir")).strip()))
     is_repository = os.path.isfile(f"{own}/HEAD") and os.path.isdir(f"{common}/objects")
     return (own, common) if is_repository else None
-
-
-def _read_line(path: str) -> str:
-    """Return the text of a file that holds a path, or an empty text."""
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        return os.fsdecode(file.read(_MAX_GITFILE_BYTES)).strip()
-    return ""
 
 
 def _copy_git(own: str, common: str, target: str) -> None:

@@ -5,6 +5,7 @@ import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
@@ -210,7 +211,7 @@ class _Trial:
         before: dict[str, bytes | None] = {}
         try:
             for path, data in files.items():
-                before[path] = _read(path)
+                before[path] = Path(path).read_bytes() if os.path.exists(path) else None
                 self._write(path, data)
             yield
         finally:
@@ -235,11 +236,3 @@ class _Trial:
             subagent = Subagent(id=session, type=agent_type, transcript_path=transcript, outcome=result)
         stop = StopEvent(session_id=session, transcript_path=transcript, cwd=self.copy, subagent=subagent)
         return replace(stop, last_assistant_message=answer)
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None

@@ -16,8 +16,8 @@ from typing import Any
 
 from turngate._frozen import frozen
 from turngate.check.lint import gate_words
+from turngate.core.globs import expand_braces, matches_globs
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook
-from turngate.core.permissions.globs import expand_braces, matches_globs
 from turngate.doctor.proof.gate_commands import gate_text, read_text
 from turngate.doctor.proof.planted_failures import (
     MARK,

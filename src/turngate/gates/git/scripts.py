@@ -210,6 +210,23 @@ DIFF_OPTIONS = (
     "--no-ext-diff --no-textconv --no-color --relative --submodule=short --src-prefix=a/ --dst-prefix=b/"
 )
 
+# Lets `raw` compare with what commits have that HEAD has got since the commit $1, although they are from before the time $2: others have made them.
+LEAVE_OUT = """\
+leave_out() {
+    test -n "$2" && commits=$(git rev-list -100 --before="$(($2 - 2))" HEAD "^$1" 2> "$folder/output") || return 0
+    for tip in ${commits:+$(git merge-base --independent $commits)}; do
+        git diff-tree -r --no-abbrev --no-renames "$(git merge-base "$1" "$tip")" "$tip" > "$folder/theirs" 2> "$folder/output" || continue
+        awk -F '\t' '
+            { split($1, of, " "); now = of[2] " " of[4] }
+            FILENAME ~ /theirs$/ { theirs[$2] = now; next }
+            !($2 in theirs) { print }
+            $2 in theirs && theirs[$2] != now { split(theirs[$2], old, " "); print ":" old[1], of[2], old[2], of[4], of[5] "\t" $2 }
+        ' "$folder/theirs" "$folder/raw" > "$folder/rest"
+        mv "$folder/rest" "$folder/raw"
+    done
+}
+"""
+
 # $1, $2, $3: see `find_base`; $4: options of `git diff-index`; then the pathspecs that it is limited to. Without the content of a file at the
 # session's start, which is not stored if it is large, no renames are found, and there is no patch.
 DIFF = (
@@ -217,14 +234,16 @@ DIFF = (
     + STORE
     + CONVERT
     + FIND_BASE
+    + LEAVE_OUT
     + f"""\
 base=$(find_base "$1" "$2" "$3")
 base=$(git rev-parse --verify "$base")
-options=$4
+head=${{2:-$base}} seconds=$3 options=$4
 shift 4
 convert "$base"
 test -s "$folder/raw" || exit 0
 now diff-index --cached --raw --no-abbrev --no-renames "$base" ${{prefix:+":(literal)$prefix"}} > "$folder/raw"
+leave_out "$head" "$seconds"
 # From here on, the index and the tree have only the files that differ: the pathspecs may be many.
 now read-tree --empty
 sed -n 's/^:\\([1-9][0-9]*\\) [0-9]* \\([0-9a-f]*\\) [0-9a-f]* [A-Z]\t/\\1 \\2\t/p' "$folder/raw" | now update-index --index-info

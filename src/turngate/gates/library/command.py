@@ -9,7 +9,8 @@ from turngate.core.answers.hook_reports import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.check_definition import block_once, check_definition, note_changes
+from turngate.gates.check_definition import block_once, find_definition, note_changes
+from turngate.gates.count_tests import describe_missing_count
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.project_files import read_project
 from turngate.gates.run_commands import FilesUnreadable
@@ -50,6 +51,9 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
         return Allow(note)
     report = await context.commands.run(command)
     result = _result(command, report, check)
+    has_passed, name = isinstance(result, Allow), show_command(command)
+    if has_passed and check == "tests" and (why := describe_missing_count(context, name, report)):
+        return Fault(why)
     if isinstance(result, Block) and isinstance(report, Exited) and context.options.get("baseline"):
         result = _without_known_failures(result, report, _baseline_of(context, command))
     fewer = (
@@ -114,7 +118,7 @@ NO_TESTS = 5  # exit code of pytest and unittest
 MAX_OUTPUT_CHARS = 2000
 # The line in which pytest, jest, node and mocha count failures.
 _FAILED = re.compile(
-    r"^=*\s?[1-9]\d* failed\b.* in [\d.]+s|^Tests:\s+[1-9]\d* failed|^[#ℹ] fail [1-9]|^\s*[1-9]\d* failing\b",
+    r"^=*\s?[1-9]\d* failed\b.* in [\d.]+s|^Tests:\s+[1-9]\d* failed|^[#ℹ] fail [1-9]|^[ \t]*[1-9]\d* failing\b",
     re.MULTILINE,
 )
 
@@ -230,7 +234,7 @@ async def _definition(context: GateContext, command: CommandHook) -> tuple[str |
 
     check = find_check(_text(command))
     files = await read_project(context.commands)
-    return check, check_definition(check or "build", [_text(command)], files)
+    return check, await find_definition(context, [_text(command)], files)
 
 
 async def _record(context: GateContext) -> Mapping[str, Any]:
@@ -248,5 +252,4 @@ COMMAND = Gate(
     command="required",
     is_cached=True,
     record=_record,
-    record_options=tuple(option.name for option in OPTIONS),
 )

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 
 from turngate.core.answers.hook_reports import Exited
-from turngate.core.permissions.globs import matches_globs
+from turngate.core.globs import matches_globs
 from turngate.core.text import one_line, wildcard_matches
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Finding, Gate, GateContext, GateOption, list_findings

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from turngate.core.answers.hook_reports import Exited
-from turngate.core.permissions.globs import matches_glob, matches_globs
+from turngate.core.globs import matches_glob, matches_globs
 from turngate.core.verdict.decisions import Allow, Block, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import show_path

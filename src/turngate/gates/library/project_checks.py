@@ -8,7 +8,7 @@ from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.check_definition import block_once, check_definition, note_changes
+from turngate.gates.check_definition import block_once, find_definition, note_changes
 from turngate.gates.find_checks import (
     ProjectFiles,
     chosen_commands,
@@ -50,7 +50,7 @@ def _project_check(name: str, summary: str) -> Gate:
     async def check(context: GateContext) -> Decision:
         files = await read_project(context.commands)
         commands = _find_commands(context, name, files)
-        definition = _definition(name, commands, files)
+        definition = await _definition(context, commands, files)
         if block := block_once(context, name, definition):
             return block
         if isinstance(commands, Fault):
@@ -73,7 +73,7 @@ def _project_check(name: str, summary: str) -> Gate:
         files = await read_project(context.commands)
         commands = _find_commands(context, name, files)
         found = [] if isinstance(commands, Fault) else commands
-        definition = {"definition": _definition(name, commands, files)}
+        definition = {"definition": await _definition(context, commands, files)}
         return {**definition, **await record_command(context, *found, check=name)}
 
     return Gate(
@@ -87,9 +87,12 @@ def _project_check(name: str, summary: str) -> Gate:
     )
 
 
-def _definition(check: str, commands: Sequence[CommandHook] | Fault, files: ProjectFiles) -> dict[str, str]:
-    texts = [] if isinstance(commands, Fault) else [show_command(each) for each in commands]
-    return check_definition(check, texts, files)
+async def _definition(
+    context: GateContext, commands: Sequence[CommandHook] | Fault, files: ProjectFiles
+) -> dict[str, str]:
+    found = [] if isinstance(commands, Fault) else commands
+    texts = [" ".join((each.command, *(each.args or ()))) for each in found]
+    return await find_definition(context, texts, files)
 
 
 TESTS = _project_check("tests", "the project's tests pass")

@@ -1,6 +1,6 @@
 """The gate `touched`: where some files have changed, others have to change with them, such as a changelog with the code."""
 
-from turngate.core.permissions.globs import matches_globs
+from turngate.core.globs import matches_globs
 from turngate.core.verdict.decisions import Allow, Block, Decision
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import show_path

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from turngate.core.permissions.globs import matches_globs
+from turngate.core.globs import matches_globs
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import MAX_FINDINGS, Finding, Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import Change, FilePatch, Line, show_path

@@ -79,12 +79,12 @@ class _Scanner:
     def value(self, start: int) -> Node:
         match self.text[start : start + 1]:
             case "{":
-                items = tuple(self.items(start, "}"))
+                items, end = self.items(start, "}")
                 value: Any = {item.key: item.node.value for item in items}
-                return Node(start, self.end_of(start, items), value, items)
+                return Node(start, end, value, items)
             case "[":
-                items = tuple(self.items(start, "]"))
-                return Node(start, self.end_of(start, items), [item.node.value for item in items], items)
+                items, end = self.items(start, "]")
+                return Node(start, end, [item.node.value for item in items], items)
             case '"':
                 value, end = self.string(start)
                 return Node(start, end, value)
@@ -103,8 +103,9 @@ class _Scanner:
             raise self.error(error.msg, error.pos) from None
         return str(value), end
 
-    def items(self, start: int, bracket: str) -> Iterator[Item]:
-        """Yield the members of an object, or the items of an array, up to the bracket that closes it."""
+    def items(self, start: int, bracket: str) -> tuple[tuple[Item, ...], int]:
+        """Return the members of an object, or the items of an array, and the position behind its closing bracket."""
+        found: list[Item] = []
         seen = set()
         position = self.skip(start + 1)
         while self.text[position : position + 1] != bracket:
@@ -117,8 +118,9 @@ class _Scanner:
             if self.text[after : after + 1] not in (",", bracket):
                 raise self.error("Expecting ',' delimiter", after)
             comma = after if self.text[after] == "," else None
-            yield Item(position, key, node, comma)
+            found.append(Item(position, key, node, comma))
             position = self.skip(node.end if comma is None else comma + 1)
+        return tuple(found), position + 1
 
     def key(self, position: int) -> tuple[str, int]:
         """Return the key of a member, and where its value begins."""
@@ -129,13 +131,6 @@ class _Scanner:
         if self.text[colon : colon + 1] != ":":
             raise self.error("Expecting ':' delimiter", colon)
         return key, self.skip(colon + 1)
-
-    def end_of(self, start: int, items: tuple[Item, ...]) -> int:
-        """Return the position behind the closing bracket."""
-        if not items:
-            return self.skip(start + 1) + 1
-        last = items[-1]
-        return self.skip(last.node.end if last.comma is None else last.comma + 1) + 1
 
 
 BLANKS = "\ufeff \t\r\n"

@@ -1,12 +1,9 @@
 """The settings file of a host: what `turngate install` would change, a replacement in one step, and the record that undoes it."""
 
 import contextlib
-import errno
-import fcntl
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,7 +13,7 @@ from turngate.hosts.install.json_text import BLANKS
 from turngate.hosts.install.settings_text import Path, add_lines, hook_lines, remove_lines
 from turngate.project.safe_paths import real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_local_bytes
-from turngate.state.files import make_private_dir, open_regular_file, write_and_rename
+from turngate.state.files import make_private_dir, open_regular_file, wait_for_lock, write_and_rename
 
 MAX_BYTES = 8 * 1024 * 1024
 LOCK_TIMEOUT_S = 10.0
@@ -84,22 +81,14 @@ def _locked(folder: str) -> Iterator[None]:
     """Hold a lock on the folder itself: it leaves no file behind, and is the same one for every state folder."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        end = time.monotonic() + LOCK_TIMEOUT_S
-        while not _try_lock(fd):
-            if time.monotonic() > end:
-                raise OSError(errno.EAGAIN, "another process is changing it", folder)
-            time.sleep(0.02)
+        try:
+            wait_for_lock(fd, folder, LOCK_TIMEOUT_S)
+        except OSError as error:
+            if isinstance(error, BlockingIOError):  # otherwise the file system has no locks
+                raise
         yield
     finally:
         os.close(fd)
-
-
-def _try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return not isinstance(error, BlockingIOError)  # a file system without locks
-    return True
 
 
 def _replace(path: str, data: bytes) -> None:

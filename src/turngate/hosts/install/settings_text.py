@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate._frozen import frozen
-from turngate.core.hooks.turngate_command import is_hook_line
+from turngate.core.hooks.hook_line import is_hook_line
 from turngate.hosts.install.json_text import (
     BLANKS,
     Edit,

@@ -1,6 +1,7 @@
 """Anthropic's Messages API."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import assert_never
 
@@ -11,6 +12,7 @@ from turngate.models.known_models import known_model
 from turngate.models.wire.base import (
     Json,
     StreamError,
+    WireFormat,
     closed_schema,
     content_of,
     count_of,
@@ -18,8 +20,9 @@ from turngate.models.wire.base import (
     nonblank,
     object_of,
     parse_event,
-    parse_tool_input,
+    read_call,
     text_of,
+    whole_reply,
 )
 
 DEFAULT_MAX_TOKENS = 16_384  # for a model whose largest answer is not known
@@ -31,37 +34,29 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 
 
-class AnthropicMessages:
-    title = "the Messages API"
-    path = "/v1/messages"
-    headers: Mapping[str, str] = {"anthropic-version": "2023-06-01"}
-
-    def body(self, model: str, request: ModelRequest) -> Json:
-        known = known_model("anthropic", model)
-        cached = is_repeated(request)
-        body: Json = {
-            "model": model,
-            "max_tokens": known.max_output or DEFAULT_MAX_TOKENS,
-            "messages": [message for each in request.messages if (message := _message(each))],
-            "stream": True,
-        }
-        if request.system:
-            body["system"] = [_cached({"type": "text", "text": request.system}, cached)]
-        if request.tools:
-            body["tools"] = [
-                {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
-                for tool in request.tools
-            ]
-            body["tools"][-1] = _cached(body["tools"][-1], cached)
-        if cached:
-            body["cache_control"] = _CACHE
-        if request.schema is not None and known.has_schemas:
-            form = {"type": "json_schema", "schema": closed_schema(request.schema)}
-            body["output_config"] = {"format": form}
-        return body
-
-    def reader(self) -> "_Reader":
-        return _Reader()
+def _body(model: str, request: ModelRequest) -> Json:
+    known = known_model("anthropic", model)
+    cached = is_repeated(request)
+    body: Json = {
+        "model": model,
+        "max_tokens": known.max_output or DEFAULT_MAX_TOKENS,
+        "messages": [message for each in request.messages if (message := _message(each))],
+        "stream": True,
+    }
+    if request.system:
+        body["system"] = [_cached({"type": "text", "text": request.system}, cached)]
+    if request.tools:
+        body["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
+            for tool in request.tools
+        ]
+        body["tools"][-1] = _cached(body["tools"][-1], cached)
+    if cached:
+        body["cache_control"] = _CACHE
+    if request.schema is not None and known.schemas:
+        form = {"type": "json_schema", "schema": closed_schema(request.schema)}
+        body["output_config"] = {"format": form}
+    return body
 
 
 def _cached(block: Json, cached: bool) -> Json:
@@ -150,28 +145,26 @@ class _Reader:
         if not self._stop_reason:
             return None
         stop_reason = _STOP_REASONS.get(self._stop_reason, "end_turn")
-        blocks = [
-            block
-            for index in sorted(self._blocks)
-            if (block := self._block(self._blocks[index], "".join(self._pieces[index]), stop_reason))
-        ]
-        if stop_reason == "end_turn" and any(isinstance(block, ToolUse) for block in blocks):
-            stop_reason = "tool_use"
-        return Reply(
-            tuple(blocks),
-            stop_reason,
-            Usage(**{field.name: count_of(self._usage, field.name) for field in fields(Usage)}),
-            model=text_of(self._message.get("model")),
-            id=text_of(self._message.get("id")),
-        )
+        blocks = [block for index in sorted(self._blocks) for block in self._read_block(index, stop_reason)]
+        usage = Usage(**{field.name: count_of(self._usage, field.name) for field in fields(Usage)})
+        return whole_reply(blocks, stop_reason, usage, self._message)
 
-    def _block(self, start: Json, pieces: str, stop_reason: StopReason) -> Text | ToolUse | None:
+    def _read_block(self, index: int, stop_reason: StopReason) -> Sequence[Text | ToolUse]:
+        start, pieces = self._blocks[index], "".join(self._pieces[index])
         match start.get("type"):
             case "text":
-                return Text(pieces)
+                return [Text(pieces)]
             case "tool_use":
-                name, given = text_of(start.get("name")), object_of(start.get("input"))
-                parsed = parse_tool_input(name, pieces, stop_reason) if pieces else given
-                return None if parsed is None else ToolUse(text_of(start.get("id")), name, parsed)
+                arguments = pieces or json.dumps(object_of(start.get("input")))
+                return read_call(start.get("id"), start.get("name"), arguments, stop_reason)
             case _:
-                return None
+                return []
+
+
+MESSAGES = WireFormat(
+    title="the Messages API",
+    path="/v1/messages",
+    body=_body,
+    reader=_Reader,
+    headers={"anthropic-version": "2023-06-01"},
+)

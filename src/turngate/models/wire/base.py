@@ -1,11 +1,20 @@
 """What the wire formats have in common."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Protocol
 
-from turngate.core.conversation import messages
-from turngate.core.conversation.messages import ModelRequest, Reply, StopReason, Text, ToolResult, ToolUse
+from turngate._frozen import frozen
+from turngate.core.conversation.messages import (
+    ModelRequest,
+    Reply,
+    StopReason,
+    Text,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
 from turngate.core.text import replace_surrogates
 from turngate.http.event_stream import Event
 
@@ -28,6 +37,15 @@ class AnswerReader(Protocol):
         """The whole answer, or None if the stream ended in the middle of it."""
 
 
+@frozen
+class WireFormat:
+    title: str  # for messages
+    path: str  # after the base URL
+    body: Callable[[str, ModelRequest], Json]  # of the name of the model and a request
+    reader: Callable[[], AnswerReader]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
 class Unreadable(Exception):
     """An answer does not have the form of its wire format."""
 
@@ -44,16 +62,6 @@ class StreamError(Exception):
         self.error = error
 
 
-class WireFormat(Protocol):
-    title: str  # for messages
-    path: str  # after the base URL
-    headers: Mapping[str, str]
-
-    def body(self, model: str, request: ModelRequest) -> Json: ...
-
-    def reader(self) -> AnswerReader: ...
-
-
 def parse_event(event: Event) -> Json:
     try:
         data = json.loads(event.data)
@@ -64,17 +72,36 @@ def parse_event(event: Event) -> Json:
     return data
 
 
-def parse_tool_input(name: str, text: str, stop_reason: StopReason) -> Json | None:
-    """Return the input of a tool call; None if the answer was truncated in the middle of it."""
+def read_call(identity: object, name: object, arguments: str, stop_reason: StopReason) -> list[ToolUse]:
+    """Return the call of a tool; none if the answer was truncated in the middle of it."""
+    tool = text_of(name)
     try:
-        value = json.loads(text or "{}")
+        value = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
         if stop_reason == "max_tokens":
-            return None
-        raise Unreadable(f"the input of a call of {name or 'a tool'} is not JSON") from None
+            return []
+        raise Unreadable(f"the input of a call of {tool or 'a tool'} is not JSON") from None
     if not isinstance(value, dict):
-        raise Unreadable(f"the input of a call of {name or 'a tool'} is not a JSON object")
-    return value
+        raise Unreadable(f"the input of a call of {tool or 'a tool'} is not a JSON object")
+    return [ToolUse(text_of(identity), tool, value)]
+
+
+def whole_reply(
+    blocks: Sequence[Text | ToolUse],
+    stop_reason: StopReason,
+    usage: Usage,
+    head: Json,
+    *,
+    refused: bool = False,
+) -> Reply:
+    """Return the reply. Providers end it normally after calls of tools and, some of them, after a refusal."""
+    if stop_reason == "end_turn" and any(isinstance(block, ToolUse) for block in blocks):
+        stop_reason = "tool_use"
+    elif stop_reason == "end_turn" and refused:
+        stop_reason = "refusal"
+    return Reply(
+        tuple(blocks), stop_reason, usage, model=text_of(head.get("model")), id=text_of(head.get("id"))
+    )
 
 
 def text_of(value: object) -> str:
@@ -112,24 +139,3 @@ def is_repeated(request: ModelRequest) -> bool:
 def closed_schema(schema: Mapping[str, Any]) -> Json:
     """Return the schema of an answer in the form that providers demand: no other properties."""
     return {**schema, "additionalProperties": False}
-
-
-# OpenAI's two APIs
-
-
-def named_schema(schema: Mapping[str, Any]) -> Json:
-    """Return the schema of an answer; OpenAI holds an answer to it strictly if every property is required."""
-    strict = set(schema.get("required", ())) == set(schema.get("properties", ()))
-    return {"name": "judgement", "schema": closed_schema(schema), "strict": strict}
-
-
-def read_usage(used: Mapping[str, Any], sent: str, received: str) -> messages.Usage:
-    """Return the counts under these names. As in Anthropic's API, cached tokens are not part of `input_tokens`."""
-    details = object_of(used.get(f"{sent}_details"))
-    cached, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
-    return messages.Usage(
-        input_tokens=max(0, count_of(used, sent) - cached - written),
-        output_tokens=count_of(used, received),
-        cache_creation_input_tokens=written,
-        cache_read_input_tokens=cached,
-    )

@@ -1,27 +1,28 @@
 """OpenAI's two APIs: chat completions, which most other providers and local servers understand as well, and Responses."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Any, assert_never
 
 from turngate.core.conversation import messages
-from turngate.core.conversation.messages import Message, ModelRequest, Reply, StopReason, Text, ToolUse
+from turngate.core.conversation.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage
 from turngate.http.event_stream import Event
 from turngate.models.wire.base import (
     Json,
     OtherApi,
     StreamError,
+    WireFormat,
+    closed_schema,
     content_of,
     count_of,
     list_of,
-    named_schema,
     nonblank,
     object_of,
     parse_event,
-    parse_tool_input,
-    read_usage,
+    read_call,
     text_of,
+    whole_reply,
 )
 
 _STOP_REASONS: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
@@ -31,45 +32,66 @@ def _function(tool: messages.ToolSpec) -> Json:
     return {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
 
 
-class ChatCompletions:
-    title = "chat completions"
-    path = "/chat/completions"
-    headers: Mapping[str, str] = {}
-
-    def body(self, model: str, request: ModelRequest) -> Json:
-        system = [{"role": "system", "content": request.system}] if request.system else []
-        body: Json = {
-            "model": model,
-            "messages": [*system, *(item for message in request.messages for item in _chat_items(message))],
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        if request.tools:
-            body["tools"] = [{"type": "function", "function": _function(tool)} for tool in request.tools]
-        if request.schema is not None:
-            body["response_format"] = {"type": "json_schema", "json_schema": named_schema(request.schema)}
-        return body
-
-    def reader(self) -> "_ChatReader":
-        return _ChatReader()
+def _items(
+    request: ModelRequest,
+    reply: Callable[[list[Text | ToolUse]], list[Json]],
+    result: Callable[[messages.ToolResult], Json],
+) -> list[Json]:
+    """Return the system prompt and the messages. The APIs differ in the form of replies and of results of tools."""
+    items: list[Json] = [{"role": "system", "content": request.system}] if request.system else []
+    for message in request.messages:
+        match message:
+            case messages.UserMessage(text):
+                items.append({"role": "user", "content": text})
+            case Reply(blocks):
+                items += reply(nonblank(blocks))
+            case messages.ToolResults(results):
+                items += map(result, results)
+            case _:
+                assert_never(message)
+    return items
 
 
-def _chat_items(message: Message) -> list[Json]:
-    match message:
-        case messages.UserMessage(text):
-            return [{"role": "user", "content": text}]
-        case Reply(blocks):
-            return _reply_items(nonblank(blocks))
-        case messages.ToolResults(results):
-            return [
-                {"role": "tool", "tool_call_id": result.tool_use_id, "content": content_of(result)}
-                for result in results
-            ]
-        case _:
-            assert_never(message)
+def _named_schema(schema: Mapping[str, Any]) -> Json:
+    """Return the schema of an answer; OpenAI holds an answer to it strictly if every property is required."""
+    strict = set(schema.get("required", ())) == set(schema.get("properties", ()))
+    return {"name": "judgement", "schema": closed_schema(schema), "strict": strict}
 
 
-def _reply_items(blocks: list[Text | ToolUse]) -> list[Json]:
+def _read_usage(used: Mapping[str, Any], sent: str, received: str) -> Usage:
+    """Return the counts under these names. As in Anthropic's API, cached tokens are not part of `input_tokens`."""
+    details = object_of(used.get(f"{sent}_details"))
+    cached, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
+    return Usage(
+        input_tokens=max(0, count_of(used, sent) - cached - written),
+        output_tokens=count_of(used, received),
+        cache_creation_input_tokens=written,
+        cache_read_input_tokens=cached,
+    )
+
+
+# Chat completions
+
+
+def _chat_body(model: str, request: ModelRequest) -> Json:
+    body: Json = {
+        "model": model,
+        "messages": _items(request, _chat_reply, _chat_result),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        body["tools"] = [{"type": "function", "function": _function(tool)} for tool in request.tools]
+    if request.schema is not None:
+        body["response_format"] = {"type": "json_schema", "json_schema": _named_schema(request.schema)}
+    return body
+
+
+def _chat_result(result: messages.ToolResult) -> Json:
+    return {"role": "tool", "tool_call_id": result.tool_use_id, "content": content_of(result)}
+
+
+def _chat_reply(blocks: list[Text | ToolUse]) -> list[Json]:
     text = "\n".join(block.text for block in blocks if isinstance(block, Text))
     calls = [
         {
@@ -145,22 +167,17 @@ class _ChatReader:
             return None
         stop_reason = _STOP_REASONS.get(self._finish_reason, "end_turn")
         calls = [
-            ToolUse(call.id, call.name, given)
+            use
             for _, call in sorted(self._calls.items())
-            if (given := parse_tool_input(call.name, "".join(call.arguments), stop_reason)) is not None
+            for use in read_call(call.id, call.name, "".join(call.arguments), stop_reason)
         ]
         refusal, text = "".join(self._refusal), "".join(self._text)
-        if calls and stop_reason == "end_turn":
-            stop_reason = "tool_use"
-        if refusal and not text and stop_reason == "end_turn":
-            text, stop_reason = refusal, "refusal"
-        return Reply(
-            ((Text(text),) if text else ()) + tuple(calls),
-            stop_reason,
-            read_usage(self._usage, "prompt_tokens", "completion_tokens"),
-            model=text_of(self._head.get("model")),
-            id=text_of(self._head.get("id")),
-        )
+        blocks = [*([Text(text or refusal)] if text or refusal else ()), *calls]
+        usage = _read_usage(self._usage, "prompt_tokens", "completion_tokens")
+        return whole_reply(blocks, stop_reason, usage, self._head, refused=bool(refusal) and not text)
+
+
+CHAT_COMPLETIONS = WireFormat("chat completions", "/chat/completions", _chat_body, _ChatReader)
 
 
 # Responses
@@ -168,42 +185,26 @@ class _ChatReader:
 _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 
 
-class Responses:
-    title = "the Responses API"
-    path = "/responses"
-    headers: Mapping[str, str] = {}
-
-    def body(self, model: str, request: ModelRequest) -> Json:
-        system = [{"role": "system", "content": request.system}] if request.system else []
-        body: Json = {
-            "model": model,
-            "input": [*system, *(item for message in request.messages for item in _response_items(message))],
-            "stream": True,
-            "store": False,  # the conversation is sent whole each time
-        }
-        if request.tools:
-            body["tools"] = [{"type": "function", **_function(t), "strict": False} for t in request.tools]
-        if request.schema is not None:
-            body["text"] = {"format": {"type": "json_schema", **named_schema(request.schema)}}
-        return body
-
-    def reader(self) -> "_ResponseReader":
-        return _ResponseReader()
+def _response_body(model: str, request: ModelRequest) -> Json:
+    body: Json = {
+        "model": model,
+        "input": _items(request, _response_reply, _response_result),
+        "stream": True,
+        "store": False,  # the conversation is sent whole each time
+    }
+    if request.tools:
+        body["tools"] = [{"type": "function", **_function(t), "strict": False} for t in request.tools]
+    if request.schema is not None:
+        body["text"] = {"format": {"type": "json_schema", **_named_schema(request.schema)}}
+    return body
 
 
-def _response_items(message: Message) -> list[Json]:
-    match message:
-        case messages.UserMessage(text):
-            return [{"role": "user", "content": text}]
-        case Reply(blocks):
-            return [_block(block) for block in nonblank(blocks)]
-        case messages.ToolResults(results):
-            return [
-                {"type": "function_call_output", "call_id": result.tool_use_id, "output": content_of(result)}
-                for result in results
-            ]
-        case _:
-            assert_never(message)
+def _response_result(result: messages.ToolResult) -> Json:
+    return {"type": "function_call_output", "call_id": result.tool_use_id, "output": content_of(result)}
+
+
+def _response_reply(blocks: list[Text | ToolUse]) -> list[Json]:
+    return [_block(block) for block in blocks]
 
 
 def _block(block: Text | ToolUse) -> Json:
@@ -262,30 +263,23 @@ class _ResponseReader:
         stop_reason = _INCOMPLETE.get(why, "end_turn")
         items = [item for _, item in sorted(self._items.items())] or list_of(self._response.get("output"))
         blocks = [block for item in items for block in _read_item(item, stop_reason)]
-        if stop_reason == "end_turn":
-            parts = [part for item in items for part in list_of(item.get("content"))]
-            if any(isinstance(block, ToolUse) for block in blocks):
-                stop_reason = "tool_use"
-            elif any(part.get("type") == "refusal" for part in parts):
-                stop_reason = "refusal"
-        return Reply(
-            tuple(blocks),
-            stop_reason,
-            read_usage(object_of(self._response.get("usage")), "input_tokens", "output_tokens"),
-            model=text_of(self._response.get("model")),
-            id=text_of(self._response.get("id")),
-        )
+        parts = [part for item in items for part in list_of(item.get("content"))]
+        usage = _read_usage(object_of(self._response.get("usage")), "input_tokens", "output_tokens")
+        refused = any(part.get("type") == "refusal" for part in parts)
+        return whole_reply(blocks, stop_reason, usage, self._response, refused=refused)
 
 
-def _read_item(item: Json, stop_reason: StopReason) -> list[Text | ToolUse]:
+def _read_item(item: Json, stop_reason: StopReason) -> Sequence[Text | ToolUse]:
     match item.get("type"):
         case "message":
             parts = list_of(item.get("content"))
             texts = [text_of(part.get("text")) or text_of(part.get("refusal")) for part in parts]
             return [Text(text) for text in texts if text]
         case "function_call":
-            name = text_of(item.get("name"))
-            given = parse_tool_input(name, text_of(item.get("arguments")), stop_reason)
-            return [] if given is None else [ToolUse(text_of(item.get("call_id")), name, given)]
+            arguments = text_of(item.get("arguments"))
+            return read_call(item.get("call_id"), item.get("name"), arguments, stop_reason)
         case _:
             return []
+
+
+RESPONSES = WireFormat("the Responses API", "/responses", _response_body, _ResponseReader)

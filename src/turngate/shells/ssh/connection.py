@@ -12,21 +12,13 @@ from turngate.core.answers.hook_reports import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
 from turngate.shells.ssh.cleanup_shell import CleanupShell, ProgramsMissing
-from turngate.shells.ssh.login import CannotConnect, connect, ssh_command
+from turngate.shells.ssh.login import Address, CannotConnect, connect, ssh_command
 from turngate.shells.ssh.process import RemoteProcess
 from turngate.shells.ssh.remote_command import BOOTSTRAP, as_line, quote
 
 NO_PROCESS = "0"  # the id of a process that is not known
 FIRST_POLL_S, LAST_POLL_S = 0.1, 2.0  # while processes that a command left running are waited for
 SETTLE_S = 1.0  # in which a server may still count a channel that was closed
-
-
-class Address(NamedTuple):
-    """`host` may be a name of `~/.ssh/config`."""
-
-    host: str
-    user: str | None
-    port: int | None
 
 
 class Remains(NamedTuple):
@@ -128,8 +120,8 @@ class Connection:
 async def open_connection(address: Address, deadline: float) -> Connection:
     """Connect and start the cleanup shell, until a deadline in the time of the loop. Raises CannotConnect."""
     limit = max(0.001, deadline - asyncio.get_running_loop().time())
-    client = await connect(*address, limit)
-    check = f"check it with `{ssh_command(*address, 'true')}`"
+    client = await connect(address, limit)
+    check = f"check it with `{ssh_command(address, 'true')}`"
     try:
         async with asyncio.timeout_at(deadline):
             cleanup = await CleanupShell.start(client)
@@ -157,7 +149,7 @@ async def run_line(line: str, address: Address, limit: float) -> None:
     """Run one line over a connection of its own: the channel of a command cannot be used again before the command ends."""
     with contextlib.suppress(OSError, asyncssh.Error, CannotConnect, TimeoutError):
         async with asyncio.timeout(limit):
-            async with await connect(*address, limit) as client:
+            async with await connect(address, limit) as client:
                 ended = RemoteProcess(HookRunContext())
                 await client.create_session(lambda: ended, BOOTSTRAP, encoding=None)
                 ended.send(line, b"")

@@ -12,7 +12,6 @@ import contextlib
 import errno
 import os
 import secrets
-import stat
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from turngate.core.text import keep_ends, one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted
 from turngate.shells.ssh.remote_command import as_line, quote
 from turngate.shells.ssh.shell import SshShell
+from turngate.state.files import open_regular_file
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
@@ -50,8 +50,8 @@ class Checksum:
 
 CHUNK_BYTES = 8 * 1024 * 1024  # sent by one command, and held in memory
 QUICK_BYTES = 8 * 1024  # sent to the cleanup shell: many shells read a line byte by byte
-READ_BYTES = 1024 * 1024  # read at once; more is read in a thread
-MAX_ATTEMPTS = 3  # while the folder is removed, or the transcript is replaced
+READ_BYTES = 1024 * 1024  # of a transcript, read at once
+MAX_ATTEMPTS = 3  # while the folder is removed
 
 # `FILE CHECKSUM NAME`: append what `data` prints to FILE if it has this checksum; `new`: to an empty file; nothing: in any
 # case. The complete file is moved to NAME. What cannot be written is removed. One line, for the cleanup shell.
@@ -151,8 +151,6 @@ class RemoteCopies:
                 copy = await self._update(copy, path)
             except _FolderGone:
                 gone = folder
-            except _Replaced:
-                continue
             except ConnectionLost:  # nothing of a hook has started, so it is safe to begin anew
                 if was_lost:
                     raise
@@ -163,25 +161,30 @@ class RemoteCopies:
                     self._copies[path] = copy
                     self._originals[copy.path] = path
                     return copy.path
-        raise CopyFailed(self.shell.host, "its folder there, or the file here, was replaced several times")
+        raise CopyFailed(self.shell.host, "its folder there was removed several times")
 
     async def _update(self, copy: "_Copy", path: str) -> "_Copy":
         """Make the copy equal to the transcript, and return it with its checksum."""
-        transcript = _Transcript.find(path)
-        if transcript is None:
+        try:
+            fd = open_regular_file(path, os.O_RDONLY)
+        except FileNotFoundError:
             await self._send_command(_REMOVE, copy.file, copy=copy)
             return copy.with_unknown_content()
-        if await transcript.begins_with(copy.checksum):
-            with contextlib.suppress(_CopyChanged):
-                return await self._append(copy, transcript)
-        return await self._append(copy.with_unknown_content(), transcript)
+        try:
+            transcript = _Transcript(fd)
+            if await run_in_thread(transcript.begins_with, copy.checksum):
+                with contextlib.suppress(_CopyChanged):
+                    return await self._append(copy, transcript)
+            return await self._append(copy.with_unknown_content(), transcript)
+        finally:
+            os.close(fd)
 
     async def _append(self, copy: "_Copy", transcript: "_Transcript") -> "_Copy":
         """Append what is new; if nothing is known of the copy, to a new file, which replaces it when it is complete."""
         checksum, expected = copy.checksum or Checksum(), str(copy.checksum or "new")
         file, name = (copy.file, "") if copy.checksum else (f"{copy.subfolder}.new", copy.file)
         while True:
-            data = await transcript.read(checksum.size, CHUNK_BYTES)
+            data = await run_in_thread(transcript.read, checksum.size, CHUNK_BYTES)
             checksum = checksum.after(data)
             is_last = not data or checksum.size >= transcript.size
             await self._send_command(_APPEND, file, expected, name if is_last else "", copy=copy, stdin=data)
@@ -247,10 +250,6 @@ class _CopyChanged(Exception):
     """Raised when the copy is not as it was sent."""
 
 
-class _Replaced(Exception):
-    """Raised when the transcript here becomes another file while it is read."""
-
-
 @frozen
 class _Copy:
     """A copy on the other machine; `checksum` is None if what it holds is not known."""
@@ -296,54 +295,17 @@ def _state(path: str) -> tuple[int, ...] | None:
     return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
 
 
-@frozen
 class _Transcript:
-    """A file of this machine as it was found; what is appended later is not part of it."""
+    """An open file of this machine; what is appended later is not part of it."""
 
-    path: str
-    inode: int
-    size: int
+    def __init__(self, fd: int) -> None:
+        self._fd, self.size = fd, os.fstat(fd).st_size
 
-    @classmethod
-    def find(cls, path: str) -> "_Transcript | None":
-        """Return None if there is none. Raises OSError for what cannot be read."""
-        try:
-            info = os.stat(path)
-        except FileNotFoundError:
-            return None
-        except ValueError:  # it holds a null character
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path) from None
-        if not stat.S_ISREG(info.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", path)
-        return cls(path, info.st_ino, info.st_size)
-
-    async def begins_with(self, sent: Checksum | None) -> bool:
-        if sent is None:
-            return False
-        if sent.size <= READ_BYTES:
-            return self._begins_with(sent)
-        return await run_in_thread(self._begins_with, sent)
-
-    async def read(self, offset: int, limit: int) -> bytes:
-        """Return at most `limit` bytes. Raises _Replaced if the path is that of another file by now."""
-        if self.size - offset <= READ_BYTES:
-            return self._read(offset, limit)
-        return await run_in_thread(self._read, offset, limit)
-
-    def _begins_with(self, sent: Checksum) -> bool:
+    def begins_with(self, sent: Checksum | None) -> bool:
         checksum = Checksum()
-        while data := self._read(checksum.size, min(READ_BYTES, sent.size - checksum.size)):
+        while sent and (data := self.read(checksum.size, min(READ_BYTES, sent.size - checksum.size))):
             checksum = checksum.after(data)
         return checksum == sent
 
-    def _read(self, offset: int, limit: int) -> bytes:
-        try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except FileNotFoundError:
-            raise _Replaced from None
-        try:
-            if os.fstat(fd).st_ino != self.inode:
-                raise _Replaced
-            return os.pread(fd, max(0, min(limit, self.size - offset)), offset)
-        finally:
-            os.close(fd)
+    def read(self, offset: int, limit: int) -> bytes:
+        return os.pread(self._fd, max(0, min(limit, self.size - offset)), offset)

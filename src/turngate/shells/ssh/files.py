@@ -24,7 +24,6 @@ from asyncssh.sftp import SFTPAttrs, SFTPClient, SFTPClientFile
 from turngate.aio.threads import T
 from turngate.project.files import Files, FileState, FileVersion, FoundFile, MachineUnreachable, check_regular
 from turngate.project.link_safe_files import PathChanged
-from turngate.shells.ssh.file_cache import Answers, Snapshot
 from turngate.shells.ssh.shell import SshShell
 
 PAUSE_S = 5.0  # after the machine did not answer, in which nothing is asked
@@ -44,6 +43,10 @@ VERSION_BYTES = 256 * 1024  # the content of a file of this size is part of its 
 _NONE = math.inf  # a limit of its own, for each part that is read
 _UNREADABLE = (asyncssh.SFTPNoSuchFile, asyncssh.SFTPPermissionDenied)
 _LOST = (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection, asyncssh.DisconnectError, ConnectionError)
+
+
+# An answer is what a method returned or raised, by the name of the method and the path.
+Answers = dict[tuple[str, str], Any]
 
 
 class FileChanged(OSError):
@@ -100,10 +103,10 @@ class SshFiles(Files):
         path = self.expand_home(path)
         return Files.locate(self._snapshot([path]), path)
 
-    def snapshot(self, places: Iterable[str] = ()) -> Snapshot:
+    def snapshot(self, places: Iterable[str] = ()) -> "Snapshot":
         return self._snapshot([place for place in places if "\0" not in place], READ_TIMEOUT_S)
 
-    def _snapshot(self, places: Sequence[str], limit: float | None = None) -> Snapshot:
+    def _snapshot(self, places: Sequence[str], limit: float | None = None) -> "Snapshot":
         answers: Answers = {}
         if places:
             self._ask("/", lambda sftp: _remember(sftp, places, answers), limit=limit)
@@ -225,6 +228,95 @@ class SshFiles(Files):
             if not again:
                 raise _Unreachable(f"the connection to {self._shell.host} was lost") from None
         return await self._answer(question, limit, again=False)
+
+
+# What was answered
+
+
+class Snapshot(Files):
+    """Each answer is as it was when the snapshot was taken or, for other files, at the first question."""
+
+    def __init__(self, files: Files, answers: Answers) -> None:
+        self._files, self.answers = files, answers
+        self.machine, self.home, self.environ = files.machine, files.home, files.environ
+
+    @property
+    def live(self) -> Files:
+        return self._files
+
+    def stat(self, path: str) -> os.stat_result:
+        return self._ask(self._files.stat, path)
+
+    def lstat(self, path: str) -> os.stat_result:
+        return self._ask(self._files.lstat, path)
+
+    def readlink(self, path: str) -> str:
+        known = self.answers.get(("lstat", path))
+        if isinstance(known, os.stat_result) and not stat.S_ISLNK(known.st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+        return self._ask(self._files.readlink, path)
+
+    def listdir(self, path: str) -> list[str]:
+        return list(self._ask(self._files.listdir, path))
+
+    def scan(self, path: str) -> dict[str, os.stat_result]:
+        return self._ask(self._files.scan, path)
+
+    def read(self, path: str, max_bytes: int) -> bytes:
+        data = self.answers.get(("read", path))
+        return self._files.read(path, max_bytes) if data is None else data[:max_bytes]
+
+    def resolve(self, path: str) -> str:
+        if ("lstat", os.path.dirname(path)) in self.answers:
+            return super().resolve(path)
+        return self._ask(self._files.resolve, path)
+
+    def locate(self, path: str) -> str:
+        return self._ask(self._files.locate, path)
+
+    def open(self, path: str) -> tuple[io.BufferedReader, FileVersion]:
+        return self._files.open(path)
+
+    def snapshot(self, places: Iterable[str] = ()) -> Files:
+        """Return this snapshot, with what is at these places unless it is known already."""
+        if missing := [place for place in places if not self._knows(place)]:
+            read = self._files.snapshot(missing)
+            self.answers = {**(read.answers if isinstance(read, Snapshot) else {}), **self.answers}
+        return self
+
+    def _knows(self, place: str) -> bool:
+        path = place.removesuffix("/**").removesuffix("/.")
+        return ("lstat" if path == place else "scan", path) in self.answers or self._is_missing(path)
+
+    def _ask(self, method: Callable[[str], T], path: str) -> T:
+        key = (method.__name__, path)
+        if key not in self.answers:
+            try:
+                if self._is_missing(path):
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+                self.answers[key] = method(path)
+            except OSError as error:
+                self.answers[key] = error
+        answer: T = self.answers[key]
+        if isinstance(answer, OSError):
+            raise answer.with_traceback(None)
+        return answer
+
+    def _is_missing(self, path: str) -> bool:
+        """Return whether the path, or a folder above it, is known not to exist."""
+        while "/" in path.rstrip("/"):
+            folder, _, name = path.rstrip("/").rpartition("/")
+            names = self.answers.get(("listdir", folder or "/"))
+            is_listed = not isinstance(names, list) or _may_name(name, names)
+            if isinstance(self.answers.get(("lstat", path)), FileNotFoundError) or not is_listed:
+                return True
+            path = folder
+        return False
+
+
+def _may_name(name: str, names: list[str]) -> bool:
+    """The file system may ignore the case, and compose characters."""
+    return not name.isascii() or name in (".", "..") or name.lower() in (each.lower() for each in names)
 
 
 class _Unreachable(Exception):

@@ -7,6 +7,7 @@ import os
 import shlex
 import socket
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import asyncssh
 from asyncssh.encryption import get_default_encryption_algs
@@ -27,16 +28,22 @@ class CannotConnect(Exception):
         self.is_transient = is_transient  # the server may be restarting
 
 
-async def connect(
-    host: str, user: str | None, port: int | None, limit: float
-) -> asyncssh.SSHClientConnection:
+class Address(NamedTuple):
+    """`host` may be a name of `~/.ssh/config`."""
+
+    host: str
+    user: str | None
+    port: int | None
+
+
+async def connect(address: Address, limit: float) -> asyncssh.SSHClientConnection:
     """Open a connection within `limit` seconds. Raises CannotConnect."""
     attempt = _Attempt()
     try:
         async with asyncio.timeout(limit):
-            return await _open(host, user, port, attempt)
+            return await _open(address, attempt)
     except TimeoutError:
-        check = f"check the connection with `{ssh_command(host, user, port)}`"
+        check = f"check the connection with `{ssh_command(address)}`"
         raise CannotConnect(f"{attempt.missing} within {limit:.3g} s; {check}", is_transient=True) from None
 
 
@@ -47,15 +54,11 @@ class _Attempt:
 
 
 async def _open(
-    host: str,
-    user: str | None,
-    port: int | None,
-    attempt: _Attempt,
-    tunnel: asyncssh.SSHClientConnection | None = None,
-    depth: int = 0,
+    address: Address, attempt: _Attempt, tunnel: asyncssh.SSHClientConnection | None = None, depth: int = 0
 ) -> asyncssh.SSHClientConnection:
     """Open a connection, through those of the jump hosts if there are any; each is checked as a host of its own."""
-    known_hosts, ssh = _KnownHosts(), ssh_command(host, user, port)
+    host, user, port = address
+    known_hosts, ssh = _KnownHosts(), ssh_command(address)
     options: asyncssh.SSHClientConnectionOptions | None = None
     attempt.missing = f"{host} did not answer"
     try:
@@ -110,8 +113,8 @@ async def _open_jumps(
     for jump in jumps.split(","):
         user, _, place = jump.strip().rpartition("@")
         name, colon, number = place.rpartition(":")
-        named = (name, int(number)) if colon and number.isdigit() else (place, None)
-        tunnel = await _open(named[0], user or None, named[1], attempt, tunnel, depth + 1)
+        host, port = (name, int(number)) if colon and number.isdigit() else (place, None)
+        tunnel = await _open(Address(host, user or None, port), attempt, tunnel, depth + 1)
     return tunnel
 
 
@@ -165,8 +168,9 @@ def _identity_files(options: asyncssh.SSHClientConnectionOptions) -> list[str]:
     return [os.path.expanduser(file) for file in configured] if isinstance(configured, list) else []
 
 
-def ssh_command(host: str, user: str | None, port: int | None, *words: str) -> str:
+def ssh_command(address: Address, *words: str) -> str:
     """Return the command with which the user can try the same login."""
+    host, user, port = address
     target = f"{user}@{host}" if user else host
     return shlex.join(["ssh", *(["-p", str(port)] if port else []), target, *words])
 

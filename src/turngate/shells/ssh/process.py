@@ -93,29 +93,24 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
 
     def check_start(self, host: str, program: str, cwd: str) -> None:
         """Raise NotStarted or ConnectionLost unless the line printed the process id."""
-        match self.started.result():
-            case printed if printed.isdigit():
-                return
-            case printed if printed == NO_FOLDER:
-                raise NotStarted(errno.ENOENT, "no such folder, or no access to it", cwd)
-            case printed if printed == NO_PROGRAM:
-                raise NotStarted(errno.ENOENT, "No such file or directory", program)
-            case printed if printed == NOT_EXECUTABLE:
-                raise NotStarted(errno.EACCES, "Permission denied", program)
-            case printed if printed == CR_LF:
-                raise NotStarted(errno.ENOENT, CR_LF_PROBLEM, program)
-            case printed if printed.startswith(f"{NO_INTERPRETER} "):
-                interpreter = printed.removeprefix(f"{NO_INTERPRETER} ")
-                raise NotStarted(errno.ENOENT, describe_missing_interpreter(interpreter), program)
-            case _ if self.has_ended:
-                noise = self.noise()
-                raise not_started(
-                    host,
-                    f"the login shell of {host} ended with exit code {self.exited().code} before the command"
-                    + (f": {noise}" if noise else ""),
-                )
-            case _:
-                raise ConnectionLost(f"the connection to {host} was lost while it started{self.why_lost}")
+        kind, _, interpreter = self.started.result().partition(" ")
+        problems = {
+            NO_FOLDER: (errno.ENOENT, "no such folder, or no access to it", cwd),
+            NO_PROGRAM: (errno.ENOENT, "No such file or directory", program),
+            NOT_EXECUTABLE: (errno.EACCES, "Permission denied", program),
+            CR_LF: (errno.ENOENT, CR_LF_PROBLEM, program),
+            NO_INTERPRETER: (errno.ENOENT, describe_missing_interpreter(interpreter), program),
+        }
+        if kind in problems:
+            raise NotStarted(*problems[kind])
+        if self.has_ended and not kind.isdigit():
+            noise = f": {self.noise()}" if self.noise() else ""
+            code = self.exited().code
+            raise not_started(
+                host, f"the login shell of {host} ended with exit code {code} before the command{noise}"
+            )
+        if not kind.isdigit():
+            raise ConnectionLost(f"the connection to {host} was lost while it started{self.why_lost}")
 
     @property
     def why_lost(self) -> str:

@@ -7,7 +7,6 @@ Nothing is assumed of the other machine but an SSH server, a POSIX `/bin/sh` and
 import asyncio
 import contextlib
 import errno
-import math
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Mapping
@@ -23,8 +22,8 @@ from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, World
 from turngate.shells.process_tree import KILL_GRACE_S, VARIABLE, add_marker, new_run_marker
 from turngate.shells.ssh.cleanup_shell import SILENCE_S
-from turngate.shells.ssh.connection import NO_PROCESS, Address, Connection, open_connection, run_line
-from turngate.shells.ssh.login import CannotConnect
+from turngate.shells.ssh.connection import NO_PROCESS, Connection, open_connection, run_line
+from turngate.shells.ssh.login import Address, CannotConnect
 from turngate.shells.ssh.process import RemoteProcess, command_words, not_started
 from turngate.shells.ssh.remote_command import BOOTSTRAP, command_line, end_line, unsettable
 
@@ -270,7 +269,6 @@ class SshShell:
             raise ValueError("embedded null byte")
         if not cwd:  # `cd ''` stays in the home folder
             raise NotStarted(errno.ENOENT, "no such folder, or no access to it", cwd)
-        live.runs_since, live.is_starting = math.inf, False
         await self._channels.acquire()
         try:
             process, connection = await self._open_channel(live)
@@ -290,12 +288,7 @@ class SshShell:
         try:
             connection.watch(NO_PROCESS, marker)
             process.send(line, stdin)
-            loop = asyncio.get_running_loop()
-            live.runs_since, live.is_starting = loop.time(), True
-            pid = await asyncio.shield(
-                process.started
-            )  # the login shell takes as long as the files that it reads
-            live.runs_since, live.is_starting = loop.time(), False
+            pid = await asyncio.shield(process.started)  # as soon as the login shell has read its files
             process.check_start(self.host, argv[0], cwd)
             connection.watch(pid, marker)
             await asyncio.shield(process.exit)
@@ -318,16 +311,14 @@ class SshShell:
         """Open a channel for one command. Nothing has started yet, so it may be tried again on a new connection."""
         delays = iter(OPEN_DELAYS_S)
         while True:
-            live.runs_since = math.inf
             connection = await self._connected()
-            live.runs_since = asyncio.get_running_loop().time()
             process = RemoteProcess(live)
             try:
                 await self._create_session(connection, process)
             except asyncssh.ChannelOpenError as error:
                 delay = next(delays, None)
                 is_full = connection.is_open and (delay is None or not connection.is_settling)
-                if is_full and await self._make_room(live):
+                if is_full and await self._make_room():
                     delays = iter(OPEN_DELAYS_S)
                 elif delay is None:
                     raise not_started(self.host, self._describe_few_channels(error)) from None
@@ -387,10 +378,10 @@ class SshShell:
         ending = self._endings.start(end_over_another_connection())
         if (
             not connection.cleanup.is_silent
-        ):  # otherwise an interrupt does not wait for a network that may be gone
+        ):  # otherwise the network may be gone, and an interrupt does not wait
             await ending
 
-    async def _make_room(self, live: HookRunContext) -> bool:
+    async def _make_room(self) -> bool:
         """The server opened no channel: wait until another command ends. Return False if there is no other one.
 
         Then a command that was ended may still count.
@@ -399,7 +390,6 @@ class SshShell:
         self._slots.set_limit(self._channels.limit)
         if has_others:
             self._channels.release()
-            live.runs_since = math.inf
             try:
                 await self._channels.acquire()
             except BaseException:

@@ -61,9 +61,8 @@ async def open_ssh_workspace(
 ) -> World:
     """Connect, and return the workspace of a folder there. Raises UsageError."""
     for what, name in (("host", host), ("user", user or "")):
-        if name.startswith("-") or _NOT_IN_NAMES.search(
-            name
-        ):  # as `ssh` refuses them: a ProxyCommand may get them
+        # As `ssh` refuses them: a ProxyCommand may get them.
+        if name.startswith("-") or _NOT_IN_NAMES.search(name):
             raise UsageError(f"the {what} {name!r} has characters that the name of a {what} cannot have")
     if "@" in host:
         given, _, name = host.rpartition("@")

@@ -30,7 +30,7 @@ def open_database(
     """Return a connection, and a notice if a damaged file was set aside; the file is never deleted.
 
     One process at a time does this. `on_wait` is called with a sentence if another process takes long.
-    Raises RegistryError, also for a file that a later version or another program wrote.
+    Raises RegistryError, also for a file that a later version wrote.
     """
     notice = None
     try:
@@ -76,24 +76,10 @@ def _check(db: sqlite3.Connection, path: str) -> None:
             f"the registry {path} has schema version {version}, and this version of Turngate knows {SCHEMA_VERSION}: "
             f"a later version wrote it; update Turngate, {OTHER_STATE_FOLDER}"
         )
-    if why := _why_foreign(db):
-        problem = f"the registry {path} is not one of Turngate: {why}"
-        raise RegistryError(f"{problem}; move it away, {OTHER_STATE_FOLDER}")
 
 
 def _user_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _why_foreign(db: sqlite3.Connection) -> str | None:
-    """Return why the content is not a table of runs of any version, or None; an empty file is one."""
-    kinds = {name: kind for kind, name in db.execute("SELECT type, name FROM sqlite_schema")}
-    if not kinds:
-        return None
-    if kinds.get("runs") != "table":
-        return "it has no table `runs`"
-    missing = [name for name in sql.OLDEST_COLUMNS if name not in _existing_columns(db)]
-    return f"its table `runs` has no column {', '.join(missing)}" if missing else None
 
 
 def _migrate(db: sqlite3.Connection) -> None:
@@ -123,8 +109,7 @@ def _set_aside(path: str, why: str) -> str:
 @contextlib.contextmanager
 def _lock_file(path: str, on_wait: Callable[[str], None] | None) -> Iterator[None]:
     make_private_dir(os.path.dirname(path))
-    lock = path + ".lock"
-    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _wait_for_lock(fd, path, on_wait)
         yield

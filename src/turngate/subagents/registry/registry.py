@@ -22,7 +22,7 @@ from turngate.state.paths import REGISTRY_FILE
 from turngate.subagents.registry import table as sql
 from turngate.subagents.registry.database import open_database
 from turngate.subagents.registry.owners import OWNERS_FOLDER, lock_path, owner_status
-from turngate.subagents.registry.table import encode_json, new_id, truncate_result
+from turngate.subagents.registry.table import new_id, truncate_result
 
 BUSY_TIMEOUT_S = 10.0  # for another process that writes
 BUSY_PAUSE_S = 0.005
@@ -50,16 +50,14 @@ class Registry:
 
     def register(self, run: SubagentRun, *, may_run: bool, max_running: int) -> SubagentRun:
         """Store a run before it starts: `running` if it may run and the machine has a slot, else `waiting`."""
-        values = {**sql.run_to_row(run), "may_run": may_run, "max_running": max_running}
+        values = {**vars(run), "may_run": may_run, "max_running": max_running}
         registered = self._run(sql.REGISTER, **values)
         if registered is None:
             raise SubagentBusy("this subagent is still running; wait for its report")
         return registered
 
     def start(self, run: SubagentRun, owner: str, *, max_running: int) -> SubagentRun | None:
-        return self._run(
-            sql.START, id=run.id, depth=run.depth, owner=owner, now=time.time(), max_running=max_running
-        )
+        return self._run(sql.START, id=run.id, depth=run.depth, owner=owner, max_running=max_running)
 
     def end(
         self,
@@ -80,23 +78,21 @@ class Registry:
             sql.END,
             id=run,
             owner=owner,
-            now=time.time(),
             outcome=outcome,
             reason=reason,
             error=error,
             answer=truncate_result(answer),
-            usage=encode_json(usage),
+            usage=usage,
             tool_calls=tool_calls,
-            tools=encode_json(tools),
-            guard=encode_json(guard),
+            tools=tools,
+            guard=guard,
         )
 
     def record_usage(
         self, run: str, usage: Usage, tool_calls: int, tools: Sequence[str]
     ) -> SubagentRun | None:
         """Record what a run used before it was ended from outside."""
-        used = {"usage": encode_json(usage), "tool_calls": tool_calls, "tools": encode_json(tools)}
-        return self._run(sql.RECORD_USAGE, id=run, **used)
+        return self._run(sql.RECORD_USAGE, id=run, usage=usage, tool_calls=tool_calls, tools=tools)
 
     def request_redirect(
         self,
@@ -118,7 +114,7 @@ class Registry:
             why=why,
             counts=int(counts),
             max_steers=max_steers,
-            guard=encode_json(guard),
+            guard=guard,
         )
 
     def cancel_redirect(self, run: str, *, counted: bool, error: str = "") -> SubagentRun | None:
@@ -126,11 +122,11 @@ class Registry:
 
         A run that was aborted for the redirect has no outcome of its own; it ends with `error`.
         """
-        return self._run(sql.CANCEL_REDIRECT, id=run, counted=int(counted), now=time.time(), error=error)
+        return self._run(sql.CANCEL_REDIRECT, id=run, counted=int(counted), error=error)
 
     def replace(self, run: SubagentRun) -> SubagentRun | None:
         """Insert the successor of a run in `steering`; a trigger sets the old run's state to `replaced`."""
-        return self._run(sql.REPLACE, **sql.run_to_row(sql.successor_of(run, time.time())))
+        return self._run(sql.REPLACE, **vars(sql.successor_of(run, time.time())))
 
     def finish(
         self,
@@ -150,14 +146,12 @@ class Registry:
             reason=reason,
             announcement=truncate_result(announcement),
             max_steers=max_steers,
-            guard=encode_json(guard),
+            guard=guard,
         )
 
     def finish_lost(self, run: str, owner: str, *, error: str, announcement: str) -> SubagentRun | None:
         """End a run that cannot continue; its parent gets the announcement instead of a result."""
-        return self._run(
-            sql.FINISH_LOST, id=run, owner=owner, error=error, announcement=announcement, now=time.time()
-        )
+        return self._run(sql.FINISH_LOST, id=run, owner=owner, error=error, announcement=announcement)
 
     def announce(self, run: str, *, taken: bool = False, to_root: bool = False) -> SubagentRun | None:
         """Put the result into the parent's inbox, exactly once: the message is the run's own row.
@@ -165,7 +159,7 @@ class Registry:
         `taken`: the parent's conversation holds it already, as a tool result.
         `to_root`: the subagent that started it takes no more turns, so the main agent gets the result.
         """
-        return self._run(sql.ANNOUNCE, id=run, now=time.time(), taken=taken, to_root=to_root)
+        return self._run(sql.ANNOUNCE, id=run, taken=taken, to_root=to_root)
 
     def count_attempt(self, run: str) -> int:
         """Count a failed attempt to announce, and return how many there were."""
@@ -183,11 +177,11 @@ class Registry:
 
     def kill(self, run: str, reason: str) -> list[SubagentRun]:
         """Kill a run and everything it started; results that arrive later change nothing."""
-        return self._runs(sql.KILL, id=run, reason=reason, now=time.time())
+        return self._runs(sql.KILL, id=run, reason=reason)
 
     def kill_all(self, parent: str, parent_agent: str, reason: str) -> list[SubagentRun]:
         """Kill everything that a session has started, or one subagent of it."""
-        return self._runs(sql.KILL_ALL, parent=parent, agent=parent_agent, reason=reason, now=time.time())
+        return self._runs(sql.KILL_ALL, parent=parent, agent=parent_agent, reason=reason)
 
     # Results for a parent
 
@@ -197,11 +191,11 @@ class Registry:
 
     def mark_delivered(self, run: str) -> SubagentRun | None:
         """Note that the parent's conversation holds the result, on disk."""
-        return self._run(sql.MARK_DELIVERED, id=run, now=time.time())
+        return self._run(sql.MARK_DELIVERED, id=run)
 
     def discard_results(self, parent: str, parent_agent: str) -> None:
         """Mark results of a conversation that was reset as delivered, so that no other one gets them."""
-        self._rows(sql.DISCARD_RESULTS, parent=parent, agent=parent_agent, now=time.time())
+        self._rows(sql.DISCARD_RESULTS, parent=parent, agent=parent_agent)
 
     def reassign_to_root(self, agent: str) -> None:
         """Give undelivered results of a subagent that takes no more turns to the main agent."""
@@ -233,7 +227,6 @@ class Registry:
                 sql.ADOPT,
                 owner=owner,
                 dead=dead,
-                now=time.time(),
                 runs=json.dumps(runs),
                 rapid_s=RAPID_RECOVERY_S,
                 died=status == "died",
@@ -278,10 +271,6 @@ class Registry:
         """Return the runs of a session that have no announced result yet, whichever process owns them."""
         return self._runs(sql.UNFINISHED, parent=parent)
 
-    def changed_by_others(self, owner: str) -> list[SubagentRun]:
-        """Return the runs of an owner that another process may have killed or steered."""
-        return self._runs(sql.CHANGED_BY_OTHERS, owner=owner)
-
     def is_empty(self) -> bool:
         """Return whether nothing is open, and nothing is left to delete."""
         return not self._rows(sql.IS_NOT_EMPTY)
@@ -312,9 +301,11 @@ class Registry:
             raise RegistryError(f"the registry {self.path} is damaged: {error}") from error
 
     def _rows(self, statement: str, **values: object) -> list[sqlite3.Row]:
+        """Execute a statement, which may use the time as `:now`."""
+        columns = {"now": time.time(), **{name: sql.to_column(value) for name, value in values.items()}}
         with self._lock:
             try:
-                rows = self._execute(statement, values)
+                rows = self._execute(statement, columns)
             except sqlite3.Error as error:
                 raise RegistryError(f"the registry {self.path} cannot be used: {error}") from error
             if rows and not statement.startswith(("SELECT", "PRAGMA")):
@@ -354,16 +345,15 @@ class RegistryWorker:
 
     async def transition(self, function: Callable[..., T], *arguments: object) -> T:
         """Call `function` alone, and retry it while the disk is full or another process holds the database."""
-        for pause in RETRY_PAUSES_S:
+        for pause in (*RETRY_PAUSES_S, None):
             try:
-                return await self._call_alone(function, *arguments)
+                async with self.lock:
+                    return await self.call(function, *arguments)
             except RegistryError:
-                await asyncio.sleep(pause)
-        return await self._call_alone(function, *arguments)
-
-    async def _call_alone(self, function: Callable[..., T], *arguments: object) -> T:
-        async with self.lock:
-            return await self.call(function, *arguments)
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
+        raise AssertionError("the last try either returns or raises")
 
     async def close(self) -> None:
         """Close the registry after the calls that are already queued."""

@@ -14,11 +14,9 @@ from turngate.core.text import describe, replace_surrogates, truncate
 MAX_RESULT_CHARS = 100_000
 
 _JSON_COLUMNS = ("usage", "spent", "tools", "earlier_tools", "guard", "launch")
-_NUMBERS = (int, float)
-_TYPES: dict[str, tuple[type, ...]] = {
-    field.name: _NUMBERS if field.type in (bool, int, float, int | None, float | None) else (str,)
-    for field in fields(SubagentRun)
-}
+_NUMBERS = frozenset(
+    field.name for field in fields(SubagentRun) if field.type in (bool, int, float, int | None, float | None)
+)
 _STATES = frozenset(get_args(RunState))
 _USAGE_FIELDS = frozenset(field.name for field in fields(Usage))
 _NO_USAGE = Usage()
@@ -28,12 +26,10 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
-def run_to_row(run: SubagentRun) -> dict[str, Any]:
-    return {**vars(run), **{name: encode_json(getattr(run, name)) for name in _JSON_COLUMNS}}
-
-
-def encode_json(value: Any) -> str | None:
-    """Return None for an empty value, so that most rows hold no JSON at all."""
+def to_column(value: Any) -> str | float | None:
+    """Return a value as a column holds it; None for an empty one of JSON, so that most rows hold no JSON at all."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, Usage):
         value = vars(value) if value != _NO_USAGE else None
     return json.dumps(value) if value else None
@@ -44,13 +40,10 @@ def row_to_run(row: sqlite3.Row) -> SubagentRun:
 
     Raises ValueError, TypeError or AttributeError for a value that no version writes.
     """
-    values: dict[str, Any] = {}
-    for name, value in zip(row.keys(), row, strict=True):
-        if value is not None and name in _TYPES:
-            if type(value) not in _TYPES[name]:
-                expected = "number" if _TYPES[name] is _NUMBERS else "text"
-                raise ValueError(f"{name} is {describe(value)}, not a {expected}")
-            values[name] = value
+    values = {name: value for name, value in dict(row).items() if name in COLUMNS and value is not None}
+    for name, value in values.items():
+        if isinstance(value, str) is (name in _NUMBERS):
+            raise ValueError(f"{name} is {describe(value)}, not a {'number' if name in _NUMBERS else 'text'}")
     if values.get("state", "waiting") not in _STATES:
         raise ValueError(f"state is {describe(values['state'])}")
     for name in _JSON_COLUMNS:
@@ -71,15 +64,21 @@ def _decode_json(name: str, text: str) -> Any:
     if name in ("usage", "spent"):
         counts = ((key, count) for key, count in value.items() if isinstance(count, int))
         return Usage(**{key: count for key, count in counts if key in _USAGE_FIELDS})
-    if not isinstance(value, dict):
-        raise ValueError(f"{name} is {describe(value)}, not an object")
-    return value
+    return dict(value)
+
+
+# What a run does not take over from the one that it replaces.
+_NOT_INHERITED = (
+    *("ended", "outcome", "reason", "error", "result", "next_id", "next_prompt", "next_by_hook", "tools"),
+    *("attempts", "recoveries", "rapid", "recovered"),
+)
 
 
 def successor_of(run: SubagentRun, now: float) -> SubagentRun:
     """Return the run that replaces one in the state `steering`: same chain, new prompt, nothing used yet."""
     return replace(
         run,
+        **{name: _DEFAULTS[name] for name in _NOT_INHERITED},
         id=run.next_id,
         state="running",
         prompt=run.next_prompt,
@@ -87,22 +86,9 @@ def successor_of(run: SubagentRun, now: float) -> SubagentRun:
         replaces=run.id,
         created=now,
         started=now,
-        ended=None,
-        outcome=None,
-        reason="",
-        error="",
-        result="",
-        next_id="",
-        next_prompt="",
-        next_by_hook=False,
         usage=Usage(),
         spent=run.spent + run.usage,
-        tools=(),
         earlier_tools=tuple(dict.fromkeys((*run.earlier_tools, *run.tools))),
-        attempts=0,
-        recoveries=0,
-        rapid=0,
-        recovered=None,
     )
 
 
@@ -115,10 +101,11 @@ def truncate_result(text: str) -> str:
 
 # In `PRAGMA user_version`; files without one have 0. Raise it for a change that an earlier version would misread.
 SCHEMA_VERSION = 1
-OLDEST_COLUMNS = ("id", "agent_id", "state", "owner")  # that every version had
 
 COLUMNS = tuple(field.name for field in fields(SubagentRun))
-_DEFAULTS = {field.name: None if field.default is MISSING else field.default for field in fields(SubagentRun)}
+_DEFAULTS: dict[str, Any] = {
+    field.name: None if field.default is MISSING else field.default for field in fields(SubagentRun)
+}
 
 
 def column_definition(name: str) -> str:
@@ -253,11 +240,10 @@ UPDATE runs SET parent_agent = '' WHERE parent_agent = :agent AND {IS_UNDELIVERE
 
 # Owners
 
-_IS_OWNER = "typeof(owner) IN ('text', 'null')"  # a damaged row has none that could be asked for
 OTHER_OWNERS = f"""\
-SELECT DISTINCT owner FROM runs WHERE state IN ({_OPEN}) AND {IS_OPEN} AND owner IS NOT :owner AND {_IS_OWNER}"""
+SELECT DISTINCT owner FROM runs WHERE state IN ({_OPEN}) AND {IS_OPEN} AND owner IS NOT :owner"""
 OWNERS_OF_PROJECT = f"""\
-SELECT DISTINCT owner FROM runs WHERE {IS_OPEN} AND {_IS_OWNER} AND json_extract(launch, '$.project') = :project
+SELECT DISTINCT owner FROM runs WHERE {IS_OPEN} AND json_extract(launch, '$.project') = :project
 AND NOT (state IN ({_LIVING}) AND chain IN (SELECT value FROM json_each(:left)))"""
 ADOPTABLE = f"""\
 SELECT * FROM runs WHERE owner = :dead AND state IN ({_OPEN}) AND {IS_OPEN}
@@ -283,8 +269,6 @@ OWNED = f"SELECT * FROM runs WHERE owner = :owner AND state IN ({_OPEN}) AND {IS
 UNFINISHED = f"""\
 SELECT * FROM runs WHERE parent = :parent AND (state IN ({_LIVING}) OR state = 'final') AND {IS_OPEN}
 ORDER BY created, id"""
-CHANGED_BY_OTHERS = f"""\
-SELECT * FROM runs WHERE owner = :owner AND state IN ('killed', 'steering') AND {IS_OPEN}"""
 IS_NOT_EMPTY = f"""\
 SELECT 1 FROM runs WHERE {IS_OPEN} UNION ALL
 SELECT 1 FROM runs WHERE state IN ('done', 'replaced') AND {_IS_DELETABLE} LIMIT 1"""

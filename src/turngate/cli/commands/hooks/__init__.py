@@ -1,68 +1,58 @@
-"""`turngate hooks`: its arguments and those of its actions."""
+"""`turngate hooks`: list, show, compare, approve and reject the hooks of a project."""
 
 import argparse
+import json
+import os
+from collections.abc import Iterable, Sequence
 
 from turngate.cli.arguments import (
-    EXIT_INTERNAL,
-    EXIT_OUTPUT,
-    EXIT_SIGNALS,
+    EXIT_ERRORS,
+    EXIT_ERRORS_AND_SIGNALS,
     EXIT_USAGE,
     Parser,
     add_actions,
     add_command,
-    add_project_options,
-    add_ssh_option,
-    event_name,
+    add_event_options,
+    add_json_option,
+    add_place_options,
+    find_project_here,
 )
-from turngate.core.constants import EVENTS
-
-
-def add_test(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
-        actions,
-        "test",
-        summary="run hooks on a sample input and explain their answers",
-        description="""\
-Run the hooks of an event, one after another, and explain each answer field by field: what was read, what it
-means, what was ignored and why, and what an agent would have done. The hooks run in a temporary copy of the
-project: git works there but cannot push, and dependency folders are links. The input is a sample that
-the hook's matcher matches. A hook that is pending does not run without --trust. Nothing is recorded.
-A project on another machine is not copied: with --ssh, add --in-place.""",
-        epilog=f"""\
-Examples:
-  turngate hooks test Stop                   all hooks of Stop
-  turngate hooks test PreToolUse --hook guard   one of them: its id, or its key in `turngate hooks`
-  turngate hooks test PreToolUse --input '{{"tool_name": "Bash", "tool_input": {{"command": "rm -rf x"}}}}'
-
-Exit codes:
-  0   every hook gave a decision, whatever it is
-  13  a hook failed, timed out, did not run or could not be loaded
-  {EXIT_USAGE}, also an unknown hook, and an event without hooks
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}
-  {EXIT_SIGNALS}""",
-    )
-    add = parser.add_argument
-    add("event", type=event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
-    add("--hook", metavar="KEY", help="only this hook: its id, or its key in `turngate hooks`")
-    add_project_options(parser, of_action=True)
-    add_ssh_option(parser, of_action=True)
-    add(
-        "--input",
-        metavar="FILE|JSON",
-        help="fields of the event: a file with JSON, - for stdin, or a JSON object in braces; others get samples",
-    )
-    add("--in-place", action="store_true", help="run the hooks in the project itself, not in a copy")
-    add("--trust", action="store_true", help="also run hooks that are pending, as they are now")
-    add("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object")
-
+from turngate.cli.console.conversation_text import format_time
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.questions import can_ask, confirm
+from turngate.cli.console.streams import paint
+from turngate.cli.main import EXIT_PROBLEMS
+from turngate.cli.review import (
+    approve_shown,
+    check_can_reject,
+    check_person,
+    find_hooks,
+    pending_hooks,
+    review_hooks,
+)
+from turngate.cli.review.details import HookChanges, details_json, format_details
+from turngate.cli.review.entries import (
+    HookEntry,
+    Line,
+    entries_json,
+    format_entries,
+    format_vanished,
+    read_entries,
+    shown_key,
+)
+from turngate.cli.workspace import open_workspace, settings_options
+from turngate.core.verdict.hints import with_location
+from turngate.errors import UsageError
+from turngate.ports import World, on_machine
+from turngate.state.paths import state_folder
+from turngate.trust.approvals import Approval
+from turngate.trust.review import Review, ReviewedHook
 
 EXIT_CODES = f"""\
 Exit codes:
   0   printed
-  64  wrong usage, also an unknown hook
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}"""
+  {EXIT_USAGE}, also an unknown hook
+  {EXIT_ERRORS}"""
 _A_PERSON = "also in a process that a hook or an agent has started: a person decides"
 
 
@@ -84,18 +74,17 @@ Examples:
   turngate hooks --ssh build:src/app    the hooks of a project on another machine
 
 {EXIT_CODES}"""
-    _add_list_options(parser, of_action=False)
+    add_place_options(parser)
+    add_json_option(parser)
     actions = add_actions(parser)
-    _add_list(actions)
-    _add_show(actions)
+    _add_list_and_show(actions)
     _add_diff(actions)
-    _add_approve(actions)
-    _add_reject(actions)
-    add_test(actions)
+    _add_approve_and_reject(actions)
+    _add_test(actions)
 
 
-def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
+    all_hooks = add_command(
         actions,
         "list",
         summary="print all hooks (the default)",
@@ -104,19 +93,19 @@ Print every hook, those that are pending with the reason, and those that were ap
 The last run, its result and the mean time come from the journals of this project.""",
         epilog=EXIT_CODES,
     )
-    _add_list_options(parser, of_action=True)
-
-
-def _add_show(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    one_hook = add_command(
         actions,
         "show",
         summary="print everything about one hook",
         description="Print the definition of a hook, the files that its approval covers, its last approval and its last runs.",
         epilog=EXIT_CODES,
     )
-    parser.add_argument("key", metavar="KEY", help="its name in the list: its id, or its event and position")
-    _add_list_options(parser, of_action=True)
+    one_hook.add_argument(
+        "key", metavar="KEY", help="its name in the list: its id, or its event and position"
+    )
+    for parser in (all_hooks, one_hook):
+        add_place_options(parser, of_action=True)
+        add_json_option(parser, of_action=True)
 
 
 def _add_diff(actions: "argparse._SubParsersAction[Parser]") -> None:
@@ -136,12 +125,11 @@ are pending. Invisible characters, and those that look like others, are shown as
         action="store_true",
         help="of a new hook, also the texts of files that its command does not name",
     )
-    add_project_options(parser, of_action=True)
-    add_ssh_option(parser, of_action=True)
+    add_place_options(parser, of_action=True)
 
 
-def _add_approve(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+def _add_approve_and_reject(actions: "argparse._SubParsersAction[Parser]") -> None:
+    approve = add_command(
         actions,
         "approve",
         summary="let hooks run as they are now",
@@ -152,19 +140,14 @@ is approved. Approvals are stored in the state folder, and never in the project.
 Exit codes:
   0   approved, or nothing to approve
   1   not approved: the answer was no
-  64  wrong usage, {_A_PERSON}
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}""",
+  {EXIT_USAGE}, {_A_PERSON}
+  {EXIT_ERRORS}""",
     )
-    parser.add_argument("keys", nargs="*", metavar="KEY", help="the hooks")
-    parser.add_argument("--all", action="store_true", dest="every", help="all hooks that are pending")
-    parser.add_argument("--yes", action="store_true", help="do not ask; necessary without a terminal")
-    add_project_options(parser, of_action=True)
-    add_ssh_option(parser, of_action=True)
-
-
-def _add_reject(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    approve.add_argument("keys", nargs="*", metavar="KEY", help="the hooks")
+    approve.add_argument("--all", action="store_true", dest="every", help="all hooks that are pending")
+    approve.add_argument("--yes", action="store_true", help="do not ask; necessary without a terminal")
+    add_place_options(approve, of_action=True)
+    reject = add_command(
         actions,
         "reject",
         summary="do not run hooks as they are now",
@@ -174,23 +157,185 @@ until they change or you approve them.""",
         epilog=f"""\
 Exit codes:
   0   rejected
-  64  wrong usage, {_A_PERSON}
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}""",
+  {EXIT_USAGE}, {_A_PERSON}
+  {EXIT_ERRORS}""",
     )
-    parser.add_argument("keys", nargs="+", metavar="KEY", help="the hooks")
-    add_project_options(parser, of_action=True)
-    add_ssh_option(parser, of_action=True)
+    reject.add_argument("keys", nargs="+", metavar="KEY", help="the hooks")
+    add_place_options(reject, of_action=True)
 
 
-def _add_list_options(parser: Parser, *, of_action: bool) -> None:
-    add_project_options(parser, of_action=of_action)
-    add_ssh_option(parser, of_action=of_action)
-    default = argparse.SUPPRESS if of_action else False
-    parser.add_argument("--json", action="store_true", default=default, help="print one JSON object")
+def _add_test(actions: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "test",
+        summary="run hooks on a sample input and explain their answers",
+        description="""\
+Run the hooks of an event, one after another, and explain each answer field by field: what was read, what it
+means, what was ignored and why, and what an agent would have done. The hooks run in a temporary copy of the
+project: git works there but cannot push, and dependency folders are links. The input is a sample that
+the hook's matcher matches. A hook that is pending does not run without --trust. Nothing is recorded.
+A project on another machine is not copied: with --ssh, add --in-place.""",
+        epilog=f"""\
+Examples:
+  turngate hooks test Stop                   all hooks of Stop
+  turngate hooks test PreToolUse --hook guard   one of them: its id, or its key in `turngate hooks`
+  turngate hooks test PreToolUse --input '{{"tool_name": "Bash", "tool_input": {{"command": "rm -rf x"}}}}'
+
+Exit codes:
+  0   every hook gave a decision, whatever it is
+  13  a hook failed, timed out, did not run or could not be loaded
+  {EXIT_USAGE}, also an unknown hook, and an event without hooks
+  {EXIT_ERRORS_AND_SIGNALS}""",
+    )
+    add = parser.add_argument
+    add_event_options(parser, others="others get samples")
+    add("--hook", metavar="KEY", help="only this hook: its id, or its key in `turngate hooks`")
+    add_place_options(parser, of_action=True)
+    add("--in-place", action="store_true", help="run the hooks in the project itself, not in a copy")
+    add("--trust", action="store_true", help="also run hooks that are pending, as they are now")
+    add_json_option(parser, of_action=True)
+
+
+NOTHING_PENDING = "nothing is pending"
 
 
 def run(options: argparse.Namespace) -> int:
-    from turngate.cli.commands.hooks.actions import run_action  # noqa: PLC0415 # lazy: --help needs none of it
+    project = find_project_here(options)
+    if options.action == "test" and project is None and not options.in_place:
+        raise UsageError(
+            "--ssh: the project on another machine is not copied; add --in-place to run its hooks in it"
+        )
+    with open_workspace(options, project) as workspace:
+        if options.action == "test":
+            # lazy: the other actions do not need the engine
+            from turngate.cli.commands.hooks.try_hook import try_hooks  # noqa: PLC0415
 
-    return run_action(options)
+            return try_hooks(options, workspace)
+        actions = {"show": _show, "diff": _diff, "approve": _approve, "reject": _reject}
+        return actions.get(options.action, _list)(options, workspace.world)
+
+
+def _review(options: argparse.Namespace, world: World) -> Review:
+    with show_if_slow(f"reading the settings{on_machine(world)}"):
+        return review_hooks(world.project, **settings_options(options, world))
+
+
+def _read_entries(review: Review, world: World) -> list[HookEntry]:
+    what = f"settings{on_machine(world)}" if world.machine else "journals"
+    with show_if_slow(f"reading the {what}"):
+        return read_entries(review, world.project, state_folder(), world.files)
+
+
+def _print_lines(lines: Iterable[Line], world: World) -> None:
+    for text, style in lines:
+        print(paint(with_location(text, world.location), style))
+
+
+# List, show and compare
+
+
+def _list(options: argparse.Namespace, world: World) -> int:
+    review = _review(options, world)
+    entries = _read_entries(review, world)
+    if options.json:
+        print(json.dumps(entries_json(entries, review, world.location), indent=2))
+    else:
+        _print_lines(format_entries(entries, review), world)
+    return 0
+
+
+def _show(options: argparse.Namespace, world: World) -> int:
+    review = _review(options, world)
+    [hook] = find_hooks(review, [options.key])
+    [entry] = [entry for entry in _read_entries(review, world) if entry.hook is hook]
+    if options.json:
+        print(json.dumps(details_json(entry, review.settings), indent=2))
+    else:
+        _print_lines(format_details(entry, review.settings), world)
+    return 0
+
+
+def _diff(options: argparse.Namespace, world: World) -> int:
+    review = _review(options, world)
+    hooks = find_hooks(review, options.keys) if options.keys else pending_hooks(review)
+    _print_changes(hooks, world, full=options.full)
+    if not hooks:
+        print(NOTHING_PENDING)
+    return 0
+
+
+def _print_changes(hooks: Iterable[ReviewedHook], world: World, *, full: bool = False) -> None:
+    changes = HookChanges(world.project, world.files, full=full)
+    for hook in hooks:
+        if hook.status == "approved" and hook.approval:
+            print(
+                f"{shown_key(hook.key)}: unchanged since it was approved on {format_time(hook.approval.time)}"
+            )
+        else:
+            _print_lines(changes.format(hook), world)
+
+
+# Approve and reject
+
+
+def _approve(options: argparse.Namespace, world: World) -> int:
+    check_person(os.environ)
+    if bool(options.keys) == options.every:
+        raise UsageError(
+            "which hooks? give their KEYs, or --all for all that are pending; `turngate hooks` lists them"
+        )
+    review = _review(options, world)
+    named = find_hooks(review, options.keys) if options.keys else pending_hooks(review)
+    hooks = [hook for hook in named if hook.status not in _RUNS_ALREADY]
+    for hook in named:
+        if hook.status in _RUNS_ALREADY:
+            print(f"{shown_key(hook.key)}: {_RUNS_ALREADY[hook.status]}")
+    gone = review.vanished if options.every else ()
+    if not hooks and not gone:
+        if options.every:
+            print(NOTHING_PENDING)
+        return 0
+    _print_changes(hooks, world)
+    _print_lines((next(format_vanished(approval)) for approval in gone), world)
+    if not options.yes and not can_ask():
+        raise UsageError(
+            "there is no terminal to ask at; read what is printed above, then add --yes to approve it"
+        )
+    if not options.yes and not confirm(_question(hooks, gone, world.machine)):
+        print("nothing was approved")
+        return EXIT_PROBLEMS
+    approve_shown(hooks, lambda: _review(options, world))
+    _forget(review, gone)
+    for hook in hooks:
+        print(f"approved  {shown_key(hook.key)}")
+    return 0
+
+
+_RUNS_ALREADY = {"approved": "already approved", "exempt": "needs no approval"}
+
+
+def _question(hooks: Sequence[ReviewedHook], gone: Sequence[Approval], where: str) -> str:
+    if not hooks:
+        return "forget that what is gone was approved?"
+    what = "this hook" if len(hooks) == 1 else f"these {len(hooks)} hooks"
+    return f"let {what} run on {where or 'this machine'}{', and forget what is gone' if gone else ''}?"
+
+
+def _reject(options: argparse.Namespace, world: World) -> int:
+    check_person(os.environ)
+    review = _review(options, world)
+    keys = {hook.key for hook in review.hooks}
+    gone = [approval for approval in review.vanished if approval.key in {*options.keys} - keys]
+    hooks = find_hooks(review, [key for key in options.keys if key not in {each.key for each in gone}])
+    check_can_reject(hooks)
+    review.reject(hooks)
+    for hook in hooks:
+        print(f"rejected  {shown_key(hook.key)}")
+    _forget(review, gone)
+    return 0
+
+
+def _forget(review: Review, gone: Sequence[Approval]) -> None:
+    review.forget(gone)
+    for key in dict.fromkeys(approval.key for approval in gone):
+        print(f"forgotten  {shown_key(key)}")

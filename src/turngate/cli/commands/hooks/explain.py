@@ -1,13 +1,14 @@
 """Explains one hook run: what was read of it, what was ignored, and what an agent would do if there were no other hook."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any, assert_never
 
 from turngate._frozen import frozen
-from turngate.core.answers.contract import parse_json
+from turngate.cli.console.conversation_text import NOT_ENFORCED
+from turngate.core.answers.answer_json import parse_json
 from turngate.core.answers.hook_reports import (
     Detached,
     Exited,
@@ -32,7 +33,7 @@ from turngate.core.verdict.tool_effects import (
     updated_output,
     wake_message,
 )
-from turngate.core.verdict.verdict import Continue, Stop, Verdict, conclude, is_blocking
+from turngate.core.verdict.verdict import Continue, Stop, conclude, is_blocking
 
 MAX_VALUE_CHARS = 100
 MAX_KEYS = 50  # of an answer that are tried
@@ -55,14 +56,12 @@ def _ignored(field: str, value: str, why: str) -> FieldNote:
 def explain(run: HookRun, dialect: Dialect) -> tuple[FieldNote, ...]:
     """Return a note for each output of the hook, and for each key of its answer that has no effect."""
     notes = list(_notes(run, dialect))
-    if isinstance(run.decision, Fault) and not _names_error(run, run.decision, notes):
-        notes.append(FieldNote("result", "", f"no decision: {run.decision.error}"))
+    if isinstance(run.decision, Fault) and run.decision.kind == "failed" and not _is_exit_fault(run):
+        error = run.decision.error
+        is_named = any(error in note.meaning for note in notes)
+        notes += [] if is_named else [FieldNote("result", "", f"no decision: {error}")]
     notes += [FieldNote("warning", "", warning) for warning in run.decision.warnings]
     return tuple(notes)
-
-
-def _names_error(run: HookRun, fault: Fault, notes: Sequence[FieldNote]) -> bool:
-    return _is_exit_fault(run) or fault.kind != "failed" or any(fault.error in note.meaning for note in notes)
 
 
 def _notes(run: HookRun, dialect: Dialect) -> Iterator[FieldNote]:
@@ -73,9 +72,9 @@ def _notes(run: HookRun, dialect: Dialect) -> Iterator[FieldNote]:
             yield FieldNote("run", "", f"it could not be run: {error}")
         case TimedOut(seconds, stdout, stderr):
             yield FieldNote("time", f"{seconds:g} s", "the timeout: it was ended, and gave no decision")
-            yield from (
-                _ignored(name, _shown(text), "it timed out") for name, text in _streams(stdout, stderr)
-            )
+            for name, text in (("stdout", stdout), ("stderr", stderr)):
+                if text.strip():
+                    yield _ignored(name, _shown(text), "it timed out")
         case Exited():
             yield FieldNote("exit code", str(run.report.code), _exit_meaning(run, run.report, dialect))
             yield from _explain_stdout(run, run.report, dialect)
@@ -88,10 +87,6 @@ def _notes(run: HookRun, dialect: Dialect) -> Iterator[FieldNote]:
             pass
         case _:
             assert_never(run.report)
-
-
-def _streams(stdout: str, stderr: str) -> Iterator[tuple[str, str]]:
-    yield from ((name, text) for name, text in (("stdout", stdout), ("stderr", stderr)) if text.strip())
 
 
 def _shown(text: str) -> str:
@@ -144,12 +139,9 @@ def _why_stdout_is_ignored(run: HookRun, report: Exited, dialect: Dialect) -> st
     counts = not isinstance(run.decision, Fault) and run.answer is not None
     if counts or (report.code == 2 and not report.stderr.strip() and isinstance(run.decision, Block)):
         return None
-    read = (
-        "with 2 the reason is read from stderr"
-        if report.code == 2
-        else "an answer counts only with exit code 0"
-    )
-    return f"the exit code is {report.code}, and {read}"
+    if report.code == 2:
+        return "the exit code is 2, and with 2 the reason is read from stderr"
+    return f"the exit code is {report.code}, and an answer counts only with exit code 0"
 
 
 def _explain_answer(name: str, text: str, run: HookRun, dialect: Dialect) -> Iterator[FieldNote]:
@@ -234,9 +226,6 @@ def _judge_meaning(run: HookRun) -> str:
     return "the judge approves" if isinstance(run.decision, Allow) else "the judge blocks"
 
 
-NOT_ENFORCED = "NOT enforced"
-
-
 @frozen
 class Effect:
     """A sentence, and the text that it announces."""
@@ -250,20 +239,23 @@ def effect_of(run: HookRun, dialect: Dialect) -> Effect:
     event = run.rule.event
     if isinstance(run.report, Skipped) and run.report.on_purpose:
         return Effect(f"the hook has no part in this {event}")
+    if run.rule.hook.detached and isinstance(run.report, Skipped):
+        return Effect("nothing runs in the background")
+    if run.rule.hook.detached and (message := wake_message(run)):
+        return Effect("it runs in the background, and its block wakes the agent with:", message)
     if run.rule.hook.detached:
-        return (
-            Effect("nothing runs in the background")
-            if isinstance(run.report, Skipped)
-            else _in_background(run)
-        )
+        return Effect("it runs in the background, so its decision is ignored")
     if outcome(run) == "would_block":
-        return Effect(
-            f"recorded as a block and not enforced, because its mode is `observe`: {_unchanged(event)}"
-        )
+        recorded = "recorded as a block and not enforced, because its mode is `observe`"
+        return Effect(f"{recorded}: {_unchanged(event)}")
     verdict = conclude((run,), dialect)
     match verdict:
+        case Continue(advice_only=True):
+            return Effect("the agent continues once, with this advice:", verdict.prompt)
         case Continue():
-            return Effect(_blocked(event, verdict, run), verdict.prompt)
+            is_fault = isinstance(run.decision, Fault)
+            because = "although it gave no decision, its failure blocks: " if is_fault else ""
+            return Effect(because + _BLOCKED[event], verdict.prompt)
         case Stop(halted=True):
             ends = "the turn ends now to wait for the user" if verdict.waits else "the turn ends now"
             reason = verdict.stop_reason or ""
@@ -272,19 +264,6 @@ def effect_of(run: HookRun, dialect: Dialect) -> Effect:
             return _passed(run, dialect)
         case _:
             assert_never(verdict)
-
-
-def _in_background(run: HookRun) -> Effect:
-    if message := wake_message(run):
-        return Effect("it runs in the background, and its block wakes the agent with:", message)
-    return Effect("it runs in the background, so its decision is ignored")
-
-
-def _blocked(event: str, verdict: Verdict, run: HookRun) -> str:
-    if isinstance(verdict, Continue) and verdict.advice_only:
-        return "the agent continues once, with this advice:"
-    because = "although it gave no decision, its failure blocks: " if isinstance(run.decision, Fault) else ""
-    return because + _BLOCKED[event]
 
 
 _BLOCKED = {
@@ -302,25 +281,21 @@ _BLOCKED = {
 
 def _passed(run: HookRun, dialect: Dialect) -> Effect:
     event = run.rule.event
-    if isinstance(run.decision, Fault) and not is_blocking(run, dialect):
-        asks = _permission_text(permission_of(event, (run,)))
-        return Effect(f"{NOT_ENFORCED}: {asks or _unchanged(event)}")
     permission = permission_of(event, (run,))
-    texts = [_permission_text(permission) or _unchanged(event)]
+    text = _permission_text(permission) or _unchanged(event)
+    if isinstance(run.decision, Fault) and not is_blocking(run, dialect):
+        return Effect(f"{NOT_ENFORCED}: {text}")
     if permission and permission.updated_input is not None:
-        return Effect(
-            f"{texts[0]}; the tool gets this input:", json.dumps(permission.updated_input, ensure_ascii=False)
-        )
+        given = json.dumps(permission.updated_input, ensure_ascii=False)
+        return Effect(f"{text}; the tool gets this input:", given)
     if (output := updated_output((run,))) is not None:
-        return Effect(
-            "the agent gets this instead of the tool's result:",
-            output if isinstance(output, str) else json.dumps(output, ensure_ascii=False),
-        )
+        shown = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+        return Effect("the agent gets this instead of the tool's result:", shown)
     if context := context_of(event, (run,)):
-        return Effect(f"{texts[0]}; this is added to the conversation:", context)
+        return Effect(f"{text}; this is added to the conversation:", context)
     if messages := first_messages((run,)):
         return Effect("the session begins with this message:", "\n\n".join(messages))
-    return Effect(texts[0])
+    return Effect(text)
 
 
 def _permission_text(permission: Permission | None) -> str:

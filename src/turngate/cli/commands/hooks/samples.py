@@ -93,10 +93,7 @@ def _tool_input(tool: str, project: str) -> dict[str, Any]:
 
 
 def _tool_response(tool: str, project: str) -> Any:
-    match tool:
-        case "Bash":
-            return {"stdout": "hello\n", "stderr": "", "interrupted": False}
-        case "Write" | "Edit":
-            return {"filePath": f"{project}/example.txt", "success": True}
-        case _:
-            return "hello"
+    if tool == "Bash":
+        return {"stdout": "hello\n", "stderr": "", "interrupted": False}
+    is_edit = tool in ("Write", "Edit")
+    return {"filePath": f"{project}/example.txt", "success": True} if is_edit else "hello"

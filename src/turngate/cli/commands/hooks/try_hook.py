@@ -7,13 +7,13 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from turngate._frozen import frozen
 from turngate.cli.commands.fire import read_input
-from turngate.cli.commands.hooks.explain import FieldNote, effect_of, explain
+from turngate.cli.commands.hooks.explain import effect_of, explain
 from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.console.conversation_text import (
     flat,
@@ -24,7 +24,7 @@ from turngate.cli.console.conversation_text import (
 )
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
-from turngate.cli.console.verdict import problems_for, verdict_headline
+from turngate.cli.console.verdict import print_warning, problems_for, verdict_headline
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED
 from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import shown_key
@@ -38,7 +38,7 @@ from turngate.core.verdict.decisions import Allow, Fault
 from turngate.core.verdict.hints import GONE, run_hint, with_location
 from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.core.verdict.json_output import run_json
-from turngate.core.verdict.verdict import Verdict, conclude, is_blocking
+from turngate.core.verdict.verdict import conclude, is_blocking
 from turngate.doctor.proof.project_copy import ProjectTooLarge, Relocation, copy_project
 from turngate.doctor.proof.sample_transcript import conversation
 from turngate.engine import ask_hooks
@@ -77,16 +77,6 @@ class Place:
     def transcript(self) -> str:
         return os.path.join(self.private, "transcript.jsonl")
 
-    def write_transcript(self) -> "Place":
-        with open(self.transcript, "xb") as file:
-            file.write(conversation())
-        return self
-
-    def settings(self, settings: Settings, rule: Rule) -> Settings:
-        if self.relocation is None:
-            return replace(settings, rules=(rule,), stop_budget=None)
-        return self.relocation.settings(settings, [self.relocation.rule(rule)])
-
 
 def try_hooks(options: argparse.Namespace, workspace: OpenWorkspace) -> int:
     """Run the command in the workspace of the project."""
@@ -101,16 +91,32 @@ def try_hooks(options: argparse.Namespace, workspace: OpenWorkspace) -> int:
         _open_place(world, in_place=options.in_place) as place,
         show_if_slow(f"running the hooks of {options.event}"),
     ):
+        with open(place.transcript, "xb") as file:
+            file.write(conversation())
         trials = workspace.run(_try_all(chosen, settings, place, fields))
     if isinstance(trials, signal.Signals):
         print(f"turngate: ended by {trials.name}; no hook is left running", file=sys.stderr)
         return 128 + trials
-    if options.json:
-        _print_json(trials, settings, place, world.location, options)
-    else:
-        _print(trials, settings, place, options)
-    has_fault = any(isinstance(trial.run.decision, Fault) for trial in trials)
     not_loaded = has_unloaded_hooks(settings, options.event)
+    # Hooks in the background have no part in the verdict.
+    runs = tuple(trial.run for trial in trials if not trial.run.rule.hook.detached)
+    verdict = conclude(runs, settings.dialect)
+    headline = verdict_headline(verdict, options.event, not_loaded=not_loaded)
+    if options.json:
+        shown = {
+            "event": options.event,
+            "project": world.location,
+            "in_copy": place.relocation is not None,
+            "notes": list(place.notes),
+            "verdict": headline,
+            "hooks": [_trial_json(trial, settings) for trial in trials],
+            "not_loaded": not_loaded,
+            "warnings": [str(problem) for problem in problems_for(options.event, settings)],
+        }
+        print(json.dumps(shown, indent=2))
+    else:
+        _print(trials, settings, place, options.event, hanging(headline))
+    has_fault = any(isinstance(trial.run.decision, Fault) for trial in trials)
     return EXIT_NOT_ENFORCED if has_fault or not_loaded else EXIT_ALLOWED
 
 
@@ -133,7 +139,7 @@ def _open_place(world: World, *, in_place: bool) -> Iterator[Place]:
     project = world.project
     if in_place:
         with tempfile.TemporaryDirectory(prefix="turngate-test-") as private:
-            yield Place(world, private).write_transcript()
+            yield Place(world, private)
         return
     try:
         with show_if_slow("copying the project"):
@@ -146,7 +152,7 @@ def _open_place(world: World, *, in_place: bool) -> Iterator[Place]:
     with opened:
         relocation = Relocation(project, copy)
         copied = World(world.shell, copy.project, environ=relocation.environ(world.environ))
-        yield Place(copied, relocation.private, relocation, copy.notes).write_transcript()
+        yield Place(copied, relocation.private, relocation, copy.notes)
 
 
 async def _try_all(
@@ -166,7 +172,9 @@ async def _try(rule: Rule, settings: Settings, place: Place, fields: dict[str, A
     """Run one hook, also one for the background, to its end."""
     event = read_event(rule.event, fields, cwd=place.world.project)
     in_foreground = replace(rule, hook=replace(rule.hook, detached=False, rewake=False))
-    own = place.settings(settings, in_foreground)
+    own = replace(settings, rules=(in_foreground,), stop_budget=None)
+    if place.relocation:
+        own = place.relocation.settings(settings, [place.relocation.rule(in_foreground)])
     async with open_world(place.world, own, state=os.path.join(place.private, "state")) as world:
         world.logs = False
         verdict = await ask_hooks(event, own, world)
@@ -176,42 +184,37 @@ async def _try(rule: Rule, settings: Settings, place: Place, fields: dict[str, A
     return replace(verdict.runs[0], rule=rule)
 
 
-def _together(trials: Iterable[Trial], settings: Settings) -> Verdict:
-    """Return the verdict of all hooks; those in the background have no part in it."""
-    runs = tuple(trial.run for trial in trials if not trial.run.rule.hook.detached)
-    return conclude(runs, settings.dialect)
-
-
 # Output
 
 
-def _print(trials: Sequence[Trial], settings: Settings, place: Place, options: argparse.Namespace) -> None:
-    not_loaded = has_unloaded_hooks(settings, options.event)
+def _print(trials: Sequence[Trial], settings: Settings, place: Place, event: str, headline: str) -> None:
     where = "in a copy of the project, which is removed" if place.relocation else "in the project itself"
-    headline = hanging(verdict_headline(_together(trials, settings), options.event, not_loaded=not_loaded))
-    print(paint(f"{options.event}: {headline}", headline_style(headline)))
+    print(paint(f"{event}: {headline}", headline_style(headline)))
     print(f"  {where}")
     for note in place.notes:
         print(f"  {flat(note)}")
     for trial in trials:
         _print_trial(trial, settings, place.world.location)
-    for problem in problems_for(options.event, settings):
-        print(paint(f"! {flat(str(problem))}", "alert", sys.stderr), file=sys.stderr)
-        if problem.hint:
-            print(f"  → {flat(problem.hint)}", file=sys.stderr)
+    for problem in problems_for(event, settings):
+        print_warning(str(problem), problem.hint)
 
 
 def _print_trial(trial: Trial, settings: Settings, location: str) -> None:
     run = trial.run
     file = f"  ({run.rule.file})" if run.rule.file else ""
     print(paint(f"{shown_key(trial.key)}{flat(file)}", "bold"))
-    label = _label(run, settings)
+    is_in_background = run.rule.hook.detached and not isinstance(run.report, Skipped)
+    label = outcome_label(outcome(run), blocking=is_blocking(run, settings.dialect))
+    label = "in background" if is_in_background else label
     command = one_line(hook_text(run.rule.hook), MAX_COMMAND_CHARS)
     print(f"  {paint(label, label_style(label))}, {run.seconds:.2f} s: {flat(command)}")
     if not isinstance(run.report, Skipped):
         print(f"  {'input':<{FIELD_WIDTH}} {flat(_shown_input(trial.fields))}")
     for note in explain(run, settings.dialect):
-        print(f"  {flat(_note_line(note))}")
+        meaning = f"ignored: {note.meaning}" if note.is_ignored else note.meaning
+        name = note.field if note.field in _OUTER_FIELDS else f"  {note.field}"
+        value = f"{note.value} → " if note.value else ""
+        print(f"  {flat(f'{name:<{FIELD_WIDTH}} {value}{meaning}')}")
     effect = effect_of(run, settings.dialect)
     print(f"  ⇒ {flat(effect.text)}")
     if effect.detail:
@@ -220,24 +223,11 @@ def _print_trial(trial: Trial, settings: Settings, location: str) -> None:
         print(f"  → {flat(with_location(hint, location))}")
 
 
-def _label(run: HookRun, settings: Settings) -> str:
-    if run.rule.hook.detached and not isinstance(run.report, Skipped):
-        return "in background"
-    return outcome_label(outcome(run), blocking=is_blocking(run, settings.dialect))
-
-
 def _shown_input(fields: dict[str, Any]) -> str:
     """Return the fields that depend on the event."""
-    own = {
-        name: value for name, value in fields.items() if name not in ("session_id", "transcript_path", "cwd")
-    }
+    common = ("session_id", "transcript_path", "cwd")
+    own = {name: value for name, value in fields.items() if name not in common}
     return json.dumps(own, ensure_ascii=False)
-
-
-def _note_line(note: FieldNote) -> str:
-    meaning = f"ignored: {note.meaning}" if note.is_ignored else note.meaning
-    name = note.field if note.field in _OUTER_FIELDS else f"  {note.field}"
-    return f"{name:<{FIELD_WIDTH}} {f'{note.value} → ' if note.value else ''}{meaning}"
 
 
 def _hints(trial: Trial) -> Iterator[str]:
@@ -250,24 +240,6 @@ def _hints(trial: Trial) -> Iterator[str]:
         yield f"--input '{{…}}' gives it another input than {_shown_input(trial.fields)}"
     if trial.script_of_project:
         yield f"{trial.script_of_project} names the folder of the project, so it may work there and not in the copy"
-
-
-def _print_json(
-    trials: Sequence[Trial], settings: Settings, place: Place, project: str, options: argparse.Namespace
-) -> None:
-    verdict = _together(trials, settings)
-    not_loaded = has_unloaded_hooks(settings, options.event)
-    shown = {
-        "event": options.event,
-        "project": project,
-        "in_copy": place.relocation is not None,
-        "notes": list(place.notes),
-        "verdict": verdict_headline(verdict, options.event, not_loaded=not_loaded),
-        "hooks": [_trial_json(trial, settings) for trial in trials],
-        "not_loaded": not_loaded,
-        "warnings": [str(problem) for problem in problems_for(options.event, settings)],
-    }
-    print(json.dumps(shown, indent=2))
 
 
 def _trial_json(trial: Trial, settings: Settings) -> dict[str, Any]:

@@ -31,6 +31,6 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    from turngate.cli.commands.init.write_settings import init  # noqa: PLC0415 # lazy: --help needs none of it
+    from turngate.cli.commands.init.command import init  # noqa: PLC0415 # lazy: --help needs none of it
 
     return init(options)

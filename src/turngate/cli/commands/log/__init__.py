@@ -1,8 +1,26 @@
-"""`turngate log`: its arguments."""
+"""`turngate log`: print the hook runs, verdicts, ends of turns and warnings in the journal of a session."""
 
 import argparse
+import contextlib
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
 
-from turngate.cli.arguments import EXIT_INTERNAL, EXIT_OUTPUT, EXIT_SIGNALS, LISTED_PROJECT_HINT, Parser
+from turngate.agent.session_store import list_sessions
+from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, LISTED_PROJECT_HINT, Parser
+from turngate.cli.commands.log.format import JsonLines, TextLines
+from turngate.cli.commands.sessions import find_session, find_subagent
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.streams import stdout_error
+from turngate.cli.project import project_folder, recorded_project
+from turngate.errors import UsageError
+from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
+from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
+from turngate.state.paths import session_folder, state_folder
 
 
 def declare(parser: Parser) -> None:
@@ -22,9 +40,7 @@ Examples:
 Exit codes:
   0   printed
   64  wrong usage, also if no hook has run yet, and an id that is unknown or ambiguous
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}
-  {EXIT_SIGNALS}"""
+  {EXIT_ERRORS_AND_SIGNALS}"""
     parser.ssh_hint = LISTED_PROJECT_HINT
     add = parser.add_argument
     add(
@@ -50,7 +66,282 @@ Exit codes:
     add("--json", action="store_true", help="print one JSON object per line")
 
 
-def run(options: argparse.Namespace) -> int:
-    from turngate.cli.commands.log.show_journal import show_journal  # noqa: PLC0415 # lazy: --help needs none of it
+FOLLOW_INTERVAL_S = 0.2
+SEARCH_EVERY = 5  # intervals, for other sessions
+MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
 
-    return show_journal(options)
+
+def run(options: argparse.Namespace) -> int:
+    given = options.session if options.id is None else options.id
+    if options.session not in (None, given):
+        raise UsageError(f"two sessions are given, {given} and --session {options.session}; give one of them")
+    with show_if_slow("searching the journals"):
+        folder, project = _select_or_wait(given, options.project, waits=options.follow)
+        newer = None if given else _newer_without_hooks(folder, project)
+    if newer:
+        print(
+            f"no hook ran in the newest session, {newer}; this is the session whose hooks ran last "
+            "(`turngate check` reports what is configured)",
+            file=sys.stderr,
+        )
+    lines = JsonLines() if options.json else TextLines(verbose=options.verbose)
+    if options.follow:
+        return _follow(folder, project, lines, only=given is not None)
+    with contextlib.closing(JournalTail(folder)) as tail:
+        if not _print_new(tail, project, lines, running=True) and not options.json:
+            where = f"session {os.path.basename(folder)}{f' in {project}' if project else ''}"
+            print(f"no hook ran in {where}; `turngate check` reports what is configured")
+    return 0
+
+
+def _print_new(
+    tail: "JournalTail", project: str | None, lines: JsonLines | TextLines, *, running: bool = False
+) -> bool:
+    """Print the records that were written since the last call, then the runs that did not end or, with `running`, still run.
+
+    Return whether there were any records.
+    """
+    is_empty = True
+    for record in tail.new_records():
+        if project in (None, record.get("project")):
+            is_empty = False
+            tail.skipped += not _print_record(record, lines)
+    for record in lines.unfinished(running=running):
+        _print_record(record, lines)
+    tail.report_skipped()
+    return not is_empty
+
+
+def _follow(folder: str, project: str | None, lines: JsonLines | TextLines, *, only: bool) -> int:
+    """Print a session until its reader has left; unless `only`, also others as soon as they go on or begin."""
+    with contextlib.ExitStack() as opened:
+        tails = {folder: opened.enter_context(contextlib.closing(JournalTail(folder)))}
+        before = {} if only else {path: _size(path) for path in _by_last_change()}
+        for number in itertools.count():
+            for tail in tails.values():
+                _print_new(tail, project, lines)
+            if stdout_error():
+                return 0
+            time.sleep(FOLLOW_INTERVAL_S)
+            for path in () if only or number % SEARCH_EVERY else _changed_sessions(before, project):
+                if path not in tails:
+                    tail = JournalTail(path, skip=before.get(path, 0))
+                    tails[path] = opened.enter_context(contextlib.closing(tail))
+    return 0
+
+
+def _changed_sessions(before: Mapping[str, int], project: str | None) -> Iterator[str]:
+    """Yield the folders of sessions whose journal has another size than before."""
+    with contextlib.suppress(UsageError):
+        for folder in _by_last_change():
+            if before.get(folder) != _size(folder) and (project is None or _mentions(folder, project)):
+                yield folder
+
+
+def _size(folder: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.path.getsize(os.path.join(folder, JOURNAL_FILE))
+    return 0
+
+
+def _print_record(record: dict[str, Any], lines: JsonLines | TextLines) -> bool:
+    """Print the lines of a record. Return False if it is not one that a journal holds."""
+    try:
+        texts = list(lines.format(record))
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, OSError):
+        return False
+    for text in texts:
+        print(text)
+    return True
+
+
+# Which session
+
+
+class _NothingRan(UsageError):
+    """Raised where no hook has run yet."""
+
+
+def _select_or_wait(session: str | None, project: str | None, *, waits: bool) -> tuple[str, str | None]:
+    """Select a session. If no hook has run yet, wait for the first one."""
+    is_first = True
+    while True:
+        try:
+            return _select(session, project)
+        except _NothingRan as error:
+            if not waits:
+                raise
+            if is_first:
+                print(f"{str(error).partition(';')[0]}; waiting for the first …", file=sys.stderr, flush=True)
+            is_first = False
+        time.sleep(FOLLOW_INTERVAL_S)
+
+
+def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
+    """Return the folder of a session, and the project whose records are shown; None: of every project.
+
+    Without a session and a project: the session of the current folder's project whose hooks ran last, if there is one.
+    """
+    given = recorded_project(project) if project else None
+    if session is not None and not session.strip():
+        raise UsageError("the id is empty; give the beginning of an id: `turngate sessions` lists them")
+    if session:
+        found = find_session(session, _names()) or find_subagent(session)[0]
+        return session_folder(state_folder(), found), given
+    folders = _by_last_change()
+    wanted = given
+    if not given:
+        with contextlib.suppress(UsageError):  # the current folder was removed
+            wanted = project_folder(None)
+    newest = next((folder for folder in folders if wanted and _mentions(folder, wanted)), None)
+    if newest:
+        return newest, wanted
+    if given:
+        command = f"turngate fire Stop {'--project' if os.path.isabs(given) else '--ssh'} {given}"
+        raise _NothingRan(f"no hook has run in {given} yet; `{command}` runs them once")
+    return folders[0], None
+
+
+def _names() -> list[str]:
+    sessions = os.path.join(state_folder(), "sessions")
+    with os_errors_as_usage_errors(sessions):
+        return os.listdir(sessions) if os.path.isdir(sessions) else []
+
+
+def _by_last_change() -> list[str]:
+    """Return the folders of all sessions that have a journal, the one that changed last first."""
+    folders = (session_folder(state_folder(), name) for name in _names())
+    changed = {folder: when for folder in folders if (when := _last_change(folder)) is not None}
+    if not changed:
+        raise _NothingRan("no hook has run yet; `turngate fire Stop` runs the project's hooks once")
+    return sorted(changed, key=changed.__getitem__, reverse=True)
+
+
+def _last_change(folder: str) -> float | None:
+    """Return when the journal in this folder changed; None: there is none, or it was just removed.
+
+    In this order: a rotation replaces the older file by the newest, which does not exist until the next line.
+    """
+    for name in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
+        with contextlib.suppress(OSError):
+            return os.path.getmtime(os.path.join(folder, name))
+    return None
+
+
+def _mentions(folder: str, project: str) -> bool:
+    """Return whether a record of this project is in the journal, without parsing every line."""
+    field = f'"project":{json.dumps(project, ensure_ascii=False)}'.encode("utf-8", "replace")
+    for name in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
+        with (
+            contextlib.suppress(OSError),
+            open(open_regular_file(os.path.join(folder, name), os.O_RDONLY), "rb") as file,
+        ):
+            before = b""
+            while piece := file.read(MAX_JOURNAL_BYTES):
+                if field in before + piece:
+                    return True
+                before = piece[-len(field) :]
+    return False
+
+
+def _newer_without_hooks(folder: str, project: str | None) -> str | None:
+    """Return the project's newest session if it changed after the journal in this folder and has no journal."""
+    changed = _last_change(folder)
+    if changed is None:
+        return None
+    for session in list_sessions(state_folder()):  # newest first
+        if session.changed <= changed:
+            break
+        if project in (None, session.project):
+            return session.session_id if _last_change(os.path.dirname(session.path)) is None else None
+    return None
+
+
+# The journal
+
+
+class JournalTail:
+    """Read a journal as it grows: every complete line once, across rotations of the file.
+
+    A line that is too long or not a JSON object is counted in `skipped`.
+    """
+
+    def __init__(self, folder: str, *, skip: int = 0) -> None:
+        """Begin `skip` bytes after the start of the newest file; 0: at the start of the older one."""
+        self._older, self._newest = (
+            os.path.join(folder, name) for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE)
+        )
+        self._file: BinaryIO | None = None
+        self._partial = b""
+        self._is_too_long = False  # the partial line, whose beginning is dropped
+        self.skipped = 0
+        if skip:
+            self._open(self._newest, skip)
+
+    def report_skipped(self) -> None:
+        """Print how many lines were skipped since the last report."""
+        if self.skipped:
+            lines = "1 line" if self.skipped == 1 else f"{self.skipped} lines"
+            print(f"! {lines} of the journal could not be read: {self._newest}", file=sys.stderr)
+            self.skipped = 0
+
+    def new_records(self) -> Iterator[dict[str, Any]]:
+        """Yield the records that were written since the last call."""
+        while self._file or self._open_next():
+            # Before reading: nothing is appended after the rotation, so the read below gets the rest.
+            is_rotated = self._is_rotated()
+            yield from self._read_records()
+            if not is_rotated or not self._open_next():
+                return
+
+    def _is_rotated(self) -> bool:
+        """Return whether there is a later file than the one that is open."""
+        latest = self._newest if os.path.exists(self._newest) else self._older
+        return os.path.exists(latest) and not self._is_open(latest)
+
+    def _read_records(self) -> Iterator[dict[str, Any]]:
+        for line in self._read_lines():
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):  # such as the partial line of a process that was killed
+                record = None
+            if isinstance(record, dict):
+                yield record
+            else:
+                self.skipped += bool(line.strip())
+
+    def _read_lines(self) -> Iterator[bytes]:
+        """Yield the complete lines, at most MAX_LINE_BYTES of them in memory."""
+        while self._file and (part := self._file.readline(MAX_LINE_BYTES)):
+            self._partial += part
+            self._is_too_long |= len(self._partial) > MAX_LINE_BYTES
+            if part.endswith(b"\n"):
+                yield b"-" if self._is_too_long else self._partial
+                self._partial, self._is_too_long = b"", False
+            elif self._is_too_long:
+                self._partial = b""
+
+    def _open_next(self) -> bool:
+        """Open the older file unless it is the one that is open, otherwise the newest.
+
+        If neither is there, the newest may have become the older one meanwhile.
+        """
+        return any(self._open(path) for path in (self._older, self._newest, self._older))
+
+    def _open(self, path: str, position: int = 0) -> bool:
+        """Open a file at this position, unless it is the one that is open, or cannot be opened."""
+        with contextlib.suppress(OSError):
+            if not self._is_open(path):
+                file = open(open_regular_file(path, os.O_RDONLY), "rb")  # noqa: SIM115 # stays open
+                file.seek(position)
+                self.close()
+                self._file, self._partial, self._is_too_long = file, b"", False
+                return True
+        return False
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+
+    def _is_open(self, path: str) -> bool:
+        return self._file is not None and is_same_file(path, self._file.fileno())

@@ -59,25 +59,19 @@ class TextLines:
             self._started[record["run"]] = ProcessId(int(pid), str(started)), record
             return
         self._started.pop(record.get("run", ""), None)
-        line = _format(record)
+        line, style = _format(record)
         if line is None:
             return
-        style = _style(record, line)
         when = time.localtime(record.get("time", 0))
-        parts = (
-            time.strftime("%Y-%m-%d", when),
-            record.get("project"),
-            f"session {record.get('session_id')}",
-        )
-        heading = "  ".join(filter(None, parts))
+        session = f"session {record.get('session_id')}"
+        heading = "  ".join(filter(None, (time.strftime("%Y-%m-%d", when), record.get("project"), session)))
         if heading != self._heading:
             self._heading = heading
             yield paint(strip_controls(heading), "bold")
         yield f"{time.strftime('%H:%M:%S', when)}  {paint(strip_controls(line), style)}"
         if record.get("kind") not in ("verdict", "turn_end", "notice"):
-            yield from (
-                f"{REASON_INDENT}{text}".rstrip() for text in self._further_lines(record.get("reason"))
-            )
+            for text in self._further_lines(record.get("reason")):
+                yield f"{REASON_INDENT}{text}".rstrip()
 
     def _further_lines(self, reason: str | None) -> list[str]:
         """Return the lines of a reason below the first, which is in the line of the run."""
@@ -90,28 +84,20 @@ class TextLines:
         return [*shown, f"… {more} more line{'s' * (more > 1)}: turngate log -v"] if more > 0 else shown
 
 
-def _format(record: dict[str, Any]) -> str | None:
+def _format(record: dict[str, Any]) -> tuple[str | None, str]:
+    """Return the line of a record and its style, for `paint`: what did not go well stands out."""
     match record.get("kind"):
         case "verdict":
-            return f"{record.get('event')}: {_format_verdict(record)}"
+            verdict = _format_verdict(record)
+            style = "alert" if record.get("unenforced") else headline_style(verdict)
+            return f"{record.get('event')}: {verdict}", style
         case "turn_end":
-            return _format_turn_end(record)
+            return _format_turn_end(record), "notice"
         case "notice":
-            return f"! {one_line(record.get('text', ''))}"
-        case _:
-            return f"  {_format_run(record)}"
-
-
-def _style(record: dict[str, Any], line: str) -> str:
-    """Return the style of a line, for `paint`: what did not go well stands out."""
-    match record.get("kind"):
-        case "verdict":
-            return "alert" if record.get("unenforced") else headline_style(line.partition(": ")[2])
-        case "turn_end" | "notice":
-            return "notice"
+            return f"! {one_line(record.get('text', ''))}", "notice"
         case _:
             is_alert = record.get("outcome") in ("failed", "timeout", "waiting", "did not end")
-            return "alert" if is_alert else "plain"
+            return f"  {_format_run(record)}", "alert" if is_alert else "plain"
 
 
 def _format_turn_end(record: dict[str, Any]) -> str | None:
@@ -148,10 +134,8 @@ def _quote(name: str) -> str:
 
 def _format_unenforced(run: dict[str, Any]) -> str:
     """Name a gate; of one that was skipped there is no other record, so this says why."""
-    name = _quote(str(run.get("hook")))
-    return (
-        f"{name}: {one_line(str(run['why']))}" if run.get("outcome") == "skipped" and run.get("why") else name
-    )
+    name, is_skipped = _quote(str(run.get("hook"))), run.get("outcome") == "skipped"
+    return f"{name}: {one_line(str(run['why']))}" if is_skipped and run.get("why") else name
 
 
 def _question(record: dict[str, Any]) -> str | None:

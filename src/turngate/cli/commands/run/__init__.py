@@ -4,16 +4,15 @@ import argparse
 import os
 
 from turngate.cli.arguments import (
+    EXIT_ALL_SIGNALS,
     EXIT_INTERNAL,
     Parser,
     add_hook_options,
-    add_project_options,
-    add_ssh_option,
+    add_place_options,
 )
 from turngate.cli.console.questions import read_prompt_from_stdin
 from turngate.core.conversation.workflow import parse_answer
 from turngate.errors import UsageError
-from turngate.hosts.all_hosts import AGENT_MARKERS
 
 PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]
 OUTPUT_FORMATS = ["text", "json", "stream-json"]
@@ -47,33 +46,12 @@ Exit codes:
   64  wrong usage
   {EXIT_INTERNAL}
   74  the answer could not be written to stdout
-  128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated"""
-    _add_task_options(parser)
-    add_project_options(parser)
-    add_ssh_option(parser)
-    _add_session_options(parser)
-    _add_limit_options(parser)
-    add_hook_options(parser)
-    add = parser.add_argument
-    add("--no-hooks", action="store_true", help="run no hooks at all")
-    add(
-        "--output-format",
-        choices=OUTPUT_FORMATS,
-        default="text",
-        metavar="F",
-        help="text, json or stream-json (default: text)",
-    )
-
-
-def _add_task_options(parser: Parser) -> None:
+  {EXIT_ALL_SIGNALS}"""
     add = parser.add_argument
     add("prompt", nargs="?", metavar="PROMPT", help="the task; - reads stdin")
     add("-p", "--print", action="store_true", help="run one turn, print the answer and exit")
     add("--model", metavar="M", help=MODEL_HELP)
-
-
-def _add_session_options(parser: Parser) -> None:
-    add = parser.add_argument
+    add_place_options(parser)
     add(
         "--add-dir",
         action="append",
@@ -91,10 +69,6 @@ def _add_session_options(parser: Parser) -> None:
         action="store_true",
         help="continue the newest session of this project, or the one of --session",
     )
-
-
-def _add_limit_options(parser: Parser) -> None:
-    add = parser.add_argument
     add("--limit", type=_count, metavar="N", help="maximum number of continuations by hooks in one turn")
     add("--max-turns", type=_count, metavar="N", help="maximum number of model requests in one turn")
     add(
@@ -112,6 +86,15 @@ def _add_limit_options(parser: Parser) -> None:
         metavar="TOOL",
         help="let the agent use this tool without asking; may be repeated",
     )
+    add_hook_options(parser)
+    add("--no-hooks", action="store_true", help="run no hooks at all")
+    add(
+        "--output-format",
+        choices=OUTPUT_FORMATS,
+        default="text",
+        metavar="F",
+        help="text, json or stream-json (default: text)",
+    )
 
 
 def _count(text: str) -> int:
@@ -126,8 +109,10 @@ def run(options: argparse.Namespace) -> int:
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")
-    if options.resume or options.session:
-        _check_answer(prompt or "")
+    if (options.resume or options.session) and parse_answer(prompt or "") == "yes":
+        from turngate.cli.review import check_person  # noqa: PLC0415 # lazy: few answers need it
+
+        check_person(os.environ, does="answers yes at a checkpoint")
     open_session = session_opener(options)
     if options.print:
         from turngate.cli.commands.run.one_turn import run_print  # noqa: PLC0415 # lazy: as above
@@ -136,13 +121,3 @@ def run(options: argparse.Namespace) -> int:
     from turngate.cli.commands.run.chat import run_interactive  # noqa: PLC0415 # lazy: not for -p
 
     return run_interactive(open_session, prompt, options.output_format)
-
-
-def _check_answer(prompt: str) -> None:
-    """Raise UsageError for a yes from a process that a hook or an agent's tool has started: it could be at a checkpoint."""
-    marker = next((name for name in AGENT_MARKERS if name in os.environ), None)
-    if marker is not None and parse_answer(prompt) == "yes":
-        raise UsageError(
-            "a person answers yes at a checkpoint, in a terminal of their own, and this was started by a hook or an agent "
-            f"({marker} is set)"
-        )

@@ -64,19 +64,14 @@ def run_print(open_session: OpenSession, prompt: str, output_format: str) -> int
         return 128 + turn.signal
     result = session.last_result or result  # with what SessionEnd hooks added to it
     printer.print_result(result, session)
-    code = 128 + turn.signal if turn.signal else _exit_code(result)
-    error = stdout_error()
-    if error is None:
-        return code
-    where = f"it is kept in {result.transcript_path}"
-    report_stdout_error(f"turngate: the answer could not be written to stdout ({error}); {where}")
-    return code or EXIT_IO_ERROR
-
-
-def _exit_code(result: TurnResult) -> int:
-    if result.outcome == "completed" and not result.success:
-        return EXIT_NOT_ENFORCED
-    return EXIT_CODES[result.outcome]
+    is_unenforced = result.outcome == "completed" and not result.success
+    code = EXIT_NOT_ENFORCED if is_unenforced else EXIT_CODES[result.outcome]
+    code = 128 + turn.signal if turn.signal else code
+    if error := stdout_error():
+        where = f"it is kept in {result.transcript_path}"
+        report_stdout_error(f"turngate: the answer could not be written to stdout ({error}); {where}")
+        return code or EXIT_IO_ERROR
+    return code
 
 
 class _SingleTurn:
@@ -107,8 +102,11 @@ class _SingleTurn:
                 result = await (session.run_command if is_command else session.send)(prompt)
             self._printer.print_answer(result)
         finally:
+            self._closing = asyncio.create_task(session.close())
             async with self._printer.show_progress():
-                await self._close(session)
+                await asyncio.wait({self._closing})
+            if not self._closing.cancelled():
+                self._closing.result()  # raises what went wrong
         return result
 
     def on_signal(self, number: int) -> None:
@@ -120,12 +118,6 @@ class _SingleTurn:
             self._session.interrupt()
         elif not self._closing.cancelling():  # a second cancellation would interrupt the clean-up
             self._closing.cancel()
-
-    async def _close(self, session: Session) -> None:
-        self._closing = asyncio.create_task(session.close())
-        await asyncio.wait({self._closing})
-        if not self._closing.cancelled():
-            self._closing.result()  # raises what went wrong
 
 
 class _Printer:
@@ -163,11 +155,8 @@ class _Printer:
             case HookStarted():
                 self._running_hooks.append(event)
             case HookFinished(name, hook):
-                started = next(
-                    (each for each in self._running_hooks if (each.event, each.hook) == (name, hook)), None
-                )
-                if started:
-                    self._running_hooks.remove(started)
+                running = self._running_hooks
+                self._running_hooks = [each for each in running if (each.event, each.hook) != (name, hook)]
             case TurnEnd():
                 self._late_notices = []
             case Notice(text):

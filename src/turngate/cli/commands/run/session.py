@@ -13,8 +13,8 @@ from turngate.agent.session import Session
 from turngate.agent.session_store import SessionSummary, list_sessions, location_of
 from turngate.cli.commands.sessions import find_session
 from turngate.cli.console.progress import show_if_slow
-from turngate.cli.project import check_one_project, plugin_folders, project_folder, search_note
-from turngate.cli.workspace import connect, load_given_settings
+from turngate.cli.project import check_one_project, project_folder, search_note
+from turngate.cli.workspace import connect, load_given_settings, settings_options
 from turngate.core.conversation.tools import TOOL_ALIASES, TOOL_NAMES
 from turngate.core.dialect import ALL_DIALECTS
 from turngate.core.settings import Settings
@@ -41,6 +41,7 @@ OpenSession = Callable[..., AbstractAsyncContextManager[OpenedSession]]
 
 def session_opener(options: argparse.Namespace) -> OpenSession:
     """Return what opens the session that the options of `turngate run` name. Raises UsageError."""
+    _check_tools(options.allow)
     if options.ssh is not None:
         check_one_project(options.project, options.ssh)
         return _open_over_ssh(options)
@@ -52,7 +53,6 @@ def session_opener(options: argparse.Namespace) -> OpenSession:
 
 def _open_here(options: argparse.Namespace, project: str) -> OpenSession:
     """Return what opens the session of a project on this machine. What is wrong with the options is raised now."""
-    _check_tools(options.allow)
     world = World(LocalShell(), project)
     folders = _find_folders(options.add_dir, os.getcwd(), LOCAL)
     new_session = _session_factory(options, world, load_given_settings(options, world), folders)
@@ -89,9 +89,7 @@ def _open_over_ssh(options: argparse.Namespace) -> OpenSession:
 def _review(options: argparse.Namespace, world: World) -> Review:
     from turngate.cli.review import review_hooks  # noqa: PLC0415 # lazy: not for -p
 
-    plugins = plugin_folders(options.plugin_dir, world.files)
-    given = {"dialect": options.dialect, "plugin_dirs": plugins, "extra": options.settings}
-    return review_hooks(world.project, **given, files=world.files)
+    return review_hooks(world.project, **settings_options(options, world))
 
 
 def _session_factory(
@@ -121,7 +119,6 @@ def _session_factory(
 
 def _check_options(options: argparse.Namespace) -> None:
     """Raise UsageError for what is wrong whatever the other machine has: to connect to it takes time."""
-    _check_tools(options.allow)
     if options.settings is not None:
         load_extra(options.settings, ALL_DIALECTS[options.dialect])
     if options.model and (options.model.startswith("scripted:") or ":" not in options.model):

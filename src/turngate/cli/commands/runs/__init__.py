@@ -1,24 +1,44 @@
-"""`turngate runs`: its arguments and those of its actions."""
+"""`turngate runs`: list, show, steer, kill and recover the subagents of all sessions."""
 
 import argparse
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
 
 from turngate.cli.arguments import (
+    EXIT_ALL_SIGNALS,
+    EXIT_ERRORS_AND_SIGNALS,
     EXIT_INTERNAL,
-    EXIT_OUTPUT,
-    EXIT_SIGNALS,
+    EXIT_USAGE,
     PROJECT_HELP,
     Parser,
     add_actions,
     add_command,
+    add_json_option,
 )
+from turngate.cli.commands.runs.format import format_details, format_table, summary_json
+from turngate.cli.commands.runs.summary import (
+    NO_SUBAGENTS,
+    SubagentSummary,
+    all_subagents,
+    existing_registry,
+    summarize,
+    unique_prefix_length,
+)
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.questions import read_prompt_from_stdin
+from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
+from turngate.errors import UsageError
+from turngate.subagents.registry import Registry, owner_is_gone
+from turngate.subagents.steering import check_steer, request_steer
 
+_ID: Mapping[str, Any] = {"metavar": "ID", "help": "the beginning of its id"}
 EXIT_CODES = f"""\
 Exit codes:
   0   done
-  64  wrong usage, also an unknown or finished run
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}
-  {EXIT_SIGNALS}"""
+  {EXIT_USAGE}, also an unknown or finished run
+  {EXIT_ERRORS_AND_SIGNALS}"""
 
 
 def declare(parser: Parser) -> None:
@@ -34,17 +54,15 @@ Examples:
   turngate runs recover                   continue the subagents of processes that died
 
 {EXIT_CODES}"""
-    _add_list_options(parser, default=False)
+    _add_list_options(parser, of_action=False)
     actions = add_actions(parser)
-    _add_list(actions)
-    _add_show(actions)
-    _add_steer(actions)
-    _add_kill(actions)
+    _add_list_and_show(actions)
+    _add_steer_and_kill(actions)
     _add_recover(actions)
 
 
-def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
+    table = add_command(
         actions,
         "list",
         summary="print a table of all subagents (the default)",
@@ -54,11 +72,8 @@ of redirects by hooks, and their limit. A finished subagent is removed from the 
 but not before its parent has its result.""",
         epilog=EXIT_CODES,
     )
-    _add_list_options(parser, default=argparse.SUPPRESS)
-
-
-def _add_show(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    _add_list_options(table, of_action=True)
+    one_subagent = add_command(
         actions,
         "show",
         summary="print everything about one subagent",
@@ -67,14 +82,12 @@ Print the task, each run with its prompt, outcome, reason, seconds and tokens, t
 of the transcript.""",
         epilog=EXIT_CODES,
     )
-    _add_run_id(parser)
-    parser.add_argument(
-        "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object"
-    )
+    one_subagent.add_argument("id", **_ID)
+    add_json_option(one_subagent, of_action=True)
 
 
-def _add_steer(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+def _add_steer_and_kill(actions: "argparse._SubParsersAction[Parser]") -> None:
+    steer = add_command(
         actions,
         "steer",
         summary="give a subagent a new prompt",
@@ -83,20 +96,17 @@ Interrupt a subagent; it continues its conversation with your prompt. A steer do
 the limit of redirects. A prompt has at most 4000 characters; steers are at least two seconds apart.""",
         epilog=EXIT_CODES,
     )
-    _add_run_id(parser)
-    parser.add_argument("prompt", metavar="PROMPT", help="the new prompt; - reads stdin")
-
-
-def _add_kill(actions: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
+    steer.add_argument("id", **_ID)
+    steer.add_argument("prompt", metavar="PROMPT", help="the new prompt; - reads stdin")
+    kill = add_command(
         actions,
         "kill",
         summary="end a subagent and every subagent below it",
         description="End a subagent and every subagent below it. No hook runs; the parent learns that it was killed.",
         epilog=EXIT_CODES,
     )
-    _add_run_id(parser, nargs="?")
-    parser.add_argument(
+    kill.add_argument("id", nargs="?", **_ID)
+    kill.add_argument(
         "--all",
         action="store_true",
         dest="every",
@@ -118,9 +128,9 @@ Ctrl-C stops the work; what is not finished can be recovered later.""",
 Exit codes:
   0   every subagent has ended, in whatever way
   20  a subagent could not be finished
-  64  wrong usage
+  {EXIT_USAGE}
   {EXIT_INTERNAL}
-  128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated""",
+  {EXIT_ALL_SIGNALS}""",
     )
     add = parser.add_argument
     add("--project", metavar="DIR", help=PROJECT_HELP)
@@ -134,17 +144,126 @@ Exit codes:
     )
 
 
-def _add_list_options(parser: Parser, *, default: object) -> None:
-    add = parser.add_argument
-    add("--json", action="store_true", default=default, help="print one JSON list")
-    add("--all", action="store_true", default=default, help="also list the runs that a redirect replaced")
+def _add_list_options(parser: Parser, *, of_action: bool) -> None:
+    add_json_option(parser, "one JSON list", of_action=of_action)
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        default=argparse.SUPPRESS if of_action else False,
+        help="also list the runs that a redirect replaced",
+    )
 
 
-def _add_run_id(parser: Parser, **kwargs: str) -> None:
-    parser.add_argument("id", metavar="ID", help="the beginning of its id", **kwargs)  # type: ignore[arg-type]
+KILL_REASON = "killed by hand"
+MAX_SUGGESTED_IDS = 10
 
 
 def run(options: argparse.Namespace) -> int:
-    from turngate.cli.commands.runs.actions import run_action  # noqa: PLC0415 # lazy: --help needs none of it
+    if options.action == "recover":
+        from turngate.cli.commands.runs.recover import recover  # noqa: PLC0415 # lazy: loads the agent
 
-    return run_action(options)
+        return recover(options)
+    return {"show": _show, "steer": _steer, "kill": _kill}.get(options.action, _list)(options)
+
+
+# List and show
+
+
+def _list(options: argparse.Namespace) -> int:
+    with show_if_slow("reading the registry"):
+        summaries = all_subagents()
+    if options.json:
+        print(json.dumps([summary_json(each, with_runs=options.all) for each in summaries], indent=2))
+    elif not summaries:
+        print(NO_SUBAGENTS)
+    else:
+        print("\n".join(format_table(summaries, time.time(), with_runs=options.all)))
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    with existing_registry() as registry:
+        summary = _find(registry, options.id)
+    if options.json:
+        print(json.dumps(summary_json(summary, with_runs=True), indent=2))
+    else:
+        print("\n".join(format_details(summary, time.time())))
+    return 0
+
+
+def _find(registry: Registry, prefix: str) -> SubagentSummary:
+    """Return the one subagent with an id, or a run's id, that starts with `prefix`."""
+    summaries = summarize(registry)
+    matches = [summary for summary in summaries if prefix and summary.matches(prefix)]
+    if len(matches) == 1:
+        return matches[0]
+    if not summaries:
+        raise UsageError(NO_SUBAGENTS)
+    chars = unique_prefix_length(summaries)
+    suggested = (matches or summaries)[-MAX_SUGGESTED_IDS:]
+    lines = "".join(f"\n  {summary.id[:chars]}  {summary.title}" for summary in suggested)
+    problem = f"{prefix} matches {len(matches)} ids" if matches else f"there is no run {prefix!r}"
+    raise UsageError(f"{problem}; there {'are' if len(matches or summaries) > 1 else 'is'}{lines}")
+
+
+# Steer and kill
+
+
+def _steer(options: argparse.Namespace) -> int:
+    prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
+    with existing_registry() as registry:
+        summary = _find(registry, options.id)
+        if summary.last.state == "steering":
+            raise UsageError(f"run {summary.id} is already being restarted; wait until it runs again")
+        if summary.last.state not in LIVING_STATES:
+            raise _already_finished(summary)
+        run = summary.last
+        # A steer creates a run, whose age is then the time since that steer.
+        since = time.time() - run.created if run.replaces and not run.by_hook else float("inf")
+        check_steer(run, prompt, by="user", since=since)
+        request_steer(registry, summary.last, prompt)
+    print(f"steered  {summary.id[:8]}  {summary.title}")
+    if summary.left:
+        print("Its process died. It continues with the new prompt once it is recovered:")
+        print(f"  {summary.recovery}")
+    else:
+        print("It drops its current work and continues with the new prompt. Hooks run as before.")
+    return 0
+
+
+def _kill(options: argparse.Namespace) -> int:
+    if not (options.id or options.every):
+        raise UsageError(
+            "which run? `turngate runs kill ID`, or --all for every one; `turngate runs` lists them"
+        )
+    with existing_registry() as registry:
+        killed = _kill_all(registry, options.id) if options.every else _kill_one(registry, options.id)
+        left = [run for run in killed if owner_is_gone(registry.state, run.owner)]
+    for run in sorted(killed, key=lambda run: (run.depth, run.created)):
+        print(f"killed  {run.chain[:8]}  {SubagentSummary((run,)).title}")
+    if left:
+        print(f"The process of {len(left)} of them died; plugins are notified by `turngate runs recover`.")
+    return 0
+
+
+def _kill_one(registry: Registry, prefix: str) -> list[SubagentRun]:
+    summary = _find(registry, prefix)
+    if killed := registry.kill(summary.last.id, KILL_REASON):
+        return killed
+    raise _already_finished(summary)
+
+
+def _already_finished(summary: SubagentSummary) -> UsageError:
+    return UsageError(f"run {summary.id} is already finished: {summary.state}")
+
+
+def _kill_all(registry: Registry, session_prefix: str | None) -> list[SubagentRun]:
+    """Kill every subagent, or every one of the session whose id starts with `session_prefix`."""
+    living = [run for run in registry.all() if run.state in LIVING_STATES]
+    sessions = sorted({run.parent for run in living if run.parent.startswith(session_prefix or "")})
+    if not sessions:
+        raise UsageError(f"no subagent {f'of session {session_prefix} ' if session_prefix else ''}is running")
+    if session_prefix and len(sessions) > 1:
+        lines = "".join(f"\n  {session}" for session in sessions)
+        raise UsageError(f"{session_prefix} matches {len(sessions)} sessions; there are{lines}")
+    return [run for session in sessions for run in registry.kill_all(session, "", KILL_REASON)]

@@ -1,10 +1,8 @@
 """The output of `turngate runs`: a table, the details of one subagent, and both as JSON."""
 
 import math
-import sys
 import textwrap
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,45 +12,40 @@ from turngate.cli.commands.runs.summary import (
     state_label,
     unique_prefix_length,
 )
-from turngate.cli.console.streams import own_sequence
+from turngate.cli.console.conversation_text import format_time
+from turngate.cli.console.streams import paint
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.core.text import printable, strip_controls, truncate
 from turngate.subagents.recorded_gates import describe_gates, recorded_gates
 
 MAX_LINE_CHARS = 100
-MAX_SECONDS = 100 * 365 * 86400.0  # a longer time is a mistake
-UNKNOWN = "?"
 STEERED = "steered by hand"  # as subagents/steering.py stores it
 _COLUMNS = {"SUBAGENT": 30, "STATE": 13, "STARTED": 8, "TIME": 10, "REDIRECTS": 9, "SESSION": 8}
-_DIM, _RESET = "\033[2m", "\033[0m"
 
 
 # The table
 
 
-def format_table(
-    summaries: Sequence[SubagentSummary], now: float, *, with_runs: bool, colour: bool
-) -> Iterator[str]:
+def format_table(summaries: Sequence[SubagentSummary], now: float, *, with_runs: bool) -> Iterator[str]:
     id_chars = unique_prefix_length(summaries)
-    widths = {**_COLUMNS, "SUBAGENT": _COLUMNS["SUBAGENT"] - (id_chars - MIN_ID_CHARS)}
-    yield "  " + _format_row("ID", id_chars, list(widths), widths)
+    widths = {"ID": id_chars, **_COLUMNS, "SUBAGENT": _COLUMNS["SUBAGENT"] - (id_chars - MIN_ID_CHARS)}
+    yield "  " + _format_row(list(widths), widths.values())
     for summary in summaries:
-        sequences = (_DIM, _RESET) if colour and not summary.is_open else ("", "")
-        dim, reset = (own_sequence(each, sys.stdout) if each else "" for each in sequences)
-        marker = "* " if summary.is_open else "  "
-        cells = _cells(summary, now)
-        yield dim + marker + _format_row(printable(summary.id)[:id_chars], id_chars, cells, widths) + reset
-        for note in (*_notes(summary), *(_run_lines(summary) if with_runs else ())):
-            yield dim + truncate(f"  {'':<{id_chars}}  {note}", MAX_LINE_CHARS) + reset
+        marker, style = ("* ", "plain") if summary.is_open else ("  ", "dim")
+        cells = [printable(summary.id)[:id_chars], *_cells(summary, now)]
+        yield paint(marker + _format_row(cells, widths.values()), style)
+        for note in _notes(summary, with_runs=with_runs):
+            yield paint(truncate(f"  {'':<{id_chars}}  {note}", MAX_LINE_CHARS), style)
+    open_ = sum(summary.is_open for summary in summaries)
+    left = sum(summary.left for summary in summaries)
+    died = f", {left} of them left by a process that died" if left else ""
     yield ""
-    yield _totals(summaries)
+    yield f"{open_} open (*){died}, {len(summaries) - open_} finished; details: `turngate runs show ID`"
 
 
-def _format_row(id_: str, id_chars: int, cells: Sequence[str], widths: dict[str, int]) -> str:
-    texts = (
-        f"  {truncate(cell, width):<{width}}" for cell, width in zip(cells, widths.values(), strict=True)
-    )
-    return (f"{id_:<{id_chars}}" + "".join(texts)).rstrip()
+def _format_row(cells: Iterable[str], widths: Iterable[int]) -> str:
+    texts = (f"{truncate(cell, width):<{width}}" for cell, width in zip(cells, widths, strict=True))
+    return "  ".join(texts).rstrip()
 
 
 def _cells(summary: SubagentSummary, now: float) -> list[str]:
@@ -66,7 +59,7 @@ def _cells(summary: SubagentSummary, now: float) -> list[str]:
     ]
 
 
-def _notes(summary: SubagentSummary) -> Iterator[str]:
+def _notes(summary: SubagentSummary, *, with_runs: bool) -> Iterator[str]:
     last = summary.last
     if last.parent_agent:
         yield f"started by subagent {printable(last.parent_agent)}"
@@ -76,6 +69,8 @@ def _notes(summary: SubagentSummary) -> Iterator[str]:
         yield f"{summary.state}: {printable(last.error)}"
     if status := _status(summary):
         yield status
+    for number, run in enumerate(summary.runs if with_runs else (), 1):
+        yield f"run {number}: {state_label(run)}{_format_duration(run)}: {printable(run.prompt)}"
 
 
 def _status(summary: SubagentSummary) -> str:
@@ -84,18 +79,6 @@ def _status(summary: SubagentSummary) -> str:
         where = f" where its gates are asked: {gates}" if gates else ""
         return f"its process died; `turngate runs recover` continues it{where}"
     return "its report waits until that session is resumed" if summary.has_unread_report else ""
-
-
-def _run_lines(summary: SubagentSummary) -> Iterator[str]:
-    for number, run in enumerate(summary.runs, 1):
-        yield f"run {number}: {state_label(run)}{_format_duration(run)}: {printable(run.prompt)}"
-
-
-def _totals(summaries: Sequence[SubagentSummary]) -> str:
-    open_ = sum(summary.is_open for summary in summaries)
-    left = sum(summary.left for summary in summaries)
-    died = f", {left} of them left by a process that died" if left else ""
-    return f"{open_} open (*){died}, {len(summaries) - open_} finished; details: `turngate runs show ID`"
 
 
 # The details of one subagent
@@ -107,21 +90,17 @@ def format_details(summary: SubagentSummary, now: float) -> Iterator[str]:
     yield from _fields(_subagent_fields(summary, now))
     yield from _text("Task", last.task)
     for number, run in enumerate(summary.runs, 1):
-        yield from _run_details(number, run, last.task)
+        cause = "" if not run.replaces else ", redirected by a hook" if run.by_hook else f", {STEERED}"
+        yield f"\nRun {number} ({run.id[:8]}{cause}): {state_label(run)}{_format_duration(run)}"
+        yield from _fields(_run_fields(run))
+        if run.prompt != last.task:
+            yield from _text("  Prompt", run.prompt, "    ")
     if last.state == "steering":
         yield from _text("\nNext prompt", last.next_prompt)
     if last.result:
         yield from _text("\nResult", last.result)
     if status := _status(summary):
         yield f"\n{status[0].upper()}{status[1:]}."
-
-
-def _run_details(number: int, run: SubagentRun, task: str) -> Iterator[str]:
-    cause = "" if not run.replaces else ", redirected by a hook" if run.by_hook else f", {STEERED}"
-    yield f"\nRun {number} ({run.id[:8]}{cause}): {state_label(run)}{_format_duration(run)}"
-    yield from _fields(_run_fields(run))
-    if run.prompt != task:
-        yield from _text("  Prompt", run.prompt, "    ")
 
 
 def _fields(fields: dict[str, str]) -> Iterator[str]:
@@ -138,7 +117,7 @@ def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
         "project": summary.project,
         "model": str(last.launch.get("model", "")),
         "gates": describe_gates(gates) if gates.hooks or gates.names else "none: started without hooks",
-        "started": _format_time("%Y-%m-%d %H:%M:%S", summary.created),
+        "started": _format_time(summary.created),
         "time": _format_seconds(summary.seconds(now)),
         "redirects": _format_redirects(last) if last.steer_count else "",
         "last reason": _redirect_reason(last),
@@ -168,7 +147,7 @@ def _text(name: str, text: str, indent: str = "  ") -> Iterator[str]:
 
 
 def summary_json(summary: SubagentSummary, *, with_runs: bool) -> dict[str, Any]:
-    last = summary.last
+    last, gates = summary.last, recorded_gates(summary.last)
     return {
         "id": summary.id,
         "agent_id": last.agent_id,
@@ -186,7 +165,7 @@ def summary_json(summary: SubagentSummary, *, with_runs: bool) -> dict[str, Any]
         "session": last.parent,
         "parent_agent": last.parent_agent,
         "project": summary.project,
-        "gates": _gates_json(last),
+        "gates": {"dialect": gates.dialect or None, "hooks": gates.hooks, "names": list(gates.names)},
         "background": last.background,
         "depth": last.depth,
         "created": _finite(summary.created),
@@ -197,11 +176,6 @@ def summary_json(summary: SubagentSummary, *, with_runs: bool) -> dict[str, Any]
         "transcript_path": last.transcript,
         **({"runs": [_run_json(run) for run in summary.runs]} if with_runs else {}),
     }
-
-
-def _gates_json(run: SubagentRun) -> dict[str, Any]:
-    gates = recorded_gates(run)
-    return {"dialect": gates.dialect or None, "hooks": gates.hooks, "names": list(gates.names)}
 
 
 def _run_json(run: SubagentRun) -> dict[str, Any]:
@@ -246,21 +220,15 @@ def _format_duration(run: SubagentRun) -> str:
 
 
 def _format_clock(then: float, now: float) -> str:
-    is_today = _format_time("%Y-%m-%d", then) == _format_time("%Y-%m-%d", now)
-    return _format_time("%H:%M:%S" if is_today else "%b %d", then)
+    is_today = _format_time(then, "%Y-%m-%d") == _format_time(now, "%Y-%m-%d")
+    return _format_time(then, "%H:%M:%S" if is_today else "%b %d")
 
 
-def _format_time(form: str, then: float) -> str:
-    """Return a time that any program may have written to the registry, or UNKNOWN if it is not one."""
-    try:
-        return time.strftime(form, time.localtime(then)) if then > 0 else UNKNOWN
-    except (OverflowError, ValueError, OSError):
-        return UNKNOWN
+def _format_time(then: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    return format_time(then, form) if then > 0 else "?"
 
 
 def _format_seconds(seconds: float) -> str:
-    if not 0 <= seconds < MAX_SECONDS:
-        return UNKNOWN
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 60:

@@ -13,14 +13,14 @@ from turngate.agent.session import Session
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.cli.commands.run.session import find_model
-from turngate.cli.commands.runs.summary import SubagentSummary, open_registry, summarize
+from turngate.cli.commands.runs.summary import SubagentSummary, all_subagents, summarize
+from turngate.cli.console.conversation_text import counted, format_notice, format_redirect
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.project import project_folder
 from turngate.core.constants import IN_HOOK
 from turngate.core.events.session_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
 from turngate.core.settings import Settings
-from turngate.core.text import printable
 from turngate.errors import UsageError
 from turngate.plugins.handlers import load_plugins
 from turngate.ports import Model
@@ -37,7 +37,7 @@ MAX_RETRIES = 20
 
 def recover(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
-    left = _left_behind()
+    left = [summary for summary in all_subagents() if summary.left]
     ours = [summary for summary in left if summary.project == project]
     caught, unfinished = None, 0
     if ours and IN_HOOK in os.environ:
@@ -55,15 +55,12 @@ def recover(options: argparse.Namespace) -> int:
         unfinished = _print_results(ours)
     else:
         print(f"no subagent was left behind in {project}")
-    _print_other_projects([summary for summary in left if summary.project != project])
+    others = Counter(summary.recovery for summary in left if summary.project != project)
+    for command, count in others.items():
+        print(f"{counted(count, 'subagent')} of another project: {command}")
     if caught is not None:
         return 128 + caught
     return EXIT_UNFINISHED if unfinished else 0
-
-
-def _left_behind() -> list[SubagentSummary]:
-    with open_registry() as registry:
-        return [summary for summary in summarize(registry) if summary.left] if registry else []
 
 
 def _dialect(summary: SubagentSummary) -> str:
@@ -167,10 +164,9 @@ class _Progress:
     def on_event(self, event: SessionEvent) -> None:
         match event:
             case Notice(text, hint):
-                self.line.print(f"! {printable(text)}" + (f"\n  → {printable(hint)}" if hint else ""))
+                self.line.print(format_notice(text, hint)[0])
             case SubagentRedirected(_, name, why, count, limit):
-                counted = f"{count} of {'any' if limit is None else limit}"
-                self.line.print(f"subagent {printable(name)} redirected ({counted}): {printable(why)}")
+                self.line.print(format_redirect(name, why, count, limit))
             case SubagentFinished(agent_id):
                 self._running.pop(agent_id, None)
             case _:
@@ -179,22 +175,12 @@ class _Progress:
 
 def _print_results(ours: Sequence[SubagentSummary]) -> int:
     """Print how each subagent ended and return how many are still open; a deleted one was finished."""
-    with open_registry() as registry:
-        current = {summary.id: summary for summary in summarize(registry)} if registry else {}
+    current = {summary.id: summary for summary in all_subagents()}
     results = [current.get(summary.id) for summary in ours]
     for summary, result in zip(ours, results, strict=True):
         print(f"{result.state if result else 'finished':<15} {summary.id[:8]}  {summary.title}")
     unread = Counter(result.last.parent for result in results if result and result.has_unread_report)
     for session, count in unread.items():
-        waits = f"{_count(count, 'report')} {'waits' if count == 1 else 'wait'}"
+        waits = f"{counted(count, 'report')} {'waits' if count == 1 else 'wait'}"
         print(f"{waits} for the parent session: turngate run --resume --session {session}")
     return sum(result is not None and result.is_open for result in results)
-
-
-def _print_other_projects(summaries: Sequence[SubagentSummary]) -> None:
-    for command, count in Counter(summary.recovery for summary in summaries).items():
-        print(f"{_count(count, 'subagent')} of another project: {command}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

@@ -142,6 +142,11 @@ def open_registry() -> Iterator[Registry | None]:
         raise UsageError(str(error) if has_advice else f"{error}; repair it, {OTHER_STATE_FOLDER}") from None
 
 
+def all_subagents() -> list[SubagentSummary]:
+    with open_registry() as registry:
+        return summarize(registry) if registry else []
+
+
 @contextlib.contextmanager
 def existing_registry() -> Iterator[Registry]:
     """Yield this user's registry; without a file there are no subagents, which is an error here."""

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from turngate.cli.commands.run.chat.chat import Chat
 from turngate.cli.commands.run.chat.plain_ui import PlainUI
-from turngate.cli.commands.run.session import OpenedSession, OpenSession
+from turngate.cli.commands.run.session import OpenSession
 from turngate.cli.console.signals import SIGNALS, run_loop
 from turngate.cli.console.streams import report_stdout_error, stdout_error
 from turngate.cli.console.ui import TerminalUI
@@ -21,11 +21,10 @@ def run_interactive(open_session: OpenSession, first: str | None, output_format:
         raise UsageError(f"--output-format {output_format} needs -p; a conversation prints only text")
     # The handlers of the chat replace this one before it can be called.
     code = run_loop(_run_chat(open_session, first), lambda _: None)
-    error = stdout_error()
-    if error is None:
-        return code
-    report_stdout_error(f"turngate: answers could not be written to stdout ({error})")
-    return code or EXIT_IO_ERROR
+    if error := stdout_error():
+        report_stdout_error(f"turngate: answers could not be written to stdout ({error})")
+        return code or EXIT_IO_ERROR
+    return code
 
 
 async def _run_chat(open_session: OpenSession, first: str | None) -> int:
@@ -39,8 +38,13 @@ async def _run_chat(open_session: OpenSession, first: str | None) -> int:
         }
         opening = asyncio.create_task(stack.enter_async_context(open_session(**handlers)))
         caught: list[int] = []
+
+        def cancel(number: int) -> None:
+            caught.append(number)
+            opening.cancel()
+
         for number in SIGNALS:
-            loop.add_signal_handler(number, _cancel, opening, number, caught)
+            loop.add_signal_handler(number, cancel, number)
         await asyncio.wait({opening})
         if caught:
             return 128 + caught[0]
@@ -59,11 +63,6 @@ async def _run_chat(open_session: OpenSession, first: str | None) -> int:
         if not listener.cancelled():
             listener.result()  # raises what the terminal raised
         return code
-
-
-def _cancel(opening: "asyncio.Task[OpenedSession]", number: int, caught: list[int]) -> None:
-    caught.append(number)
-    opening.cancel()
 
 
 def _open_ui(history_path: str) -> TerminalUI:

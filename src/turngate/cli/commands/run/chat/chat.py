@@ -10,14 +10,8 @@ from typing import Any, NamedTuple, assert_never
 from turngate.agent.session import Session
 from turngate.cli.commands.run.chat.hooks_menu import HooksMenu
 from turngate.cli.console import conversation_text as fmt
-from turngate.cli.console.conversation_text import (
-    Permission,
-    format_limit,
-    format_request,
-    format_tool,
-    parse_permission,
-)
-from turngate.cli.console.ui import SLOW_S, Activity, MenuKey, TerminalUI
+from turngate.cli.console.conversation_text import Permission
+from turngate.cli.console.ui import Activity, MenuKey, TerminalUI, call_if_slow
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import ToolUse
 from turngate.core.events.session_events import (
@@ -58,7 +52,7 @@ class ActivityTracker:
     def __init__(self) -> None:
         self._step: Activity | None = None  # the model, a tool, or a command of the user
         self._hooks: list[_RunningHook] = []
-        self._subagents: dict[str, str] = {}  # running subagents and their labels
+        self.subagents: dict[str, str] = {}  # running subagents and their labels
 
     @property
     def current(self) -> Activity | None:
@@ -66,7 +60,7 @@ class ActivityTracker:
         if not self._hooks:
             return self._step
         timeouts = [hook.timeout for hook in self._hooks if hook.timeout is not None]
-        limit = format_limit(max(timeouts, default=None))
+        limit = fmt.format_limit(max(timeouts, default=None))
         return Activity(f"waiting for {self._hook_names}", self._hooks[0].since, limit=limit)
 
     @property
@@ -85,7 +79,7 @@ class ActivityTracker:
     def start(self, label: str) -> None:
         """Set the step; one that already runs keeps its start."""
         if self._step is None or self._step.label != label:
-            self._step = Activity(label, time.monotonic())
+            self.restart(label)
 
     def restart(self, label: str) -> None:
         self._step = Activity(label, time.monotonic())
@@ -99,16 +93,10 @@ class ActivityTracker:
     def end_hook(self, hook: str) -> None:
         self._hooks = [running for running in self._hooks if running.name != hook]
 
-    def start_subagent(self, agent_id: str, label: str) -> None:
-        self._subagents[agent_id] = label
-
-    def end_subagent(self, agent_id: str) -> None:
-        self._subagents.pop(agent_id, None)
-
     def wait_for_subagents(self) -> None:
         """Show that the turn lasts until its background subagents have ended."""
-        if self._subagents:
-            self.start(f"waiting for {', '.join(map(strip_controls, self._subagents.values()))}")
+        if self.subagents:
+            self.start(f"waiting for {', '.join(map(strip_controls, self.subagents.values()))}")
 
 
 class PermissionDialog:
@@ -128,35 +116,29 @@ class PermissionDialog:
 
     async def ask(self, use: ToolUse, project: str) -> Permission:
         async with self._lock:
-            return await self._ask(use, project)
-
-    async def _ask(self, use: ToolUse, project: str) -> Permission:
-        self._answer = asyncio.get_running_loop().create_future()
-        self.subject, details = format_tool(use, project), format_request(use, project)
-        if details != self.subject:
-            self._ui.print(details, "notice")
-        self._question = f"{self.subject} — allow? [y]es, [a]lways for this session, [n]o"
-        self._ui.ask(self._question)
-        start = time.monotonic()
-        try:
-            return await self._answer
-        finally:
-            self._answer = None
-            self._ui.ask(None)
-            self.seconds = time.monotonic() - start
+            self._answer = asyncio.get_running_loop().create_future()
+            self.subject, details = fmt.format_tool(use, project), fmt.format_request(use, project)
+            if details != self.subject:
+                self._ui.print(details, "notice")
+            self._question = f"{self.subject} — allow? [y]es, [a]lways for this session, [n]o"
+            self._ui.ask(self._question)
+            start = time.monotonic()
+            try:
+                return await self._answer
+            finally:
+                self._answer = None
+                self._ui.ask(None)
+                self.seconds = time.monotonic() - start
 
     def on_message(self, text: str) -> None:
-        permission = parse_permission(text)
+        permission = fmt.parse_permission(text)
         if permission is None:
             self._ui.print("answer y, a or n; your text is kept in the history", "notice")
             self._ui.ask(self._question)
         else:
-            self._resolve(permission)
+            self.resolve(permission)
 
-    def decline(self) -> None:
-        self._resolve("no")
-
-    def _resolve(self, permission: Permission) -> None:
+    def resolve(self, permission: Permission) -> None:
         if self._answer and not self._answer.done():
             self._answer.set_result(permission)
 
@@ -190,7 +172,8 @@ class Chat:
     async def run(self, first: str | None) -> int:
         """Run the conversation until the user exits; return the exit code."""
         try:
-            await self._run_task(self._open())
+            with call_if_slow(self._start, f"opening the session{on_machine(self._world)}"):
+                await self._run_task(self.session.open())
             self._is_open = True
             self._greet()
             if first and first.strip():
@@ -207,14 +190,6 @@ class Chat:
                 "dim",
             )
         return self._exit_code or 0
-
-    async def _open(self) -> None:
-        label = f"opening the session{on_machine(self._world)}"
-        timer = asyncio.get_running_loop().call_later(SLOW_S, self._start, label)
-        try:
-            await self.session.open()
-        finally:
-            timer.cancel()
 
     def _greet(self) -> None:
         settings = self.session.settings
@@ -266,10 +241,7 @@ class Chat:
 
     async def _run_job(self, job: str) -> None:
         try:
-            if job is BACKGROUND_JOB:
-                await self._run_turn(None)
-            else:
-                await self._dispatch(job)
+            await self._dispatch(job)
         except OSError as error:  # a full disk, for example: it ends the job, not the conversation
             self.ui.print(f"! {error}", "alert")
 
@@ -277,7 +249,7 @@ class Chat:
         command, text = fmt.parse_command(job)
         match command:
             case None:
-                await self._run_turn(text)
+                await self._run_turn(None if job is BACKGROUND_JOB else text)
             case "/compact":
                 await self._compact(text)
             case "/hooks":
@@ -430,7 +402,7 @@ class Chat:
         self._wake.set()
         if self.is_busy and self.ui.is_interactive:
             self.ui.print("exiting when this is done", "dim")
-        self._permission.decline()
+        self._permission.resolve("no")
         self._hooks.close()
 
     def on_listener_exit(self, listener: "asyncio.Task[None]") -> None:
@@ -483,12 +455,12 @@ class Chat:
             case Compacted(_, summary):
                 self.ui.print(f"conversation summarized in {len(summary)} characters", "dim")
             case SubagentStarted(agent_id, agent_type, label):
-                self._activity.start_subagent(agent_id, label or agent_type)
+                self._activity.subagents[agent_id] = label or agent_type
                 self.ui.print(f"subagent {strip_controls(label or agent_type)} started", "dim")
             case SubagentRedirected(_, label, why, count, limit):
                 self.ui.print(fmt.format_redirect(label, why, count, limit))
             case SubagentFinished(agent_id, label, outcome, _, seconds):
-                self._activity.end_subagent(agent_id)
+                self._activity.subagents.pop(agent_id, None)
                 self.ui.print(f"subagent {strip_controls(label)}: {outcome} ({seconds:.1f} s)", "dim")
             case BackgroundCommandFinished(name, command, status):
                 line = f"background command {name}: {status} ({strip_controls(one_line(command, 60))})"

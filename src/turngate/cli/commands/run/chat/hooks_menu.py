@@ -4,13 +4,12 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 
 from turngate.agent.session import Session
 from turngate.aio.threads import run_in_thread
 from turngate.check.lint import lint
-from turngate.cli.console.ui import SLOW_S, Activity, Menu, MenuKey, TerminalUI
+from turngate.cli.console.ui import Activity, Menu, MenuKey, TerminalUI, call_if_slow
 from turngate.cli.review import approve_shown, check_can_reject, check_person, is_same
 from turngate.cli.review.details import HookChanges, format_details
 from turngate.cli.review.entries import (
@@ -31,7 +30,7 @@ from turngate.core.text import quote_name
 from turngate.core.verdict.hints import with_location
 from turngate.errors import UsageError
 from turngate.ports import World, on_machine
-from turngate.project.files import Files, MachineUnreachable
+from turngate.project.files import MachineUnreachable
 from turngate.state.paths import state_folder
 from turngate.trust.review import Review, ReviewedHook
 
@@ -54,7 +53,7 @@ class HooksMenu:
         self._keys: asyncio.Queue[tuple[MenuKey, int | None]] | None = None
         self._is_shown = False
         self._is_left = False  # from then on, what is typed belongs to the conversation
-        self._review: Review | None = None
+        self._review: Review  # what `_read` has read
         self._entries: list[HookEntry] = []
         self._selected = 0
         self._shown: dict[str, ReviewedHook] = {}  # what the user has seen of each hook
@@ -152,30 +151,15 @@ class HooksMenu:
 
     # The menu
 
-    def _has_accepted(self) -> bool:
-        """Return whether a pending hook runs in this session, which was started with `--trust`."""
-        running = [rule for rule in self._session.settings.rules if not rule.pending]
-        return any(
-            entry.is_pending
-            and any(rule == entry.rule and rule.files == entry.rule.files for rule in running)
-            for entry in self._entries
-        )
-
     async def _read(self) -> None:
-        with self._show_if_slow():
-            self._review = await run_in_thread(self._review_again)
-            self._entries = await self._read_entries(self._review)
-        self._selected = min(self._selected, max(0, len(self._entries) - 1))
-
-    @contextmanager
-    def _show_if_slow(self) -> Iterator[None]:
         reading = Activity(f"reading the hooks{on_machine(self._world)}", time.monotonic())
-        timer = asyncio.get_running_loop().call_later(SLOW_S, self._ui.set_activity, reading)
         try:
-            yield
+            with call_if_slow(self._ui.set_activity, reading):
+                self._review = await run_in_thread(self._review_again)
+                self._entries = await self._read_entries(self._review)
         finally:
-            timer.cancel()
             self._ui.set_activity(None)
+        self._selected = min(self._selected, max(0, len(self._entries) - 1))
 
     async def _read_entries(self, review: Review) -> list[HookEntry]:
         return await run_in_thread(read_entries, review, self._project, self._state, self._world.files)
@@ -184,9 +168,11 @@ class HooksMenu:
         """Print what no row of the menu shows."""
         if not self._entries:
             self._ui.print(NO_HOOKS)
-        for approval in vanished_hooks(self._review) if self._review else ():
+        for approval in vanished_hooks(self._review):
             self._print(format_vanished(approval))
-        if self._has_accepted():
+        running = [rule for rule in self._session.settings.rules if not rule.pending]
+        pending = [entry.rule for entry in self._entries if entry.is_pending]
+        if any(rule == each and rule.files == each.files for rule in running for each in pending):
             self._ui.print(ACCEPTED, "notice")
 
     def _menu(self) -> Menu:
@@ -222,11 +208,14 @@ class HooksMenu:
     async def _show(self, entry: HookEntry) -> None:
         """Print what has changed if it is pending, otherwise all that is known of it."""
         if entry.is_pending or entry.hook.status == "rejected":
-            self._print(await self._world.with_files(_changes, entry.hook, self._project))
+            changes = await self._world.with_files(
+                lambda files: list(HookChanges(self._project, files).format(entry.hook))
+            )
+            self._print(changes)
             self._shown[entry.key] = entry.hook
             while self._keys and not self._keys.empty():
                 self._keys.get_nowait()  # what was typed before it was shown is not an answer to it
-        elif self._review:
+        else:
             self._print(format_details(entry, self._review.settings))
 
     async def _approve(self, hook: ReviewedHook) -> None:
@@ -247,20 +236,14 @@ class HooksMenu:
     async def _reject(self, hook: ReviewedHook) -> None:
         check_person(os.environ)
         check_can_reject([hook])
-        if self._review:
-            await run_in_thread(self._review.reject, [hook])
+        await run_in_thread(self._review.reject, [hook])
         await self._changed()
         self._ui.print(f"hook {quote_name(shown_key(hook.key))} is rejected and does not run", "notice")
 
     async def _changed(self) -> None:
         await self._read()
-        if self._review:
-            self._session.refresh_hooks(self._review.settings)
+        self._session.refresh_hooks(self._review.settings)
 
     def _print(self, lines: Iterable[Line]) -> None:
         for text, style in lines:
             self._ui.print(with_location(text, self._world.location), style)
-
-
-def _changes(hook: ReviewedHook, project: str, files: Files) -> list[Line]:
-    return list(HookChanges(project, files).format(hook))

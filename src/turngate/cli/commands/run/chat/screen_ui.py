@@ -14,7 +14,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, is_searching
-from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text import AnyFormattedText, StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.input.defaults import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -97,7 +97,7 @@ class ScreenUI:
         self._spinner = SPINNER if "utf" in self._output.encoding().lower() else "|/-\\"
         self._buffer = Buffer(multiline=True, history=InputHistory(history_path))
         self._search = SearchToolbar()
-        self._handler: InputHandler | None = None
+        self._handler: InputHandler  # from `listen` on, and before it no key is read
         self._line = ""  # the incomplete last line of an answer
         self._activity: Activity | None = None
         self._menu: Menu | None = None
@@ -193,24 +193,19 @@ class ScreenUI:
     # Layout
 
     def _rows(self) -> HSplit:
-        def row(
-            text: FormattedTextControl, visible: Condition, *, wrap: bool = False
-        ) -> ConditionalContainer:
-            return ConditionalContainer(Window(text, dont_extend_height=True, wrap_lines=wrap), visible)
+        def row(text: Callable[[], AnyFormattedText], *, wrap: bool = True) -> ConditionalContainer:
+            """Return a row that is there while it has a text."""
+            window = Window(FormattedTextControl(text), dont_extend_height=True, wrap_lines=wrap)
+            return ConditionalContainer(window, Condition(lambda: bool(text())))
 
         return HSplit(
             [
-                row(FormattedTextControl(self._open_line), Condition(lambda: bool(self._line)), wrap=True),
+                row(self._open_line),
+                row(lambda: [("bold ansiyellow", self._question)] if self._question else []),
                 row(
-                    FormattedTextControl(self._question_text),
-                    Condition(lambda: bool(self._question)),
-                    wrap=True,
+                    lambda: format_menu(self._menu, self._output.get_size()) if self._menu else [], wrap=False
                 ),
-                row(FormattedTextControl(self._menu_rows), Condition(lambda: self._menu is not None)),
-                row(
-                    FormattedTextControl(self._status),
-                    Condition(lambda: self._activity is not None and not self._question and not self._menu),
-                ),
+                row(self._status, wrap=False),
                 Window(
                     BufferControl(self._buffer, search_buffer_control=self._search.control),
                     dont_extend_height=True,
@@ -230,14 +225,8 @@ class ScreenUI:
             text = text[len(text) // 8 + 1 :]
         return text
 
-    def _menu_rows(self) -> StyleAndTextTuples:
-        return format_menu(self._menu, self._output.get_size()) if self._menu else []
-
-    def _question_text(self) -> StyleAndTextTuples:
-        return [("bold ansiyellow", self._question or "")]
-
     def _status(self) -> StyleAndTextTuples:
-        if self._activity is None:
+        if self._activity is None or self._question or self._menu:
             return []
         now = time.monotonic()
         frame = self._spinner[int(now / REDRAW_INTERVAL_S) % len(self._spinner)]
@@ -263,7 +252,7 @@ class ScreenUI:
         typing = ~is_searching & ~in_menu
         empty = Condition(lambda: not self._buffer.text)
 
-        add_menu_keys(keys, in_menu, self._on_menu_key)
+        add_menu_keys(keys, in_menu, lambda key: self._handler.on_menu_key(key))  # noqa: PLW0108 - it is set later
 
         @keys.add("<any>", filter=typing & Condition(lambda: bool(self._question) or self._word.is_open))
         def _(event: KeyPressEvent) -> None:
@@ -291,30 +280,24 @@ class ScreenUI:
 
         @keys.add("escape", filter=typing)
         def _(_: KeyPressEvent) -> None:
-            if self._handler:
-                self._handler.interrupt()
+            self._handler.interrupt()
 
         @keys.add("c-c", filter=typing)
         def _(_: KeyPressEvent) -> None:
-            if self._handler and (self._handler.is_busy or not self._buffer.text):
+            if self._handler.is_busy or not self._buffer.text:
                 self._handler.on_ctrl_c()
             else:
                 self._buffer.reset()
 
         @keys.add("c-d", filter=typing & empty)
         def _(_: KeyPressEvent) -> None:
-            if self._handler:
-                self._handler.on_eof()
+            self._handler.on_eof()
 
         @keys.add("c-z", filter=typing)
         def _(event: KeyPressEvent) -> None:
             event.app.suspend_to_background()
 
         return keys
-
-    def _on_menu_key(self, key: MenuKey) -> None:
-        if self._handler:
-            self._handler.on_menu_key(key)
 
     @property
     def _takes_key(self) -> bool:
@@ -327,8 +310,7 @@ class ScreenUI:
         self._buffer.reset(append_to_history=not question or parse_permission(text) is None)
         echo = f"{question} {text}" if question else f"> {text}".replace("\n", "\n  ")
         self._print_above(strip_controls(echo), "user")
-        if self._handler:
-            self._handler.on_message(text)
+        self._handler.on_message(text)
 
 
 class AnswerWord:

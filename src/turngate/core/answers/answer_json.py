@@ -1,7 +1,7 @@
 """The JSON contract: what a hook prints, replies or returns, read once, leniently or strictly by dialect."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -77,9 +77,8 @@ class Answer:
     advice: str | None = None  # `additionalContext`
     quiet: bool = False  # `suppressOutput`
     not_enforced: str | None = None  # `notEnforced`: why the gate could not check anything
-    waits: bool = (
-        False  # with `continue: false`: the agent waits for the user; with `notEnforced`: for its work
-    )
+    # With `continue: false`: the agent waits for the user; with `notEnforced`: for its work.
+    waits: bool = False
     continuations: int | None = None  # that a block needs
     lost: str | None = None  # why a decision that it seems to hold cannot be read
     warnings: tuple[str, ...] = ()
@@ -151,7 +150,7 @@ def _read_number(digits: str) -> int | float:
         return float(digits)
 
 
-_DECISIVE = ("decision", "permissionDecision", "behavior", "continue", "hookSpecificOutput")
+_DECISIVE = ("ok", "decision", "permissionDecision", "behavior", "continue", "hookSpecificOutput")
 
 
 def _repeated_key(body: str) -> str | None:
@@ -159,16 +158,16 @@ def _repeated_key(body: str) -> str | None:
     if all(body.count(f'"{key}"') < 2 for key in _DECISIVE):
         return None
     repeated: list[str] = []
-    noting_decoder(repeated, _DECISIVE).decode(body)
+    noting_decoder(repeated).decode(body)
     return next(iter(repeated), None)
 
 
-def noting_decoder(repeated: list[str], decisive: Iterable[str], *, strict: bool = True) -> json.JSONDecoder:
+def noting_decoder(repeated: list[str], *, strict: bool = True) -> json.JSONDecoder:
     """Return a decoder that notes decisive keys, in any case, that an object has twice with different values.
 
     Unless it is strict, it accepts line breaks in a string.
     """
-    names = {key.lower() for key in decisive}
+    names = {key.lower() for key in _DECISIVE}
 
     def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)

@@ -13,7 +13,7 @@ from turngate.project.files import LOCAL
 from turngate.settings.agent_types import agent_type_rules, check_agent_files, load_agent_types
 from turngate.settings.load import load_layers
 from turngate.settings.plugin_folders import display_name
-from turngate.trust.review import ReviewedHook, Reviewer, gone_rule, with_unique_keys
+from turngate.trust.review import ReviewedHook, Reviewer, accepts_all, gone_rule, with_unique_keys
 
 
 @frozen
@@ -28,7 +28,7 @@ def review_settings(
 ) -> ReviewedSettings:
     """Return the settings as a session would have them, and the problems of all files."""
     layers = load_layers(project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra, files=LOCAL)
-    reviewer = Reviewer(layers)
+    reviewer = Reviewer(layers, accept=accepts_all())
     settings = reviewer.review_settings().with_rules(problems=find_misplaced_files(layers))
     agent_types, _ = load_agent_types(project, files=LOCAL)  # a plugin's have no hooks
     of_agents, _, _ = agent_type_rules(agent_types.values(), settings.dialect)
@@ -76,10 +76,8 @@ def _unused(rule: Rule) -> Problem:
 
 def _gone_hooks(reviewer: Reviewer, settings: Settings) -> Iterator[tuple[Rule, str]]:
     """Yield the project's hooks that were approved and are gone, except those of a file that cannot be read."""
-    approvals = reviewer.approvals("project")
-    gone = {approval.fingerprint.digest for approval in reviewer.vanished()}
     unread = {problem.file for problem in settings.errors}
-    for digest, approval in approvals.all():
-        rule = gone_rule(approval, approvals.place_of(digest))
-        if digest in gone and rule.file not in unread:
+    for approval in reviewer.vanished("project"):
+        rule = gone_rule(approval)
+        if rule.file not in unread:
             yield rule, approval.key

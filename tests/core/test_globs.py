@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from turngate.core.permissions.globs import matches_glob, matches_globs
+from turngate.core.globs import matches_glob, matches_globs
 
 MATCHES = [
     # glob, what it names, what it does not name

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import script
+from turngate.check.script_file import MAX_SCRIPT_BYTES, env_program, read_script
 from turngate.project.files import LOCAL
-from turngate.settings.script_file import MAX_SCRIPT_BYTES, env_program, read_script
 
 
 @pytest.mark.parametrize(

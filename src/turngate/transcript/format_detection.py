@@ -69,12 +69,18 @@ def tool_call_position(path: str) -> int | None:
 
 
 def lines_backwards(
-    file: int, needles: tuple[bytes, ...], limit: int | None = None
+    file: int,
+    needles: tuple[bytes, ...],
+    limit: int | None = None,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    max_line: int = MAX_LINE_BYTES,
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines with a needle and their offsets, from the end backwards."""
-    size = os.fstat(file).st_size
-    start = 0 if limit is None else max(0, size - limit)
-    for offset, data in pieces_backwards(file, start, size, MAX_LINE_BYTES):
+    """Yield the lines with a needle and their offsets, from the end backwards, at most in the last `limit` bytes."""
+    end = os.fstat(file).st_size if end is None else end
+    start = start if limit is None else max(start, end - limit)
+    for offset, data in pieces_backwards(file, start, end, max_line):
         for first, last in lines_with(needles, data):
             yield offset + first, data[first:last]
 

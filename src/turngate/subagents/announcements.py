@@ -59,13 +59,7 @@ class Announcements:
         new = [run for run in runs if run.chain not in self._queued]
         self._queued.update(run.chain for run in new)
         return [
-            InboxEntry(
-                run.announcement,
-                "subagent",
-                key=run.chain,
-                waiting=waiting_agent(run),
-            )
-            for run in new
+            InboxEntry(run.announcement, "subagent", key=run.chain, waiting=waiting_agent(run)) for run in new
         ]
 
     async def _unread(self) -> list[SubagentRun]:

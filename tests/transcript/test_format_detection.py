@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.transcripts import talk
-from turngate.transcript.formats import CALLS, MAX_LINE_BYTES, recognise_format, tool_call_position
+from turngate.transcript.format_detection import CALLS, MAX_LINE_BYTES, recognise_format, tool_call_position
 
 RECORDED = Path(__file__).parents[1] / "data" / "transcripts"
 RECORDED_BY_HOSTS = Path(__file__).parents[1] / "hosts" / "recorded"

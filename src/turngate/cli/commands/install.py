@@ -1,22 +1,23 @@
-"""Write or remove the line `turngate hook` in the settings of another agent program, or list where it is."""
+"""`turngate install` and `turngate uninstall`: write or remove the line `turngate hook` in the settings of another agent program."""
 
 import argparse
-import difflib
+import contextlib
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from turngate._frozen import frozen
+from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import describe_path, find_project
-from turngate.cli.review import check_person, pending_hooks, review_hooks
-from turngate.cli.review.details import DIFF_STYLES, MAX_COMPARED_LINES, diff_lines
-from turngate.cli.review.entries import Line
-from turngate.core.constants import SCRIPT_FAMILIES
+from turngate.cli.review import check_person, review_hooks
+from turngate.cli.review.details import format_file_diff
+from turngate.cli.review.entries import PENDING
+from turngate.core.constants import SCRIPT_FAMILIES, STOP_EVENTS
 from turngate.doctor.hosts.diagnosis import why_rejected
 from turngate.doctor.hosts.files import (
     HostFile,
@@ -57,7 +58,75 @@ from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path
 from turngate.state.paths import state_folder
-from turngate.trust.review import Review
+
+_NAMES = ", ".join(HOSTS)
+_EXIT_CODES = f"""1   not written: the answer was no
+  {EXIT_USAGE}, settings that cannot hold hooks, or no terminal to ask at and no --yes
+  {EXIT_INTERNAL}
+  74  the settings could not be written"""
+
+
+def declare(parser: Parser) -> None:
+    parser.ssh_hint = "it writes the settings of agent programs here: run it there"
+    _declare_uninstall(parser) if parser.prog.endswith(" uninstall") else _declare_install(parser)
+
+
+def _declare_install(parser: Parser) -> None:
+    parser.description = """\
+Write the line `turngate hook` into the settings of another agent program, the host. At every stop, the host
+then runs the hooks of .turngate and .mux. Everything else in its settings stays, comments and order included.
+It prints the difference, and asks. Without HOST, it lists the hosts and where they have the line."""
+    parser.epilog = f"""\
+Examples:
+  turngate install claude               for you, in every project, subfolder and worktree
+  turngate install codex --project      for everyone who works on the project in this folder
+  turngate install gemini --dry-run     print the difference only
+  turngate install claude --uninstall   remove the line: the file is as it was before
+  turngate install                      which hosts have the line, and in which file?
+
+Exit codes:
+  0   written, or there is nothing to write
+  {_EXIT_CODES}"""
+    _add_options(parser, required=False)
+    parser.add_argument("--uninstall", action="store_true", help="the same as `turngate uninstall`")
+
+
+def _declare_uninstall(parser: Parser) -> None:
+    parser.description = """\
+Remove what `turngate install` has written. A file that was not changed since is restored byte for byte; one
+that did not exist is removed. It prints the difference, and asks. A person removes it: a process that a hook or an
+agent has started, as its environment shows, gets exit code 64, except with --dry-run."""
+    parser.epilog = f"""\
+Examples:
+  turngate uninstall claude            from your own settings, or those of this project
+  turngate uninstall codex --project   from the settings of this project
+
+Exit codes:
+  0   removed, or there is nothing to remove
+  {_EXIT_CODES}"""
+    _add_options(parser, required=True)
+    parser.set_defaults(uninstall=True)
+
+
+def _add_options(parser: Parser, *, required: bool) -> None:
+    add = parser.add_argument
+    add("host", nargs=None if required else "?", choices=list(HOSTS), metavar="HOST", help=_NAMES)
+    level = parser.add_mutually_exclusive_group()
+    for name, text in (_LEVELS if required else _LEVELS_AND_LINES).items():
+        level.add_argument(f"--{name}", dest="level", action="store_const", const=name, help=text)
+    add("--dry-run", action="store_true", help="print the difference, and write nothing")
+    add("--yes", action="store_true", help="do not ask")
+
+
+_LEVELS = {
+    "user": "your own settings (default, if the line is there)",
+    "project": "the settings of the project that the current folder is in",
+}
+_LEVELS_AND_LINES = {
+    "user": "your own settings, with the path of this program: they hold wherever an agent starts (default)",
+    "project": "the settings of the project that the current folder is in, for a team; the line finds Turngate on PATH,\n"
+    "and agents that start in a subfolder or a new worktree may not read them",
+}
 
 
 @frozen
@@ -74,10 +143,10 @@ class Place:
         return read_settings_text(self.path)
 
 
-MAX_ATTEMPTS = 20  # with --yes, if other processes change the file again and again
+MAX_RETRIES = 20  # with --yes, if other processes change the file again and again
 
 
-def run_action(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     if options.host is None:
         if options.uninstall or options.level:
             raise UsageError("which host? `turngate install` lists them")
@@ -86,13 +155,11 @@ def run_action(options: argparse.Namespace) -> int:
     if options.uninstall and options.level is None and not has_line(place):
         installed = (other for other in all_places(place.host, place.project) if has_line(other))
         place = next(installed, place)
-    for attempt in range(MAX_ATTEMPTS):
-        try:
-            return _uninstall(place, options) if options.uninstall else _install(place, options)
-        except ChangedMeanwhile:
-            if not options.yes or attempt == MAX_ATTEMPTS - 1:
-                raise
-    raise AssertionError("unreachable")
+    act = _uninstall if options.uninstall else _install
+    for _ in range(MAX_RETRIES if options.yes else 0):
+        with contextlib.suppress(ChangedMeanwhile):
+            return act(place, options)
+    return act(place, options)
 
 
 # List
@@ -112,7 +179,8 @@ def _list() -> int:
 
 
 def _install(place: Place, options: argparse.Namespace) -> int:
-    _check_is_read(place)
+    if why := why_ignored(place.host, place.path, place.shown):
+        raise UsageError(f"{why}; {place.host.how_to_be_read}; {UNCHANGED}")
     program = this_program(sys.argv[0], sys.executable)
     record_file = record_path(state_folder(), place.path)
     try:
@@ -121,51 +189,31 @@ def _install(place: Place, options: argparse.Namespace) -> int:
     except UnsuitableSettings as error:
         raise _unsuitable(place, error) from None
     if not change.is_needed:
-        print(f"already installed in {place.shown}")
-        _print_lines(next_steps(place))
+        print(f"already installed in {place.shown}", *next_steps(place), sep="\n")
         return 0
     check_owner(place.path)
-    is_temporary = place.level == "user" and is_short_lived(program, tempfile.gettempdir())
-    _warn([*warnings_before(place), *([_short_lived(program)] if is_temporary else [])])
+    for warning in warnings_before(place, program):
+        print(f"! {warning}", file=sys.stderr)
     if not _show_and_ask(place, change, options, f"write it to {place.shown}?"):
         return 0 if options.dry_run else EXIT_PROBLEMS
     if not _write(place, change, record_file):
         return EXIT_IO_ERROR
-    print(f"installed in {place.shown}")
-    _print_lines(next_steps(place))
+    print(f"installed in {place.shown}", *next_steps(place), sep="\n")
     return 0
-
-
-def _check_is_read(place: Place) -> None:
-    """Raise UsageError if the host would not read the line."""
-    if why := why_ignored(place.host, place.path, place.shown):
-        raise UsageError(f"{why}; {place.host.how_to_be_read}; {UNCHANGED}")
-
-
-def _short_lived(program: str) -> str:
-    hint = f"install Turngate for good ({INSTALL_COMMANDS}) and run this again"
-    return f"{program} is in a cache or a temporary folder and may disappear; {hint}"
 
 
 def _unsuitable(place: Place, error: UnsuitableSettings) -> UsageError:
     return UsageError(f"{place.shown}: {error}; {UNCHANGED}")
 
 
-def _warn(warnings: Iterable[str]) -> None:
-    for warning in warnings:
-        print(f"! {warning}", file=sys.stderr)
-
-
-def _print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        print(line)
-
-
 def _show_and_ask(place: Place, change: Change, options: argparse.Namespace, question: str) -> bool:
     """Print the difference, and return whether to write it."""
     if os.path.islink(place.path):
         print(f"{place.shown} is a link to {os.path.realpath(place.path)}")
-    for text, style in format_file_diff(place.shown, change.before, change.after):
+    before, after = (
+        text and text.replace("\r\n", "\n").removeprefix("\ufeff") for text in (change.before, change.after)
+    )
+    for text, style in format_file_diff(place.shown, before, place.shown, after):
         print(paint(text, style))
     if options.dry_run:
         print("nothing was written (--dry-run)")
@@ -217,8 +265,7 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
     except UnsuitableSettings as error:
         raise _unsuitable(place, error) from None
     if not change.is_needed:
-        print(f"not installed in {place.shown}")
-        _print_lines(_elsewhere(place))
+        print(f"not installed in {place.shown}", *_elsewhere(place), sep="\n")
         return 0
     if not options.dry_run:
         check_person(os.environ, does="removes Turngate")
@@ -233,17 +280,16 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
     remove_record(record_file)
     if change.after is None and record:
         remove_folders(list(record.folders))
-    print(f"removed from {place.shown}" if change.after is not None else f"removed {place.shown}")
-    _print_lines(_elsewhere(place))
+    removed = f"removed from {place.shown}" if change.after is not None else f"removed {place.shown}"
+    print(removed, *_elsewhere(place), sep="\n")
     return 0
 
 
-def _elsewhere(place: Place) -> list[str]:
-    others = [other for other in all_places(place.host, place.project) if other.level != place.level]
-    hint = f"`turngate uninstall {place.host.name}"
-    return [
-        f"→ the line is also in {other.shown}: {hint} --{other.level}`" for other in others if has_line(other)
-    ]
+def _elsewhere(place: Place) -> Iterator[str]:
+    for other in all_places(place.host, place.project):
+        if other.level != place.level and has_line(other):
+            hint = f"`turngate uninstall {place.host.name} --{other.level}`"
+            yield f"→ the line is also in {other.shown}: {hint}"
 
 
 def find_place(host: Host, level: Level | None) -> Place:
@@ -314,10 +360,7 @@ def has_line(place: Place) -> bool:
         return False
 
 
-_STOPS = ("Stop", "SubagentStop")
-
-
-def warnings_before(place: Place) -> Iterator[str]:
+def warnings_before(place: Place, program: str) -> Iterator[str]:
     """Yield where the line is already, so that a host would run it twice at a stop, and why it may not run at all."""
     for host in HOSTS.values():
         if reads_file_of(host, place.host, place.level):
@@ -330,6 +373,9 @@ def warnings_before(place: Place) -> Iterator[str]:
             "turngate is not on PATH here, and the line of a project finds it there, so stops would not be checked; "
             + how_to_find(place.host)
         )
+    if place.level == "user" and is_short_lived(program, tempfile.gettempdir()):
+        hint = f"install Turngate for good ({INSTALL_COMMANDS}) and run this again"
+        yield f"{program} is in a cache or a temporary folder and may disappear; {hint}"
 
 
 def _other_files(host: Host, place: Place) -> Iterator[HostFile]:
@@ -367,78 +413,9 @@ def next_steps(place: Place) -> Iterator[str]:
 
 def _project_steps(project: str) -> Iterator[str]:
     review = review_hooks(project, dialect="turngate", files=LOCAL)
-    if not _has_stop_hooks(review):
+    own = [hook for hook in review.hooks if hook.rule.family != "claude"]  # the host itself runs those
+    if not any(hook.rule.event in STOP_EVENTS for hook in own):
         yield "→ this project has no hooks for a stop yet: `turngate init` writes gates for its checks"
-    count = sum(hook.rule.family != "claude" for hook in pending_hooks(review))
-    if count:
+    if count := sum(hook.status in PENDING for hook in own):
         what = "1 hook is" if count == 1 else f"{count} hooks are"
         yield f"→ {what} pending, and skipped until a person approves: `turngate hooks approve --all`"
-
-
-def _has_stop_hooks(review: Review) -> bool:
-    """Return whether a hook of .turngate or .mux runs at a stop; the host itself runs those of .claude."""
-    return any(hook.rule.event in _STOPS and hook.rule.family != "claude" for hook in review.hooks)
-
-
-MAX_SHARED_CHARS = 60  # of a long line, before and behind what differs
-_CONTEXT = 3
-
-
-def format_file_diff(name: str, before: str | None, after: str | None) -> Iterator[Line]:
-    """Yield the difference of a file; None stands for no file."""
-    yield f"--- {name if before is not None else '/dev/null'}", "user"
-    yield f"+++ {name if after is not None else '/dev/null'}", "user"
-    yield from _hunks(before or "", after or "")
-
-
-def _hunks(before: str, after: str) -> Iterator[Line]:
-    r"""Yield the hunks. Line ends \r\n are shown as \n."""
-    old, new = (diff_lines(text.replace("\r\n", "\n").removeprefix("\ufeff")) for text in (before, after))
-    start, end = _shared(old, new)
-    first = max(0, start - _CONTEXT)
-    old, new = _middle(old, first, end), _middle(new, first, end)
-    if len(old) + len(new) > MAX_COMPARED_LINES:
-        yield f"@@ too long to compare: {len(old):,} lines become {len(new):,} @@", "notice"
-        return
-    if len(old) == len(new) == 1:
-        old, new = _shorten(old[0], new[0])
-    for line in list(difflib.unified_diff(old, new, lineterm=""))[2:]:
-        shown = _shifted(line, first) if line.startswith("@@") else line
-        yield shown, DIFF_STYLES.get(line[:1], "plain")
-
-
-def _shared(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """Return how many lines or characters are equal at the beginning, and at the end."""
-    start = _equal_at_start(old, new)
-    rest = min(len(old), len(new)) - start
-    return start, min(rest, _equal_at_start(old[::-1], new[::-1]))
-
-
-def _equal_at_start(old: Sequence[str], new: Sequence[str]) -> int:
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))
-
-
-def _middle(lines: list[str], first: int, equal_at_end: int) -> list[str]:
-    return lines[first : len(lines) - max(0, equal_at_end - _CONTEXT)]
-
-
-def _shifted(header: str, lines: int) -> str:
-    """Return the header of a hunk with the numbers of lines that it has in the whole text."""
-    marks = header.split(" ")
-    for place in (1, 2):
-        number, comma, count = marks[place][1:].partition(",")
-        marks[place] = f"{marks[place][0]}{int(number) + lines}{comma}{count}"
-    return " ".join(marks)
-
-
-def _shorten(old: str, new: str) -> tuple[list[str], list[str]]:
-    """Return two lines without most of what they share: settings can be one line of a megabyte."""
-    start, end = _shared(old, new)
-    return [_cut(old, start, end)], [_cut(new, start, end)]
-
-
-def _cut(line: str, start: int, end: int) -> str:
-    first, last = max(0, start - MAX_SHARED_CHARS), max(0, end - MAX_SHARED_CHARS)
-    middle = line[first : len(line) - last]
-    return f"{'…' if first else ''}{middle}{'…' if last else ''}"

@@ -1,0 +1,351 @@
+"""`turngate doctor`: say for each hook whether it will run and, if it is a gate, whether it will hold."""
+
+import argparse
+import contextlib
+import json
+import os
+import shlex
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from turngate.check.find_problems import find_problems
+from turngate.cli.arguments import (
+    EXIT_ERRORS_AND_SIGNALS,
+    EXIT_USAGE,
+    Parser,
+    add_json_option,
+    add_project_options,
+)
+from turngate.cli.commands.check import unignored_local_settings
+from turngate.cli.console.conversation_text import counted, flat, format_waiting
+from turngate.cli.console.progress import ProgressLine, show_if_slow
+from turngate.cli.console.signals import restore_handlers, run_until_signal
+from turngate.cli.console.streams import paint
+from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
+from turngate.cli.project import plugin_folders, project_folder, search_note
+from turngate.cli.review.entries import what_to_do
+from turngate.cli.review.run_history import Histories
+from turngate.core.constants import STOP_EVENTS
+from turngate.core.dialect import HOST
+from turngate.core.hooks.kinds import label
+from turngate.core.settings import Problem, Settings
+from turngate.core.text import quote_name
+from turngate.core.verdict.json_output import hook_json
+from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastRun, diagnose, position
+from turngate.doctor.environment import Fact, inspect_turngate
+from turngate.doctor.hosts.diagnosis import HostDiagnosis, HostHookDiagnosis, diagnose_host, with_host_events
+from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
+from turngate.doctor.proof.proof import Proof, cannot_prove, prove, why_unprovable
+from turngate.doctor.reviewed_settings import ReviewedSettings, review_settings
+from turngate.hosts.all_hosts import HOSTS
+from turngate.project.files import LOCAL
+from turngate.settings.agent_types import load_agent_types
+from turngate.settings.paths import script_files, settings_files
+from turngate.state.paths import state_folder
+from turngate.trust.fingerprint import scripts_of
+
+
+def declare(parser: Parser) -> None:
+    parser.ssh_hint = (
+        "it looks for programs and copies projects here: run it there, or `turngate gates run --ssh` here"
+    )
+    parser.description = """\
+Say for each hook in one line that it will run, or why it will not or will not do what was meant, and what
+to do. With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is,
+then with a failure that it should find (a failing test, an open checklist item, a dirty tree).
+With --host, examine the settings of another agent program too: is `turngate hook` in them, will it run there
+(trust, timeout, program), and which other stop hooks cannot block there. The hooks are those that `turngate
+hook` asks: of `.turngate` and `.mux`."""
+    parser.epilog = f"""\
+Examples:
+  turngate doctor                every hook of this project, and yours
+  turngate doctor --prove        also show that each gate blocks
+  turngate doctor --host codex   does Codex ask Turngate here, and which of its stop hooks cannot block?
+  turngate doctor --json         one JSON object for programs
+
+Exit codes:
+  0   every hook will run
+  1   there are problems, but every gate will run and hold
+  13  a gate will not run or not hold, did not block with --prove, could not be loaded, or HOST does not ask it
+  {EXIT_USAGE}
+  {EXIT_ERRORS_AND_SIGNALS}"""
+    add_project_options(parser)
+    parser.add_argument("--prove", action="store_true", help="try each gate in a copy of the project")
+    parser.add_argument(
+        "--host", choices=list(HOSTS), metavar="HOST", help=f"examine this agent program: {', '.join(HOSTS)}"
+    )
+    add_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    dialect = HOST.name if options.host else options.dialect
+    project = project_folder(options.project, dialect)
+    with show_if_slow("examining the hooks"):
+        reviewed = review_settings(
+            project, dialect=dialect, plugin_dirs=plugin_folders(options.plugin_dir), extra=options.settings
+        )
+        settings = reviewed.settings
+        diagnosis = _diagnose(reviewed, project)
+        facts = inspect_turngate(state_folder(), settings.environ_of_models(os.environ))
+        host = diagnose_host(HOSTS[options.host], settings, project, os.environ) if options.host else None
+        if host:
+            diagnosis = with_host_events(diagnosis, host.host)
+    if not options.json:
+        if note := search_note(project, options.project):
+            print(note)
+        print_facts([*facts, *(host.facts if host else ())])
+        if host:
+            print_host(host)
+        print_diagnosis(diagnosis)
+    proofs: dict[int, Proof] = {}
+    for hook in diagnosis.hooks if options.prove else ():
+        if hook.rule.event not in STOP_EVENTS:
+            continue
+        proof = _prove(hook, settings, project)
+        if isinstance(proof, signal.Signals):
+            print(f"turngate: ended by {proof.name}; the copy of the project is removed", file=sys.stderr)
+            return 128 + proof
+        if not options.json:
+            print_proof(hook, proof, is_first=not proofs)
+        proofs[id(hook)] = proof
+    if options.json:
+        report = report_json(diagnosis, facts, proofs, project)
+        print(json.dumps({**report, "host": host_json(host)} if host else report, indent=2))
+    else:
+        if host:
+            print(host_summary(host))
+        print(summary(diagnosis, proofs.values()))
+    if any(proof.result == "NOT PROVED" for proof in proofs.values()) or settings.not_loaded:
+        return EXIT_NOT_ENFORCED
+    examined: list[HookDiagnosis | HostDiagnosis] = [*diagnosis.hooks, *([host] if host else [])]
+    if any(each.fails_to_hold for each in examined):
+        return EXIT_NOT_ENFORCED
+    has_problem = (
+        any(each.has_problem for each in examined)
+        or any(problem.severity != "note" for problem in diagnosis.problems)
+        or any(fact.is_problem for fact in facts)
+    )
+    return EXIT_PROBLEMS if has_problem else EXIT_ALLOWED
+
+
+def _diagnose(reviewed: ReviewedSettings, project: str) -> Diagnosis:
+    settings = reviewed.settings
+    agent_types, _ = load_agent_types(project, settings.plugin_dirs, files=LOCAL)
+    problems = (*find_problems(settings, project), *unignored_local_settings(project, settings.dialect.name))
+    histories = Histories(project, state_folder())
+    scripts = (file for _, file in script_files(project, settings.dialect.name))
+    files = (*settings_files(project, settings.dialect.name, files=LOCAL), *scripts)
+    paths = {file.display_name: file.path for file in files}
+    facts = []
+    for rule, hook in zip(settings.rules, reviewed.hooks, strict=True):
+        file = paths.get(hook.rule.file or "", os.path.join(project, hook.rule.file or ""))
+        last = next(iter(histories.of(hook.rule).last), None)
+        facts.append(
+            HookFacts(
+                rule,
+                hook.key,
+                hook.status,
+                how_to_approve=what_to_do(hook.key),
+                last_run=LastRun(last.time, last.outcome, last.reason, last.seconds) if last else None,
+                changed=max(map(_modified, (file, *scripts_of(rule, project)))),
+            )
+        )
+    for rule, key in reviewed.gone:
+        hint = f"configure it again, or forget it with `turngate hooks reject {shlex.quote(key)}`"
+        facts.append(HookFacts(rule, key, "gone", hint))
+    return diagnose(facts, settings, problems, project=project, agent_types=agent_types)
+
+
+def _modified(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except (OSError, ValueError):
+        return 0.0
+
+
+# Proofs
+
+
+def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof | signal.Signals:
+    """Try a gate in a copy of its own, which is removed in every case, also after a signal."""
+    if why := why_unprovable(hook):
+        return cannot_prove(why)
+    try:
+        with contextlib.ExitStack() as stack:
+            with show_if_slow("copying the project"):
+                copy = stack.enter_context(copy_project(project))
+            return run_until_signal(_prove_in(copy, hook, settings, project))
+    except ProjectTooLarge as error:
+        return cannot_prove(f"the project is {error.strerror}")
+    except OSError as error:
+        return cannot_prove(f"the project cannot be copied: {error}")
+    finally:
+        restore_handlers()  # so that the next copy can be interrupted
+
+
+async def _prove_in(copy: ProjectCopy, hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
+    waiting = format_waiting(label(hook.rule.hook), settings.timeout_of(hook.rule))
+    async with ProgressLine(lambda: [waiting]).shown():
+        return await prove(hook, settings, project, copy)
+
+
+# Output
+
+LABEL_WIDTH = len("will NOT hold")
+_STYLES = {
+    "will run": "good",
+    "will run, but": "notice",
+    "will NOT hold": "alert",
+    "will NOT run": "alert",
+    "proved": "good",
+    "NOT PROVED": "alert",
+    "cannot prove": "notice",
+}
+_RESULTS = ("proved", "NOT PROVED", "cannot prove")
+
+
+def print_facts(facts: Iterable[Fact]) -> None:
+    for fact in facts:
+        text = f"{fact.name}: {fact.text}"
+        print(paint(flat(f"! {text}"), "alert") if fact.is_problem else flat(text))
+        _print_hint(fact.hint, "  ")
+
+
+def print_diagnosis(diagnosis: Diagnosis) -> None:
+    files = [*(hook.rule.file or "Python" for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
+    for file in dict.fromkeys(files):
+        print(paint(flat(file or "settings"), "bold"))
+        for hook in diagnosis.hooks:
+            if (hook.rule.file or "Python") == file:
+                _print_hook(_name(hook), hook)
+        _print_problems(file, diagnosis.problems)
+
+
+def print_host(diagnosis: HostDiagnosis) -> None:
+    """Print the settings files of a host, with their stop hooks."""
+    files = [*(hook.hook.file.name for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
+    for file in dict.fromkeys(files):
+        print(paint(flat(f"{file} of {diagnosis.host.title}"), "bold"))
+        for places, hook in _lines_of(file, diagnosis):
+            _print_hook(f"{places} {hook.name}", hook)
+        _print_problems(file, diagnosis.problems)
+
+
+def _lines_of(file: str, diagnosis: HostDiagnosis) -> Iterator[tuple[str, HostHookDiagnosis]]:
+    """Yield the hooks of a file and their positions; those of Turngate of which the same is known are one line."""
+    groups: dict[object, list[HostHookDiagnosis]] = {}
+    for hook in diagnosis.hooks:
+        if hook.hook.file.name == file:
+            key = hook.findings if hook.hook.is_turngate else hook.hook.position
+            groups.setdefault(key, []).append(hook)
+    for first, *others in groups.values():
+        yield ", ".join(hook.hook.position for hook in (first, *others)), first
+
+
+def _print_hook(name: str, hook: HookDiagnosis | HostHookDiagnosis) -> None:
+    others = list(hook.findings)
+    first = others.pop(0) if others and others[0].outlook != "will run" else None
+    reason = f": {first.message}" if first else ""
+    print(f"  {paint(f'{hook.outlook:<{LABEL_WIDTH}}', _STYLES[hook.outlook])}  {flat(name + reason)}")
+    if first:
+        _print_hint(first.hint, "    ")
+    for finding in others:
+        print(f"    {'note' if finding.severity == 'note' else 'also'}: {flat(finding.message)}")
+        _print_hint(finding.hint, "      ")
+
+
+def _print_problems(file: str, problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        if problem.file == file:
+            text = ": ".join(filter(None, (problem.severity, problem.position, problem.message)))
+            print(f"  {paint(flat(text), 'dim' if problem.severity == 'note' else 'alert')}")
+            _print_hint(problem.hint, "    ")
+
+
+def _print_hint(hint: str | None, indent: str) -> None:
+    if hint:
+        print(f"{indent}→ {flat(hint)}")
+
+
+def print_proof(hook: HookDiagnosis, proof: Proof, *, is_first: bool) -> None:
+    if is_first:
+        print(paint("Proofs, each in a copy of the project", "bold"))
+    text = f"{_name(hook)}: {proof.text}"
+    print(f"  {paint(f'{proof.result:<{LABEL_WIDTH}}', _STYLES[proof.result])}  {flat(text)}")
+    _print_hint(proof.hint, "    ")
+
+
+def _name(hook: HookDiagnosis) -> str:
+    return f"{position(hook.rule)} {quote_name(label(hook.rule.hook))}"
+
+
+def host_summary(diagnosis: HostDiagnosis) -> str:
+    title = diagnosis.host.title
+    if diagnosis.runs_turngate:
+        return paint(f"{title} asks Turngate at every stop", "good")
+    return paint(f"{title} does NOT ask Turngate, so no hook of Turngate runs there", "alert")
+
+
+def summary(diagnosis: Diagnosis, proofs: Iterable[Proof]) -> str:
+    count = len(diagnosis.hooks)
+    failing = sum(hook.fails_to_hold for hook in diagnosis.hooks)
+    run = sum(hook.outlook != "will NOT run" for hook in diagnosis.hooks)
+    parts = [counted(count, "hook")]
+    if count:
+        parts.append(f"{run} will run" if run < count else "all will run" if count > 1 else "it will run")
+    if failing:
+        parts.append(f"{counted(failing, 'gate')} will NOT hold")
+    results: Counter[str] = Counter(proof.result for proof in proofs)
+    parts += [f"{results[result]} {result}" for result in _RESULTS if results[result]]
+    return paint(", ".join(parts), "alert" if failing or results["NOT PROVED"] else "good")
+
+
+def host_json(diagnosis: HostDiagnosis) -> dict[str, Any]:
+    return {
+        "name": diagnosis.host.name,
+        "runs_turngate": diagnosis.runs_turngate,
+        "facts": [fact._asdict() for fact in diagnosis.facts],
+        "hooks": [
+            {
+                "event": hook.hook.event,
+                "file": hook.hook.file.name,
+                "position": hook.hook.position,
+                "command": hook.hook.command,
+                "is_turngate": hook.hook.is_turngate,
+                "outlook": hook.outlook,
+                "findings": [finding._asdict() for finding in hook.findings],
+            }
+            for hook in diagnosis.hooks
+        ],
+        "problems": [asdict(problem) for problem in diagnosis.problems],
+    }
+
+
+def report_json(
+    diagnosis: Diagnosis, facts: Iterable[Fact], proofs: Mapping[int, Proof], project: str
+) -> dict[str, Any]:
+    return {
+        "project": project,
+        "turngate": [fact._asdict() for fact in facts],
+        "hooks": [
+            {
+                "event": hook.rule.event,
+                "file": hook.rule.file,
+                "position": position(hook.rule),
+                "hook": hook_json(hook.rule.hook),
+                "gate": hook.is_gate,
+                "key": hook.facts.key,
+                "trust": hook.facts.trust,
+                "outlook": hook.outlook,
+                "findings": [finding._asdict() for finding in hook.findings],
+                "last_run": hook.facts.last_run._asdict() if hook.facts.last_run else None,
+                "proof": asdict(proofs[id(hook)]) if id(hook) in proofs else None,
+            }
+            for hook in diagnosis.hooks
+        ],
+        "problems": [asdict(problem) for problem in diagnosis.problems],
+    }
