@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from os.path import basename, splitext
 
+from turngate._lazy_pattern import lazy_pattern
 from turngate.core.shell.invocation import WRAPPERS
 from turngate.core.shell.parse import MAX_COMMANDS, WrittenCommand, split_list
 from turngate.gates.conversation import ToolCall
@@ -15,13 +16,13 @@ MAX_WRAPPERS = 10  # before a program: `sudo env A=1 timeout 60 …`
 
 
 # What stands before the program that is meant.
-_WRAPPER = re.compile(
+_WRAPPER = lazy_pattern(
     r"(?:[({]\s*|\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|g?timeout\s+(?:-\S+\s+)*\S+\s+|"
     rf"(?:sudo|then|do|{'|'.join(WRAPPERS)})\s+|(?:uv|poetry|pipenv|pdm|hatch|rye)\s+run\s+(?:--?[\w-]+(?:=\S+)?\s+)*|"
     r"(?:npx|bunx|pnpm\s+(?:exec|dlx)|yarn\s+(?:exec|dlx)|bundle\s+exec|xvfb-run)\s+(?:-\S+\s+)*|"
     r"\S*python[\d.]*\s+(?:-[A-Zbu]\S*\s+)*-m\s+)"
 )
-_SHELL = re.compile(r"\S*sh\s+-\w*c\s+(['\"])(.*)\1", re.DOTALL)
+_SHELL = lazy_pattern(r"\S*sh\s+-\w*c\s+(['\"])(.*)\1", re.DOTALL)
 
 
 def _program(text: str) -> str:
@@ -79,9 +80,9 @@ def _runs_tool(check: str) -> Iterator[str]:
 RUNS_CHECK: Mapping[str, re.Pattern[str]] = {
     check: re.compile(rf"(?:{'|'.join((*_runs_tool(check), _OTHERS[check]))})(?![\w-])") for check in CHECKS
 }
-CI = re.compile(r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b")
+CI = lazy_pattern(r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b")
 # It only lists, describes or prepares.
-_NO_CHECK = re.compile(
+_NO_CHECK = lazy_pattern(
     r".*\s(?:--collect-only|--co|--version|--help|-h|--list\S*|--dry-run|--no-run|--markers|--fixtures\S*|--setup-plan|"
     r"--setup-only|--just-print|--recon|--question|--touch)(?:\s|$)|"
     r"(?!(?:ctest|mvnw?)\s)\S+\s.*?-V(?:\s|$)|(?!(?:mvnw?|gradlew?|make|just|task)\s)\S+\s+install(?:\s|$)|"
@@ -109,20 +110,20 @@ def find_check(command: str) -> str | None:
 # Changes
 
 # Usually, no check reads them.
-_DOCUMENT = re.compile(r"\.(?:md|markdown|rst|adoc|txt|log|out|patch|diff)", re.IGNORECASE)
-_GENERATED = re.compile(
+_DOCUMENT = lazy_pattern(r"\.(?:md|markdown|rst|adoc|txt|log|out|patch|diff)", re.IGNORECASE)
+_GENERATED = lazy_pattern(
     r"build|dist|target|htmlcov|__pycache__|node_modules|\.(?:coverage|pytest_cache|mypy_cache)"
 )
 _TEMPORARY = ("/dev/", "/tmp/", "$")  # noqa: S108 - it is only recognized
-_QUOTES = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.", re.DOTALL)
-_REDIRECT = re.compile(r"(?:^|[^<>&\d-])(?:\d)?>{1,2}\s*(?!&)([^\s;&|<>()]+)")
-_WRITES = re.compile(
+_QUOTES = lazy_pattern(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.", re.DOTALL)
+_REDIRECT = lazy_pattern(r"(?:^|[^<>&\d-])(?:\d)?>{1,2}\s*(?!&)([^\s;&|<>()]+)")
+_WRITES = lazy_pattern(
     r"(?:sed\s+(?:-\S+\s+)*-\w*i|perl\s+(?:-\S+\s+)*-\w*i|tee\s|patch\b|git\s+(?:-\S+\s+\S+\s+)?(?:checkout(?!\s+-[bB]\b)|restore(?!\s+--staged\b)|"
     r"reset\s+(?:-\S+\s+)*?--(?:hard|merge|keep)|stash(?!\s+(?:list|show|drop|clear)\b)|apply(?!\s+(?:-\S+\s+)*?--(?:check|stat)\b)|"
     r"merge|rebase|pull|revert|cherry-pick|am|switch(?!\s+-c\b))(?![\w-])|(?:mv|cp|rm|ln|ed|rsync|truncate|install)\s)"
 )
-_ARITHMETIC = re.compile(r"\$\(\([^()]*\)\)")
-_CONDITION = re.compile(r"^(?:(?:!|if|elif|else|while|until)\s+){1,2}")
+_ARITHMETIC = lazy_pattern(r"\$\(\([^()]*\)\)")
+_CONDITION = lazy_pattern(r"^(?:(?:!|if|elif|else|while|until)\s+){1,2}")
 
 
 def edited_path(call: ToolCall) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from posixpath import basename, dirname, join, normpath
 
+from turngate._lazy_pattern import lazy_pattern
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Block
 from turngate.gates import toolchains
@@ -32,22 +33,22 @@ EVERY_TARGET = "%"  # as a word: make is run without a target
 IGNORED = 'git check-ignore -- "$@"'
 TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | head -n {MAX_NAMES}"
 
-_CONFIGURATION = re.compile(toolchains.CONFIGURATION_FILE, re.IGNORECASE)
+_CONFIGURATION = lazy_pattern(toolchains.CONFIGURATION_FILE, re.IGNORECASE)
 # What is in these folders configures nothing outside of them; lock files say what is installed.
-_SAMPLES = re.compile(
+_SAMPLES = lazy_pattern(
     r"(?:^|/)(?:(?:__)?fixtures?(?:__)?|test_?data|templates?|examples?|\.github|\.?venv)/|-lock\.[^/]*$"
 )
-_BARE_MAKE = re.compile(r"\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])", re.MULTILINE)
+_BARE_MAKE = lazy_pattern(r"\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])", re.MULTILINE)
 # Scripts and configuration count where they are mentioned, code where it is loaded or in a folder of tools, tests and documents never.
-_MENTIONED = re.compile(
+_MENTIONED = lazy_pattern(
     r".*/[^/.]+|.*\.(?:sh|bash|mk|toml|ini|cfg|jsonc?|json5|ya?ml)|(?:.*/)?(?:scripts?|tools|bin|ci)/[^/]+"
 )
 _LOADING = frozenset("source . include -include from require import extends --config -c -r -f".split())
 _INTERPRETERS = frozenset(
     "sh bash node python python3 tsx ts-node bun deno ruby perl php uv poetry pdm".split()
 )
-_FOLDERS = re.compile(r"(?:\bcd|[ \t]-C|--prefix|--cwd|--dir(?:ectory)?)[ \t=]+([\w@.+/-]+)")
-_NEVER = re.compile(
+_FOLDERS = lazy_pattern(r"(?:\bcd|[ \t]-C|--prefix|--cwd|--dir(?:ectory)?)[ \t=]+([\w@.+/-]+)")
+_NEVER = lazy_pattern(
     r".*\.(?:md|rst|txt|lock)|(?:.*/)?\.env[^/]*|(?:(?:.*/)?(?:test_|tests?/).*|.*[._-](?:test|spec))\.(?:py|[cm]?[jt]sx?)"
 )
 
@@ -202,11 +203,11 @@ def _read_sections(file: str, text: str) -> Iterator[_Part]:
 
 
 # What can leave tests out, or end a run; the fixtures of a conftest.py are the project's own.
-_LEAVES_OUT = re.compile(
+_LEAVES_OUT = lazy_pattern(
     r"\bcollect_ignore|\bpytest_plugins\b|\bdef pytest_(?!addoption\b)|\bpytest_(?:collect|runtest|ignore|session|configure|cmdline|pyfunc)|"
     r"\bSystemExit\b|\b_?exit\(|\bexitstatus\b|\bimportorskip\b|\ballow_module_level\b"
 )
-_NEUTRAL_LINE = re.compile(
+_NEUTRAL_LINE = lazy_pattern(
     r'\n +(?:config\.addinivalue_line\(\'markers\', (?:\'[^\']*\'|"[^"]*")\)|"""[^"]*"""|pass)(?=\n|$)'
 )
 
@@ -288,7 +289,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= MAX_PART_CHARS else f"{text[:MAX_PART_CHARS]}\n… {digest(text)}"
 
 
-_TARGET_OR_SCRIPT = re.compile(r"`[^`]*` of |the script `(?!pre|post)")
+_TARGET_OR_SCRIPT = lazy_pattern(r"`[^`]*` of |the script `(?!pre|post)")
 
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

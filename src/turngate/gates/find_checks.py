@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
+from turngate._lazy_pattern import lazy_pattern
 from turngate.gates.toolchains import (
     CHECKS,
     MAKE_TARGETS,
@@ -129,7 +130,7 @@ def unreadable_files(files: ProjectFiles) -> dict[str, str]:
 
 # make
 
-_RULE = re.compile(r"^([\w.-][^:=#\n\t]*):(?!=)", re.MULTILINE)
+_RULE = lazy_pattern(r"^([\w.-][^:=#\n\t]*):(?!=)", re.MULTILINE)
 
 
 def _make(files: ProjectFiles) -> Iterator[CheckCommand]:
@@ -145,9 +146,9 @@ def _make(files: ProjectFiles) -> Iterator[CheckCommand]:
 # Node
 
 _NO_TEST = "no test specified"  # the script that `npm init` writes
-_NEVER_ENDS = re.compile(r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b")
-_CHANGES_FILES = re.compile(r"(?<!\S)--(?:fix|write)\b(?!=false)")
-_WATCHES_WITHOUT_CI = re.compile(r"\breact-scripts\s+test\b")
+_NEVER_ENDS = lazy_pattern(r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b")
+_CHANGES_FILES = lazy_pattern(r"(?<!\S)--(?:fix|write)\b(?!=false)")
+_WATCHES_WITHOUT_CI = lazy_pattern(r"\breact-scripts\s+test\b")
 
 
 def _node(files: ProjectFiles) -> Iterator[CheckCommand]:
@@ -184,7 +185,7 @@ def _package_manager(package: Mapping[str, Any], names: frozenset[str]) -> str:
 # Python
 
 _SECTION = r"(?m)^\[{}\]"
-_TEST_FILE = re.compile(r"(?:tests?/)?(?:test_.*|.*_test)\.py", re.DOTALL)
+_TEST_FILE = lazy_pattern(r"(?:tests?/)?(?:test_.*|.*_test)\.py", re.DOTALL)
 
 
 def _python(files: ProjectFiles) -> Iterator[CheckCommand]:

@@ -2,9 +2,9 @@
 
 import contextlib
 import os
-import re
 from collections.abc import Sequence
 
+from turngate._lazy_pattern import lazy_pattern
 from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.globs import matches_glob
 from turngate.core.text import one_line
@@ -53,7 +53,7 @@ while :; do
     place=$parent
 done
 """
-_GLOB = re.compile(r"[*?]")
+_GLOB = lazy_pattern(r"[*?]")
 
 
 async def list_files(commands: ProjectCommands, pattern: str = "", limit: int = 0) -> tuple[str, ...]:

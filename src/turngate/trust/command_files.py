@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from turngate._lazy_pattern import lazy_pattern
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.plugin_variables import PLUGIN_ROOT
 from turngate.project.safe_paths import is_inside
@@ -36,8 +37,8 @@ Words = Sequence[str]  # of one command
 MAX_CHARS = 50_000  # of a command
 MAX_WORDS = 5_000
 MAX_FOLDERS = 30  # that words name, in which the others are looked for
-_PLAIN = re.compile(r"[\w -]*", re.ASCII)
-_PATTERN = re.compile(rf"[*?\[{{{UNKNOWN}]")
+_PLAIN = lazy_pattern(r"[\w -]*", re.ASCII)
+_PATTERN = lazy_pattern(rf"[*?\[{{{UNKNOWN}]")
 _NODE = frozenset(["node", "bun", "deno", "tsx", "ts-node"])
 # What may follow the name of a module.
 _NODE_ENDS = (".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/package.json")
@@ -247,19 +248,21 @@ def _folder_name(folder: str) -> str:
 
 # Words
 
-_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?[-=+?]([^{}]*))?\}|\{[^{}]*\}|[\d@*#?$!-])")
-_BETWEEN_COMMANDS = re.compile(r"[;&|\n()`]+")
-_OUTPUT = re.compile(r"(?<!<)>+\s*[^\s<>;&|()`]+")
-_QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
+_VARIABLE = lazy_pattern(
+    r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?[-=+?]([^{}]*))?\}|\{[^{}]*\}|[\d@*#?$!-])"
+)
+_BETWEEN_COMMANDS = lazy_pattern(r"[;&|\n()`]+")
+_OUTPUT = lazy_pattern(r"(?<!<)>+\s*[^\s<>;&|()`]+")
+_QUOTED = lazy_pattern(r"'([^'\n]*)'|\"([^\"\n]*)\"")
 # Quotes separate words, or do not.
 _FORMS = (str.maketrans("'\"<>", "    "), str.maketrans("<>", "  ", "'\"\\"))
-_BETWEEN_PIECES = re.compile(r"[=:,@]")
-_CONFIG_OPTION = re.compile(r"-c|-p|--?[\w-]*(?:conf|rc|project)[\w-]*")
-_INTERPRETER = re.compile(
+_BETWEEN_PIECES = lazy_pattern(r"[=:,@]")
+_CONFIG_OPTION = lazy_pattern(r"-c|-p|--?[\w-]*(?:conf|rc|project)[\w-]*")
+_INTERPRETER = lazy_pattern(
     r"\.|source|eval|\w*sh|python[\d.]*|pypy3?|node|bun|deno|tsx|ts-node|ruby|perl|php|lua|[gm]?awk|g?make|uv|run"
 )
 # What stands before the program that is meant; the second ones may be it.
-_BEFORE_PROGRAM = re.compile(
+_BEFORE_PROGRAM = lazy_pattern(
     r"\w+=.*|-.*|\d+[smhd]?|[!{]|if|elif|else|while|until|then|do|env|g?timeout|nice|nohup|exec|command|time|stdbuf"
     r"|sudo|xargs|\w*sh|python[\d.]*|npx|bunx|uvx|run|dlx"
 )

@@ -1,9 +1,10 @@
 """What the names of files and folders say: which are hooks, which are code that agents change, which are data."""
 
 import os
-import re
 import sys
 from collections.abc import Container
+
+from turngate._lazy_pattern import lazy_pattern
 
 HOOK_FOLDERS = (".turngate/", ".mux/", ".claude/hooks/")  # of a project; its hooks are approved with them
 # In the first two: the definition covers the settings; agent types, slash commands and skills are not hooks.
@@ -27,16 +28,16 @@ MARKS_OF_CODE = tuple(
 MODULES = frozenset(".py .pyc .so .js .mjs .cjs .jsx .ts .mts .cts .tsx .node".split())
 CODE = MODULES | frozenset(".sh .bash .zsh .fish .rb .pl .pm .php .lua .awk .sed .jq .mk .wasm".split())
 _LANGUAGES = MODULES | frozenset([".rb", ".php", ".pl", ".lua"])
-_CHECK = re.compile(
+_CHECK = lazy_pattern(
     r"check|verif|valid|lint|test|gate|guard|hook|stop|audit|polic|review|quality|ensure|assert"
 )
 # What hooks write beside themselves, and what only people read.
 WRITTEN = frozenset(".log .jsonl .ndjson .out .err .pid .lock .tmp .swp .bak .db .sqlite .sqlite3".split())
-_WRITTEN_FILE = re.compile(
+_WRITTEN_FILE = lazy_pattern(
     r"\.?[^.]*(?:state|cache|histor|count|session|last|hash|status|result|stamp|seen|marker|flag)[^.]*(?:\.(?:json|txt))?"
     r"|\.(?!env|.*rc$)[^.]*|(?:readme|license|changelog)(?:\.\w+)?"
 )
-_WRITTEN_FOLDER = re.compile(
+_WRITTEN_FOLDER = lazy_pattern(
     r"\.?(?:logs?|state|cache|tmp|temp|archive|sessions|reports|outputs?)|\.\w+_cache"
 )
 _RECORDS = frozenset([".json", ".jsonl", ".md", ".txt"])  # of which hooks write many

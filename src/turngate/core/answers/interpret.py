@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple, assert_never
 
+from turngate._lazy_pattern import lazy_pattern
 from turngate.core.answers.answer_json import (
     ANSWER_KEYS,
     DENIED,
@@ -167,7 +168,7 @@ def _with_missing_program(report: Exited, decision: Decision) -> Decision:
     return replace(decision, warnings=(*decision.warnings, problem))
 
 
-_MISSING_PROGRAM = re.compile(r"(?<=: )[^\s:]{1,100}: (?:command )?not found(?=\r?$)", re.MULTILINE)
+_MISSING_PROGRAM = lazy_pattern(r"(?<=: )[^\s:]{1,100}: (?:command )?not found(?=\r?$)", re.MULTILINE)
 LOST_ON_STDERR = "its decision is on stderr, where it is not read: print it on stdout, or exit with 2"
 
 
@@ -262,7 +263,7 @@ def _likely_mistake(report: Exited) -> tuple[str, ...]:
     return (f"its exit code 2 looks like a mistake in the hook, not like a block: {last_line}",)
 
 
-_MISTAKE = re.compile(
+_MISTAKE = lazy_pattern(
     r"can't open file|cannot open|cannot create|[Ss]yntax error|[Bb]ad substitution|No module named|No such file or directory$"
     r"|sh: .*(?:not found|Permission denied)$"
 )

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from turngate._frozen_dataclass import frozen
+from turngate._lazy_pattern import lazy_pattern
 
 MAX_STAGES = 50
 CHECKPOINT_NOTE = (
@@ -22,12 +23,12 @@ FINISHED = "That was the last part. Finish your work and report the result."
 REFUSED = "[The user has answered no at the checkpoint. Do not continue with what comes after it.]"
 Answer = Literal["yes", "no"]
 
-_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<marks>`{3,}|~{3,})(?P<info>.*)")
-_CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^\n]+?(?<!`)\1(?!`)")
+_FENCE = lazy_pattern(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<marks>`{3,}|~{3,})(?P<info>.*)")
+_CODE_SPAN = lazy_pattern(r"(?<!`)(`{1,2})(?!`)[^\n]+?(?<!`)\1(?!`)")
 _TAG = r"<(?P<close>/?)checkpoint(?:\s[^<>\n]*)?>"
 # The first word of a line, after the marks of lists, headings, quotes and emphasis: `STOP`, `**STOP.** Wait.`
 _STOP = r"^[ \t#>*_+-]*(?:\d{1,9}[.)][ \t*_]+)?(?P<stop>STOP)(?![\w-])[^\n]*$"
-_MARK = re.compile(f"(?i:{_TAG})|{_STOP}", re.MULTILINE)
+_MARK = lazy_pattern(f"(?i:{_TAG})|{_STOP}", re.MULTILINE)
 
 _YES = ("y", "yes", "ok", "okay", "approve", "approved", "continue", "go on", "go ahead", "proceed")
 _NO = ("n", "no", "stop", "reject", "rejected", "cancel", "abort")
