@@ -70,16 +70,16 @@ _OTHERS = {
 }
 
 
-def _runs_tool(check: str) -> Iterator[str]:
+def _begins_check(text: str, check: str) -> bool:
+    """Return whether a text begins with what runs a check. A pattern of all tools would take milliseconds to compile."""
+    forms = [_OTHERS[check]]
     for tool in TOOLS:
-        if check in tool.checks:
+        if check in tool.checks and text.startswith(tool.name):
             subcommands = tool.checks[check]
-            yield re.escape(tool.name) + (rf"\s+(?:\S+\s+)*?(?:{subcommands})" if subcommands else "")
+            forms.append(re.escape(tool.name) + (rf"\s+(?:\S+\s+)*?(?:{subcommands})" if subcommands else ""))
+    return re.match(rf"(?:{'|'.join(forms)})(?![\w-])", text) is not None
 
 
-RUNS_CHECK: Mapping[str, re.Pattern[str]] = {
-    check: re.compile(rf"(?:{'|'.join((*_runs_tool(check), _OTHERS[check]))})(?![\w-])") for check in CHECKS
-}
 CI = lazy_pattern(r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b")
 # It only lists, describes or prepares.
 _NO_CHECK = lazy_pattern(
@@ -97,8 +97,7 @@ def runs_check(text: str, kind: str, own: Mapping[str, re.Pattern[str]] | None =
     """Return whether a simple command is a check of this kind; `own`: those of further kinds."""
     if own and kind in own:
         return own[kind].search(text) is not None
-    found = RUNS_CHECK[kind].match(text) or CI.match(text)
-    return found is not None and _NO_CHECK.match(text) is None
+    return bool(_begins_check(text, kind) or CI.match(text)) and not _NO_CHECK.match(text)
 
 
 def find_check(command: str) -> str | None:

@@ -5,7 +5,6 @@ with `ruff` to each ruff.toml and `[tool.ruff]`, `sh scripts/test.sh` to that sc
 rather than too little. Values are compared, and not how they are written.
 """
 
-import configparser
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -250,24 +249,23 @@ _READERS = {
 
 def _parse(file: str, text: str, *keys: str) -> Mapping[str, object]:
     """Return the values of a text in JSON, TOML or INI, or the table at these keys; none if there is nothing of the kind."""
-    import tomllib  # noqa: PLC0415 # lazy: as for finding checks
+    # lazy: as for finding checks
+    import configparser  # noqa: PLC0415
+    import tomllib  # noqa: PLC0415
+
+    def parse_ini(text: str) -> dict[str, dict[str, str]]:
+        parser = configparser.RawConfigParser(strict=False)
+        parser.read_string(text)
+        return {name: dict(parser.items(name)) for name in parser.sections()}
 
     values: object = {}
-    for parse in (
-        (_parse_ini,) if file.endswith((".cfg", ".ini")) else (json.loads, tomllib.loads, _parse_ini)
-    ):
+    for parse in (parse_ini,) if file.endswith((".cfg", ".ini")) else (json.loads, tomllib.loads, parse_ini):
         with suppress(ValueError, RecursionError, configparser.Error):
             values = parse(text)
             break
     for key in keys:
         values = values.get(key) if isinstance(values, dict) else None
     return values if isinstance(values, dict) else {}
-
-
-def _parse_ini(text: str) -> dict[str, dict[str, str]]:
-    parser = configparser.RawConfigParser(strict=False)
-    parser.read_string(text)
-    return {name: dict(parser.items(name)) for name in parser.sections()}
 
 
 def _as_text(value: object) -> str:
