@@ -61,17 +61,37 @@ def local_entries(project: str, state: str) -> dict[str, str] | None:
         return None
 
 
+def local_names(project: str) -> list[str] | None:
+    """Return the names of the files without a look at them, of a repository inside only its folder. None: not in time."""
+    deadline, project = time.monotonic() + TIMEOUT_S, os.path.realpath(project)
+    try:
+        top = _find_top(project, deadline)
+        below = project.removeprefix(top).lstrip("/")
+        listed = None
+        if os.path.lexists(f"{top}/.git"):
+            words = (
+                "--cached",
+                "--others",
+                "--exclude-standard",
+                "--",
+                *([f":(literal){below}"] if below else []),
+            )
+            listed = _run_git(top, deadline, "ls-files", "-z", *words)
+        if listed is None:
+            return [line[2:] for line in _walk(project)]
+    except (OSError, _Unknown):
+        return None
+    return [name.removeprefix(f"{below}/") for name in os.fsdecode(listed).split("\0")[:-1]]
+
+
 class _Look:
     """One look at the files."""
 
     def __init__(self, project: str, state: str) -> None:
         self._now_ns = time.time_ns()
         self._deadline = time.monotonic() + TIMEOUT_S
-        self._project = self._top = os.path.realpath(project)
-        repository = _repository(self._top)
-        words = (self._deadline, "check-ignore", "--quiet", self._top)
-        if repository and (repository == self._top or _run_git(repository, *words) is None):
-            self._top = repository
+        self._project = os.path.realpath(project)
+        self._top = _find_top(self._project, self._deadline)
         self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-3")
         self._stats: dict[str, str] = {}  # by name; a text that changes with the file
         self._states: list[str] = []  # of the repositories
@@ -165,6 +185,15 @@ class _Look:
         leads_out = not f"{target}/".startswith(f"{self._top}/") or "/.git/" in f"{target[len(self._top) :]}/"
         self._is_known = self._is_known and stat.S_ISLNK(mode) and not leads_out
         return stat.S_ISLNK(mode)
+
+
+def _find_top(project: str, deadline: float) -> str:
+    """Return the folder whose files count: that of the repository, unless it ignores the project."""
+    repository = _repository(project)
+    if repository is None or repository == project:
+        return project
+    is_ignored = _run_git(repository, deadline, "check-ignore", "--quiet", project) is not None
+    return project if is_ignored else repository
 
 
 def _repository(folder: str) -> str | None:
