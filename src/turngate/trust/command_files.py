@@ -8,7 +8,6 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from turngate._lazy_pattern import lazy_pattern
@@ -333,20 +332,20 @@ def program_of(words: Words) -> tuple[str, str]:
 def takes_data(name: str, command: str) -> bool:
     """Return whether the words of a program are what it checks or reads, and not what it runs."""
     is_script = os.path.splitext(name)[1] in CODE and name != "manage.py"
-    return name in _READERS or (not is_script and _checks().match(command) is not None)
+    return name in _READERS or (not is_script and _is_check(command))
 
 
-@cache
-def _checks() -> re.Pattern[str]:
-    """Return what a command of a tool that checks looks like: only options stand before a subcommand."""
+def _is_check(command: str) -> bool:
+    """Return whether it is a command of a tool that checks: only options stand before a subcommand."""
     from turngate.gates.toolchains import TOOLS  # noqa: PLC0415 # lazy: few words name files
 
-    patterns = []
     for tool in TOOLS:
         subcommands = {text for check, text in tool.checks.items() if check != "build"} | {*tool.plants}
-        ends = "" if "" in subcommands else rf"\s+(?:[-+]\S+\s+)*(?:{'|'.join(subcommands)})"
-        patterns += [re.escape(tool.name) + ends] if subcommands else []
-    return re.compile(rf"(?:{'|'.join(patterns)})(?![\w.-])")
+        if subcommands and command.startswith(tool.name):
+            ends = "" if "" in subcommands else rf"\s+(?:[-+]\S+\s+)*(?:{'|'.join(sorted(subcommands))})"
+            if re.match(rf"{re.escape(tool.name)}{ends}(?![\w.-])", command):
+                return True
+    return False
 
 
 def describe_runner(name: str, command: str) -> str | None:
