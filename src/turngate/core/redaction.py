@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.answers.answer_json import Answer
 from turngate.core.answers.report_types import (
     Detached,
@@ -141,18 +140,18 @@ def _encodings(secret: str) -> Iterator[str]:
 MIN_SECRET_VALUE_CHARS = 8  # a shorter value occurs in texts by chance
 MIN_LINE_CHARS = 16  # of a value with several lines, such as a private key
 
-_PART = lazy_pattern(
+_PART = re.compile(
     "TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY", re.IGNORECASE
 )
 _WORDS = frozenset({"KEY", "KEYS", "PASS", "PWD", "PAT", "AUTH", "JWT", "PSK", "COOKIE", "BEARER"})
-_ANY_WORD = lazy_pattern(f"TOKEN|SECRET|CREDENTIAL|{'|'.join(sorted(_WORDS))}", re.IGNORECASE)
-_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_ANY_WORD = re.compile(f"TOKEN|SECRET|CREDENTIAL|{'|'.join(sorted(_WORDS))}", re.IGNORECASE)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # The last word of a variable that is about a secret and does not hold it.
 _ABOUT = frozenset(
     "BACKEND COUNT DIR ENDPOINT EXPIRY FILE FOLDER HOST LENGTH LIMIT MODE NAME PATH PORT SOCK SOCKET "
     "TTL TYPE URI URL".split()
 )
-_URL_PASSWORD = lazy_pattern(r"://[^/?#\s:@]*:([^/?#\s@]+)@")
+_URL_PASSWORD = re.compile(r"://[^/?#\s:@]*:([^/?#\s@]+)@")
 
 
 def is_secret_name(name: str) -> bool:

@@ -12,7 +12,6 @@ import resource
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.ports import HookRunContext, NotStarted
@@ -39,10 +38,10 @@ def _slot_count() -> int:
 # A program with a path and plain words, which a shell would pass on unchanged. `~`, globs, quotes,
 # variables and `VAR=x` before the program are shell syntax.
 _ARGUMENTS = r"(?: +[\w./@%+:,=-]+)* *"
-_PLAIN_COMMAND = lazy_pattern(rf" *[\w.@%+:,-]*/[\w./@%+:,-]*{_ARGUMENTS}", re.ASCII)
+_PLAIN_COMMAND = re.compile(rf" *[\w.@%+:,-]*/[\w./@%+:,-]*{_ARGUMENTS}", re.ASCII)
 
 # The same with the name of a program, which may also be the name of something in the shell.
-_NAMED_COMMAND = lazy_pattern(rf" *([A-Za-z0-9][\w.+-]*){_ARGUMENTS}", re.ASCII)
+_NAMED_COMMAND = re.compile(rf" *([A-Za-z0-9][\w.+-]*){_ARGUMENTS}", re.ASCII)
 
 # Builtins and reserved words of dash, bash, ksh, zsh and BusyBox.
 _SHELL_WORDS = frozenset(
@@ -58,7 +57,7 @@ _SHELL_WORDS = frozenset(
 
 # setsid forks and returns at once when it leads its process group, as a directly started program does.
 # Started by a shell, it waits.
-_SETSID = lazy_pattern(r"(?:^|[ /])setsid(?: |$)")
+_SETSID = re.compile(r"(?:^|[ /])setsid(?: |$)")
 
 
 class LocalShell:

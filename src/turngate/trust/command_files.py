@@ -36,7 +36,7 @@ Words = Sequence[str]  # of one command
 MAX_CHARS = 50_000  # of a command
 MAX_WORDS = 5_000
 MAX_FOLDERS = 30  # that words name, in which the others are looked for
-_PLAIN = lazy_pattern(r"[\w -]*", re.ASCII)
+_PLAIN = re.compile(r"[\w -]*", re.ASCII)
 _PATTERN = lazy_pattern(rf"[*?\[{{{UNKNOWN}]")
 _NODE = frozenset(["node", "bun", "deno", "tsx", "ts-node"])
 # What may follow the name of a module.

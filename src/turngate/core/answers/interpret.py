@@ -247,6 +247,8 @@ def _is_not_started(stderr: str, dialect: Dialect) -> bool:
     if dialect.any_missing_file_passes:
         # Claude Code: "Hook script appears to be missing — … Treating as non-blocking", at stops alone (measured).
         return "no such file" in stderr.lower() or "can't open" in stderr
+    if not any(words in stderr for words in ("open ", "error: ", "make")):  # as each of these programs prints
+        return False
     from turngate.core.answers.missing_programs import NOT_STARTED  # noqa: PLC0415 # lazy: large patterns, few blocks
 
     return NOT_STARTED.search(stderr[-MAX_SEARCHED_CHARS:].rstrip()) is not None
@@ -263,7 +265,7 @@ def _likely_mistake(report: Exited) -> tuple[str, ...]:
     return (f"its exit code 2 looks like a mistake in the hook, not like a block: {last_line}",)
 
 
-_MISTAKE = lazy_pattern(
+_MISTAKE = re.compile(
     r"can't open file|cannot open|cannot create|[Ss]yntax error|[Bb]ad substitution|No module named|No such file or directory$"
     r"|sh: .*(?:not found|Permission denied)$"
 )

@@ -10,7 +10,7 @@ from turngate.core.hooks.kinds import CommandHook, HttpHook
 PLUGIN_ROOT = "CLAUDE_PLUGIN_ROOT"
 PLUGIN_DATA = "CLAUDE_PLUGIN_DATA"
 
-_IN_BRACES = lazy_pattern(rf"\$\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}")
+_IN_BRACES = re.compile(rf"\$\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}")
 _ANY_FORM = lazy_pattern(rf"\$(?:\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}|({PLUGIN_ROOT}|{PLUGIN_DATA})\b)")
 # Means the same to a shell, inside and outside of quotes.
 _PLAIN_PATH = lazy_pattern(r"[\w/.@%+:,-]*", re.ASCII)
@@ -53,7 +53,7 @@ def used_plugin_variable(hook: CommandHook) -> str | None:
     return (match[1] or match[2]) if match else None
 
 
-_USER_CONFIG = lazy_pattern(r"\$\{user_config\.[\w.-]{1,100}\}")
+_USER_CONFIG = re.compile(r"\$\{user_config\.[\w.-]{1,100}\}")
 
 
 def used_user_config(hook: CommandHook | HttpHook) -> tuple[str, str] | None:
