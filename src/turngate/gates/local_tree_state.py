@@ -6,7 +6,6 @@ in the state folder remembers. So neither flags in git's index nor filters hide 
 as well: HEAD, the index, refs and configuration.
 """
 
-import hashlib
 import json
 import os
 import select
@@ -15,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
-from turngate.gates.stored_state import digest, write_file
+from turngate.gates.stored_state import digest, hash_bytes, write_file
 
 TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its time
 RACY_NS = 2_000_000_000  # a file that was changed this shortly before could change again without a new time
@@ -154,7 +153,7 @@ class _Look:
         is_repository = os.path.lexists(f"{folder}/.git")
         listed = _run_git(folder, self._deadline, *LIST_FILES) if is_repository else None
         if listed is not None:
-            self._states += [below, _hash(listed), *_git_state(folder, self._deadline)]
+            self._states += [below, hash_bytes(listed), *_git_state(folder, self._deadline)]
         # If git cannot read it, all files count.
         lines = _walk(folder) if listed is None else os.fsdecode(listed).split("\0")[:-1]
         fd = os.open(folder, os.O_RDONLY)  # so that the system does not look up the whole path of each file
@@ -251,6 +250,8 @@ def _read_text(path: str) -> str:
 def _read_content(path: str, mode: int, size: int, deadline: float) -> str:
     """Return the entry of a file: its mode, and the id that git gives to its content, as a blob. Raises _Unknown."""
     kind = "120000" if stat.S_ISLNK(mode) else "100755" if mode & stat.S_IXUSR else "100644"
+    import hashlib  # noqa: PLC0415 # lazy: it loads OpenSSL, and most looks read no file
+
     content = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     if stat.S_ISLNK(mode):
         content.update(os.fsencode(os.readlink(path)))
@@ -278,11 +279,7 @@ def _read_lines(path: str) -> Iterator[dict[str, str]]:
 
 
 def _hash_texts(texts: Iterable[str]) -> str:
-    return _hash("\0\0".join(texts).encode("utf-8", "surrogateescape"))  # no name has a NUL
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return hash_bytes("\0\0".join(texts).encode("utf-8", "surrogateescape"))  # no name has a NUL
 
 
 def _run_git(folder: str, deadline: float, *words: str) -> bytes | None:
