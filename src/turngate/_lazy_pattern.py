@@ -5,19 +5,17 @@ One stop loads a hundred patterns and uses twenty. To compile all of them took a
 
 import re
 
-TYPE_CHECKING = False  # as that of typing, which takes longer to load than most patterns
 
-if TYPE_CHECKING:
-    lazy_pattern = re.compile
-else:
+def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    return _LazyPattern(text, flags)  # type: ignore[return-value] # it has the same methods
 
-    class lazy_pattern:  # noqa: N801 - it stands for a function
-        """Has the methods of a pattern; each is looked up once."""
 
-        def __init__(self, text: str | bytes, flags: int = 0) -> None:
-            self._given = text, flags
+class _LazyPattern:
+    def __init__(self, text: str, flags: int) -> None:
+        self._given = text, flags
 
-        def __getattr__(self, name: str) -> object:
-            value = getattr(re.compile(*self._given), name)
-            setattr(self, name, value)
-            return value
+    def __getattr__(self, name: str) -> object:
+        """Look up a method of the pattern, once."""
+        value = getattr(re.compile(*self._given), name)
+        setattr(self, name, value)
+        return value
