@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.test_tree_state import ELSEWHERE, OtherShell
+from tests.support.gates import ELSEWHERE, OtherShell
 from tests.support.git_projects import make_repository, write
 from turngate.gates.project_files import list_files
 from turngate.gates.run_commands import ProjectCommands
