@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from fnmatch import translate
 from functools import lru_cache
 
-from turngate._lazy_pattern import lazy_pattern
-
 MAX_ALTERNATIVES = 100
-_BRACES = lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 
 def matches_globs(globs: Sequence[str], path: str) -> bool:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, assert_never
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.hooks.kinds import COMMAND_GATE, CommandHook, GateHook, command_of, is_seconds
 from turngate.core.text import closest_word, describe_json, quote_name
 from turngate.errors import UsageError
@@ -142,7 +141,7 @@ class GateArguments(NamedTuple):
     project: str | None = None
 
 
-_PLAIN_WORD = lazy_pattern(r"[\w./@%+:,-]+")  # a shell would pass it on unchanged
+_PLAIN_WORD = re.compile(r"[\w./@%+:,-]+")  # a shell would pass it on unchanged
 
 # The options of every gate on the command line.
 COMMON = (

@@ -5,13 +5,13 @@ that matter are parsed. Other hosts write other records: `TranscriptFormat` says
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, BinaryIO
 
 from turngate._frozen_dataclass import frozen
-from turngate._lazy_pattern import lazy_pattern
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import Usage
 from turngate.core.events.events import StopEvent
@@ -335,7 +335,7 @@ def _is_prompt(record: Mapping[str, Any], event: StopEvent) -> bool:
 
 
 # Commands that write files, roughly: `sed -i`, `perl -pi`, `tee`, `mv`, `cp`, a redirection.
-_WRITES = lazy_pattern(r"\bsed\s+(?:-\S+\s+)*-\w*i|\bperl\s+-\w*i|\b(?:tee|mv|cp|truncate)\s|>>?\s*[^\s&>|]")
+_WRITES = re.compile(r"\bsed\s+(?:-\S+\s+)*-\w*i|\bperl\s+-\w*i|\b(?:tee|mv|cp|truncate)\s|>>?\s*[^\s&>|]")
 
 
 async def was_touched(context: GateContext, name: str) -> bool:

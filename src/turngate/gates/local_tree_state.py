@@ -65,22 +65,11 @@ def local_names(project: str) -> list[str] | None:
     deadline, project = time.monotonic() + TIMEOUT_S, os.path.realpath(project)
     try:
         top = _find_top(project, deadline)
-        below = project.removeprefix(top).lstrip("/")
-        listed = None
-        if os.path.lexists(f"{top}/.git"):
-            words = (
-                "--cached",
-                "--others",
-                "--exclude-standard",
-                "--",
-                *([f":(literal){below}"] if below else []),
-            )
-            listed = _run_git(top, deadline, "ls-files", "-z", *words)
-        if listed is None:
-            return [line[2:] for line in _walk(project)]
+        _, names = _list_files(top, deadline)
     except (OSError, _Unknown):
         return None
-    return [name.removeprefix(f"{below}/") for name in os.fsdecode(listed).split("\0")[:-1]]
+    below = "" if top == project else f"{project.removeprefix(top).strip('/')}/"
+    return [name.removeprefix(below) for name in names if name.startswith(below)]
 
 
 class _Look:
@@ -150,16 +139,12 @@ class _Look:
     def _add(self, below: str) -> None:
         """Add the files of a folder: "", or its name with a slash. Raises _Unknown."""
         folder = f"{self._top}/{below}".rstrip("/")
-        is_repository = os.path.lexists(f"{folder}/.git")
-        listed = _run_git(folder, self._deadline, *LIST_FILES) if is_repository else None
+        listed, names = _list_files(folder, self._deadline)
         if listed is not None:
             self._states += [below, hash_bytes(listed), *_git_state(folder, self._deadline)]
-        # If git cannot read it, all files count.
-        lines = _walk(folder) if listed is None else os.fsdecode(listed).split("\0")[:-1]
         fd = os.open(folder, os.O_RDONLY)  # so that the system does not look up the whole path of each file
         try:
-            for line in lines:
-                name = line.partition("\t")[2] if line[0] != UNTRACKED else line[2:]
+            for name in names:
                 try:
                     found = os.stat(name, dir_fd=fd, follow_symlinks=False)
                 except (FileNotFoundError, NotADirectoryError):  # it is deleted
@@ -204,6 +189,15 @@ def _repository(folder: str) -> str | None:
     return folder
 
 
+def _list_files(folder: str, deadline: float) -> tuple[bytes | None, list[str]]:
+    """Return what git lists, and the names of the files: all of them if git cannot read the folder."""
+    listed = _run_git(folder, deadline, *LIST_FILES) if os.path.lexists(f"{folder}/.git") else None
+    if listed is None:
+        return None, [*_walk(folder)]
+    lines = os.fsdecode(listed).split("\0")[:-1]
+    return listed, [line[2:] if line[0] == UNTRACKED else line.partition("\t")[2] for line in lines]
+
+
 def _walk(folder: str, below: str = "") -> Iterator[str]:
     with os.scandir(f"{folder}/{below}") as entries:
         for entry in entries:
@@ -212,7 +206,7 @@ def _walk(folder: str, below: str = "") -> Iterator[str]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(folder, f"{below}{entry.name}/")
             elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                yield f"{UNTRACKED} {below}{entry.name}"  # as git lists it
+                yield f"{below}{entry.name}"
 
 
 def _git_state(repository: str, deadline: float) -> Iterator[str]:

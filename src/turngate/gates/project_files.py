@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Sequence
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.globs import matches_glob
@@ -56,7 +55,7 @@ while :; do
     place=$parent
 done
 """
-_GLOB = lazy_pattern(r"[*?]")
+_GLOB = re.compile(r"[*?]")
 
 
 async def list_files(commands: ProjectCommands, pattern: str = "", limit: int = 0) -> tuple[str, ...]:

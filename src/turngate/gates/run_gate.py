@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, assert_never
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.constants import IN_GATE
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook
@@ -28,9 +28,9 @@ NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the g
 OF_SESSION = ("baseline", "if-changed")  # options with which a result depends on the session
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
-_VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)")
-_STEP_END = lazy_pattern(r"[;&|(\n]+")
-_SCRIPT = lazy_pattern(r"\.(?:(?:ba|z)?sh|py|[cm]?[jt]s|rb|pl|php|lua)$")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_STEP_END = re.compile(r"[;&|(\n]+")
+_SCRIPT = re.compile(r"\.(?:(?:ba|z)?sh|py|[cm]?[jt]s|rb|pl|php|lua)$")
 STILL = "This is the same result as at the last stop, although files have changed since."
 
 

@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import os
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.aio.cancellation import raise_if_cancelled
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.report_types import HookFailed, Report
@@ -192,7 +192,7 @@ def environ_and_level(source: str, world: World) -> tuple[Mapping[str, str], str
     return world.own_environ, source
 
 
-_PROJECT_VARIABLES = lazy_pattern(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
+_PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
 
 
 def _prepare_hook(hook: CommandHook, project: str, *, honours_shell: bool) -> CommandHook:

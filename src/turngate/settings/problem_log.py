@@ -1,9 +1,9 @@
 """Collects the problems of one settings file, or of options."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.settings import Layer, Problem, Rule, Severity
 from turngate.core.text import describe_json, truncate
 from turngate.settings.key_table import closest_name
@@ -12,7 +12,7 @@ MAX_PROBLEMS = 200  # reported per file
 MAX_WORD_CHARS = 300  # of a word in a message about a command
 MAX_MESSAGE_CHARS = 2_000
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
-_LONG_WORD = lazy_pattern(rf"\S{{{MAX_WORD_CHARS},}}")
+_LONG_WORD = re.compile(rf"\S{{{MAX_WORD_CHARS},}}")
 
 
 class ProblemLog:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.constants import EVENTS
 from turngate.core.hooks.kinds import EXPECTED_SECONDS, KINDS, MAX_TIMEOUT_S, is_seconds
 from turngate.core.text import describe_json, describe_name
@@ -65,7 +64,7 @@ def is_string_object(value: Any) -> bool:
     return type(value) is dict and is_string_list([*value.keys(), *value.values()])
 
 
-_VARIABLE_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def is_variable(name: Any, value: Any) -> bool:

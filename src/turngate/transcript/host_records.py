@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
-from turngate._lazy_pattern import lazy_pattern
 from turngate.transcript.format_detection import CALLS, CLAUDE, CODEX, COPILOT, GEMINI, QWEN, both_styles
 
 Record = Mapping[str, Any]
@@ -91,7 +90,7 @@ def _codex_calls(payload: Record) -> list[Record]:
 
 
 _PATCH = "*** Begin Patch"
-_PATCHED = lazy_pattern(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
 def _codex_result(payload: Record) -> list[Record]:
@@ -112,8 +111,8 @@ def _codex_result(payload: Record) -> list[Record]:
     return [_result(payload.get("call_id"), text, is_error=code != 0)]
 
 
-_CODEX_RUNS = lazy_pattern(r"^Process running with session ID", re.MULTILINE)
-_CODEX_CODE = lazy_pattern(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})\b", re.MULTILINE)
+_CODEX_RUNS = re.compile(r"^Process running with session ID", re.MULTILINE)
+_CODEX_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})\b", re.MULTILINE)
 
 
 # Qwen Code: {"type": "user", "assistant", "tool_result" or "system", "message": {"role": …, "parts": […]}}
@@ -184,8 +183,8 @@ def _part_result(response: Record, code: object) -> Record:
     return _result(response.get("id"), output[1] if output else text, is_error=is_error)
 
 
-_EXIT_CODE = lazy_pattern(r"^Exit Code: (-?\d{1,9}|\(none\))$", re.MULTILINE)
-_SHELL_OUTPUT = lazy_pattern(
+_EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,9}|\(none\))$", re.MULTILINE)
+_SHELL_OUTPUT = re.compile(
     r"^Output: (.*?)(?=\n(?:Error: |Exit Code: |Signal: |Background PIDs: |Process Group PGID: |</untrusted_context>)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
@@ -227,7 +226,7 @@ def _from_copilot(record: Record) -> Sequence[Record]:
             return []
 
 
-_COPILOT_END = lazy_pattern(r"\n?<shellId: \S{1,100} completed with exit code -?\d{1,9}>\s*\Z")
+_COPILOT_END = re.compile(r"\n?<shellId: \S{1,100} completed with exit code -?\d{1,9}>\s*\Z")
 
 _QUESTIONS = {name: "AskUserQuestion" for name in ("request_user_input", "ask_user_question", "ask_user")}
 _NAMES = {

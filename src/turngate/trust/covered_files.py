@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
 from turngate.trust.file_kinds import (
@@ -35,12 +34,12 @@ MENTIONED = "mentioned"  # those count whose names occur in others that count
 UNREADABLE = "unreadable"  # it may be run nevertheless
 
 # A script that may run any file of its folder.
-_RUNS_ANY = lazy_pattern(
+_RUNS_ANY = re.compile(
     r"\)\"?/\"?[*$]|\$\w+\"?/\"?[*$]|\s\*\.(?:ba)?sh\b|run-parts|importlib|__import__|listdir|scandir|iterdir|\bi?glob\b|readdir"
     r"|(?:require|import)\s*\(\s*[^\"'\s]"
 )
 
-_COMMENT = lazy_pattern(r"^\s*(?:#\s|//).*", re.MULTILINE)  # a whole line
+_COMMENT = re.compile(r"^\s*(?:#\s|//).*", re.MULTILINE)  # a whole line
 
 FileIds = Mapping[str, str | None]  # by name; None: there is no such file
 NO_FILES: FileIds = MappingProxyType({})

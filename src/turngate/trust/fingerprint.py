@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks.kinds import KINDS, CommandHook, GateHook, Hook, HttpHook, command_of
 from turngate.core.hooks.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT, expand_plugin_variables
@@ -23,8 +22,8 @@ from turngate.trust.file_kinds import HOOK_FOLDERS
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=repr)
 _KEYS = {row.field: key for key, row in HOOK_KEYS.items()}
-_USED = lazy_pattern(r"\$\{?([A-Za-z_]\w*)")
-_SET_BY_THE_RUN = lazy_pattern(
+_USED = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_SET_BY_THE_RUN = re.compile(
     r"(?:CLAUDE|MUX|TURNGATE)_\w+|CLAUDECODE|PWD|OLDPWD|RANDOM|SECONDS|LINENO|SHLVL|_"
 )
 # The folder of the project in a definition: it is another one in each checkout of a repository.

@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import select
+import signal
 import stat
 import sys
 from collections.abc import Container
@@ -67,7 +69,6 @@ def run(options: argparse.Namespace) -> int:
 def _fire(options: argparse.Namespace, project: str | None, fields: dict[str, object]) -> int:
     # lazy: the engine, and all that it needs
     import json  # noqa: PLC0415
-    import signal  # noqa: PLC0415
 
     from turngate.cli.console.progress import show_if_slow  # noqa: PLC0415
     from turngate.cli.console.verdict import (  # noqa: PLC0415
@@ -175,8 +176,6 @@ def _wait_for_data(fd: int, path: str) -> None:
     """Wait until a pipe, a terminal or another device can be read; after a second, say so."""
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return
-    import select  # noqa: PLC0415 # lazy: not for a regular file
-
     if not select.select([fd], [], [], PROGRESS_AFTER_S)[0]:
         print(f"waiting for {_input_name(path)} …", file=sys.stderr, flush=True)
         select.select([fd], [], [])

@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple, assert_never
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.answers.answer_json import (
     ANSWER_KEYS,
     DENIED,
@@ -168,7 +167,7 @@ def _with_missing_program(report: Exited, decision: Decision) -> Decision:
     return replace(decision, warnings=(*decision.warnings, problem))
 
 
-_MISSING_PROGRAM = lazy_pattern(r"(?<=: )[^\s:]{1,100}: (?:command )?not found(?=\r?$)", re.MULTILINE)
+_MISSING_PROGRAM = re.compile(r"(?<=: )[^\s:]{1,100}: (?:command )?not found(?=\r?$)", re.MULTILINE)
 LOST_ON_STDERR = "its decision is on stderr, where it is not read: print it on stdout, or exit with 2"
 
 
@@ -251,7 +250,7 @@ def _is_not_started(stderr: str, dialect: Dialect) -> bool:
         return False
     from turngate.core.answers.missing_programs import NOT_STARTED  # noqa: PLC0415 # lazy: large patterns, few blocks
 
-    return NOT_STARTED.search(stderr[-MAX_SEARCHED_CHARS:].rstrip()) is not None
+    return re.search(NOT_STARTED, stderr[-MAX_SEARCHED_CHARS:].rstrip()) is not None
 
 
 MAX_SEARCHED_CHARS = 2000

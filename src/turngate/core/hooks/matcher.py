@@ -10,7 +10,6 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from turngate._frozen_dataclass import frozen
-from turngate._lazy_pattern import lazy_pattern
 
 MAX_PATTERN_CHARS = 1_000
 MAX_SUBJECT_CHARS = 1_000  # names of tools and agent types are far shorter
@@ -57,7 +56,7 @@ class InvalidMatcher:
 
 
 # Claude Code: "only [A-Za-z0-9_ ,|-] -> exact or list; otherwise unanchored regex" (measured).
-_NAMES_ONLY = lazy_pattern(r"[A-Za-z0-9_\- ,|]+")
+_NAMES_ONLY = re.compile(r"[A-Za-z0-9_\- ,|]+")
 
 
 def is_name_list(matcher: str) -> bool:
@@ -86,7 +85,7 @@ def read_matcher(matcher: str) -> NameMatcher | RegexMatcher | InvalidMatcher:
 
 
 _UNBOUNDED = "can backtrack without bound (it repeats a part that itself repeats or is ambiguous)"
-_IGNORES_CASE = lazy_pattern(r"\(\?[a-zA-Z]*i")
+_IGNORES_CASE = re.compile(r"\(\?[a-zA-Z]*i")
 
 
 def _range_widths(part: Any) -> Iterator[int]:

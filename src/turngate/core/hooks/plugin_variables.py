@@ -4,16 +4,15 @@ import re
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.hooks.kinds import CommandHook, HttpHook
 
 PLUGIN_ROOT = "CLAUDE_PLUGIN_ROOT"
 PLUGIN_DATA = "CLAUDE_PLUGIN_DATA"
 
 _IN_BRACES = re.compile(rf"\$\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}")
-_ANY_FORM = lazy_pattern(rf"\$(?:\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}|({PLUGIN_ROOT}|{PLUGIN_DATA})\b)")
+_ANY_FORM = re.compile(rf"\$(?:\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}|({PLUGIN_ROOT}|{PLUGIN_DATA})\b)")
 # Means the same to a shell, inside and outside of quotes.
-_PLAIN_PATH = lazy_pattern(r"[\w/.@%+:,-]*", re.ASCII)
+_PLAIN_PATH = re.compile(r"[\w/.@%+:,-]*", re.ASCII)
 
 
 def expand_plugin_variables(hook: CommandHook) -> CommandHook:

@@ -4,11 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.hooks.kinds import CommandHook, Hook
 
 _NAME = "turngate"
-_IF = lazy_pattern(r"if\s(.*?);\s*then\s(.*?);(?:\s*else\s(.*);)?\s*fi", re.DOTALL)
+_IF = re.compile(r"if\s(.*?);\s*then\s(.*?);(?:\s*else\s(.*);)?\s*fi", re.DOTALL)
 _LAUNCHERS = {"uvx": (), "uv": ("run",), "pipx": ("run",)}
 _NO_OUTPUT = frozenset([(">", "/dev/null"), ("2>", "/dev/null"), ("2>&", "1")])
 _MESSAGES = (["true"], [":"], ["echo"], ["printf"])

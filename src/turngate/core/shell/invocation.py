@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
-from turngate._lazy_pattern import lazy_pattern
-
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh"])
 SHELL_BUILTINS = frozenset(
     ": . [ alias bg break builtin caller cd command compgen continue declare dirs disown echo enable eval exec exit "
@@ -26,7 +24,7 @@ WRAPPERS = {
     "time": frozenset[str](),
     "stdbuf": frozenset(["-i", "-o", "-e"]),
 }
-_SYSTEM_FOLDER = lazy_pattern(r"^(?:/usr)?/bin/")
+_SYSTEM_FOLDER = re.compile(r"^(?:/usr)?/bin/")
 _CHANGES_MEANING = frozenset(["-S", "--split-string", "-C", "--chdir", "-v", "-V"])
 # Programs that run another one, which they take from a place that is not read.
 RUNNERS = frozenset(
@@ -63,7 +61,7 @@ _INTERPRETERS = {
     **dict.fromkeys(("node", "nodejs", "tsx", "ts-node"), _NODE),
     **dict.fromkeys(("ruby", "perl", "php", "Rscript", "lua"), _OTHER),
 }
-_PYTHON_NAME = lazy_pattern(r"python(?:\d(?:\.\d+)?)?|pypy3?")
+_PYTHON_NAME = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?")
 # Programs that run a script of Node or TypeScript, and the words that may stand in front of it.
 _SCRIPT_RUNNERS = {
     "npx": frozenset(("tsx", "ts-node")),
@@ -72,7 +70,7 @@ _SCRIPT_RUNNERS = {
     "deno": frozenset(("run",)),
 }
 _UV_VALUES = frozenset({"--with", "--python", "-p", "--extra", "--group", "--env-file", "--package"})
-_ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 
 
 def read_invocation(texts: Texts) -> Invocation | None:

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from turngate._lazy_pattern import lazy_pattern
-
 MAX_COMMANDS = 200  # of one text that is read strictly
 UNKNOWN = "\0"  # in the text of a word: what only a run of the command knows
 
@@ -39,9 +37,9 @@ _LENIENT = rf"""{_COMMON}
     |.
 """
 _PARTS = frozenset(["single", "double", "escape", "substitution", "quoted_substitution", "bare"])  # of a word
-_COMMENT = lazy_pattern(r"#[^\n]*")
+_COMMENT = re.compile(r"#[^\n]*")
 _BEFORE_COMMENT = frozenset(" \t\r\n\f\v;&|()<>")
-_ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*(?:\[.*\])?\+?=", re.ASCII | re.DOTALL)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[.*\])?\+?=", re.ASCII | re.DOTALL)
 KEYWORDS = frozenset(
     "if then else elif fi for while until do done case esac select function coproc [[".split()
 )

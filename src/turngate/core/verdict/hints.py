@@ -1,8 +1,8 @@
 """Hints for the user: what to do about a gate that was not enforced."""
 
+import re
 import shlex
 
-from turngate._lazy_pattern import lazy_pattern
 from turngate.core.answers.report_types import Exited, Skipped, TimedOut
 from turngate.core.settings import Rule
 from turngate.core.text import describe_name
@@ -11,7 +11,7 @@ from turngate.core.verdict.hook_run import HookRun
 
 IN_SESSION = "in this session"  # the end of what has changed
 GONE = "it was approved, but is no longer configured"
-_NOT_EXECUTABLE = lazy_pattern(r"([^\s:]*[^\s:/]): Permission denied")
+_NOT_EXECUTABLE = re.compile(r"([^\s:]*[^\s:/]): Permission denied")
 
 
 def pending_hint(rule: Rule) -> str:
@@ -48,7 +48,7 @@ def run_hint(run: HookRun) -> str | None:
             return None
 
 
-_HOOKS_COMMAND = lazy_pattern(r"`(turngate hooks [^`]*)`")
+_HOOKS_COMMAND = re.compile(r"`(turngate hooks [^`]*)`")
 
 
 def with_location(text: str, location: str) -> str:

@@ -5,15 +5,14 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from turngate._frozen_dataclass import frozen
-from turngate._lazy_pattern import lazy_pattern
 
 # filtered: only a filter of git could tell whether the file differs from a commit
 ChangeKind = Literal["added", "deleted", "modified", "renamed", "filtered"]
 
 _ESCAPES = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
-_ESCAPE = lazy_pattern(r"((?:\\[0-7]{3})+)|\\(.)", re.DOTALL)
-_RAW_LINE = lazy_pattern(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\t(.*)")
-_HUNK = lazy_pattern(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_ESCAPE = re.compile(r"((?:\\[0-7]{3})+)|\\(.)", re.DOTALL)
+_RAW_LINE = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\t(.*)")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 @frozen
