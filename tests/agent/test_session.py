@@ -2,7 +2,6 @@
 
 import ast
 import asyncio
-import inspect
 import json
 import math
 import re
@@ -40,7 +39,6 @@ from tests.support.sessions import (
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate import agent as agent_package
 from turngate import subagents as subagents_package
-from turngate.agent import session_hooks
 from turngate.agent.session import Session
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import ModelRequest, Reply, ToolResult, ToolResults, UserMessage
@@ -361,7 +359,15 @@ def test_what_a_session_calls_is_public() -> None:
     """The types, the loader of the settings, the executor of any event, and that of a stop."""
     names = ("StopHookInput", "StopHooksResult", "StopEvent", "load_settings", "ask_hooks", "run_stop_hooks")
     assert [name for name in names if name not in dir(turngate)] == []
-    assert "from turngate.engine import ask_hooks" in inspect.getsource(session_hooks)
+    agent, subagents = Path(agent_package.__path__[0]), Path(subagents_package.__path__[0])
+    called = {
+        f"{path.name}: {node.module}.{name.name}"
+        for path in (*agent.rglob("*.py"), *subagents.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module in ("turngate.engine", "turngate.stop_hooks")
+        for name in node.names
+    }
+    assert called == {"session_hooks.py: turngate.engine.ask_hooks"}
 
 
 # Events

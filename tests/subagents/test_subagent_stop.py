@@ -374,13 +374,16 @@ def _named(names: list[str], name: str, says: object = None) -> Callable[..., An
 @pytest.mark.req("S4-18", "S4-47")
 def test_handlers_are_asked_one_after_another_by_priority_and_then_as_registered(project: Path) -> None:
     plugins, names = Plugins(), list[str]()
+    plugins.on("subagent_stopping", _named(names, "zero"), priority=0)
     plugins.on("subagent_stopping", _named(names, "a"))
     plugins.on("subagent_stopping", _named(names, "low"), priority=-1)
+    plugins.on("subagent_stopping", _named(names, "one"), priority=1)
     plugins.on("subagent_stopping", _named(names, "b"))
     plugins.on("subagent_stopping", _named(names, "high"), priority=100)
     plugins.on("subagent_stopping", lambda *_: names.append("sync"), priority=50)
     parent(project, plugins=plugins).play()
-    assert names == ["high", "/high", "sync", "a", "/a", "b", "/b", "low", "/low"]
+    order = ["high", "sync", "one", "zero", "a", "b", "low"]  # "a" and "b" have the default, 0
+    assert names == [each for name in order for each in ((name,) if name == "sync" else (name, f"/{name}"))]
 
 
 @pytest.mark.req("S4-19", "C-05")
@@ -441,7 +444,7 @@ def test_at_the_limit_the_handler_is_not_called_and_a_warning_says_so(project: P
     assert scene.heard("main")[-1] == "tool: answer 4"
 
 
-@pytest.mark.req("S4-27")
+@pytest.mark.req("S4-14", "S4-27")
 @pytest.mark.parametrize("limit", [0, 1, 5])
 def test_the_limit_is_in_the_settings(project: Path, limit: int) -> None:
     write_settings(project, "turngate", {"agents": {"defaults": {"subagents": {"maxSteerRestarts": limit}}}})
@@ -532,7 +535,7 @@ def test_the_next_prompt_of_a_subagent_is_the_bare_reason_or_the_plugins_prompt_
     ]
 
 
-@pytest.mark.req("C-15", "S4-11")
+@pytest.mark.req("C-15", "S4-03", "S4-11")
 @pytest.mark.parametrize("outcomes", [("ok",), ("ok", "error", "timeout")])
 def test_settings_hooks_hear_of_failures_only_when_they_ask_for_them(
     project: Path, outcomes: tuple[str, ...]
