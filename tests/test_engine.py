@@ -105,9 +105,9 @@ def test_a_relative_project_is_absolute_for_its_hooks(project: Path, monkeypatch
 
 @pytest.mark.req("S0-02", "S0-14", "S0-39", "S3-20")
 def test_a_command_that_exits_with_two_sends_the_agent_back(project: Path, machine: Machine) -> None:
-    verdict = machine.run(ask_on(machine, project, "echo 'run the tests' >&2; exit 2"))
+    verdict = machine.run(ask_on(machine, project, r"printf 'run the tests\nof the parser\n' >&2; exit 2"))
     assert isinstance(verdict, Continue)
-    assert verdict.prompt == "[Stop hook requested continuation]\nrun the tests"
+    assert verdict.prompt == "[Stop hook requested continuation]\nrun the tests\nof the parser"
 
 
 @pytest.mark.req("S3-19")

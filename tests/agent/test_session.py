@@ -190,6 +190,7 @@ def test_a_hook_that_agrees_when_it_is_asked_at_the_limit_lets_the_turn_complete
     assert (ended(result), result.continuations, result.notices) == (("completed", "allowed", None), 3, ())
 
 
+@pytest.mark.req("U-08")
 def test_without_a_continuation_in_the_limit_the_first_block_caps(project: Path, machine: Machine) -> None:
     agent = scripted_session_on(machine, project, "answer {n}", stop=BLOCK_COMMAND, limit=0)
     assert (agent.play().ended_by, len(agent.model.requests)) == ("capped", 1)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, script, write_settings
-from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs, wait_for_file
+from tests.support.sessions import SAVE_INPUT, block_first, hang, saved_inputs, wait_for_file
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task
 from tests.support.timeouts import NEVER_S
 from turngate.core.conversation.inbox import InboxEntry
@@ -533,6 +533,19 @@ def test_the_next_prompt_of_a_subagent_is_the_bare_reason_or_the_plugins_prompt_
         UserMessage("says the command", "stop_hook"),
         UserMessage("says the plugin", "stop_hook"),
     ]
+
+
+@pytest.mark.req("C-16")
+def test_after_a_steer_by_the_user_no_stop_hook_is_active_although_redirects_count(project: Path) -> None:
+    async def steer(scene: Parent) -> None:
+        await wait_for_file(project / "pid")
+        await (await scene.supervisor()).steer(scene.runs()[-1].id, "leave that", by="user")
+
+    rules = [rule(SAVE_INPUT, "SubagentStop"), rule(block_first(2), "SubagentStop")]
+    scene = parent(project, "one", "two", bash(hang()), "left", rules=rules, allow=["Bash"])
+    scene.during(steer)
+    told = saved_inputs(project, "last_assistant_message", "stop_hook_active", "continuation_count")
+    assert told == [("one", False, 0), ("two", True, 1), ("left", False, 2)]
 
 
 @pytest.mark.req("C-15", "S4-03", "S4-11")
