@@ -82,7 +82,7 @@ print(started)
 """
 
 
-@pytest.mark.req("S0-08", "S0-82")
+@pytest.mark.req("S0-08")
 @pytest.mark.parametrize(("commands", "started"), [((), []), (("true",), ["subprocess.Popen"] * 4)])
 def test_a_stop_without_hooks_starts_no_process(
     project: Path, commands: tuple[str, ...], started: list[str]

@@ -413,7 +413,7 @@ def write_second(session: Session) -> None:
 
 
 @by_dialect
-@pytest.mark.req("S0-70", "C-31")
+@pytest.mark.req("S0-70")
 def test_a_message_written_while_the_model_answers_is_answered_in_the_same_turn(
     project: Path, dialect: Dialect, machine: Machine
 ) -> None:

@@ -37,7 +37,7 @@ HOME = ["final", "subagent_stop", "stop_notified", "announced", "subagent_ended"
 DIAGRAM = (redirect("Check test results", reason="not checked"), redirect("Fix the failing test"), None)
 
 
-@pytest.mark.req("S4-04", "S4-10", "S4-14", "S4-26", "S4-29", "S4-45")
+@pytest.mark.req("S4-04", "S4-10", "S4-14", "S4-26", "S4-29", "S4-43", "S4-45")
 def test_three_runs_as_in_the_diagram_and_one_announce(project: Path) -> None:
     gate = Gate(*DIAGRAM)
     main = [task(description="tests", run_in_background=True), "waiting", "home"]
@@ -68,7 +68,7 @@ def test_three_runs_as_in_the_diagram_and_one_announce(project: Path) -> None:
     ]
 
 
-@pytest.mark.req("S4-02", "S4-05", "S4-07", "C-19", "C-20", "S1-08", "S1-25")
+@pytest.mark.req("S4-02", "S4-05", "S4-07", "S4-43", "C-19", "C-20", "S1-08", "S1-25")
 def test_the_order_of_all_steps_is_the_one_of_the_documents(project: Path) -> None:
     scene = parent(project, "one", "two", "three", gate=Gate(*DIAGRAM))
     scene.play()
