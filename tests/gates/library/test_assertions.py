@@ -1,28 +1,9 @@
 """Which changes of tests take something away from them, in all languages."""
 
-import difflib
-
 import pytest
 
-from turngate.gates.git.output import FilePatch, Line
+from tests.support.patches import make_patch
 from turngate.gates.library.untouched import find_weakened
-
-
-def patch(path: str, old: str, new: str) -> FilePatch:
-    """Return the patch with all lines of the file."""
-    lines: list[Line] = []
-    number = 1
-    before, after = old.split("\n"), new.split("\n")
-    for tag, start, end, to, until in difflib.SequenceMatcher(
-        None, before, after, autojunk=False
-    ).get_opcodes():
-        if tag != "equal":
-            lines += [Line(number, text, "removed") for text in before[start:end]]
-        for text in after[to:until]:
-            lines.append(Line(number, text, "kept" if tag == "equal" else "added"))
-            number += 1
-    return FilePatch(path, tuple(lines))
-
 
 PYTHON = "class TestA(TestCase):\n    def test_a(self):\n        self.assertEqual(a(), 1)\n        mock.assert_called_once_with(2)\n"
 JAVASCRIPT = """\
@@ -137,7 +118,7 @@ def test_a_change_of_tests_takes_away(path: str, old: str, new: str, found: list
     source = SOURCES[path]
     assert old in source
     changed = source.replace(old, new, 1)
-    assert [str(each) for each in find_weakened([patch(path, source, changed)])] == [
+    assert [str(each) for each in find_weakened([make_patch(path, source, changed)])] == [
         f"{path}:{each}" for each in found
     ]
 
@@ -145,5 +126,5 @@ def test_a_change_of_tests_takes_away(path: str, old: str, new: str, found: list
 def test_one_of_two_equal_assertions_is_missed() -> None:
     source = "def test_a():\n    assert a()\n\ndef test_b():\n    assert a()\n"
     changed = "def test_a():\n    assert a()\n\ndef test_b():\n    pass\n"
-    found = [str(each) for each in find_weakened([patch("a.py", source, changed)])]
+    found = [str(each) for each in find_weakened([make_patch("a.py", source, changed)])]
     assert found == ["a.py:5: an assertion was removed or changed: assert a()"]

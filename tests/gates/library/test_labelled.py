@@ -1,0 +1,36 @@
+"""Labelled changes: what a careful person would block, and what not. A wrong block is as bad as a missed one.
+
+Each case has a half: patterns were written with a look at the answers for "tuned", and not at those for "held".
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.patches import make_patches
+from tests.support.paths import ROOT
+from turngate.gates.library.no_stubs import find_stubs
+
+Case = Mapping[str, Any]
+
+
+def blocks_stubs(case: Case) -> bool:
+    return any(find_stubs(make_patches(case["before"], case["after"])))
+
+
+GATES: dict[str, Callable[[Case], bool]] = {"no_stubs": blocks_stubs}
+
+
+@pytest.mark.parametrize("half", ["tuned", "held"])
+@pytest.mark.parametrize("gate", list(GATES))
+def test_few_innocent_changes_are_blocked_and_most_guilty_ones(gate: str, half: str) -> None:
+    lines = (ROOT / "tests/data/labelled" / f"{gate}.jsonl").read_text().splitlines()
+    cases = [case for case in map(json.loads, lines) if case["half"] == half]
+    blocked = {case["name"] for case in cases if GATES[gate](case)}
+    guilty = {case["name"] for case in cases if case["block"]}
+    innocent = {case["name"] for case in cases if not case["block"]}
+    assert min(len(guilty), len(innocent)) >= 15
+    assert len(blocked & innocent) <= 0.05 * len(innocent), blocked & innocent
+    assert len(blocked & guilty) >= 0.85 * len(guilty), guilty - blocked
