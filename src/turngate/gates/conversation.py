@@ -168,6 +168,15 @@ def read_usage(event: StopEvent, since: int = 0) -> UsedTokens:
     return UsedTokens(sum(counts.values()), len(counts))
 
 
+def read_prompts(event: StopEvent) -> tuple[str, ...]:
+    """Return what the user has written in this session; nothing if the conversation cannot be read."""
+    with suppress(TranscriptUnreadable), _open(event) as (file, form):
+        records = _records_since(0, file, form, form.prompts, MAX_SEARCH_COST)
+        prompts = (record["message"] for record in records if _is_prompt(record, event))
+        return tuple(result_text(message.get("content")) for message in prompts)
+    return ()
+
+
 def _tokens(usage: object) -> int:
     counts = usage if isinstance(usage, dict) else {}
     values = (counts.get(name) for name in Usage.__dataclass_fields__)

@@ -12,6 +12,7 @@ import pytest
 from tests.support.patches import make_patches
 from tests.support.paths import ROOT
 from turngate.gates.library.no_stubs import find_stubs
+from turngate.gates.library.untouched import find_weakened
 
 Case = Mapping[str, Any]
 
@@ -20,7 +21,14 @@ def blocks_stubs(case: Case) -> bool:
     return any(find_stubs(make_patches(case["before"], case["after"])))
 
 
-GATES: dict[str, Callable[[Case], bool]] = {"no_stubs": blocks_stubs}
+def blocks_weakening(case: Case) -> bool:
+    patches = make_patches(case["before"], case["after"])
+    protected = [patch for patch in patches if patch.path.startswith("tests/")]
+    others = [patch for patch in patches if patch not in protected]
+    return any(find_weakened(protected, others, (case["prompt"],)))
+
+
+GATES: dict[str, Callable[[Case], bool]] = {"no_stubs": blocks_stubs, "untouched": blocks_weakening}
 
 
 @pytest.mark.parametrize("half", ["tuned", "held"])
