@@ -28,10 +28,10 @@ from tests.support.machines import Machine, ask_on, world_on
 from tests.support.sessions import lines, survives
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.agent.session import Session
-from turngate.core.answers.hook_reports import Detached, Exited, HookFailed, Skipped, TimedOut
+from turngate.core.answers.report_types import Detached, Exited, HookFailed, Skipped, TimedOut
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events.events import StopEvent, StopHookInput
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Settings
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault

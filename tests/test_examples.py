@@ -24,7 +24,7 @@ from turngate import (
     SubagentStoppingContext,
     SubagentStoppingEvent,
 )
-from turngate.core.events.session_events import SessionEvent, SubagentRedirected
+from turngate.core.events.stream_events import SessionEvent, SubagentRedirected
 
 PROMPT = (
     "You indicated completion but the test results are not confirmed. "

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import partial
 
 from turngate.aio.cancellation import current_task_cancelled
-from turngate.aio.foreign import CallbackCancelledItself
+from turngate.aio.foreign_code import CallbackCancelledItself
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.hook_reports import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.answers.interpret import Interpretation, interpret
+from turngate.core.answers.report_types import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.constants import STOP_OF_START
 from turngate.core.events.events import Event
 from turngate.core.hooks.kinds import CommandHook, GateHook, label

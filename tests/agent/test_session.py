@@ -45,7 +45,7 @@ from turngate.agent.session import Session
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import ModelRequest, Reply, ToolResult, ToolResults, UserMessage
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import (
+from turngate.core.events.stream_events import (
     Continuation,
     HookFinished,
     HookStarted,

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.builders import rule, script, stop_event, stop_hooks, subagent_stop, write_settings
 from tests.support.paths import SEEDS
-from turngate.core.answers.hook_reports import Skipped
+from turngate.core.answers.report_types import Skipped
 from turngate.core.constants import LEVELS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE
 from turngate.core.events.events import Event

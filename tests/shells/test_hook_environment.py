@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import script, settings, stop_event
 from tests.support.machines import Machine, SshMachine, ask_on, workspace_on
-from turngate.core.answers.hook_reports import Exited, Report
+from turngate.core.answers.report_types import Exited, Report
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.hook_run import outcome, run_message

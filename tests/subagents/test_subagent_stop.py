@@ -24,7 +24,7 @@ from turngate.core.events.plugin_events import (
     SubagentStoppingResult,
     stopping_result,
 )
-from turngate.core.events.session_events import SubagentRedirected
+from turngate.core.events.stream_events import SubagentRedirected
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.registry import Registry
 from turngate.subagents.supervisor import Supervisor

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.gates.toolchains import (
     CHECKS,
     MAKE_TARGETS,

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from turngate.core.answers.hook_reports import Exited, TimedOut
+from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.globs import matches_glob
 from turngate.core.text import one_line
 from turngate.gates.find_checks import LISTED_FOLDERS, ProjectFiles, files_to_read, read_project_files

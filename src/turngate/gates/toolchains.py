@@ -7,7 +7,7 @@ for what it prints if there is nothing to check a row of `EMPTY_RUNS`.
 from collections.abc import Mapping
 from dataclasses import field
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 
 CHECKS = ("tests", "lint", "types", "build")
 

@@ -15,7 +15,7 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.plugin_variables import PLUGIN_ROOT
 from turngate.project.safe_paths import is_inside
 from turngate.trust.covered_files import ALL, MENTIONED, NO_FILES, CoveredFiles, FileIds, TooLarge
-from turngate.trust.file_names import (
+from turngate.trust.file_kinds import (
     BUILT,
     CODE,
     DOCUMENTS,

@@ -13,7 +13,7 @@ from turngate.core.answers.answer_json import (
     read_answer,
     read_object,
 )
-from turngate.core.answers.hook_reports import (
+from turngate.core.answers.report_types import (
     Detached,
     Exited,
     HookFailed,

@@ -5,11 +5,11 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.answers.hook_reports import Exited, TimedOut
+from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.check_definition import block_once, find_definition, note_changes
+from turngate.gates.check_changes import block_once, find_definition, note_changes
 from turngate.gates.count_tests import describe_missing_count
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.project_files import read_project

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 
 MAX_STAGES = 50
 CHECKPOINT_NOTE = (
