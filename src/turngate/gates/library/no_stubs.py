@@ -2,42 +2,37 @@
 
 import ast
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from itertools import islice
 from types import EllipsisType
-from typing import Any, NamedTuple
 
 from turngate.core.answers.report_types import Exited
 from turngate.core.globs import matches_globs
-from turngate.core.text import one_line, wildcard_matches
-from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.gate import Finding, Gate, GateContext, GateOption, list_findings
-from turngate.gates.git.output import FilePatch, Line, show_path, unquote_path
-from turngate.gates.project_files import read_file
-from turngate.gates.session_changes import (
-    WHOLE_FILE,
-    Patches,
-    find_changes,
-    find_patches,
-    record_files,
+from turngate.core.text import one_line
+from turngate.core.verdict.decisions import Allow, Decision
+from turngate.gates.added_lines import (
+    FILTERS,
+    MAX_LINE_CHARS,
+    Mark,
+    answer,
+    counts,
+    new_marks,
+    source_patches,
 )
+from turngate.gates.gate import Finding, Gate, GateContext
+from turngate.gates.git.output import FilePatch, Line, show_path, unquote_path
+from turngate.gates.session_changes import record_files
 from turngate.gates.source_text import (
     CONDITION,
-    EXTENSIONS,
-    GENERATED_LINES,
     Source,
     enclosing_blocks,
     find_skips,
-    is_foreign,
     is_test_file,
     language_of,
     last_name,
     parse_python,
     read_source,
 )
-
-MAX_LINE_CHARS = 1000
 
 # At the start of a comment, or with a colon or a parenthesis: "prints the open TODO items", "XXX-YYY" are no markers.
 _MARKER = re.compile(
@@ -127,38 +122,11 @@ _DECLARING = frozenset(
 )
 
 
-class Stub(NamedTuple):
-    path: str
-    number: int  # of its line
-    hunk: int  # the changed lines that it is in
-    kind: str
-    text: str  # of its comment or its line: what is equal is the same stub
-    shown: str
-
-
 def find_stubs(patches: Iterable[FilePatch]) -> Iterator[Finding]:
     """Yield the stubs that were added. The patches have all lines of each file; what was moved or reworded does not count."""
-    patches = [patch for patch in patches if language_of(patch.path)]
+    patches = list(patches)
     subclassed = _base_names(patches)
-    new = [stub for patch in patches for stub in _stubs_of(patch, "added", subclassed)]
-    old = [stub for patch in patches for stub in _stubs_of(patch, "removed", subclassed)] if new else []
-    for key in (lambda stub: (stub.kind, stub.text)), (lambda stub: (stub.path, stub.hunk, stub.kind)):
-        known = Counter(map(key, old))
-        matched = Counter(map(key, new)) & known
-        old = _without(old, matched.copy(), key)
-        new = _without(new, matched, key)
-    for stub in new:
-        yield Finding(stub.path, stub.number, f"{stub.kind}: {stub.shown}")
-
-
-def _without(stubs: list[Stub], matched: Counter[Any], key: Callable[[Stub], Any]) -> list[Stub]:
-    rest = []
-    for stub in stubs:
-        if matched[key(stub)]:
-            matched[key(stub)] -= 1
-        else:
-            rest.append(stub)
-    return rest
+    return new_marks(patches, lambda path, lines, changed: _find_in_file(path, lines, changed, subclassed))
 
 
 def _base_names(patches: Iterable[FilePatch]) -> frozenset[str]:
@@ -168,46 +136,27 @@ def _base_names(patches: Iterable[FilePatch]) -> frozenset[str]:
     return frozenset(name for match in found for name in re.findall(r"\w+", match[1]))
 
 
-def _stubs_of(patch: FilePatch, side: str, subclassed: Container[str]) -> Iterator[Stub]:
-    """Yield the stubs in the changed lines of a file as it is now ("added") or was before ("removed")."""
-    lines, hunks, hunk, was_kept = [], [], 0, True
-    for line in patch.lines:
-        hunk += line.kind != "kept" and was_kept
-        was_kept = line.kind == "kept"
-        if line.kind in ("kept", side):
-            lines.append(line)
-            hunks.append(hunk)
-    changed = {place for place, line in enumerate(lines) if line.kind == side}
-    if not changed or is_foreign(patch.path, [line.text for line in lines[:GENERATED_LINES]]):
-        return
-    for place, (extent, kind, text) in sorted(_find_in_file(patch.path, lines, changed, subclassed).items()):
-        if concerned := extent & changed:
-            shown = lines[place].text.strip()
-            yield Stub(patch.path, lines[place].number, hunks[min(concerned)], kind, text or shown, shown)
-
-
 def _find_in_file(
     path: str, lines: Sequence[Line], changed: Collection[int], subclassed: Container[str]
-) -> dict[int, tuple[set[int], str, str]]:
-    """Return by their places the stubs: the places that belong to each, what it is, and its text if that is not the line."""
+) -> dict[int, Mark]:
     language = language_of(path) or ""
     content = "\n".join(line.text for line in lines)
     source = read_source(content, language)
     tree = parse_python(content) if language == "python" else None
-    found: dict[int, tuple[set[int], str, str]] = {}
+    found: dict[int, Mark] = {}
     for place, extent, kind in _python_stubs(path, tree, source, subclassed) if tree else ():
-        found.setdefault(place, (extent, kind, ""))
+        found.setdefault(place, Mark(extent, kind))
     for place in find_skips(path, source, language, tree):
-        found[place] = {place}, "skipped test", ""
+        found[place] = Mark({place}, "skipped test")
     blocks = [""] * len(lines) if language == "python" else enclosing_blocks(source.code)
     for place in changed:
         comment = source.comments[place]
         if word := _describe_comment(path, comment):
-            found[place] = {place}, word, comment.strip()
+            found[place] = Mark({place}, word, comment.strip())
         elif place not in found and (
             word := _describe_code(path, source, place, blocks[place], is_parsed=bool(tree))
         ):
-            found[place] = {place, place + 1}, word, ""
+            found[place] = Mark({place, place + 1}, word)
     return found
 
 
@@ -392,9 +341,6 @@ def _is_true(statement: ast.stmt) -> bool:
             return False
 
 
-PATHSPECS = tuple(f":(glob,icase)**/*.{extension}" for extension in EXTENSIONS)
-MAX_NEW_FILES = 200  # that are read one by one
-TOO_LONG = "the changes are too long to be read as a whole; in the part that was read, there are no stubs"
 OTHERS = "git ls-files --others --exclude-standard"
 NESTED = "not checked, because it is a repository of its own"
 MAX_NESTED = 5
@@ -402,17 +348,11 @@ ADVICE = "Complete them, or remove them and say in your answer what is missing."
 
 
 async def check_no_stubs(context: GateContext) -> Decision:
-    patches = await find_patches(context, *PATHSPECS, context_lines=WHOLE_FILE, is_source=True)
-    if patches is None:
-        patches = await _read_new_files(context)
-    findings = [finding for finding in find_stubs(patches.files) if _counts(context, finding)]
-    if findings:
-        listed = list_findings([str(finding) for finding in findings])
-        return Block(f"the added lines hold stubs:\n{listed}\n{ADVICE}")
-    if patches.truncated:
-        return Fault(TOO_LONG)
-    nested = await _new_repositories(context)
-    return Allow(f"{NESTED}: {', '.join(map(show_path, nested))}" if nested else None)
+    patches = await source_patches(context)
+    findings = [finding for finding in find_stubs(patches.files) if counts(context, finding)]
+    decision = answer(findings, patches, "the added lines hold stubs", ADVICE)
+    nested = await _new_repositories(context) if isinstance(decision, Allow) else []
+    return Allow(f"{NESTED}: {', '.join(map(show_path, nested))}") if nested else decision
 
 
 async def _new_repositories(context: GateContext) -> list[str]:
@@ -426,38 +366,11 @@ async def _new_repositories(context: GateContext) -> list[str]:
     return [*islice(new, MAX_NESTED)]
 
 
-def _counts(context: GateContext, finding: Finding) -> bool:
-    allowed: Sequence[str] = context.options["allow"]
-    if any(wildcard_matches(f"*{pattern}*", finding.text) for pattern in allowed):
-        return False
-    return matches_globs(context.options["files"] or ("**",), finding.path)
-
-
-async def _read_new_files(context: GateContext) -> Patches:
-    """Return the new files of a project without git. Which lines of the other files are new is not known."""
-    changes = await find_changes(context)
-    paths = [change.path for change in changes if change.kind == "added" and language_of(change.path)]
-    files = []
-    for path in paths[:MAX_NEW_FILES]:
-        text = await read_file(context.commands, path) or ""
-        lines = enumerate(text.split("\n"), start=1)
-        files.append(FilePatch(path, tuple(Line(number, line, "added") for number, line in lines)))
-    return Patches(tuple(files), truncated=len(paths) > MAX_NEW_FILES)
-
-
 NO_STUBS = Gate(
     name="no-stubs",
     summary="the added lines hold no TODO, skipped test or empty body",
     check=check_no_stubs,
-    options=(
-        GateOption(
-            "allow",
-            "texts",
-            "lines that contain this text do not count; `*` stands for any characters",
-            "PATTERN",
-        ),
-        GateOption("files", "texts", "check only these files; `!GLOB` is an exception", "GLOB"),
-    ),
+    options=FILTERS,
     record=record_files,
     needs_start=True,
 )
