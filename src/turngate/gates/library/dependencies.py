@@ -6,12 +6,13 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from turngate.core.globs import matches_globs
+from turngate.core.globs import expand_braces, matches_globs
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.conversation import read_prompts
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import FilePatch, show_path
 from turngate.gates.session_changes import WHOLE_FILE, find_patches, record_files
+from turngate.gates.source_text import FOREIGN_FILES
 
 _JSON, _TOML = ("package.json", "composer.json"), ("pyproject.toml", "Cargo.toml", "Pipfile")
 # The lines that name a dependency, and its version.
@@ -26,7 +27,8 @@ _LINES = {
     "{mix.exs,Package.swift}": r"""^\s*(?:\{:(\w+),|\.package\(url:\s*"([^"]+)")(.*)""",
 }
 _PATTERNS = {glob: re.compile(pattern) for glob, pattern in _LINES.items()}
-MANIFESTS = (*_JSON, *_TOML, *_PATTERNS, "!node_modules", "!vendor", "!fixtures", "!testdata")
+MANIFESTS = (*_JSON, *_TOML, *_PATTERNS)
+PATHSPECS = tuple(f":(glob)**/{each}" for glob in MANIFESTS for each in expand_braces(glob) or (glob,))
 _SECTION = re.compile(
     r"(?:[a-z]+-?)?dependenc(?:ies|y-groups)|optional-dependencies|require(?:-dev|s)?|(?:dev-)?packages",
     re.IGNORECASE,
@@ -42,14 +44,14 @@ ADVICE = "Restore them and do without, or ask the user first."
 
 
 async def check_dependencies(context: GateContext) -> Decision:
-    patches = await find_patches(context, context_lines=WHOLE_FILE)
+    patches = await find_patches(context, *PATHSPECS, context_lines=WHOLE_FILE)
     if patches is None:
         return Fault(NO_LINES)
     globs = context.options["files"] or ("**",)
     wanted = [
         patch
         for patch in patches.files
-        if matches_globs(MANIFESTS, patch.path) and matches_globs(globs, patch.path)
+        if matches_globs(globs, patch.path) and not matches_globs(FOREIGN_FILES, patch.path)
     ]
     prompts = read_prompts(context.event) if wanted else ()
     if any(map(_WORD.search, prompts)):
