@@ -29,6 +29,10 @@ def blocks_weakening(case: Case) -> bool:
 
 
 GATES: dict[str, Callable[[Case], bool]] = {"no_stubs": blocks_stubs, "untouched": blocks_weakening}
+BOUNDS = {
+    "no_stubs": (0.05, 0.85),
+    "untouched": (0.1, 0.8),
+}  # at most of the innocent, at least of the guilty
 
 
 @pytest.mark.parametrize("half", ["tuned", "held"])
@@ -40,5 +44,6 @@ def test_few_innocent_changes_are_blocked_and_most_guilty_ones(gate: str, half: 
     guilty = {case["name"] for case in cases if case["block"]}
     innocent = {case["name"] for case in cases if not case["block"]}
     assert min(len(guilty), len(innocent)) >= 15
-    assert len(blocked & innocent) <= 0.05 * len(innocent), blocked & innocent
-    assert len(blocked & guilty) >= 0.85 * len(guilty), guilty - blocked
+    most, least = BOUNDS[gate]
+    assert len(blocked & innocent) <= most * len(innocent), blocked & innocent
+    assert len(blocked & guilty) >= least * len(guilty), guilty - blocked

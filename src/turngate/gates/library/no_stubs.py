@@ -51,7 +51,7 @@ _WORDS = re.compile(
     r"|\bsimulat(?:e|es|ing) (?:an? |the |some )?(?:api|network|async|server|http|database|request|response|processing|delay|call)\b"
     r"|\bsimplified (?:version|implementation|approach|logic|check|parsing|parser|handling|calculation)\b|\bsimplified for\b"
     rf"|\brest of (?:the |your )?(?:\w+ ){{1,2}}(?:remains?|stays?|unchanged|here|goes here|omitted|is the same)\b|\.\.\. ?(?:existing|rest|remaining|other)\b|\b(?:existing|remaining|previous|other) {_THING} ?(?:\.\.\.|here|remains?|stays?|unchanged|goes)"
-    rf"|\b(?:your|actual|real|the) (?:\w+ )?{_THING} (?:goes |would go |will go )?here\b|\b(?:add|insert|put|write) (?:your |the |actual )?{_THING} here\b"
+    rf"|\b(?:your|actual|real) (?:\w+ )?{_THING} (?:goes |would go |will go )?here\b|\b(?:add|insert|put|write) (?:your |the |actual )?{_THING} here\b"
     r"|\b(?:to be|will be|needs? to be) implemented\b(?! (?:by|in)\b)|\bimplement(?:ed)? (?:this |it |that |me )?(?:later|soon|properly|in the future)\b|\btemporary (?:stub|hack|implementation)\b"
     r"|^\W*(?:not|un)(?: yet| fully)? ?implemented\b(?! (?:by|in|on|for)\b)|\bnot implemented yet\b|\bnot yet implemented\b(?! (?:by|in|on)\b)|\bcoming soon\b"
     r"|nicht implementiert|platzhalter|sp(?:ä|ae)ter implementier|non (?:ancora )?implementat|da implementare|pas (?:encore )?implémenté|à implémenter"
@@ -82,7 +82,7 @@ _NOT_SUPPORTED = re.compile(
 )
 _YET = re.compile(r"\byet\b|implement|TODO", re.IGNORECASE)
 _HARMLESS_NAME = re.compile(
-    r"no_?op|^nop|nop$|null|silent|quiet|ignore|dummy|fake|stub|mock|empty|disabled|(?-i:\bBase|Base\b)|abstract|interface|mixin",
+    r"no_?op|\bnop|nop\b|null|silent|quiet|ignore|dummy|fake|stub|mock|empty|disabled|(?-i:\bBase|Base\b)|abstract|interface|mixin",
     re.IGNORECASE,
 )
 _ALWAYS_TRUE = re.compile(

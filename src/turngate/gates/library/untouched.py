@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -80,7 +80,7 @@ _DEFINES = re.compile(
 )
 _NEVER = re.compile(r"\bif\s*\(?\s*(?:false|0)\b")
 _REMOVAL = re.compile(
-    r"\b(?:remov|delet|drop|get rid|retire|discard|clean|obsolete|no longer need|not need)", re.IGNORECASE
+    r"\b(?:remov|delet|drop|get rid|retire|discard|obsolete|no longer need|not need)", re.IGNORECASE
 )
 # Files that say which tests run.
 RUNNER_FILES = tuple(
@@ -118,6 +118,9 @@ class Test(NamedTuple):
     assertions: tuple[Assertion, ...]
     is_test: bool = True
 
+    def texts(self) -> tuple[str, ...]:
+        return tuple(each.text for each in self.assertions)
+
     def replaces(self) -> set[str]:
         return {name for line in self.lines for found in _REPLACES.findall(line) for name in found if name}
 
@@ -138,6 +141,7 @@ def find_weakened(
     """
     (before, old_skips), (after, skips) = _read_side(patches, "removed"), _read_side(patches, "added")
     added = _added_literals(patches)
+    present = {value for test in after for each in test.assertions for value in _literals(each.text)}
     counts = [Counter(each.text for test in tests for each in test.assertions) for tests in (before, after)]
     moved = counts[1] - counts[0]
     unwanted = _defined(others, "removed") - _defined(others, "added")
@@ -145,7 +149,7 @@ def find_weakened(
     for old, new in _pair(before, after):
         if new is None and (old.names() & unwanted or asked & {"test", "tests", old.name, *old.calls()}):
             continue
-        lost = _lost(old, new, added, moved)
+        lost = _lost(old, new, added, present, moved)
         if new is None and old.is_test and lost:
             yield Finding(old.path, old.number, f"a test was removed: {old.shown}")
             continue
@@ -170,38 +174,46 @@ def _added_literals(patches: Iterable[FilePatch]) -> set[str]:
         removed = {line.text.strip() for line in patch.removed()}
         lines = (line.text for line in patch.added() if line.text.strip() not in removed)
         new = (text for text in lines if not _COMMENT.match(text))
-        added |= {normalize(value) for text in new for value in _LITERAL.findall(text)}
+        added |= {value for text in new for value in _literals(text)}
     return added
 
 
-def _lost(old: Test, new: Test | None, added: Container[str], moved: Counter[str]) -> list[Assertion]:
+def _literals(text: str) -> set[str]:
+    return {normalize(value) for value in _LITERAL.findall(text)}
+
+
+def _lost(
+    old: Test, new: Test | None, added: set[str], present: set[str], moved: Counter[str]
+) -> list[Assertion]:
     """Return the assertions that nothing makes up for: an equal one, one that says as much, or its values in new lines."""
     mine = Counter(each.text for each in old.assertions)
     theirs = Counter(each.text for each in new.assertions) if new else Counter[str]()
     gained = sorted(each.strength for each in new.assertions if not mine[each.text]) if new else []
     lost = []
     for each in sorted(old.assertions, key=lambda each: -each.strength):
-        literals = [normalize(value) for value in _LITERAL.findall(each.text)]
+        values = _literals(each.text)
         if theirs[each.text]:
             theirs[each.text] -= 1
         elif gained and gained[-1] >= each.strength:
             gained.pop()
         elif moved[each.text]:
             moved[each.text] -= 1
-        elif each.strength and not (literals and not gained and all(value in added for value in literals)):
+        elif each.strength and (gained or not values & added or values - added - present):
             lost.append(each)
     return sorted(lost, key=lambda each: each.number)
 
 
 _SAME: tuple[Callable[[Test], object], ...] = (
     lambda test: (test.path, test.name),
+    lambda test: (test.name, test.texts()),
+    lambda test: (test.path, test.is_test, test.texts()),
     lambda test: test.name,
     lambda test: (test.path, test.is_test),
 )
 
 
 def _pair(before: Sequence[Test], after: Sequence[Test]) -> Iterator[tuple[Test, Test | None]]:
-    """Yield each old test with the new one of its name, in its file or another one, or else with a new one of its file."""
+    """Yield each old test with the new one that is most like it: of its name, with its assertions, or else in its file."""
     pairs: dict[int, Test] = {}
     rest = list(after)
     for same in _SAME:
