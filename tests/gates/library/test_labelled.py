@@ -12,7 +12,7 @@ import pytest
 from tests.support.patches import make_patches
 from tests.support.paths import ROOT
 from turngate.gates.library.no_stubs import find_stubs
-from turngate.gates.library.untouched import find_weakened
+from turngate.gates.weakened_tests import find_weakened
 
 Case = Mapping[str, Any]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.patches import make_patch
-from turngate.gates.library.untouched import find_weakened
+from turngate.gates.weakened_tests import find_weakened
 
 PYTHON = "class TestA(TestCase):\n    def test_a(self):\n        self.assertEqual(a(), 1)\n        mock.assert_called_once_with(2)\n"
 JAVASCRIPT = """\
