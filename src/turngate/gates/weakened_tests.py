@@ -72,9 +72,7 @@ _DEFINES = re.compile(
     r"\b(?:def|class|function|func|fn|fun|const|let|var|type|struct|interface|enum)\s+(?:\([^)]*\)\s*)?(\w+)"
 )
 _NEVER = re.compile(r"\bif\s*\(?\s*(?:false|0)\b")
-_REMOVAL = re.compile(
-    r"\b(?:remov|delet|drop|get rid|retire|discard|obsolete|no longer need|not need)", re.IGNORECASE
-)
+_REMOVAL = re.compile(r"\b(?:remov|delet|drop|get rid|retire|discard|obsolete)", re.IGNORECASE)
 # Files that say which tests run.
 RUNNER_FILES = tuple(
     "pyproject.toml setup.cfg tox.ini pytest.ini noxfile.py conftest.py package.json Makefile *.mk justfile Taskfile.yml "
@@ -124,7 +122,7 @@ class Test(NamedTuple):
 
 
 def find_weakened(
-    patches: Sequence[FilePatch], others: Sequence[FilePatch] = (), prompts: Sequence[str] = ()
+    patches: Sequence[FilePatch], others: Sequence[FilePatch] = (), wishes: Sequence[str] = ()
 ) -> Iterator[Finding]:
     """Yield what the patches of protected files take away from the tests. They have all lines of each file, changed or not.
 
@@ -137,7 +135,7 @@ def find_weakened(
     counts = [Counter(each.text for test in tests for each in test.assertions) for tests in (before, after)]
     moved = counts[1] - counts[0]
     unwanted = _defined(others, "removed") - _defined(others, "added")
-    asked = {word for prompt in prompts if _REMOVAL.search(prompt) for word in _WORD.findall(prompt)}
+    asked = {word for wish in wishes if _REMOVAL.search(wish) for word in _WORD.findall(wish)}
     for old, new in _pair(before, after):
         if new is None and (old.names() & unwanted or asked & {"test", "tests", old.name, *old.calls()}):
             continue

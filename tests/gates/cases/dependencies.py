@@ -89,6 +89,16 @@ CASES = [
         START,
     ),
     GateCase(
+        "failed: the user does not want any",
+        WORDS,
+        after(
+            "Format the dates without new dependencies. Do not use arrow, only the standard library.",
+            {"pyproject.toml": PYPROJECT.format('"httpx>=0.27", "arrow"')},
+        ),
+        found("pyproject.toml: arrow was added"),
+        START,
+    ),
+    GateCase(
         "passed: a manifest that is not valid, and one that is the input of a test",
         WORDS,
         after("Go on.", {"x/package.json": "{", "tests/fixtures/package.json": PACKAGE}),

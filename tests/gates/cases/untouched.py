@@ -17,6 +17,7 @@ from tests.support.git_projects import (
     steps,
     write_transcript,
 )
+from tests.support.transcripts import talk
 
 WORDS = ("untouched", "tests", ".github")
 TEST = """\
@@ -53,6 +54,11 @@ def edited(old: str, new: str) -> Callable[[Path], Mapping[str, Any]]:
     """Return the setup in which the test was edited."""
     assert old in TEST
     return changed({"tests/test_a.py": TEST.replace(old, new)})
+
+
+def asks(prompt: str) -> Step:
+    """Return the step that writes the conversation in which the user says this."""
+    return lambda project: talk().user(prompt).says("Done.").write(project.parent / "transcript.jsonl")
 
 
 def blocked(*findings: str) -> dict[str, str]:
@@ -330,6 +336,26 @@ CASES = [
         steps(
             repository({**FILES, "old.py": "def old():\n    return 1\n", "tests/test_old.py": OLD_TEST}),
             write_transcript,
+            removed("tests/test_old.py"),
+        ),
+        blocked("tests/test_old.py was deleted"),
+    ),
+    GateCase(
+        "no weakening: passed, the user asked for it",
+        WEAK,
+        steps(
+            repository({**FILES, "tests/test_old.py": OLD_TEST}),
+            asks("Please remove test_old, it is not needed."),
+            removed("tests/test_old.py"),
+        ),
+        {},
+    ),
+    GateCase(
+        "no weakening: failed, the user does not want it",
+        WEAK,
+        steps(
+            repository({**FILES, "tests/test_old.py": OLD_TEST}),
+            asks("Make old faster. Do not remove tests."),
             removed("tests/test_old.py"),
         ),
         blocked("tests/test_old.py was deleted"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from turngate.core.globs import expand_braces, matches_globs
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.conversation import read_prompts
+from turngate.gates.conversation import read_wishes
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import FilePatch, show_path
 from turngate.gates.session_changes import WHOLE_FILE, find_patches, record_files
@@ -36,7 +36,7 @@ _SECTION = re.compile(
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 # The user speaks of dependencies: each change of them may be meant.
 _WORD = re.compile(
-    r"\b(?:dependenc|packages?\b|librar|crates?\b|gems?\b|upgrade|bump|(?:npm|pip|uv|cargo|go|yarn|pnpm|poetry|bundle) (?:install|add|get)\b)",
+    r"\b(?:dependenc|packages?\b|(?<!standard )librar|crates?\b|gems?\b|upgrade|bump|(?:npm|pip|uv|cargo|go|yarn|pnpm|poetry|bundle) (?:install|add|get)\b)",
     re.IGNORECASE,
 )
 NO_LINES = "the project has no git repository, so what the manifests were is not known"
@@ -53,10 +53,10 @@ async def check_dependencies(context: GateContext) -> Decision:
         for patch in patches.files
         if matches_globs(globs, patch.path) and not matches_globs(FOREIGN_FILES, patch.path)
     ]
-    prompts = read_prompts(context.event) if wanted else ()
-    if any(map(_WORD.search, prompts)):
+    wishes = read_wishes(context.event) if wanted else ()
+    if any(map(_WORD.search, wishes)):
         return Allow()
-    said = " ".join(prompts).lower()
+    said = " ".join(wishes).lower()
     found = [text for patch in wanted for name, text in find_changed(patch) if not _is_named(name, said)]
     if not found:
         return Allow()

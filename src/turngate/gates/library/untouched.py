@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from turngate.core.globs import matches_globs
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.conversation import read_prompts
+from turngate.gates.conversation import read_wishes
 from turngate.gates.gate import MAX_FINDINGS, Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import Change, show_path
 from turngate.gates.session_changes import (
@@ -59,7 +59,7 @@ async def _compare_assertions(
     if weakened:  # unless what it tests was removed too, or the user wants it
         sources = await _read_patches(context, everything)
         others = [patch for patch in sources.files if patch.path not in named] if sources else []
-        weakened = list(find_weakened(protected, others, read_prompts(context.event)))
+        weakened = list(find_weakened(protected, others, read_wishes(context.event)))
     deleted = {change.path for change in changes if change.kind == "deleted"}
     gone = sorted({finding.path for finding in weakened} & deleted)
     findings = [
