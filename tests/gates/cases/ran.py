@@ -6,7 +6,7 @@ from tests.support.gates import GateCase, blocked, could_not_run
 from tests.support.git_projects import Step, files, repository, steps
 from tests.support.transcripts import TranscriptBuilder, talk
 
-WORDS = ("ran", "--if", "api/**", "--command", "make openapi")
+WORDS = ("ran", "--if", "api/**", "--then", "make openapi")
 START = steps(repository({"api/a.py": "1\n", "b.py": "1\n"}))
 CHANGED = files({"api/a.py": "2\n"})
 

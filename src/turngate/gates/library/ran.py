@@ -19,7 +19,7 @@ async def check_ran(context: GateContext) -> Decision:
     changed = await changed_files(context, context.options["if"])
     if not changed:
         return Allow()
-    command = context.options["command"]
+    command = context.options["then"]
     calls = read_calls_of(context.event, (*EDIT_TOOLS, "Bash"))
     runs = [place for place, call in enumerate(calls) if _runs(call, command)]
     globs = context.options["if"]
@@ -51,7 +51,7 @@ RAN = Gate(
     check=check_ran,
     options=(
         GateOption("if", "texts", "if one of these files has changed", "GLOB", required=True),
-        GateOption("command", "text", "the agent has to run this", "COMMAND", required=True),
+        GateOption("then", "text", "the agent has to run this command", "COMMAND", required=True),
     ),
     record=record_files,
     needs_start=True,
