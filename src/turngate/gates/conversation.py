@@ -174,6 +174,23 @@ def read_usage(event: StopEvent, since: int = 0) -> UsedTokens:
     return UsedTokens(sum(counts.values()), len(counts))
 
 
+_CLAUSE_END = re.compile(r"[.!?,;]\s|\n")
+_NEGATION = re.compile(r"\b(?:no|not|never|without|cannot)\b|n't\b", re.IGNORECASE)
+
+
+def read_wishes(event: StopEvent) -> tuple[str, ...]:
+    """Return the clauses of the user's messages, without those that say what is not wanted.
+
+    Nothing if the conversation cannot be read.
+    """
+    with suppress(TranscriptUnreadable), _open(event) as (file, form):
+        records = _records_since(0, file, form, form.prompts, MAX_SEARCH_COST)
+        texts = [result_text(each["message"].get("content")) for each in records if _is_prompt(each, event)]
+        clauses = (clause for text in texts for clause in _CLAUSE_END.split(text))
+        return tuple(clause for clause in clauses if not _NEGATION.search(clause))
+    return ()
+
+
 def _tokens(usage: object) -> int:
     counts = usage if isinstance(usage, dict) else {}
     values = (counts.get(name) for name in Usage.__dataclass_fields__)

@@ -17,6 +17,7 @@ from tests.support.git_projects import (
     steps,
     write_transcript,
 )
+from tests.support.transcripts import talk
 
 WORDS = ("untouched", "tests", ".github")
 TEST = """\
@@ -55,6 +56,11 @@ def edited(old: str, new: str) -> Callable[[Path], Mapping[str, Any]]:
     return changed({"tests/test_a.py": TEST.replace(old, new)})
 
 
+def asks(prompt: str) -> Step:
+    """Return the step that writes the conversation in which the user says this."""
+    return lambda project: talk().user(prompt).says("Done.").write(project.parent / "transcript.jsonl")
+
+
 def blocked(*findings: str) -> dict[str, str]:
     listed = "\n".join(each if each.startswith("and ") else f"- {each}" for each in findings)
     return {"decision": "block", "reason": f"protected files have changed:\n{listed}\n{ADVICE}"}
@@ -65,6 +71,7 @@ def not_enforced(why: str) -> dict[str, str]:
 
 
 START = steps(repository(FILES), files({"tests/test_a.py": TEST + "# of the user\n"}))
+OLD_TEST = "from old import old\n\n\ndef test_old():\n    assert old() == 1\n"
 WEAK = ("untouched", "tests", ".github", "--no-weakening")
 
 CASES = [
@@ -234,28 +241,28 @@ CASES = [
         "no weakening: passed, formatted", WEAK, edited("two(\n        1,\n    ) == 2", "(two(1) == 2)"), {}
     ),
     GateCase(
-        "no weakening: failed, an expectation was changed",
+        "no weakening: passed, an expectation was changed",
         WEAK,
         edited("== 1", "== 2"),
-        blocked("tests/test_a.py:5: an assertion was removed or changed: assert one() == 1"),
+        {},
     ),
     GateCase(
         "no weakening: failed, also on a later line of the statement",
         WEAK,
-        edited(") == 2", ") == 3"),
-        blocked("tests/test_a.py:6: an assertion was removed or changed: assert two("),
+        edited(") == 2", ") is not None"),
+        blocked("tests/test_a.py:6: an assertion was removed or weakened: assert two("),
     ),
     GateCase(
         "no weakening: failed, commented out",
         WEAK,
         edited("    assert one()", "    # assert one()"),
-        blocked("tests/test_a.py:5: an assertion was removed or changed: assert one() == 1"),
+        blocked("tests/test_a.py:5: an assertion was removed or weakened: assert one() == 1"),
     ),
     GateCase(
         "no weakening: failed, in a string",
         WEAK,
         edited("    assert one() == 1\n", '    """\n    assert one() == 1\n    """\n'),
-        blocked("tests/test_a.py:6: an assertion was removed or changed: assert one() == 1"),
+        blocked("tests/test_a.py:6: an assertion was removed or weakened: assert one() == 1"),
     ),
     GateCase(
         "no weakening: failed, skipped",
@@ -291,9 +298,66 @@ CASES = [
         blocked("tests/test_a.py was renamed to a.py"),
     ),
     GateCase(
-        "no weakening: failed, a file that is not source code",
+        "no weakening: failed, CI no longer runs the tests",
         WEAK,
         changed({".github/ci.yml": "run: true\n"}),
-        blocked(".github/ci.yml was changed"),
+        blocked(".github/ci.yml:1: a check was removed: run: pytest"),
+    ),
+    GateCase(
+        "no weakening: passed, a snapshot",
+        WEAK,
+        steps(
+            repository({**FILES, "tests/__snapshots__/a.snap": "1\n"}),
+            write_transcript,
+            files({"tests/__snapshots__/a.snap": "2\n"}),
+        ),
+        {},
+    ),
+    GateCase(
+        "no weakening: failed, deselected in a file that is not protected",
+        WEAK,
+        changed({"pytest.ini": "[pytest]\naddopts = --deselect tests/test_a.py::test_one\n"}),
+        blocked("pytest.ini:2: tests are left out: addopts = --deselect tests/test_a.py::test_one"),
+    ),
+    GateCase(
+        "no weakening: passed, a test of what was removed too",
+        WEAK,
+        steps(
+            repository({**FILES, "old.py": "def old():\n    return 1\n", "tests/test_old.py": OLD_TEST}),
+            write_transcript,
+            removed("old.py"),
+            removed("tests/test_old.py"),
+        ),
+        {},
+    ),
+    GateCase(
+        "no weakening: failed, a test of what is still there",
+        WEAK,
+        steps(
+            repository({**FILES, "old.py": "def old():\n    return 1\n", "tests/test_old.py": OLD_TEST}),
+            write_transcript,
+            removed("tests/test_old.py"),
+        ),
+        blocked("tests/test_old.py was deleted"),
+    ),
+    GateCase(
+        "no weakening: passed, the user asked for it",
+        WEAK,
+        steps(
+            repository({**FILES, "tests/test_old.py": OLD_TEST}),
+            asks("Please remove test_old, it is not needed."),
+            removed("tests/test_old.py"),
+        ),
+        {},
+    ),
+    GateCase(
+        "no weakening: failed, the user does not want it",
+        WEAK,
+        steps(
+            repository({**FILES, "tests/test_old.py": OLD_TEST}),
+            asks("Make old faster. Do not remove tests."),
+            removed("tests/test_old.py"),
+        ),
+        blocked("tests/test_old.py was deleted"),
     ),
 ]

@@ -10,6 +10,7 @@ _PROJECT_CHECKS = ("tests", "lint", "types", "build")
 _NAMES = (
     *("archive", "budget", "checklist", "command", "clean", "evidence", "plan", "judge", "log", "notify"),
     *("no-stubs", "outputs", *_PROJECT_CHECKS, "todos", "touched", "until", "untouched"),
+    *("checks", "coverage", "debug", "dependencies", "ran", "review", "secrets", "size", "suppressions"),
 )
 
 

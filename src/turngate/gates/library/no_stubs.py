@@ -1,89 +1,132 @@
-"""The gate `no-stubs`: the lines that were added hold no TODO, no `NotImplementedError`, no skipped test, no empty body."""
+"""The gate `no-stubs`: what was added holds no TODO, `NotImplementedError`, skipped test, empty body, or words of a stub."""
 
 import ast
 import re
-import warnings
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from itertools import islice
+from types import EllipsisType
 
 from turngate.core.answers.report_types import Exited
 from turngate.core.globs import matches_globs
-from turngate.core.text import one_line, wildcard_matches
-from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.gate import Finding, Gate, GateContext, GateOption, list_findings
-from turngate.gates.git.output import FilePatch, Line, show_path, unquote_path
-from turngate.gates.project_files import read_file
-from turngate.gates.session_changes import (
-    WHOLE_FILE,
-    Patches,
-    find_changes,
-    find_patches,
-    record_files,
+from turngate.core.text import one_line
+from turngate.core.verdict.decisions import Allow, Decision
+from turngate.gates.added_lines import (
+    FILTERS,
+    MAX_LINE_CHARS,
+    Mark,
+    answer,
+    counts,
+    new_marks,
+    source_patches,
 )
-from turngate.gates.source_text import EXTENSIONS, Source, is_test_file, language_of, read_source
-
-# What others wrote, or a program.
-FOREIGN_FILES = tuple("vendor third_party node_modules *.min.* *.lock *_pb2.py *.pb.go *.d.ts".split())
-MAX_LINE_CHARS = 1000
-MAX_SYNTAX_CHARS = 10**6  # of a Python file that is parsed
+from turngate.gates.gate import Finding, Gate, GateContext
+from turngate.gates.git.output import FilePatch, Line, show_path, unquote_path
+from turngate.gates.session_changes import record_files
+from turngate.gates.source_text import (
+    CONDITION,
+    Source,
+    enclosing_blocks,
+    find_skips,
+    is_test_file,
+    language_of,
+    last_name,
+    parse_python,
+    read_source,
+)
 
 # At the start of a comment, or with a colon or a parenthesis: "prints the open TODO items", "XXX-YYY" are no markers.
-_MARKER = re.compile(r"^\W*(?P<first>TODO|XXX)\b(?![.-]\w)|\b(?P<named>TODO|XXX)\s?[:(]|\b(?P<any>FIXME)\b")
+_MARKER = re.compile(
+    r"^\W*(?P<first>TODO|XXX|HACK)\b(?![.-]\w)|\b(?P<named>TODO|XXX|HACK|(?:todo|fixme|hack)(?=\s?:))\s?[:：(]|\b(?P<any>FIXME)\b"
+)
+_THING = r"(?:code|logic|implementation|methods?|functions?|version|body|file|class|routes?|handlers?|imports?|component)"
+_FALSE = r"(?:mock(?:ed)?|fake|dummy|stub(?:bed)?|hard-?cod\w*|simulated?)"
+# What models write where the work should be.
+_WORDS = re.compile(
+    r"\bin (?:a |an |the )?(?:real|actual|full|complete|proper)(?:[- ]world)? (?:implementation|app|application|system|project|scenario|version)\b"
+    r"|\bin (?:a )?(?:real|production)\b[^.]{0,40}\b(?:would|you'd|we'd)\b"
+    r"|^\W*(?:a |just a |simple )?placeholder\W*$|\bplaceholder (?:implementation|logic|code|for now|until|values?|data|function|method|response|result)\b"
+    rf"|\bfor now\b.*\b(?:{_FALSE}|simpl\w+|placeholder|(?:just |always )?return\w*|no-op|do(?:es)? nothing)\b"
+    rf"|\b(?:{_FALSE}|simpl\w+|placeholder|return\w*|no-op|nothing)\b.*\bfor now\b"
+    rf"|\b{_FALSE} (?:data|response|results?|values?)\b.*\b(?:until|later|once|when|replace)|\b{_FALSE} implementation\b|\breturn(?:s|ing)? (?:a |some |the )?{_FALSE}\b"
+    r"|\bsimulat(?:e|es|ing) (?:an? |the |some )?(?:api|network|async|server|http|database|request|response|processing|delay|call)\b"
+    r"|\bsimplified (?:version|implementation|approach|logic|check|parsing|parser|handling|calculation)\b|\bsimplified for\b"
+    rf"|\brest of (?:the |your )?(?:\w+ ){{1,2}}(?:remains?|stays?|unchanged|here|goes here|omitted|is the same)\b|\.\.\. ?(?:existing|rest|remaining|other)\b|\b(?:existing|remaining|previous|other) {_THING} ?(?:\.\.\.|here|remains?|stays?|unchanged|goes)"
+    rf"|\b(?:your|actual|real) (?:\w+ )?{_THING} (?:goes |would go |will go )?here\b|\b(?:add|insert|put|write) (?:your |the |actual )?{_THING} here\b"
+    r"|\b(?:to be|will be|needs? to be) implemented\b(?! (?:by|in)\b)|\bimplement(?:ed)? (?:this |it |that |me )?(?:later|soon|properly|in the future)\b|\btemporary (?:stub|hack|implementation)\b"
+    r"|^\W*(?:not|un)(?: yet| fully)? ?implemented\b(?! (?:by|in|on|for)\b)|\bnot implemented yet\b|\bnot yet implemented\b(?! (?:by|in|on)\b)|\bcoming soon\b"
+    r"|nicht implementiert|platzhalter|sp(?:ä|ae)ter implementier|non (?:ancora )?implementat|da implementare|pas (?:encore )?implémenté|à implémenter"
+    r"|(?:sin|por|pendiente de) implementar|no implementad|não implementad|a implementar|не реализован|заглушк|реализовать позже"
+    r"|未実装|後で実装|仮実装|未实现|待实现|暂未|稍后实现|占位|미구현|나중에 구현|임시 구현",
+    re.IGNORECASE,
+)
 _NOT_IMPLEMENTED = re.compile(
-    r"\bNotImplementedException\b|\braise\s+NotImplementedError\b|\b(?:todo|unimplemented)!\s*[(\[{]|\bthrow\s+NotImplementedError\b"
+    r"\bNotImplementedException\b|\b(?:raise|throw)\s+(?:NotImplemented|Unimplemented)Error\b|\b(?:todo|unimplemented)!\s*[(\[{]"
 )
 _KOTLIN_TODO = re.compile(r"(?<![\w.])TODO\(")
-# In the text of an error.
+# In the text of an error, or what a user reads.
 _RAISES = re.compile(r"\b(?:throw|raise|panic|fatalError|errors\.New|fmt\.Errorf|reject)\b")
 _NOT_IMPLEMENTED_TEXT = re.compile(
     r"""["'`][^"'`]*(?:\bnot (?:yet )?implemented|\bunimplemented|\bTODO\b)""", re.IGNORECASE
 )
-_SKIPPED = {
-    "python": r"\bmark\.(?:skip|xfail)\b|\bpytest\.(?:skip|xfail)\s*\(|\bunittest\.(?:skip|expectedFailure)\b|\bskipTest\s*\(",
-    "javascript": r"\b(?:it|test|describe|suite)(?:\.\w+)*\.(?:skip|only|todo|fixme)\b|(?:^|\s)x(?:it|test|describe)\s*\(",
-    "go": r"\b[tb]\.Skip(?:Now|f)?\(",
-    "rust": r"#\[ignore\b",
-    "java": r"@(?:Disabled|Ignore)\b",
-}
-_SKIPPED_TEST = {language: re.compile(pattern) for language, pattern in _SKIPPED.items()}
-_HARMLESS_NAME = re.compile(r"no_?op|nop$|ignore|dummy|fake|stub|mock|empty", re.IGNORECASE)
+_SAYS = re.compile(
+    r"\b(?:alert|print\w*|echo|puts|log|warn|info|error|toast\w*|notify|message|flash|return|Text)\b|>"
+)
+_SHOWN_TEXT = re.compile(
+    r"\bnot (?:yet )?implemented yet\b|\bnot yet implemented\b|\bcoming soon\b", re.IGNORECASE
+)
+_HTTP = re.compile(r"\b501\b|HTTP|NOT_IMPLEMENTED")
+_NOT_SUPPORTED = re.compile(
+    r"support|requir|only|cannot|unavailable|not available|unknown|invalid|platform|windows|macos|linux|posix|\bos\.name|\bversion"
+    r"|hasattr|read-only",
+    re.IGNORECASE,
+)
+_YET = re.compile(r"\byet\b|implement|TODO", re.IGNORECASE)
+_HARMLESS_NAME = re.compile(
+    r"no_?op|\bnop|nop\b|null|silent|quiet|ignore|dummy|fake|stub|mock|empty|disabled|(?-i:\bBase|Base\b)|abstract|interface|mixin",
+    re.IGNORECASE,
+)
+_ALWAYS_TRUE = re.compile(
+    r"\bexpect\((true|false|1|\"\")\)\.to(?:Be|Equal|StrictEqual)\(\1\)|\bassert(?:True)?!?\s*\(\s*(?i:true)\s*\)|\bassert\.ok\(true\)"
+)
+_EMPTY_TEST = re.compile(
+    r'(?:^|[\s;{(])(?:it|test|specify)\s*\(\s*""\s*,\s*(?:async\s*)?(?:function\s*)?\(\w*\)\s*(?:=>\s*)?\{\s*\}'
+)
 
 _ANNOTATION = r"(?:\s*:\s*[^{};=]+)?"
 _EMPTY_FUNCTION = re.compile(
     r"^\s*(?:export\s+)?(?:default\s+)?(?:async\s+)?function\s*\*?\s*(\w+)\s*(?:<[^>]*>)?\s*\([^()]*\)"
     + _ANNOTATION
-    + r"\s*\{\s*\}?\s*;?\s*$"
-    r"|^\s*(?:(?:public|private|protected|static|override|async)\s+)*(\w+)\s*\([^()]*\)"
+    + r"\s*\{\s*\}?\s*;?\s*$|^\s*(?:(?:public|private|protected|internal|static|final|override|async|void|function|func|fun|pub|fn)\s+)*(\w+)\s*\([^()]*\)"
     + _ANNOTATION
-    + r"\s*\{\s*\}?\s*$"
-    r"|^\s*(?:export\s+)?(?:const|let|var)\s+(\w+)"
+    + r"\s*\{\s*\}?\s*$|^func\s+(?:\(\w*\s*\*?\w+\)\s*)?(\w+)\([^()]+\)\s*\{\s*\}?\s*$|^\s*(?:export\s+)?(?:const|let|var)\s+(\w+)"
     + _ANNOTATION
     + r"\s*=\s*(?:async\s*)?(?:\([^()]*\)|\w+)"
     + _ANNOTATION
     + r"\s*=>\s*\{\s*\}?\s*;?\s*$"
 )
+_KEYWORDS = frozenset(
+    "if for while switch catch with constructor function return else do try init main".split()
+)
+_OVERRIDES = re.compile(
+    r"\bimpl\b.*\bfor\b|\b(?:interface|trait|protocol|abstract)\b|\bclass\b.*\b(?:extends|implements)\b"
+)
 _BASES = re.compile(r"^\s*class\s+\w+[^(\n:]*\(([^)\n]*)\)\s*:")
 _FOR_SUBCLASSES = re.compile(r"\b(?:overrid\w+|subclass\w*|hooks?)\b", re.IGNORECASE)  # in a docstring
-_KEYWORDS = frozenset({"if", "for", "while", "switch", "catch", "with", "constructor", "function", "return"})
+_FOR_NOTHING = re.compile(r"\b(?:nothing|no-?op|intentional\w*|deliberate\w*)\b", re.IGNORECASE)
+_FUNCTION_WORD = re.compile(r"\b(?:void|func|fun|function|fn)\b")
+_WITH_FUNCTIONS = (".cs", ".swift", ".php", ".dart")
+_PRETENDS = re.compile(r"mock|fake|stub|dummy|stories|seeds?\b|demo|examples?|samples?", re.IGNORECASE)
+# Decorators of functions that declare something and need no body.
+_DECLARING = frozenset(
+    "overload group callback hookspec scenario given when then ai_fn external task_group".split()
+)
 
 
 def find_stubs(patches: Iterable[FilePatch]) -> Iterator[Finding]:
-    """Yield the stubs in added lines. The patches have all lines of each file; what was only moved does not count."""
+    """Yield the stubs that were added. The patches have all lines of each file; what was moved or reworded does not count."""
     patches = list(patches)
     subclassed = _base_names(patches)
-    moved = Counter(line.text.strip() for patch in patches for line in patch.removed())
-    for patch in patches:
-        lines = [line for line in patch.lines if line.kind != "removed"]
-        language = language_of(patch.path)
-        if language is None or matches_globs(FOREIGN_FILES, patch.path):
-            continue
-        for place, word in sorted(_find_in_file(patch.path, lines, language, subclassed)):
-            text = lines[place].text.strip()
-            if moved[text]:
-                moved[text] -= 1
-                continue
-            yield Finding(patch.path, lines[place].number, f"{word}: {text}")
+    return new_marks(patches, lambda path, lines, changed: _find_in_file(path, lines, changed, subclassed))
 
 
 def _base_names(patches: Iterable[FilePatch]) -> frozenset[str]:
@@ -94,87 +137,130 @@ def _base_names(patches: Iterable[FilePatch]) -> frozenset[str]:
 
 
 def _find_in_file(
-    path: str, lines: Sequence[Line], language: str, subclassed: Container[str]
-) -> Iterator[tuple[int, str]]:
-    """Yield the place of each stub, and what it is."""
+    path: str, lines: Sequence[Line], changed: Collection[int], subclassed: Container[str]
+) -> dict[int, Mark]:
+    language = language_of(path) or ""
     content = "\n".join(line.text for line in lines)
     source = read_source(content, language)
-    added = {place for place, line in enumerate(lines) if line.kind == "added"}
-    found: dict[int, str] = {}
-    exempt: set[int] = set()
-    if language == "python":
-        exempt, empty = _read_python(path, content, source, subclassed)
-        found |= {place: "empty body" for place, body in empty.items() if body & added}
-    elif language == "javascript" and not is_test_file(path):
-        found |= {place: "empty body" for place in added if _is_empty_function(source, place)}
-    for place in added:
-        if word := _describe_line(path, source, place, language, is_exempt=place in exempt):
-            found.setdefault(place, word)
-    yield from found.items()
+    tree = parse_python(content) if language == "python" else None
+    found: dict[int, Mark] = {}
+    for place, extent, kind in _python_stubs(path, tree, source, subclassed) if tree else ():
+        found.setdefault(place, Mark(extent, kind))
+    for place in find_skips(path, source, language, tree):
+        found[place] = Mark({place}, "skipped test")
+    blocks = [""] * len(lines) if language == "python" else enclosing_blocks(source.code)
+    for place in changed:
+        comment = source.comments[place]
+        if word := _describe_comment(path, comment):
+            found[place] = Mark({place}, word, comment.strip())
+        elif place not in found and (
+            word := _describe_code(path, source, place, blocks[place], is_parsed=bool(tree))
+        ):
+            found[place] = Mark({place, place + 1}, word)
+    return found
 
 
-def _describe_line(path: str, source: Source, place: int, language: str, *, is_exempt: bool) -> str | None:
+def _describe_comment(path: str, comment: str) -> str | None:
+    comment = comment[:MAX_LINE_CHARS]
+    if marker := _MARKER.search(comment):
+        return str(marker[marker.lastgroup or 0]).upper()
+    return "words of a stub" if not _is_make_believe(path) and _WORDS.search(comment) else None
+
+
+def _is_make_believe(path: str) -> bool:
+    """Return whether what a file does is meant not to be real."""
+    return is_test_file(path) or bool(_PRETENDS.search(path))
+
+
+def _describe_code(path: str, source: Source, place: int, block: str, *, is_parsed: bool) -> str | None:
     """Return what kind of stub a line is. A fake in a test need not implement everything."""
-    code, text = source.code[place], source.text[place]
-    if marker := _MARKER.search(source.comments[place]):
-        return str(marker[marker.lastgroup or 0])
-    if language in _SKIPPED_TEST and _SKIPPED_TEST[language].search(code):
-        return "skipped test"
-    if is_exempt or is_test_file(path):
+    code, text = source.code[place][:MAX_LINE_CHARS], source.text[place][:MAX_LINE_CHARS]
+    if is_test_file(path):
+        before = next((each for each in reversed(source.code[max(0, place - 3) : place]) if each.strip()), "")
+        is_first = before.rstrip().endswith("{") or "{" in code
+        is_empty = _EMPTY_TEST.search(code) or (not is_parsed and is_first and _ALWAYS_TRUE.search(code))
+        return "empty test" if is_empty else None
+    if _HTTP.search(text):
         return None
+    guards = f"{block} {code}" if CONDITION.search(f"{block} {code}") else ""
     is_stub = (
-        _NOT_IMPLEMENTED.search(code)
+        (not is_parsed and _NOT_IMPLEMENTED.search(code))
         or (_RAISES.search(code) and _NOT_IMPLEMENTED_TEXT.search(text))
         or (path.endswith((".kt", ".kts")) and _KOTLIN_TODO.search(code))
     )
-    return "not implemented" if is_stub else None
+    if is_stub and not _NOT_SUPPORTED.search(guards):
+        return "not implemented"
+    if _SHOWN_TEXT.search(text) and _SAYS.search(code):
+        return "words of a stub"
+    return "empty body" if not is_parsed and _is_empty_function(path, source, place, block) else None
 
 
-def _is_empty_function(source: Source, place: int) -> bool:
-    """Return whether a function of JavaScript begins here that does nothing, without a comment that says why."""
-    match = _EMPTY_FUNCTION.match(one_line(source.code[place][:MAX_LINE_CHARS]))
+def _is_empty_function(path: str, source: Source, place: int, block: str) -> bool:
+    """Return whether a function begins here that does nothing, without a comment that says why."""
+    line = one_line(source.code[place][:MAX_LINE_CHARS])
+    match = (
+        _EMPTY_FUNCTION.match(line) if language_of(path) != "c" or path.endswith(_WITH_FUNCTIONS) else None
+    )
     name = next(filter(None, match.groups()), "") if match else ""
-    if not match or name in _KEYWORDS or _HARMLESS_NAME.search(name):
+    if not match or name in _KEYWORDS or name.startswith("__") or _HARMLESS_NAME.search(f"{block} {line}"):
+        return False
+    if language_of(path) not in ("javascript", "markup", "go") and not _FUNCTION_WORD.search(line):
+        return False  # a constructor
+    if _OVERRIDES.search(f"{block} {source.code[place - 1] if place else ''} {line}"):
         return False
     end = place
-    if not source.code[place].rstrip(" ;").endswith("}"):
+    if not line.rstrip(" ;").endswith("}"):
         end = next((each for each in range(place + 1, len(source.code)) if source.code[each].strip()), place)
         if source.code[end].strip() not in ("}", "};"):
             return False
     return not any(source.comments[place : end + 1])
 
 
+# Python
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def _read_python(
-    path: str, content: str, source: Source, subclassed: Container[str]
-) -> tuple[set[int], dict[int, set[int]]]:
-    """Return the places in abstract functions, and of each empty function the place of `def` and those of its body."""
-    exempt: set[int] = set()
-    empty: dict[int, set[int]] = {}
-    for function, parent in _functions(_parse(content)):
+def _python_stubs(
+    path: str, tree: ast.Module, source: Source, subclassed: Container[str]
+) -> Iterator[tuple[int, set[int], str]]:
+    """Yield the place of each stub, the places that belong to it, and what it is."""
+    in_test = is_test_file(path)
+    values = _values(tree)
+    for function, parent in _functions(tree):
         first, last = function.lineno - 1, (function.end_lineno or function.lineno) - 1
-        is_abstract = _is_abstract(function, parent) or _is_inherited(function, parent, subclassed)
-        if is_abstract or path.endswith(".pyi"):
-            exempt |= set(range(first, last + 1))
-        elif (
-            _is_empty(function)
-            and not _overrides(function, parent)
-            and not _is_meant_empty(path, function, source.comments[first : last + 1])
+        body = set(range(function.body[0].lineno - 1, last + 1))
+        is_test = in_test and function.name.startswith("test")
+        if path.endswith(".pyi") or _is_declared(function, parent, subclassed):
+            continue
+        if all(map(_is_idle, function.body)) and not (
+            (in_test and not is_test)
+            or _overrides(function, parent)
+            or any(source.comments[first : last + 1])
+            or _is_meant_empty(path, function, values)
         ):
-            empty[first] = set(range(function.body[0].lineno - 1, last + 1))
-    return exempt, empty
+            yield first, body, "empty body"
+        elif is_test and all(_is_idle(each) or _is_true(each) for each in function.body):
+            yield first, body, "empty test"
+        for place, message, guards in () if in_test else _raises(function):
+            is_choice = _NOT_SUPPORTED.search(message + guards) and not _YET.search(message)
+            if not is_choice and not _HTTP.search(message):
+                yield place, {place}, "not implemented"
+        for place in _docstring_places(function) if not _is_make_believe(path) else ():
+            if (words := _WORDS.search(source.text[place])) and "implement" in words[0].lower():
+                yield place, {place}, "words of a stub"
 
 
-def _parse(content: str) -> ast.Module:
-    """Return the syntax tree, or that of an empty file. Any file may be here, also one that no parser can read."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(content if len(content) <= MAX_SYNTAX_CHARS else "")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
+def _values(tree: ast.Module) -> set[str]:
+    """Return the names that are used otherwise than to call them, such as those of callbacks."""
+    calls = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in calls}
+
+
+def _docstring_places(function: Function) -> range:
+    first = function.body[0]
+    is_docstring = isinstance(first, ast.Expr) and ast.get_docstring(function) is not None
+    return range(first.lineno - 1, first.end_lineno or first.lineno) if is_docstring else range(0)
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[Function, ast.AST]]:
@@ -189,63 +275,72 @@ def _functions(tree: ast.Module) -> Iterator[tuple[Function, ast.AST]]:
                 rest.append(node)
 
 
-def _is_abstract(function: Function, parent: ast.AST) -> bool:
-    names = {_last_name(each) for each in function.decorator_list}
+def _raises(function: Function) -> Iterator[tuple[int, str, str]]:
+    """Yield where a function raises NotImplementedError, what the error says, and the conditions for it."""
+    rest: list[tuple[ast.AST, str]] = [(each, "") for each in function.body]
+    while rest:
+        node, guards = rest.pop()
+        if isinstance(node, ast.Raise) and node.exc and last_name(node.exc) == "NotImplementedError":
+            message = " ".join(map(ast.unparse, node.exc.args)) if isinstance(node.exc, ast.Call) else ""
+            yield node.lineno - 1, message, guards
+        elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case) and not isinstance(
+            node, Function
+        ):
+            inner = f"{guards} {ast.unparse(node.test)}" if isinstance(node, ast.If) else guards
+            rest += [(each, inner) for each in ast.iter_child_nodes(node)]
+
+
+def _is_declared(function: Function, parent: ast.AST, subclassed: Container[str]) -> bool:
+    """Return whether a function needs no body: it is abstract, for subclasses, or its decorator says so."""
+    names = {last_name(each) for each in function.decorator_list}
+    docstrings = [ast.get_docstring(function) or ""] if isinstance(parent, ast.ClassDef) else []
     if isinstance(parent, ast.ClassDef):
-        bases = (*parent.bases, *(keyword.value for keyword in parent.keywords))
-        names |= {_last_name(base) for base in bases}
-    return any(
-        name in ("overload", "Protocol", "ABC", "ABCMeta") or name.startswith("abstract") for name in names
+        names |= {last_name(base) for base in (*parent.bases, *(each.value for each in parent.keywords))}
+        if parent.name in subclassed or _HARMLESS_NAME.search(parent.name):
+            return True
+        docstrings.append(ast.get_docstring(parent) or "")
+    return any(map(_FOR_SUBCLASSES.search, docstrings)) or any(
+        name in ("Protocol", "ABC", "ABCMeta") or name.startswith("abstract") or name in _DECLARING
+        for name in names
     )
-
-
-def _is_inherited(function: Function, parent: ast.AST, subclassed: Container[str]) -> bool:
-    """Return whether a method is there for subclasses: there are some, or a docstring says so."""
-    if not isinstance(parent, ast.ClassDef):
-        return False
-    docstrings = (ast.get_docstring(function) or "", ast.get_docstring(parent) or "")
-    return parent.name in subclassed or any(map(_FOR_SUBCLASSES.search, docstrings))
 
 
 def _overrides(function: Function, parent: ast.AST) -> bool:
-    """Return whether an empty method may replace one of a base class, or is a constructor."""
+    """Return whether an empty method may replace one of a base class, or is one that Python calls."""
     if not isinstance(parent, ast.ClassDef) or function.name.startswith("test"):
         return False
-    return function.name == "__init__" or any(_last_name(base) != "object" for base in parent.bases)
+    return function.name.startswith("__") or any(last_name(base) != "object" for base in parent.bases)
 
 
-def _last_name(node: ast.expr) -> str:
-    """Return the name in `typing.Protocol[T]` or `abc.abstractmethod`."""
-    while isinstance(node, ast.Subscript | ast.Call):
-        node = node.value if isinstance(node, ast.Subscript) else node.func
-    match node:
-        case ast.Attribute(attr=name) | ast.Name(id=name):
-            return name
-        case _:
-            return ""
-
-
-def _is_empty(function: Function) -> bool:
-    return all(
-        isinstance(statement, ast.Pass)
-        or (isinstance(statement, ast.Expr) and _is_text_or_ellipsis(statement.value))
-        for statement in function.body
+def _is_meant_empty(path: str, function: Function, values: Container[str]) -> bool:
+    docstring = ast.get_docstring(function) or ""
+    return bool(
+        _HARMLESS_NAME.search(function.name)
+        or _FOR_NOTHING.search(docstring)
+        or (docstring and function.name in values)
+        or matches_globs(("migrations", "alembic"), path)
     )
 
 
-def _is_text_or_ellipsis(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and (node.value is ... or isinstance(node.value, str))
+def _is_idle(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Pass() | ast.Expr(value=ast.Constant(value=str() | EllipsisType())):
+            return True
+        case _:
+            return False
 
 
-def _is_meant_empty(path: str, function: Function, comments: Sequence[str]) -> bool:
-    if is_test_file(path) and not function.name.startswith("test"):
-        return True
-    return bool(_HARMLESS_NAME.search(function.name)) or any(comments)
+def _is_true(statement: ast.stmt) -> bool:
+    """Return whether a statement asserts what is always true."""
+    match statement:
+        case ast.Assert(test=ast.Constant(value=value)):
+            return value is True
+        case ast.Expr(value=ast.Call(args=[ast.Constant(value=value)]) as call):
+            return value is True and last_name(call) == "assertTrue"
+        case _:
+            return False
 
 
-PATHSPECS = tuple(f":(glob,icase)**/*.{extension}" for extension in EXTENSIONS)
-MAX_NEW_FILES = 200  # that are read one by one
-TOO_LONG = "the changes are too long to be read as a whole; in the part that was read, there are no stubs"
 OTHERS = "git ls-files --others --exclude-standard"
 NESTED = "not checked, because it is a repository of its own"
 MAX_NESTED = 5
@@ -253,17 +348,11 @@ ADVICE = "Complete them, or remove them and say in your answer what is missing."
 
 
 async def check_no_stubs(context: GateContext) -> Decision:
-    patches = await find_patches(context, *PATHSPECS, context_lines=WHOLE_FILE, is_source=True)
-    if patches is None:
-        patches = await _read_new_files(context)
-    findings = [finding for finding in find_stubs(patches.files) if _counts(context, finding)]
-    if findings:
-        listed = list_findings([str(finding) for finding in findings])
-        return Block(f"the added lines hold stubs:\n{listed}\n{ADVICE}")
-    if patches.truncated:
-        return Fault(TOO_LONG)
-    nested = await _new_repositories(context)
-    return Allow(f"{NESTED}: {', '.join(map(show_path, nested))}" if nested else None)
+    patches = await source_patches(context)
+    findings = [finding for finding in find_stubs(patches.files) if counts(context, finding)]
+    decision = answer(findings, patches, "the added lines hold stubs", ADVICE)
+    nested = await _new_repositories(context) if isinstance(decision, Allow) else []
+    return Allow(f"{NESTED}: {', '.join(map(show_path, nested))}") if nested else decision
 
 
 async def _new_repositories(context: GateContext) -> list[str]:
@@ -277,38 +366,11 @@ async def _new_repositories(context: GateContext) -> list[str]:
     return [*islice(new, MAX_NESTED)]
 
 
-def _counts(context: GateContext, finding: Finding) -> bool:
-    allowed: Sequence[str] = context.options["allow"]
-    if any(wildcard_matches(f"*{pattern}*", finding.text) for pattern in allowed):
-        return False
-    return matches_globs(context.options["files"] or ("**",), finding.path)
-
-
-async def _read_new_files(context: GateContext) -> Patches:
-    """Return the new files of a project without git. Which lines of the other files are new is not known."""
-    changes = await find_changes(context)
-    paths = [change.path for change in changes if change.kind == "added" and language_of(change.path)]
-    files = []
-    for path in paths[:MAX_NEW_FILES]:
-        text = await read_file(context.commands, path) or ""
-        lines = enumerate(text.split("\n"), start=1)
-        files.append(FilePatch(path, tuple(Line(number, line, "added") for number, line in lines)))
-    return Patches(tuple(files), truncated=len(paths) > MAX_NEW_FILES)
-
-
 NO_STUBS = Gate(
     name="no-stubs",
     summary="the added lines hold no TODO, skipped test or empty body",
     check=check_no_stubs,
-    options=(
-        GateOption(
-            "allow",
-            "texts",
-            "lines that contain this text do not count; `*` stands for any characters",
-            "PATTERN",
-        ),
-        GateOption("files", "texts", "check only these files; `!GLOB` is an exception", "GLOB"),
-    ),
+    options=FILTERS,
     record=record_files,
     needs_start=True,
 )

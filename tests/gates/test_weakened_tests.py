@@ -1,28 +1,9 @@
 """Which changes of tests take something away from them, in all languages."""
 
-import difflib
-
 import pytest
 
-from turngate.gates.git.output import FilePatch, Line
-from turngate.gates.library.untouched import find_weakened
-
-
-def patch(path: str, old: str, new: str) -> FilePatch:
-    """Return the patch with all lines of the file."""
-    lines: list[Line] = []
-    number = 1
-    before, after = old.split("\n"), new.split("\n")
-    for tag, start, end, to, until in difflib.SequenceMatcher(
-        None, before, after, autojunk=False
-    ).get_opcodes():
-        if tag != "equal":
-            lines += [Line(number, text, "removed") for text in before[start:end]]
-        for text in after[to:until]:
-            lines.append(Line(number, text, "kept" if tag == "equal" else "added"))
-            number += 1
-    return FilePatch(path, tuple(lines))
-
+from tests.support.patches import make_patch
+from turngate.gates.weakened_tests import find_weakened
 
 PYTHON = "class TestA(TestCase):\n    def test_a(self):\n        self.assertEqual(a(), 1)\n        mock.assert_called_once_with(2)\n"
 JAVASCRIPT = """\
@@ -68,13 +49,13 @@ class ATest {
 }
 """
 SOURCES = {"a.py": PYTHON, "a.test.ts": JAVASCRIPT, "a_test.go": GO, "a.rs": RUST, "ATest.java": JAVA}
-REMOVED = "an assertion was removed or changed: "
+REMOVED = "an assertion was removed or weakened: "
 OFF = "a test is switched off: "
 GONE = "a test was removed: "
 
 CASES = [
-    # file, old text, new text, what is found
-    ("a.py", "a(), 1", "a(), 2", [f"3: {REMOVED}self.assertEqual(a(), 1)"]),
+    # file, old text, new text, what is found; another expected value is another expectation, and not a weaker one
+    ("a.py", "a(), 1", "a(), 2", []),
     (
         "a.py",
         "mock.assert_called_once_with(2)",
@@ -89,13 +70,18 @@ CASES = [
         [f"2: {OFF}@pytest.mark.skipif(True)"],
     ),
     ("a.py", "        self", "        self.skipTest('x')\n        self", [f"3: {OFF}self.skipTest('x')"]),
-    ("a.py", "        self", "        if False:\n            self", [f"3: {OFF}if False:"]),
+    (
+        "a.py",
+        "        self",
+        "        if False:\n            self",
+        [f"3: {REMOVED}self.assertEqual(a(), 1)"],
+    ),
     ("a.py", "a(), 1)", "a(),\n            1,\n        )", []),
     ("a.py", "        self", "        # pytest.skip() would be wrong\n        self", []),
     ("a.py", "        self", "        say('pytest.skip()')\n        self", []),
     ("a.py", "mock.assert_called_once_with(2)", "mock.assert_called_once_with(2)\n        assert b()", []),
     ("a.test.ts", "toBe(3)", "toBeDefined()", [f"3: {REMOVED}expect(add(1, 2)).toBe(3);"]),
-    ("a.test.ts", '"gone"', '"lost"', [f"4: {REMOVED}await expect(load()).rejects.toThrow("]),
+    ("a.test.ts", '"gone"', '"lost"', []),
     ("a.test.ts", 'it("adds"', 'it.skip("adds"', [f'2: {OFF}it.skip("adds", async () => {{']),
     ("a.test.ts", 'it("adds"', 'it.only("adds"', [f'2: {OFF}it.only("adds", async () => {{']),
     (
@@ -108,23 +94,18 @@ CASES = [
     ("a.test.ts", "    expect", "    // expect", [f"3: {REMOVED}expect(add(1, 2)).toBe(3);"]),
     ("a.test.ts", "    expect(add", "    /*\n    */ expect(add", []),
     ("a.test.ts", '\n      "gone",\n    ', "'gone'", []),
-    (
-        "a.test.ts",
-        "sub(3, 1), 2",
-        "sub(3, 1), 9",
-        [f"8: {REMOVED}test('subtracts', () => {{ assert.equal(sub(3, 1), 2) }})"],
-    ),
-    ("a_test.go", "got != 3", "got != 4", [f'3: {REMOVED}t.Errorf("got %d", got)']),
+    ("a.test.ts", "sub(3, 1), 2", "sub(3, 1), 9", []),
+    ("a_test.go", "got != 3", "got != 4", []),
     ("a_test.go", "\trequire", "\tt.Skip()\n\trequire", [f"5: {OFF}t.Skip()"]),
     ("a_test.go", "func TestAdd", "func testAdd", [f"1: {GONE}func TestAdd(t *testing.T) {{"]),
     ("a_test.go", "\trequire.NoError(t, err)\n", "", [f"5: {REMOVED}require.NoError(t, err)"]),
     ("a_test.go", "\trequire", "\trequire.True(t, ok)\n\trequire", []),
-    ("a.rs", "), 3)", "), 4)", [f"3: {REMOVED}assert_eq!(add(1, 2), 3);"]),
+    ("a.rs", "), 3)", "), 4)", []),
     ("a.rs", "#[test]\nfn adds", "#[test]\n#[ignore]\nfn adds", [f"2: {OFF}#[ignore]"]),
     ("a.rs", "#[should_panic]\n", "", [f"8: {REMOVED}#[should_panic]"]),
     ("a.rs", "#[test]\nfn adds", "fn adds", [f"1: {GONE}#[test]"]),
     ("a.rs", "assert!(ok);", "assert!(ok);\n    assert!(sure);", []),
-    ("ATest.java", "(3, add", "(4, add", [f"4: {REMOVED}assertEquals(3, add(1, 2));"]),
+    ("ATest.java", "(3, add", "(4, add", []),
     ("ATest.java", "    @Test", "    @Disabled\n    @Test", [f"2: {OFF}@Disabled"]),
     ("ATest.java", "    @Test\n", "", [f"2: {GONE}@Test"]),
     ("ATest.java", ".isTrue()", ".isNotNull()", [f"6: {REMOVED}assertThat(x).isTrue();"]),
@@ -137,7 +118,7 @@ def test_a_change_of_tests_takes_away(path: str, old: str, new: str, found: list
     source = SOURCES[path]
     assert old in source
     changed = source.replace(old, new, 1)
-    assert [str(each) for each in find_weakened([patch(path, source, changed)])] == [
+    assert [str(each) for each in find_weakened([make_patch(path, source, changed)])] == [
         f"{path}:{each}" for each in found
     ]
 
@@ -145,5 +126,5 @@ def test_a_change_of_tests_takes_away(path: str, old: str, new: str, found: list
 def test_one_of_two_equal_assertions_is_missed() -> None:
     source = "def test_a():\n    assert a()\n\ndef test_b():\n    assert a()\n"
     changed = "def test_a():\n    assert a()\n\ndef test_b():\n    pass\n"
-    found = [str(each) for each in find_weakened([patch("a.py", source, changed)])]
-    assert found == ["a.py:5: an assertion was removed or changed: assert a()"]
+    found = [str(each) for each in find_weakened([make_patch("a.py", source, changed)])]
+    assert found == ["a.py:5: an assertion was removed or weakened: assert a()"]

@@ -1,0 +1,58 @@
+"""The cases of the gate `secrets`; keys are put together here, so that no scanner finds them. Gitleaks: test_secrets."""
+
+from tests.support.gates import GateCase, blocked
+from tests.support.git_projects import commit, files, repository, steps, write_transcript
+
+WORDS = ("secrets",)
+START = steps(repository({"a.py": "x = 1\n"}), write_transcript)
+AWS = "AKIA" + "QYLPMN5HFIQR7XYA"
+GITHUB = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+KEY = "-----BEGIN RSA " + "PRIVATE KEY-----"
+ADVICE = "Remove them, also from commits of this session, and tell the user, who may have to revoke them."
+
+
+def found(*findings: str) -> dict[str, str]:
+    listed = "\n".join(f"- {each}" for each in findings)
+    return blocked(f"the added lines hold secrets:\n{listed}\n{ADVICE}")
+
+
+CASES = [
+    GateCase("passed", WORDS, steps(files({"a.py": "x = 2\n"})), {}, START),
+    GateCase(
+        "failed: in any file, and what it is is not shown",
+        WORDS,
+        steps(
+            files(
+                {
+                    "a.py": f"x = 1\nkey = '{AWS}'\n",
+                    ".env": f"TOKEN={GITHUB}\n",
+                    "docs/x.md": f"\n{KEY}\nabc\n",
+                }
+            ),
+            commit,
+        ),
+        found(".env:1: a GitHub token", "a.py:2: an AWS access key", "docs/x.md:2: a private key"),
+        START,
+    ),
+    GateCase(
+        "passed: examples",
+        WORDS,
+        steps(files({"a.py": "x = 1\nkey = 'AKIA" + "IOSFODNN7EXAMPLE'\ntoken = 'ghp_" + "x" * 36 + "'\n"})),
+        {},
+        START,
+    ),
+    GateCase(
+        "passed: allowed, by its name",
+        (*WORDS, "--allow", "private key", "--files", "!.env"),
+        steps(files({"test.pem": f"{KEY}\n", ".env": f"{AWS}\n"})),
+        {},
+        START,
+    ),
+    GateCase(
+        "recorded: no git, only new source files are read",
+        WORDS,
+        steps(files({"b.py": f"'{AWS}'\n"})),
+        found("b.py:1: an AWS access key"),
+        steps(files({"a.py": "x = 1\n"})),
+    ),
+]
