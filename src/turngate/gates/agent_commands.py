@@ -5,7 +5,7 @@ A check is found wherever it is in a command, so that what runs it need not be k
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from os.path import basename, splitext
 
@@ -198,7 +198,7 @@ def _runs_of(number: int, call: ToolCall, own: Sequence[re.Pattern[str]]) -> Ite
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", call.name)
         named = frozenset(kind for kind in CHECKS if _named(kind).search(name))
         is_well = _is_well(output, "", _SUMMARY) or (
-            call.result is not None and bool(named) and not _FAILURE.search(output)
+            call.result is not None and bool(named) and not _fails(output)
         )
         if named or is_well:
             yield CheckRun(
@@ -216,8 +216,8 @@ def succeeded(call: ToolCall, steps: Sequence[WrittenCommand], place: int, kinds
         return False
     command, output = call.text("command"), call.result
     if not _hides_exit_code(command, steps, place):
-        return not all(describe_empty_run(output, kind) for kind in kinds)
-    if _FAILURE.search(output):
+        return not all(_ran_nothing(output, kind) for kind in kinds)
+    if _fails(output):
         return False
     piped = steps[place + 1 :]
     is_silent = (
@@ -253,6 +253,20 @@ def _hides_exit_code(command: str, steps: Sequence[WrittenCommand], place: int) 
     return bool(hiding) or any(step.operator == "||" for step in steps[:place])
 
 
+# A line may have many checks with the same output.
+
+
+@lru_cache(maxsize=2)
+def _fails(output: str) -> bool:
+    return _FAILURE.search(output) is not None
+
+
+@lru_cache(maxsize=8)
+def _ran_nothing(output: str, kind: str) -> bool:
+    return describe_empty_run(output, kind) is not None
+
+
+@lru_cache(maxsize=2)
 def _is_well(output: str, command: str, words: re.Pattern[str]) -> bool:
     """Return whether an output shows a success and no failure, apart from the lines that the command itself holds."""
     own = "\n".join(line for line in output.splitlines()[-MAX_LINES:] if line.strip() not in command)

@@ -71,8 +71,11 @@ async def _check_file(context: GateContext, name: str) -> Decision:
 
 
 async def _was_named(context: GateContext, name: str) -> bool:
-    """Return whether a plan is part of the session: the user or the agent has named it, or that is not known."""
-    if context.base is not None:
+    """Return whether a plan is part of the session: the user or the agent has named it, or that is not known.
+
+    A plan with a pause after each phase is meant to be carried out in every session.
+    """
+    if context.base is not None or context.options["pause-between-phases"]:
         return True
     try:
         return await run_in_thread(is_mentioned, context.event, basename(name))
