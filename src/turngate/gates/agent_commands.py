@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from os.path import basename, splitext
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.shell.invocation import SHELLS
 from turngate.core.shell.parse import MAX_COMMANDS, WrittenCommand, split_list
 from turngate.gates.conversation import ToolCall
@@ -41,9 +41,9 @@ class Edit:
 
 # Commands
 
-_WORD = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\])+", re.DOTALL)
-_QUOTE = re.compile(r"^(['\"])(.*)\1$", re.DOTALL)
-_NOT_A_PROGRAM = re.compile(r"[({!]+$|-|\w+=|(?:then|do|sudo|time|env|nice|exec)$")
+_WORD = r"(?s)(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\])+"
+_QUOTE = r"(?s)^(['\"])(.*)\1$"
+_NOT_A_PROGRAM = r"[({!]+$|-|\w+=|(?:then|do|sudo|time|env|nice|exec)$"
 _NESTS = frozenset([*SHELLS, "ssh", "su", "nix", "nix-shell"])  # they run a command line that they are given
 
 
@@ -62,8 +62,8 @@ def _run_commands(command: str, depth: int) -> Iterator[WrittenCommand]:
 
 
 def _words(text: str) -> list[str]:
-    found = (match[0] for match in islice(_WORD.finditer(text), MAX_WORDS))
-    return [quoted[2] if (quoted := _QUOTE.match(word)) else word for word in found]
+    found = (match[0] for match in islice(re.finditer(_WORD, text), MAX_WORDS))
+    return [quoted[2] if (quoted := re.match(_QUOTE, word)) else word for word in found]
 
 
 # Checks
@@ -83,19 +83,18 @@ _NAMES = {
     "build": "build|compile|assemble|dist|all|check|ci",
 }
 _SCRIPT = ("", ".sh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".php", ".pl", ".ps1", ".exs", ".r")
-_MAKE = re.compile(r"g?make(?:\s+-\S+)*\s*$")
-_CI = re.compile(r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b")
+_MAKE = r"g?make(?:\s+-\S+)*\s*$"
+_CI = r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b"
 # It only lists, describes or prepares.
-_NO_CHECK = re.compile(
-    r".*\s(?:--collect-only|--co|--version|--help|-h|--list\S*|--dry-run|--no-run|--markers|--fixtures\S*|--setup-plan|"
+_NO_CHECK = (
+    r"(?s).*\s(?:--collect-only|--co|--version|--help|-h|--list\S*|--dry-run|--no-run|--markers|--fixtures\S*|--setup-plan|"
     r"--setup-only|--just-print|--recon|--question|--touch)(?:\s|$)|"
     r"(?!(?:ctest|mvnw?)\s)\S+\s.*?-V(?:\s|$)|(?!(?:mvnw?|gradlew?|make|just|task)\s)\S+\s+(?:install|ci)(?:\s|$)|"
     r"make\s(?:.*\s)?-[BeikrRsSw]{0,10}[nqt][BeiknqrRsStw]{0,10}(?:\s|$)|(?:ninja|just|task|rake)\s(?:.*\s)?-n(?:\s|$)|"
     r"(?:nox|tox|just|task)\s(?:.*\s)?-l(?:\s|$)|rake\s(?:.*\s)?-T(?:\s|$)|ctest\s(?:.*\s)?-N(?:\s|$)|command\s+-v\s|"
-    r"go\s+test\s(?:.*\s)?-list\b|ruff\s+(?:clean|config|rule|linter|server|version)\b",
-    re.DOTALL,
+    r"go\s+test\s(?:.*\s)?-list\b|ruff\s+(?:clean|config|rule|linter|server|version)\b"
 )
-_SKIPS_TESTS = re.compile(r"\s(?:-DskipTests\b|-Dmaven\.test\.skip\b|-x\s+test\b)")
+_SKIPS_TESTS = r"\s(?:-DskipTests\b|-Dmaven\.test\.skip\b|-x\s+test\b)"
 
 
 @cache
@@ -111,15 +110,17 @@ def _subcommands(pattern: str) -> re.Pattern[str]:
 def find_kinds(text: str) -> frozenset[str]:
     """Return which checks a simple command runs: by the table of tools, or by the name of a script or target."""
     words = _words(text)
-    start = next((place for place, word in enumerate(words) if not _NOT_A_PROGRAM.match(word)), len(words))
+    start = next(
+        (place for place, word in enumerate(words) if not re.match(_NOT_A_PROGRAM, word)), len(words)
+    )
     words = [word.strip("({})") for word in words[start:]]
     plain = " ".join([basename(words[0]), *words[1:]]) if words else ""
-    if not words or words[0] in _NO_RUNNERS or _NO_CHECK.match(plain):
+    if not words or words[0] in _NO_RUNNERS or re.match(_NO_CHECK, plain):
         return frozenset()
-    if _CI.match(plain):
+    if re.match(_CI, plain):
         return frozenset(CHECKS)
-    found = set(_kinds_of(words)) or ({"build"} if _MAKE.match(plain) else set())
-    return frozenset(found - {"tests"} if _SKIPS_TESTS.search(text) else found)
+    found = set(_kinds_of(words)) or ({"build"} if re.match(_MAKE, plain) else set())
+    return frozenset(found - {"tests"} if re.search(_SKIPS_TESTS, text) else found)
 
 
 def _kinds_of(words: Sequence[str]) -> Iterator[str]:
@@ -149,32 +150,29 @@ def find_check(command: str) -> str | None:
 
 # Results
 
-_FAILURE = re.compile(
-    r"\b[1-9]\d* (?:failed|failing|failures?|errors?|problems?)\b|\bFAILED\b|^FAIL\b|\bFAIL:|^E {2,}|\berror(?:\[\w+\])?:|"
+_FAILURE = (
+    r"(?m)\b[1-9]\d* (?:failed|failing|failures?|errors?|problems?)\b|\bFAILED\b|^FAIL\b|\bFAIL:|^E {2,}|\berror(?:\[\w+\])?:|"
     r"\bTraceback \(most|npm ERR!|\bexit(?:ed with)? (?:code|status)[: ]+[1-9]|\bBUILD FAIL|command not found|No such file|"
-    r"\berror TS\d|^[ \t]+\d+:\d+[ \t]+error\b|\*\*\* \[|\*\*\* No rule|\tfail\t|\tfailure\t|^X |\"severity\": ?\"?[Ee]rror",
-    re.MULTILINE,
+    r"\berror TS\d|^[ \t]+\d+:\d+[ \t]+error\b|\*\*\* \[|\*\*\* No rule|\tfail\t|\tfailure\t|^X |\"severity\": ?\"?[Ee]rror"
 )
 # A summary that no other program prints,
-_SUMMARY = re.compile(
-    r"\b[1-9]\d* (?:successful|succeeded)\b|\b(?:PASS|Ok:) [1-9]|\ball (?:\S+ )?(?:tests|checks) (?:have )?pass(?:ed)?\b|"
-    r"\bSuccessfully ran target\b|\b100% tests passed\b",
-    re.IGNORECASE,
+_SUMMARY = (
+    r"(?i)\b[1-9]\d* (?:successful|succeeded)\b|\b(?:PASS|Ok:) [1-9]|\ball (?:\S+ )?(?:tests|checks) (?:have )?pass(?:ed)?\b|"
+    r"\bSuccessfully ran target\b|\b100% tests passed\b"
 )
 # and what a check prints if all is well.
-_WELL = re.compile(
-    r"^(?:ok|OK|PASS|PASSED|Passed!)\b|\btest result: ok\b|\[100%\]|\bBUILD SUCCESS|\b[Ss]uccess(?:ful|fully)?\b|\bSUCCESS\b|✓|"
+_WELL = (
+    r"(?m)^(?:ok|OK|PASS|PASSED|Passed!)\b|\btest result: ok\b|\[100%\]|\bBUILD SUCCESS|\b[Ss]uccess(?:ful|fully)?\b|\bSUCCESS\b|✓|"
     r"\b[Nn]o (?:issues|problems|errors|warnings)\b|(?<!\d)0 (?:errors|issues|problems|warnings)\b|\b[Aa]ll checks passed|"
-    r"^All (?:done|matched)\b|\bPassed$|\bpass\b|^\s?Finished\b|\b(?:built|compiled) in\b|\balready formatted\b|\bleft unchanged\b",
-    re.MULTILINE,
+    r"^All (?:done|matched)\b|\bPassed$|\bpass\b|^\s?Finished\b|\b(?:built|compiled) in\b|\balready formatted\b|\bleft unchanged\b"
 )
-_EXIT_ZERO = re.compile(r"(?:^|\n)[^\d\n]*\b0\s*\Z")
+_EXIT_ZERO = r"(?:^|\n)[^\d\n]*\b0\s*\Z"
 # What makes the exit code of a line say something else than that of its commands.
-_CONTROL = re.compile(
+_CONTROL = (
     r"(?:(?:time|then|do)\s+)*(?:!|(?:if|elif|while|until|case|function|alias|exit|return)\b|\w+\s*\(\s*\))"
 )
-_SHOWS_ALL = re.compile(r"(?:cat|head|tail|tee)\b")
-_OF_OTHERS = re.compile(r"(?:Task|Agent|BashOutput|TaskOutput|mcp__.*)$")
+_SHOWS_ALL = r"(?:cat|head|tail|tee)\b"
+_OF_OTHERS = r"(?:Task|Agent|BashOutput|TaskOutput|mcp__.*)$"
 
 
 def read_runs(calls: Sequence[ToolCall], own: Iterable[re.Pattern[str]] = ()) -> list[CheckRun]:
@@ -194,7 +192,7 @@ def _runs_of(number: int, call: ToolCall, own: Sequence[re.Pattern[str]]) -> Ite
         runners = [step for step in steps if _words(step.text)[0] not in _NO_RUNNERS]
         if not found and runners and _is_well(output, command, _SUMMARY) and not call.is_error:
             yield CheckRun((number, len(steps)), command, frozenset(CHECKS), True, output)
-    elif _OF_OTHERS.match(call.name):
+    elif re.match(_OF_OTHERS, call.name):
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", call.name)
         named = frozenset(kind for kind in CHECKS if _named(kind).search(name))
         is_well = _is_well(output, "", _SUMMARY) or (
@@ -227,12 +225,12 @@ def succeeded(call: ToolCall, steps: Sequence[WrittenCommand], place: int, kinds
     )
     return (
         _is_well(output, command, _WELL)
-        or ("$?" in command and _EXIT_ZERO.search(output[-100:]) is not None)
+        or ("$?" in command and re.search(_EXIT_ZERO, output[-100:]) is not None)
         # Linters and compilers often print nothing if all is well.
         or (
             is_silent
             and ">" not in steps[place].text.replace("2>&1", "")
-            and all(_SHOWS_ALL.match(each.text) for each in piped)
+            and all(re.match(_SHOWS_ALL, each.text) for each in piped)
         )
     )
 
@@ -241,8 +239,8 @@ def _hides_exit_code(command: str, steps: Sequence[WrittenCommand], place: int) 
     text = steps[place].text
     if (
         "--exit-zero" in text
-        or _CI.match(text)
-        or any(_CONTROL.match(step.text) for step in steps[: place + 1])
+        or re.match(_CI, text)
+        or any(re.match(_CONTROL, step.text) for step in steps[: place + 1])
     ):
         return True
     hiding = {step.operator for step in steps[place:]} - {"", "&&"}
@@ -258,7 +256,7 @@ def _hides_exit_code(command: str, steps: Sequence[WrittenCommand], place: int) 
 
 @lru_cache(maxsize=2)
 def _fails(output: str) -> bool:
-    return _FAILURE.search(output) is not None
+    return re.search(_FAILURE, output) is not None
 
 
 @lru_cache(maxsize=8)
@@ -267,27 +265,28 @@ def _ran_nothing(output: str, kind: str) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _is_well(output: str, command: str, words: re.Pattern[str]) -> bool:
+def _is_well(output: str, command: str, words: str) -> bool:
     """Return whether an output shows a success and no failure, apart from the lines that the command itself holds."""
     own = "\n".join(line for line in output.splitlines()[-MAX_LINES:] if line.strip() not in command)
-    if _FAILURE.search(own):
+    if re.search(_FAILURE, own):
         return False
-    return counts_tests(own) or (words.search(own) is not None and describe_empty_run(own, "tests") is None)
+    return counts_tests(own) or (
+        re.search(words, own) is not None and describe_empty_run(own, "tests") is None
+    )
 
 
 # Changes
 
-_NO_SOURCE = re.compile(
-    r"(?:^|/)(?:\.[^/.]|(?:build|dist|target|htmlcov|__pycache__|node_modules|docs?)(?:/|$)|(?:LICENSE|NOTICE|CODEOWNERS|AUTHORS)$)|"
+_NO_SOURCE = (
+    r"(?i)(?:^|/)(?:\.[^/.]|(?:build|dist|target|htmlcov|__pycache__|node_modules|docs?)(?:/|$)|(?:LICENSE|NOTICE|CODEOWNERS|AUTHORS)$)|"
     r"^(?:/dev/|/tmp/|\$)|"
-    r"\.(?:md|mdx|markdown|rst|adoc|txt|log|out|patch|diff|json|jsonc|json5|toml|ya?ml|ini|cfg|conf|lock|env|csv|tsv|xml|svg|png|jpe?g|gif|ipynb)$",
-    re.IGNORECASE,
+    r"\.(?:md|mdx|markdown|rst|adoc|txt|log|out|patch|diff|json|jsonc|json5|toml|ya?ml|ini|cfg|conf|lock|env|csv|tsv|xml|svg|png|jpe?g|gif|ipynb)$"
 )
-_QUOTES = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.", re.DOTALL)
-_REDIRECT = re.compile(r"(?:^|[^<>&\d-])(?:\d)?>{1,2}\s*(?!&)([^\s;&|<>()]+)")
-_WRITES = re.compile(r"(?:sed\s+(?:-\S+\s+)*-\w*i|perl\s+(?:-\S+\s+)*-\w*i|tee\s|patch\s|(?:mv|cp)\s)")
-_ARITHMETIC = re.compile(r"\$\(\([^()]*\)\)")
-_CONDITION = re.compile(r"^(?:(?:!|if|elif|else|while|until)\s+){1,2}")
+_QUOTES = r"(?s)'[^']*'|\"(?:\\.|[^\"\\])*\"|\\."
+_REDIRECT = r"(?:^|[^<>&\d-])(?:\d)?>{1,2}\s*(?!&)([^\s;&|<>()]+)"
+_WRITES = r"(?:sed\s+(?:-\S+\s+)*-\w*i|perl\s+(?:-\S+\s+)*-\w*i|tee\s|patch\s|(?:mv|cp)\s)"
+_ARITHMETIC = r"\$\(\([^()]*\)\)"
+_CONDITION = r"^(?:(?:!|if|elif|else|while|until)\s+){1,2}"
 
 
 def read_edits(calls: Sequence[ToolCall], cwd: str) -> list[Edit]:
@@ -305,15 +304,15 @@ def read_edits(calls: Sequence[ToolCall], cwd: str) -> list[Edit]:
 
 def written_path(text: str) -> str | None:
     """Return the source file that a simple command writes."""
-    text = _CONDITION.sub("", text)
-    plain = _ARITHMETIC.sub("_", text)
-    masked = _QUOTES.sub(lambda quoted: quoted[0].replace(">", "_").replace(" ", "_"), plain)
-    targets = [found[1] for found in _REDIRECT.finditer(masked)]
-    if _WRITES.match(text):
+    text = re.sub(_CONDITION, "", text)
+    plain = re.sub(_ARITHMETIC, "_", text)
+    masked = re.sub(_QUOTES, lambda quoted: quoted[0].replace(">", "_").replace(" ", "_"), plain)
+    targets = [found[1] for found in re.finditer(_REDIRECT, masked)]
+    if re.match(_WRITES, text):
         targets.append(text.rsplit(maxsplit=1)[-1])
     kept = [target for target in targets if is_source(target.strip("'\""))]
     return kept[-1] if kept else None
 
 
 def is_source(path: str) -> bool:
-    return _NO_SOURCE.search(path) is None
+    return re.search(_NO_SOURCE, path) is None

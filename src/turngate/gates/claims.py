@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
 from turngate.gates.markdown_tasks import read_lines
 

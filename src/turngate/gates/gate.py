@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.core.redaction import Redactor

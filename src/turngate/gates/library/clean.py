@@ -5,8 +5,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from turngate._frozen import frozen
-from turngate.core.answers.hook_reports import Exited
+from turngate._frozen_dataclass import frozen
+from turngate.core.answers.report_types import Exited
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.conversation import find_prompt
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.agent_commands import CheckRun, Edit, read_edits, read_runs
