@@ -3,10 +3,8 @@
 import pytest
 
 from tests.support.measures import count_calls, cpu_limit
-from turngate.gates.agent_check_results import succeeded
-from turngate.gates.agent_commands import run_commands, runs_check, written_path
+from turngate.gates.agent_commands import find_check, find_kinds, run_commands, succeeded, written_path
 from turngate.gates.conversation import ToolCall
-from turngate.gates.toolchains import CHECKS
 
 # Commands, and which checks they run.
 CHECK_COMMANDS = {
@@ -32,6 +30,26 @@ CHECK_COMMANDS = {
     "bash -lc 'cd x; pytest -q'": ["tests"],
     "./run_tests.sh": ["tests"],
     "cat > a.py <<'EOF'\nmake\nEOF\npytest": ["tests"],
+    # Whatever runs it
+    "docker compose exec -T web pytest -q": ["tests"],
+    "docker exec app sh -c 'cd x && npm test'": ["tests"],
+    "kubectl exec pod -- pytest": ["tests"],
+    "ssh -p 22 host 'cd app && make test'": ["tests"],
+    "conda run -n dev python -m pytest": ["tests"],
+    "nix develop -c mypy src": ["types"],
+    "doppler run -- npm test": ["tests"],
+    "coverage run -m pytest": ["tests"],
+    "npx --yes vitest run": ["tests"],
+    "python manage.py test": ["tests"],
+    "python tests/runtests.py queries": ["tests"],
+    "bash scripts/run-tests.sh": ["tests"],
+    "./scripts/lint": ["lint"],
+    "php artisan test": ["tests"],
+    "make -C build check": ["build", "lint", "tests", "types"],
+    "pnpm --filter api test": ["tests"],
+    "npx nx affected -t build": ["build"],
+    "earthly +test": ["tests"],
+    "node --test": ["tests"],
     "gh pr checks": ["build", "lint", "tests", "types"],
     # Not a check
     "cat tests/test_a.py": [],
@@ -55,14 +73,28 @@ CHECK_COMMANDS = {
     "pip install pytest": [],
     "npm install": [],
     "vim pytest.ini": [],
+    "npm ci": [],
+    "uv add --dev pytest": [],
+    "test -f tests": [],
+    "mkdir tests": [],
+    "python train.py --split test": [],
+    "command -v pytest": [],
     "": [],
 }
 
 
 @pytest.mark.parametrize("command", CHECK_COMMANDS)
 def test_which_checks_a_command_runs(command: str) -> None:
-    found = {kind for step in run_commands(command) for kind in CHECKS if runs_check(step.text, kind)}
+    found = {kind for step in run_commands(command) for kind in find_kinds(step.text)}
     assert sorted(found) == CHECK_COMMANDS[command]
+
+
+def test_the_first_kind_of_a_line_is_its_check() -> None:
+    assert [find_check(line) for line in ("ruff check && pytest", "mypy src", "ls")] == [
+        "tests",
+        "types",
+        None,
+    ]
 
 
 WRITES = {
@@ -70,14 +102,14 @@ WRITES = {
     "echo x > a.py": "a.py",
     "cat <<EOF > b.py\nx\nEOF": "b.py",
     "cp a.py b.py": "b.py",
-    "git checkout -- a.py": "a.py",
     "! sed -i 's/a/b/' src/a.py": "src/a.py",
     "if sed -i 's/a/b/' src/a.py; then true; fi": "src/a.py",
-    "git checkout main": "main",
-    "git reset --hard HEAD": "HEAD",
-    "git stash": "stash",
-    "ln -sf b.py a.py": "a.py",
-    # Not a change that a check depends on
+    # Not an edit of source
+    "git checkout -- a.py": None,
+    "git pull": None,
+    "rm scratch.py": None,
+    "echo x > .gitignore": None,
+    "echo x >> settings.toml": None,
     "git checkout -b feature": None,
     "git switch -c feature": None,
     "git stash list": None,
@@ -111,7 +143,7 @@ def test_what_a_command_changes(command: str) -> None:
 OUTCOMES: dict[tuple[str, str, str | None], bool] = {
     ("tests", "pytest", ""): True,
     ("tests", "pytest && echo FAILED", "FAILED"): True,  # the exit code of a whole chain decides
-    ("tests", "cd x || exit 1; pytest", ""): True,
+    ("tests", "cd x || exit 1; pytest", "12 passed"): True,
     ("tests", "set -o pipefail; pytest | tail -2", "the word FAILED"): True,
     ("tests", "set -e\npytest\necho done", "done"): True,
     ("tests", "cd a\npytest -q\ngit status", "12 passed in 0.1s\nOn branch main"): True,
@@ -164,18 +196,19 @@ OUTCOMES: dict[tuple[str, str, str | None], bool] = {
     ("types", "false && npx tsc; true", ""): False,
     ("lint", "ruff check --exit-zero", "a.py:1:1: F401 unused"): False,
     ("tests", "gh run list", ""): False,
-    # It did not run, or the line succeeds if it fails
-    ("tests", "! pytest", "12 passed"): False,
-    ("tests", "time ! pytest", "12 passed"): False,
+    ("tests", "if true; then pytest; fi", "12 passed"): True,
+    # It may not run, or the line succeeds if it fails
+    ("tests", "! pytest", ""): False,
+    ("tests", "time ! pytest", ""): False,
     ("tests", "! (cd x && pytest)", ""): False,
-    ("tests", "true || pytest", "12 passed"): False,
-    ("tests", "true || echo | pytest", "12 passed"): False,
+    ("tests", "true || pytest", ""): False,
+    ("tests", "true || echo | pytest", ""): False,
     ("tests", "true || (cd x && pytest)", ""): False,
-    ("tests", "pytest & true", "12 passed"): False,
+    ("tests", "pytest & true", ""): False,
     ("tests", "pytest && echo ok & true", "ok"): False,
-    ("tests", "if false; then pytest; fi", "12 passed"): False,
-    ("tests", "if false\nthen\n  pytest\nfi", "12 passed"): False,
-    ("tests", "while false; do pytest; done", "12 passed"): False,
+    ("tests", "if false; then pytest; fi", ""): False,
+    ("tests", "if false\nthen\n  pytest\nfi", ""): False,
+    ("tests", "while false; do pytest; done", ""): False,
     ("tests", "set -e; if false; then pytest; fi", ""): False,
     ("tests", "pytest(){ :; }; pytest", ""): False,
     ("tests", "function pytest { :; }; pytest", ""): False,
@@ -207,8 +240,8 @@ OUTCOMES: dict[tuple[str, str, str | None], bool] = {
 def backs(kind: str, command: str, output: str | None) -> bool:
     call = ToolCall(name="Bash", input={"command": command}, result=output)
     steps = run_commands(command)
-    places = [place for place, step in enumerate(steps) if runs_check(step.text, kind)]
-    return any(succeeded(call, steps, place, kind) for place in places)
+    places = [place for place, step in enumerate(steps) if kind in find_kinds(step.text)]
+    return any(succeeded(call, steps, place, frozenset([kind])) for place in places)
 
 
 @pytest.mark.parametrize(("kind", "command", "output"), OUTCOMES)
@@ -222,8 +255,8 @@ def test_a_check_that_failed_or_runs_in_the_background_did_not_succeed() -> None
     background = ToolCall(
         name="Bash", input={"command": "pytest", "run_in_background": True}, result="started"
     )
-    assert not succeeded(failed, steps, 0, "tests")
-    assert not succeeded(background, steps, 0, "tests")
+    assert not succeeded(failed, steps, 0, frozenset(["tests"]))
+    assert not succeeded(background, steps, 0, frozenset(["tests"]))
 
 
 HOSTILE = (
@@ -282,8 +315,7 @@ def test_the_work_on_a_hostile_command_is_bounded(text: str) -> None:
     def look(command: str) -> None:
         for step in run_commands(command):
             written_path(step.text)
-            for kind in CHECKS:
-                runs_check(step.text, kind)
+            find_kinds(step.text)
 
     with cpu_limit(30):
         some = count_calls(lambda: look(text))

@@ -68,7 +68,7 @@ def test_a_name_of_a_file_that_is_like_a_secret_is_still_found(project: Path, st
     (project / "tests" / f"{SECRET}.py").write_text("")
     words = ("untouched", "--added", f"tests/{SECRET}.py")
     expected = "protected files have changed:\n- tests/….py was added\nRestore what they were, and complete the task without changing them."
-    assert answer_of_process(words, claude_input(project)) == (0, blocked(expected), "")
+    assert answer_of_process(words, claude_input(project)) == (0, blocked(expected, "untouched"), "")
     assert files_with_secret(state) == []
 
 

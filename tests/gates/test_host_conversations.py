@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.gates.cases.evidence import ADVICE
 from tests.support.gates import answer_of_process, blocked, claude_input
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.gates.conversation import (
@@ -273,15 +274,14 @@ def test_the_gate_evidence_finds_the_tests_that_codex_has_run(tmp_path: Path) ->
     call = codex(type="function_call", name="exec_command", arguments='{"cmd":"pytest -q"}', call_id="c")
     fields = claude_input(tmp_path / "project", last_assistant_message="All tests pass.")
     (tmp_path / "project").mkdir()
-    for code, answer in ((0, {}), (1, blocked(NOT_BACKED))):
+    patch = codex(type="function_call", name="exec_command", arguments='{"cmd":"echo 1 > a.py"}', call_id="a")
+    written = codex(type="function_call_output", call_id="a", output="Process exited with code 0\nOutput:\n")
+    for code, answer in ((0, {}), (1, blocked(NOT_BACKED, "evidence"))):
         output = f"Chunk ID: 1\nProcess exited with code {code}\nOutput:\n3 passed"
-        records = [call, codex(type="function_call_output", call_id="c", output=output)]
+        records = [patch, written, call, codex(type="function_call_output", call_id="c", output=output)]
         lines = [begin, *map(json.dumps, records)]
         Path(fields["transcript_path"]).write_text("".join(f"{line}\n" for line in lines))
         assert answer_of_process(("evidence",), fields) == (0, answer, "")
 
 
-NOT_BACKED = (
-    'You claim "All tests pass", but `pytest -q` did not succeed.\n'
-    "Run `pytest -q` now and report what it prints, or correct the claim."
-)
+NOT_BACKED = f"`pytest -q` did not succeed, and has not been run successfully since.\n{ADVICE}"

@@ -15,7 +15,7 @@ from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.arguments import parse_gate_words
 from turngate.gates.gate import GateContext
-from turngate.gates.run_gate import answer_json, make_context, record_start, run_gate
+from turngate.gates.run_gate import KEEP, answer_json, make_context, record_start, run_gate
 from turngate.ports import HookRunContext, Shell
 from turngate.shells.local import LocalShell
 
@@ -71,8 +71,17 @@ def claude_input(project: Path, **fields: Any) -> dict[str, Any]:
     }
 
 
-def blocked(reason: str) -> dict[str, Any]:
-    return {"decision": "block", "reason": reason}
+def blocked(reason: str, keep: str | None = None) -> dict[str, Any]:
+    """Return a block; `keep`: the name of a gate that says how to disagree."""
+    return {"decision": "block", "reason": f"{reason}\n{KEEP.format(keep)}" if keep else reason}
+
+
+def answer_to(case: GateCase) -> dict[str, Any]:
+    """Return the whole answer to a case; a soft gate that has found something says how to disagree."""
+    answer = dict(case.answer)
+    options = parse_gate_words(case.words).options
+    has_found = "decision" in answer and " could not run: " not in answer["reason"]
+    return blocked(answer["reason"], case.words[0]) if has_found and options.get("firm") is False else answer
 
 
 def could_not_run(gate: str, why: str) -> dict[str, Any]:

@@ -1,191 +1,145 @@
-"""The claims in an agent's answer: "all tests pass", "it builds", "lint is clean".
-
-A sentence that asks, denies, plans, or sets a condition is not a claim, nor is what is quoted or what others report. Where it is unclear, there
-is no claim: an agent that is held for something it did not say cannot do anything about it.
-"""
+"""What an agent's answer says, roughly: whether it asks the user, is open about what is missing, and what it claims."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
 from turngate.gates.markdown_tasks import read_lines
 
-MAX_ANSWER_CHARS = 50_000  # of its end
+MAX_ANSWER_CHARS = 20_000  # of its end
+MAX_SENTENCE_CHARS = 1000
 MAX_CLAIM_CHARS = 120
-
-
-@frozen
-class Claim:
-    kind: str
-    text: str
+MAX_AFTER_QUESTION = 400  # characters, such as a list of what can be chosen
 
 
 def _pattern(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
-_WORDS = r"(?:\s+[\w'’/-]+){0,3}?\s+"  # up to three words between two parts
-# It passes something to something: "the tests pass a client to the service".
-_OBJECT = (
-    r"(?:rate|through|by|to|into|along)\b|"
-    r"(?:an?|the|its|their|his|her|our|my|your|this|that|these|those|it|them|each|every|both|null|true|false)\b(?!\s+(?:\w+\s+)?time\b)"
+_PLAN = _pattern(
+    r"\b(?:plan|goals?|criteria|next|remaining|to[ -]?dos?|requirements?|definition of done|open)\b"
 )
-_STYLE = r"and\s+(?:readable|easy|simple|clear|concise|minimal|small|short|well|consistent|tidy|maintainable|modern)\b"
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s|\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？؟])[\s)*_\"'”]+|(?<=[。！？])")
+_QUOTED = re.compile(r"\"[^\"]{0,500}\"|“[^”]{0,500}”|«[^»]{0,500}»")
+_EMPHASIS = re.compile(r"[*`]+|(?<!\w)_+|_+(?!\w)")
+
+_NO_TROUBLE = _pattern(
+    r"\b(?:0|no|zero|none|without(?: any)?|nothing)\s+(?:\w+\s+){0,2}?(?:fail\w*|errors?|warnings?|issues?|problems?|regressions?|missing|left)\b",
+    r"\b(?:was|were|been|had|that|which) (?:\w+ )?fail(?:ing|s)?\b",
+)
+_CHECKED = r"(?:run|ran|running|execut\w+|tested|testing|test (?:it|this|them)|verif\w+|check(?:ed|ing)?|confirm\w*|tried|try|buil[dt]|compil\w+)"
+_IS_OPEN = _pattern(
+    rf"(?:\b(?:not|never|cannot|unable to|without|yet to|no way to|impossible to)|n['’]t)\b[^.,;:]{{0,40}}?\b{_CHECKED}\b",
+    r"\b(?:untested|unverified|unchecked|incomplete|unfinished|WIP|partial(?:ly)?|work in progress)\b",
+    r"\b(?:still|yet|currently|now) (?:\w+ )?(?:fail\w*|missing|broken|open|red|to do)\b|\bfail(?:s|ing)\b|\b(?:do|does)(?: not|n['’]t) pass\b",
+    r"(?:\bnot|n['’]t)(?: \w+)? (?:done|finish\w*|complete\w*|implement\w*|work(?:ing)?|there yet)\b",
+    r"\b(?:remains?|left) (?:to (?:do|be)|open|undone)\b|\bI (?:have )?stopped\b",
+    # German, French, Spanish, Portuguese, Russian, Chinese, Japanese
+    r"\bnicht (?:\w+ )?(?:ausgeführt|ausführen|getestet|testen|geprüft|laufen)|\bungetestet|\bpas (?:\w+ )?(?:exécut|test|lanc|vérifi)|\bnon testé",
+    r"\bno (?:he |pude )(?:podido )?(?:ejecuta|proba)|\bsin probar|\bnão (?:\w+ )?(?:execut|test|rod)|\bне (?:\w+ )?(?:запуск|провер|тестир)",
+    r"(?:没有|未|无法)(?:能)?(?:运行|测试|验证|执行)|(?:実行|テスト|確認)(?:して|でき)\w{0,3}(?:ない|ません)",
+)
+_IS_DONE = _pattern(
+    r"(?<!not )(?<!n't )(?<!before )\b(?:done|finished|complete[d]?|implemented|fixed|solved|works|ready|verified|passes|passed|passing|green)\b",
+    r"\ball (?:\w+ )?(?:set|good|pass)\b|[✅✔✓]|\b(?:fertig|erledigt|terminé|listo|hecho|pronto|готово)\b|完成|完了|修复|しました|통과",
+)
+# It offers more instead of asking for what it needs.
+_OFFER = _pattern(
+    r"\b(?:shall|should|may|can|could|do you want|would you like|want|like) (?:I|me|me to|us to)\b.*"
+    r"\b(?:also|continue|go on|going|proceed|carry on|rest|remaining|next|instead|open a|commit|push)\b",
+    r"\b(?:anything|something) else\b|\bwould you like me to\b|\bwant me to\b",
+)
+
+
+def read_sentences(answer: str) -> list[str]:
+    """Return the sentences of an answer, without code, quotations, and the lists below `Next steps:` and the like."""
+    lines, is_plan = [], False
+    for line in read_lines(answer[-MAX_ANSWER_CHARS:]):
+        if line.is_heading or line.text.rstrip(" *_").endswith(":"):
+            is_plan = _PLAN.search(line.text) is not None
+        if not (is_plan and _ITEM.match(line.text)):
+            lines.append(line.text)
+    texts = (_EMPHASIS.sub("", _QUOTED.sub("…", line)) for line in lines)
+    parts = (part for text in texts for part in _SENTENCE_END.split(one_line(text)))
+    return [part[:MAX_SENTENCE_CHARS] for part in parts if part.strip()]
+
+
+def asks_user(answer: str) -> bool:
+    """Return whether an answer ends with a question that the agent needs an answer to, and does not say that the work is done."""
+    sentences = read_sentences(answer)
+    after = 0
+    for place, sentence in reversed([*enumerate(sentences)]):
+        if sentence.rstrip(" )*_").endswith(("?", "？", "؟")):
+            return not _OFFER.search(sentence) and not any(map(says_done, sentences[:place]))
+        after += len(sentence)
+        if after > MAX_AFTER_QUESTION:
+            break
+    return False
+
+
+def says_done(text: str) -> bool:
+    return _IS_DONE.search(text) is not None
+
+
+def find_admission(answer: str) -> str | None:
+    """Return the words with which an answer says openly that something was not checked, fails or is missing."""
+    for sentence in read_sentences(answer):
+        if _IS_OPEN.search(_NO_TROUBLE.sub(" ", sentence)):
+            return one_line(sentence.strip(" -#|"), MAX_CLAIM_CHARS)
+    return None
+
+
+# Claims that can be compared with what happened
+
+
+@frozen
+class Claim:
+    kind: str
+    text: str
+    is_whole: bool = False  # of all tests
+    path: str = ""  # of a file that was written
+
+
 _PASSES = (
-    rf"(?:pass(?:es|ed)?(?!\s+(?:{_OBJECT}))|passing|succeeds?|succeeded|"
-    rf"(?:is|are|was|were|comes?|came|runs?|ran)\s+(?:\w+\s+){{0,2}}?(?:passing|green|clean(?!\s+{_STYLE})|successful|happy|fine|ok))\b"
+    r"(?:(?:pass(?:es|ed)?|succeeds?|succeeded|works)(?= *(?:$|[,.;:!)|✅✔✓]|and\b|now\b|again\b|with\b|without\b|on my|cleanly|successfully|as expected))|passing|green|clean"
+    r"(?! and)|successful|[✅✔✓]|(\d+)/\d+\b|(?:has|have|reports?|finds?|with|without|:) *(?:\d+ pass\w*|(?:any |no |0 )(?:\w+ )?(?:errors?|issues?|problems?|warnings?)))"
 )
-_NO_ERRORS = r"(?:reports?|reported|shows?|found|finds|has|have)\s+(?:no|zero|0)\s+(?:\w+\s+)?(?:errors?|issues?|warnings?|problems?)\b"
-_TESTS = r"\b(?:tests?|test[ -]?suites?|suite|specs|spec(?!\s+is\b)|pytest|jest|vitest|rspec)\b"
-_LINT = (
-    r"\b(?:lint(?:er|ers|ing)?|ruff|eslint|flake8|pylint|clippy|biome|golangci-lint|rubocop|shellcheck|prettier|"
-    r"pre-commit)\b"
-)
-_TYPES = r"\b(?:type[ -]?check(?:s|er|ing)?|types|mypy|pyright|tsc)\b"
-_WORKS = r"works(?=\s*(?:$|[,.;!)]|and\b|again\b|now\b|fine\b|correctly\b|without\b|as expected\b))"
-_BUILT = r"(?:builds|compiles)(?=\s*(?:$|[,.;:!)]|and\b|again\b|now\b|successfully|cleanly|fine|ok\b|without|with no))"
-
-CLAIMS: Mapping[str, re.Pattern[str]] = {
-    "tests": _pattern(
-        rf"{_TESTS}(?:{_WORDS}|\s+){_PASSES}",
-        r"\b(?:all|everything)(?:\s+(?:is|are|now|tests?|checks?))*\s+(?:green|passing|passes|pass|passed)\b",
-        rf"\b\d+ (?:tests? )?pass(?:ed|ing)\b(?!\s+(?:{_OBJECT}))",
-        r"\btests?\s*:?\s*[✅✔✓]",
-        r"\btests?:\s*(?:pass(?:ed|ing)?|green|ok)\b",
-    ),
-    "build": _pattern(
-        r"\b(?:it|code|project|app|application|everything|package|crate|solution|frontend|backend|site|workspace)\s+"
-        rf"(?:\w+\s+)?{_BUILT}",
-        rf"\b(?:build|compilation)(?:{_WORDS}|\s+)(?:{_WORKS}|{_PASSES})",
-        r"\b(?:builds|compiles|compiled|built)\s+(?:successfully|cleanly|fine|without (?:any )?(?:errors|warnings))",
-        r"\bsuccessfully (?:builds|compiles|compiled|built)\b",
-    ),
-    "lint": _pattern(
-        rf"{_LINT}(?:{_WORDS}|\s+)(?:{_PASSES}|{_NO_ERRORS})",
-        r"\bno (?:lint(?:er|ing)?|ruff|eslint|clippy)\s+(?:errors?|issues?|warnings?|problems?)\b",
-        r"\blint[- ]clean\b",
-        r"\blints cleanly\b",
-    ),
-    "types": _pattern(
-        rf"{_TYPES}(?:{_WORDS}|\s+)(?:{_PASSES}|{_NO_ERRORS})",
-        r"\bno type(?:[ -]check(?:ing)?)? errors?\b",
-        r"\btype[- ]checks (?:cleanly|fine|without errors)\b",
-    ),
+_SUBJECTS = {
+    "tests": r"tests?|test suite|suite|specs|pytest|jest|vitest|rspec",
+    "lint": r"lint(?:er|ing)?|ruff(?: check)?|eslint|flake8|clippy|rubocop|biome",
+    "types": r"types|type[ -]?check(?:s|ing|er)?|mypy|pyright|tsc|typescript",
+    "build": r"build|compilation|compiles|builds",
 }
-
-_QUOTED = re.compile(
-    r"\"[^\"]{0,500}\"|“[^”]{0,500}”|«[^»]{0,500}»|(?<!\w)'[^']{0,500}'(?!\w)|‘[^’]{0,500}’(?!\w)"
+_CLAIMS: Mapping[str, re.Pattern[str]] = {
+    kind: _pattern(
+        rf"\b(?:{names})\b[ :|]{{0,3}}(?:[\w'’-]{{1,20}}[ ,:|]{{1,3}}){{0,4}}?{_PASSES}",
+        rf"\bno (?:{names})\w* (?:errors?|issues?|problems?|warnings?)\b",
+    )
+    for kind, names in _SUBJECTS.items()
+}
+_ACTS = {kind: _pattern(rf"(?<!not )\b{kind}\b") for kind in ("committed", "pushed")}
+_WROTE = re.compile(
+    r"\b(?:wrote|written|saved|created|generated|added)\b.{0,40}?`([\w./-]+\.\w+)`", re.IGNORECASE
 )
-_INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)")
-_CLAUSE_END = re.compile(
-    r"(?<=[.!?])\s+|\s*;\s+|,?\s+\b(?:but|however|although|though|except)\b,?\s+|,\s+and\s+|\s+[–—-]\s+"
-)
-_HARMLESS = _pattern(
-    r"\b(?:0|no|zero|without(?: any)?)\s+(?:\w+\s+){0,2}?"
-    r"(?:failed|failures?|failing|errors?|warnings?|issues?|problems?|regressions?)\b",
-    r"\bas expected\b",
-)
-_SAYS = r"sa(?:y|ys|id)|claim(?:s|ed)?|report(?:s|ed)?|show(?:s|ed)?|state[sd]?|mention(?:s|ed)?|tells?|told"
-# What makes a clause something else than a claim, anywhere in it,
+_WHOLE = _pattern(r"\b(?:all|whole|full|entire|complete|every)\b")
+_CLAUSE_END = re.compile(r",?\s+\b(?:but|however|although|though|except)\b,?\s+|\s*;\s+|,\s+and\s+")
 _NOT_A_CLAIM = _pattern(
-    r"\?\s*$",
-    r"\b(?:not|never|cannot|no longer|unable|neither|nor|none|hardly)\b|\b\w+n['’]t\b|\bno (?:\w+ )?tests?\b",
-    r"\bfail(?:s|ed|ing|ures?)?\b|\bbroken\b|\berrors?\b",
-    r"\b(?:will|shall|would|should|could|might|may|must|going to|let me|let['’]s|please|hopefully|probably|likely)\b",
-    r"\b\w+['’]ll\b|\b(?:needs?|needed|have|has|wants?|wanted|plans?|tr(?:y|ies|ied)|aims?|hopes?|expects?) (?:\w+ ){0,3}to\b",
-    r"\b(?:hope|assum\w+|presum\w+|ensures?|ensuring|make sure|making sure|verify|verifying|so that|in order)\b",
-    r"\b(?:check|checks|checking|see|seeing|confirm|confirming) (?:that|if|whether)\b",
-    r"\b(?:if|unless|until|once|provided|in case|whether|as long as|assuming)\b",
-    r"\b(?:before|previously|earlier|originally|used to|already passed)\b",
-    r"\b(?:some|most|many|half|several|almost|nearly|partially|mostly)\b",
-    r"\b(?:tests?|specs?) (?:that|which)\b",
-    # What others report
-    rf"\b(?:you|they|he|she|user) (?:asked|wrote|{_SAYS})\b",
-    rf"\b(?:CI|README|docs?|documentation|changelog|logs?|issue|ticket|comment|reviewer|colleague|subagent|agent) (?:\w+ )?(?:{_SAYS})\b",
-    r"\baccording to\b|\bupstream\b|\bon (?:main|master)\b",
-    r"\b(?:your|their|user['’]s) (?:\w+ )?(?:CI|logs?|output|report|screenshot|message|run)\b",
-)
-# or before what it claims.
-_NOT_BEFORE_A_CLAIM = _pattern(
-    r"\b(?:when(?:ever)?|how)\b",
-    r"\b(?:make|making|get|getting|let|help|keep|keeping|to|for|run|running)\b(?:\s+\w+){0,2}\s*$",
+    r"\?\s*$|^\W*\[ ?\]|\b(?:not|never|cannot|no longer|should|would|will|could|might|may|must|if|unless|until|once|when|before|previously)\b|n['’]t\b",
+    r"\b(?:needs?|expect|hope\w*|hopefully|please|make sure|let me|as long as|how|most|some|other|goals?|plan|steps?|criteria|definition)\b|['’]ll\b",
+    r"\b(?:you|they|CI|README|docs?|user|log|upstream|subagent)\b(?: \w+){0,2} (?:sa(?:y|ys|id)|report|show|wrote|claim|mention|are|is)\w*|\baccording to\b",
+    r"\bno tests? pass|\bdone:|\bfail(?:s|ed|ing)?\b|\b(?!(\d+) ?(?:/|of) ?\1\b)\d+ ?(?:/|of) ?\d+\b",
 )
 
-# A line that announces what is to be done, not what is: a heading, or `Acceptance criteria:`.
-_ANNOUNCED = _pattern(
-    r"\b(?:plan|plans|goals?|objectives?|criteria|criterion|next|remaining|outstanding|requirements?|to[ -]?dos?|expected|"
-    r"expectations?|definition of done|done when|still (?:to|open))\b"
-)
-_ANNOUNCED_LIST = _pattern(_ANNOUNCED.pattern, r"\b(?:steps|tasks|checklist|milestones?)\b")
-_REPORTED = _pattern(
-    r"(?<!definition of )\b(?:done(?! when)|did|took|taken|completed?|finished|fulfilled|met|satisfied|results?|verified|checked|ran)\b"
-)
-_PREFIX = re.compile(r"[^.:!?]{1,60}:(?=\s)")
-_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[(.?)\]\s)?|\s+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_PART_OF = re.compile(r"\b(\d+)\s*(?:/|of|out of)\s*(?:the\s+)?(\d+)\b")
 
-
-def find_claims(answer: str, patterns: Mapping[str, re.Pattern[str]]) -> list[Claim]:
-    """Return the first claim of each kind."""
-    found: dict[str, Claim] = {}
-    for clause in _clauses(answer[-MAX_ANSWER_CHARS:], patterns.values()):
-        for kind, pattern in patterns.items():
-            if kind not in found and _claims(clause, pattern):
-                found[kind] = Claim(kind, one_line(clause.strip(" .,:*_#-"), MAX_CLAIM_CHARS))
-    return list(found.values())
-
-
-def _clauses(answer: str, patterns: Iterable[re.Pattern[str]]) -> Iterator[str]:
-    every = tuple(patterns)
-
-    def unwrap(code: re.Match[str]) -> str:
-        """Keep the name of a program; what would be a claim is quoted."""
-        return " … " if any(pattern.search(code[2]) for pattern in every) else code[2]
-
-    for line in _reported_lines(answer):
-        text = _INLINE_CODE.sub(unwrap, line)
-        text = _QUOTED.sub(" … ", text).replace("*", "").replace("|", " ; ")
-        yield from _CLAUSE_END.split(_without_announced(one_line(text)))
-
-
-def _reported_lines(answer: str) -> Iterator[str]:
-    """Yield the lines, except open checkboxes and the items of a list that is announced as a plan."""
-    is_plan = False
-    for line in read_lines(answer):
-        item = _ITEM.match(line.text)
-        words = line.text.rstrip(" *_")
-        if line.is_heading or words.endswith(":"):
-            is_plan = _announces(words, _ANNOUNCED_LIST)
-        elif item is None:
-            is_plan = bool(line.headings) and _announces(line.headings[-1], _ANNOUNCED_LIST)
-        mark = item[1] if item else None
-        if mark in (" ", "") or (item and is_plan and mark is None):
-            continue
-        yield line.text
-
-
-def _without_announced(text: str) -> str:
-    """Return a line without a first sentence such as `Goal: all tests pass.`."""
-    prefix = _PREFIX.match(text)
-    if prefix is None or not _announces(prefix[0], _ANNOUNCED):
-        return text
-    _, *others = _SENTENCE_END.split(text, maxsplit=1)
-    return "".join(others)
-
-
-def _announces(text: str, pattern: re.Pattern[str]) -> bool:
-    return pattern.search(text) is not None and _REPORTED.search(text) is None
-
-
-def _claims(clause: str, pattern: re.Pattern[str]) -> bool:
-    found = pattern.search(clause)
-    if found is None:
-        return False
-    part = _PART_OF.search(clause)
-    if part is not None and part[1] != part[2]:
-        return False
-    if _NOT_A_CLAIM.search(_HARMLESS.sub("…", clause)):
-        return False
-    return _NOT_BEFORE_A_CLAIM.search(clause, 0, found.start()) is None
+def find_claims(answer: str) -> Iterator[Claim]:
+    """Yield what an answer claims; a clause that denies, plans or sets a condition claims nothing."""
+    for clause in (clause for sentence in read_sentences(answer) for clause in _CLAUSE_END.split(sentence)):
+        if not _NOT_A_CLAIM.search(re.sub(r"\b(?:0|no) fail\w*", "", clause)):
+            shown = one_line(clause.strip(" -#|."), MAX_CLAIM_CHARS)
+            for kind, pattern in (*_CLAIMS.items(), *_ACTS.items()):
+                if pattern.search(clause):
+                    yield Claim(kind, shown, _WHOLE.search(clause) is not None)
+    for found in _WROTE.finditer(answer[-MAX_ANSWER_CHARS:]):
+        yield Claim("written", one_line(found[0], MAX_CLAIM_CHARS), path=found[1])

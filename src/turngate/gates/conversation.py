@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, BinaryIO
 
 from turngate._frozen_dataclass import frozen
@@ -29,6 +29,7 @@ from turngate.transcript.record_search import (
 )
 
 MAX_SEARCH_COST = 60_000_000  # of a whole transcript, in the units of `find_lines`: some seconds
+MAX_KEEP_CHARS = 2000  # of the end of an answer, in which the agent says what it keeps
 QUESTION_BYTES = 1024 * 1024  # of the end, searched for an open question
 
 EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
@@ -70,6 +71,7 @@ class UserPrompt:
 
     offset: int  # in the transcript: no other message has it
     time: float | None  # seconds since the epoch
+    text: str = field(default="", compare=False)
 
 
 @frozen
@@ -81,9 +83,9 @@ class UsedTokens:
 # Tool calls
 
 
-def read_calls(event: StopEvent) -> tuple[ToolCall, ...]:
-    """Return the latest tool calls of the agent with their results, in their order. Raises TranscriptUnreadable."""
-    return _read_calls(event, (b'"tool_use"',))
+def read_calls(event: StopEvent, since: int = 0) -> tuple[ToolCall, ...]:
+    """Return the latest tool calls after an offset with their results, in their order. Raises TranscriptUnreadable."""
+    return _read_calls(event, (b'"tool_use"',), since=since)
 
 
 def read_calls_of(event: StopEvent, names: Sequence[str]) -> tuple[ToolCall, ...]:
@@ -92,14 +94,16 @@ def read_calls_of(event: StopEvent, names: Sequence[str]) -> tuple[ToolCall, ...
     return tuple(call for call in _read_calls(event, needles, MAX_SEARCH_COST) if call.name in names)
 
 
-def _read_calls(event: StopEvent, needles: Sequence[bytes], max_cost: int = MAX_COST) -> tuple[ToolCall, ...]:
+def _read_calls(
+    event: StopEvent, needles: Sequence[bytes], max_cost: int = MAX_COST, since: int = 0
+) -> tuple[ToolCall, ...]:
     """Read the calls in the lines with a needle; other hosts have other names of tools, so all calls are read there."""
     calls: list[ToolCall] = []
     places: dict[str, int] = {}  # of the latest call with an id
     with _open(event) as (file, form):
         own = form is FORMATS[CLAUDE]
         needles = (*(needles if own else form.calls), *form.results, b'"cleared"')
-        for record in _records_since(0, file, form, needles, max_cost):
+        for record in _records_since(since, file, form, needles, max_cost):
             if record.get("type") == "cleared" and own:
                 calls, places = [], {}
             for block in _blocks_of(record, event):
@@ -138,8 +142,20 @@ def find_prompt(event: StopEvent) -> UserPrompt | None:
         for offset, line in lines_backwards(file.fileno(), form.prompts):
             for record in () if b'"tool_result"' in line else _parse(line, form):
                 if _is_prompt(record, event):
-                    return UserPrompt(offset, time_of(record))
+                    return UserPrompt(offset, time_of(record), result_text(record["message"].get("content")))
     return None
+
+
+def is_mentioned(event: StopEvent, name: str) -> bool:
+    """Return whether the user or a tool call of the agent has named a file. Raises TranscriptUnreadable."""
+    with _open(event) as (file, form):
+        for record in _records_since(0, file, form, (name.encode(),), MAX_SEARCH_COST):
+            calls = [block for block in _blocks_of(record, event) if block.get("type") == "tool_use"]
+            if _is_prompt(record, event) or (
+                _is_reply(record) and any(name in str(call.get("input")) for call in calls)
+            ):
+                return True
+    return False
 
 
 def last_answer(event: StopEvent) -> str:
@@ -217,6 +233,25 @@ def describe_wait(context: GateContext) -> str | None:
     if has_open_question(event):
         return "a question to the user is open"
     return None
+
+
+_KEEPS = re.compile(r"^\W*turngate: keep (\S+?):[ \t]*(\S.*?)\W*$", re.IGNORECASE | re.MULTILINE)
+
+
+def kept_reason(context: GateContext, found: str = "") -> str | None:
+    """Return why the agent keeps what the gate has `found`: once per prompt, and then the same as long as that prompt is worked on."""
+    event, data = context.event, context.state.data
+    prompt = find_prompt(event)
+    here = event.prompt_id or (prompt.offset if prompt else -1)
+    kept = data.get("kept")
+    if isinstance(kept, dict) and kept.get("prompt") == here:
+        return str(kept.get("why")) if kept.get("found") == found else None
+    ends = last_answer(event)[-MAX_KEEP_CHARS:]
+    why = next((match[2] for match in _KEEPS.finditer(ends) if match[1] == context.name), None)
+    if why is not None:
+        data["kept"] = {"prompt": here, "found": found, "why": why}
+        context.state.save()
+    return why
 
 
 def has_open_question(event: StopEvent) -> bool:

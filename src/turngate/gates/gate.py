@@ -75,6 +75,7 @@ class GateContext:
     """What one run of a gate is given."""
 
     project: str
+    name: str = ""  # of the gate
     event: StopEvent
     commands: ProjectCommands  # the only way to the project
     state: GateState  # of this session, agent and gate

@@ -30,6 +30,11 @@ _LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _CODE_INDENT = re.compile(r"(?: {4}| {0,3}\t)")
 _CHECKBOX = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\[(.{0,2}|\s{3})\](?:\s+(.*))?$")
 _CLOSED_MARKS = "xX✓✔✅☑-"  # - stands for a task that was dropped
+_LATER = re.compile(
+    r"(?:\W|\d)*(?:out of scope|not in scope|non-?goals?|future|later|optional|nice[- ]to[- ]haves?|could have|won['’]?t (?:have|do|fix)|backlog|ideas|"
+    r"stretch|follow[- ]?ups?|deferred|postponed|parking lot|icebox|someday|not (?:now|planned)|possible (?:\w+ )?(?:improvements|extensions))\b",
+    re.IGNORECASE,
+)
 _EMPHASIS = re.compile(r"[*_`]{1,3}")
 
 
@@ -63,6 +68,11 @@ def section(tasks: Sequence[Task], heading: str) -> list[Task]:
     """Return the tasks below a heading."""
     wanted = plain(heading.lstrip("#")).casefold()
     return [task for task in tasks if any(each.casefold() == wanted for each in task.headings)]
+
+
+def in_scope(tasks: Sequence[Task]) -> list[Task]:
+    """Return the tasks that are meant to be done now: not those below headings such as `Out of scope` and `Future ideas`."""
+    return [task for task in tasks if not any(map(_LATER.match, task.headings))]
 
 
 def has_heading(text: str, heading: str) -> bool:

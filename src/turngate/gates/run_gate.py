@@ -14,9 +14,15 @@ from turngate.core.constants import IN_GATE
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.redaction import Redactor
-from turngate.core.text import describe_exception, quote_name
+from turngate.core.text import describe_exception, one_line, quote_name
 from turngate.core.verdict.decisions import UNCHANGED_RESULT, Advise, Allow, Block, Decision, Fault, Halt
-from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
+from turngate.gates.conversation import (
+    TranscriptUnreadable,
+    describe_wait,
+    kept_reason,
+    last_answer,
+    measure_activity,
+)
 from turngate.gates.gate import Gate, GateContext, GateInputs
 from turngate.gates.gate_lock import open_gate_lock
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
@@ -31,6 +37,10 @@ FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _STEP_END = re.compile(r"[;&|(\n]+")
 _SCRIPT = re.compile(r"\.(?:(?:ba|z)?sh|py|[cm]?[jt]s|rb|pl|php|lua)$")
+MAX_WHY_CHARS = 300
+INSIST = "If you need the user's answer first, ask again and do nothing else."
+KEEP = "If the user asked for this, end your answer with `turngate: keep {}: why`."
+ASKS = "the agent asks the user"
 STILL = "This is the same result as at the last stop, although files have changed since."
 
 
@@ -58,6 +68,7 @@ def make_context(
         path = state_path(state_folder, event.session_id, agent, definition)
     return GateContext(
         project=project,
+        name=gate.name,
         event=event,
         commands=ProjectCommands(shell, project, {**env, IN_GATE: "1"}, timeout, redactor),
         state=GateState(path),
@@ -77,6 +88,8 @@ async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) ->
     try:
         if not gate.is_observer and (wait := describe_wait(context)):
             return Fault(wait, "waiting", may_block=False)
+        if gate.is_cached and _insists(context):
+            return Fault(ASKS, "waiting", may_block=False)
         decision = await _run_or_reuse(gate, context, strict=strict)
     except asyncio.CancelledError:
         raise
@@ -171,11 +184,48 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
         tree, decision = await _check_alone(gate, context, tree)
         decision = _keep(state, tree if context.keeps_result else None, activity, decision)
     is_repeated = isinstance(decision, Block | Fault) and _reason(decision) == before.get("reason")
-    decision = _if_strict(gate, decision, strict=strict)
+    if isinstance(decision, Block):
+        decision = _heed_user(gate, context, decision)
+    else:
+        decision = _if_strict(gate, decision, strict=strict)
     if is_repeated and isinstance(decision, Block):
         # An agent that reads the same again, without being told so, may give up.
         return replace(decision, reason=f"{decision.reason}\n\n{note}")
     return decision
+
+
+def _heed_user(gate: Gate, context: GateContext, decision: Block) -> Decision:
+    """Return what becomes of a block if the agent asks the user, or says that the user wants it this way.
+
+    A soft gate, which has the option `firm`, waits for the answer. A hard one blocks once and says how to insist.
+    """
+    is_soft = "firm" in context.options
+    if not (context.event.transcript_path or last_answer(context.event)):  # there is no agent
+        return decision
+    if is_soft and _asks(context):
+        return Fault(ASKS, "waiting", may_block=False)
+    if gate.is_cached and _asks(context):
+        context.state.data["asked"] = measure_activity(context.event)
+        context.state.save()
+        return replace(decision, reason=f"{decision.reason}\n{INSIST}")
+    if not is_soft or context.options["firm"]:
+        return decision
+    if why := kept_reason(context, digest(decision.reason)):
+        found = one_line(decision.reason, MAX_WHY_CHARS)
+        return Allow(f"the agent keeps this: {one_line(why, MAX_WHY_CHARS)} (found: {found})")
+    return replace(decision, reason=f"{decision.reason}\n{KEEP.format(gate.name)}")
+
+
+def _insists(context: GateContext) -> bool:
+    """Return whether the agent has asked the user again, without a tool call since the block that told it how to insist."""
+    data = context.state.data
+    return "asked" in data and _asks(context) and data["asked"] == measure_activity(context.event)
+
+
+def _asks(context: GateContext) -> bool:
+    from turngate.gates.claims import asks_user  # noqa: PLC0415 # lazy: it compiles large patterns
+
+    return asks_user(last_answer(context.event))
 
 
 def _reason(decision: Block | Fault) -> str:

@@ -96,7 +96,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("vitest", _TESTS, ALWAYS, plants=_NODE_TEST),
     Tool("mocha", _TESTS, plants=_NODE_TEST),
     Tool("ava", _TESTS, plants=_NODE_TEST),
-    Tool("node", plants={"--test": "node test"}),
+    Tool("node", {"tests": "--test"}, plants={"--test": "node test"}),
     Tool("eslint", _LINT, ALWAYS, prints_to_stdout=True, plants=_NODE_SOURCE),
     Tool("biome", _LINT, ALWAYS, plants=_NODE_SOURCE),
     Tool("oxlint", _LINT, ALWAYS, plants=_NODE_SOURCE),

@@ -354,7 +354,7 @@ def test_with_a_base_the_changes_of_a_pull_request_are_checked(project: Path, ga
     make_repository(project, {"src/a.py": "a = 1\n", "tests/t.py": "assert 1\n", "OLD.md": "- [ ] old\n"})
     git(project, "branch", "upstream")
     git(project, "checkout", "-q", "-b", "feature")
-    write(project, {"src/a.py": "a = 1  # TODO\n", "tests/t.py": "assert True\n", "TODO.md": "- [ ] new\n"})
+    write(project, {"src/a.py": "a = 2  # TODO\n", "tests/t.py": "assert True\n", "TODO.md": "- [ ] new\n"})
     commit(project)
     git(project, "checkout", "-q", "upstream")
     write(project, {"docs/page.md": "text\n"})

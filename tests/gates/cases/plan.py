@@ -134,8 +134,29 @@ CASES = (
     GateCase(
         "a phase that another session has completed needs no answer",
         PAUSE,
-        project_with({"PLAN.md": PLAN}, talk()),
+        project_with({"PLAN.md": PLAN}, talk().user("Go on with PLAN.md.")),
         blocked(PHASE_2_REASON),
+    ),
+    GateCase(
+        "a plan that nobody has named", ("plan", "PLAN.md"), project_with({"PLAN.md": PLAN}, talk()), {}
+    ),
+    GateCase(
+        "the phases that the user has asked for",
+        ("plan", "PLAN.md"),
+        project_with({"PLAN.md": PLAN}, talk().user("Do phase 1 of PLAN.md, not phase 2.")),
+        {},
+    ),
+    GateCase(
+        "tasks for later",
+        ("plan", "PLAN.md"),
+        project_with({"PLAN.md": "- [x] a\n## Out of scope\n- [ ] b\n"}, talk().edits("PLAN.md")),
+        {},
+    ),
+    GateCase(
+        "a plan that was asked for, and not begun",
+        ("plan", "PLAN.md"),
+        project_with({"PLAN.md": "- [ ] a\n"}, talk().user("Write a plan.").edits("PLAN.md")),
+        {"systemMessage": 'gate "plan": PLAN.md was written, and nothing of it was begun'},
     ),
     GateCase(
         "a plan without phases does not pause",

@@ -38,7 +38,7 @@ def test_each_phase_waits_once_for_the_users_next_message(project: Path) -> None
     assert (
         stop(PLAN, builder.feedback("another gate").says("…")) == PHASE_1_IS_DONE
     )  # not an answer of the user
-    assert stop(PLAN, builder.user("Looks good, go on.")) == blocked(PHASE_2_REASON)
+    assert stop(PLAN, builder.user("Looks good, go on.")) == blocked(PHASE_2_REASON, "plan")
     assert stop(phase_2_done, builder.edits("PLAN.md")) == PHASE_2_IS_DONE
     assert stop(DONE, builder.user("Go on.").edits("PLAN.md")) == {}
 
@@ -49,7 +49,7 @@ def test_a_phase_that_was_complete_at_the_sessions_start_needs_no_answer(project
     fields = claude_input(project)
     talk().edits("PLAN.md").write(project.parent / "transcript.jsonl")
     record_with_shell(PAUSE, fields, project)
-    assert answer_with_shell(PAUSE, fields, project) == blocked(PHASE_2_REASON)
+    assert answer_with_shell(PAUSE, fields, project) == blocked(PHASE_2_REASON, "plan")
 
 
 @pytest.mark.req("S3-64")

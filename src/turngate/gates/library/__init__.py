@@ -1,9 +1,10 @@
 """The gates, one module each, and all of them by name. To add a gate: a module and its name in `_NAMES`."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 
-from turngate.gates.gate import Gate
+from turngate.gates.gate import Gate, GateOption
 
 # A gate is in the module of its name, as its name in capitals; the checks of projects share one module.
 _PROJECT_CHECKS = ("tests", "lint", "types", "build")
@@ -12,6 +13,10 @@ _NAMES = (
     *("no-stubs", "outputs", *_PROJECT_CHECKS, "todos", "touched", "until", "untouched"),
     *("checks", "coverage", "debug", "dependencies", "ran", "review", "secrets", "size", "suppressions"),
 )
+
+# They judge words and differences, so that the user's wish may speak against them. The agent can say so, unless they are firm.
+_SOFT = ("checklist", "clean", "evidence", "no-stubs", "plan", "todos", "touched", "untouched")
+FIRM = GateOption("firm", "flag", "do not accept that the agent keeps what the gate has found")
 
 
 class _Gates(Mapping[str, Gate]):
@@ -25,7 +30,7 @@ class _Gates(Mapping[str, Gate]):
             f"turngate.gates.library.{'project_checks' if name in _PROJECT_CHECKS else own}"
         )
         gate: Gate = getattr(module, own.upper())
-        return gate
+        return replace(gate, options=(*gate.options, FIRM)) if name in _SOFT else gate
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMES)

@@ -4,7 +4,14 @@ from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.conversation import was_touched
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.git.output import show_path
-from turngate.gates.markdown_tasks import count_open, describe_open, has_heading, read_checkboxes, section
+from turngate.gates.markdown_tasks import (
+    count_open,
+    describe_open,
+    has_heading,
+    in_scope,
+    read_checkboxes,
+    section,
+)
 from turngate.gates.project_files import expand_globs, read_file
 
 
@@ -30,7 +37,8 @@ async def _check_file(context: GateContext, name: str) -> Decision:
     heading = context.options["section"]
     if heading is not None and not has_heading(text, heading):
         return Fault(f"{show_path(name)} has no section {heading!r}")
-    items = read_checkboxes(text) if heading is None else section(read_checkboxes(text), heading)
+    boxes = read_checkboxes(text)
+    items = in_scope(boxes) if heading is None else section(boxes, heading)
     number = count_open(items)
     if not items:
         return Allow(f"{show_path(name)} has no checklist")

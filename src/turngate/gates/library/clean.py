@@ -1,11 +1,14 @@
 """The gate `clean`: the git tree is committed, or stashed."""
 
-from collections.abc import Mapping
+import posixpath
+import re
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.answers.report_types import Exited
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.gates.conversation import find_prompt
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import read_filtered, show_path, unquote_path
 from turngate.gates.git.scripts import STATUS
@@ -20,11 +23,26 @@ from turngate.gates.session_changes import (
     record_files,
     run_comparison,
 )
+from turngate.gates.toolchains import NODE_LOCK_FILES, PYTHON_LOCK_FILES
 
 PROBLEM = "the state of the git repository cannot be read"
 ADVICE = "Commit what belongs to your task, or stash it with `git stash`."
 NO_UPSTREAM = "the branch has no upstream, so whether its commits are pushed is not known"
 UNTRACKED = " A"
+_NO_COMMIT = re.compile(r"\b(?:do not|don['’]t|never|no|without|not) (?:yet )?commit", re.IGNORECASE)
+_REPORT = re.compile(
+    r"(?:^|/)(?:\.coverage(?:\.[^/]*)?$|coverage\.(?:xml|json|out)$|(?:htmlcov|__pycache__|node_modules|\.[\w-]*cache|\.nyc_output|[^/]*\.egg-info)/|"
+    r"\.DS_Store$|Thumbs\.db$|\.eslintcache$|junit[^/]*\.xml$|[^/]*\.(?:pyc|tsbuildinfo|swp|log)$)"
+)
+_MANIFESTS = {
+    **dict.fromkeys(NODE_LOCK_FILES, "package.json"),
+    **dict.fromkeys(PYTHON_LOCK_FILES, "pyproject.toml"),
+    "Pipfile.lock": "Pipfile",
+    "Cargo.lock": "Cargo.toml",
+    "composer.lock": "composer.json",
+    "Gemfile.lock": "Gemfile",
+    "go.sum": "go.mod",
+}
 
 
 @frozen
@@ -46,7 +64,9 @@ async def check_clean(context: GateContext) -> Decision:
     new = [name for name in status.operations if not (isinstance(before, list) and name in before)]
     problems = [f"a {name} is in progress: complete or abort it." for name in new]
     entries, filtered = await _select(context, status)
-    if entries:
+    prompt = find_prompt(context.event) if entries else None
+    is_left = prompt is not None and _NO_COMMIT.search(prompt.text) is not None
+    if entries and not is_left:
         listed = list_findings([f"{_label(entries[path])}: {show_path(path)}" for path in sorted(entries)])
         problems.append(f"these changes are not committed:\n{listed}\n{ADVICE}")
     if context.options["pushed"] and status.unpushed:
@@ -55,6 +75,8 @@ async def check_clean(context: GateContext) -> Decision:
         return Block("\n".join(problems))
     if filtered:
         return Fault(describe_filtered(filtered[0]))
+    if is_left:
+        return Allow("changes are not committed, as the user asked")
     return Allow(NO_UPSTREAM if context.options["pushed"] and status.unpushed is None else None)
 
 
@@ -81,13 +103,29 @@ async def _select(context: GateContext, status: Status) -> tuple[dict[str, str],
     entries = {
         path: letters for path, letters in status.entries.items() if letters != UNTRACKED or counts_untracked
     }
-    if not ((entries or status.filtered) and isinstance(before, dict)):
-        return entries, status.filtered
-    changed = set(changed_paths(await find_changes(context), ("**",)))
-    new = {
-        path: letters for path, letters in entries.items() if path in changed or before.get(path) != letters
-    }
-    return new, tuple(path for path in status.filtered if path in changed)
+    filtered, changed = status.filtered, {*entries}
+    if (entries or filtered) and isinstance(before, dict):
+        changed = set(changed_paths(await find_changes(context), ("**",)))
+        entries = {
+            path: letters
+            for path, letters in entries.items()
+            if path in changed or before.get(path) != letters
+        }
+        filtered = tuple(path for path in filtered if path in changed)
+    if not context.options["untracked"]:
+        entries = {
+            path: letters for path, letters in entries.items() if not _is_of_a_tool(path, letters, changed)
+        }
+    return entries, filtered
+
+
+def _is_of_a_tool(path: str, letters: str, changed: Collection[str]) -> bool:
+    """Return whether a tool has written a file beside its work: a report or cache, a lock file whose manifest is as it was."""
+    folder, name = posixpath.split(path)
+    manifest = _MANIFESTS.get(name)
+    if manifest is not None:
+        return posixpath.join(folder, manifest) not in changed
+    return letters == UNTRACKED and _REPORT.search(path) is not None
 
 
 async def _read_status(context: GateContext, head: str) -> Status | None:

@@ -1,143 +1,120 @@
-"""The gate `evidence`: holds the stop until what the agent claims is backed by a command that succeeded after the last edit."""
+"""The gate `evidence`: holds the stop until source that the agent has edited was checked by a command that succeeded."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from turngate._frozen_dataclass import frozen
 from turngate.aio.threads import run_in_thread
-from turngate.core.shell.parse import WrittenCommand
+from turngate.core.answers.report_types import Exited
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.agent_check_results import succeeded
-from turngate.gates.agent_commands import edited_path, run_commands, runs_check, written_path
-from turngate.gates.claims import CLAIMS, Claim, find_claims
-from turngate.gates.conversation import ToolCall, last_answer, read_calls
+from turngate.gates.agent_commands import CheckRun, Edit, read_edits, read_runs
+from turngate.gates.claims import Claim, find_admission, find_claims, says_done
+from turngate.gates.conversation import find_prompt, last_answer, read_calls
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.toolchains import CHECKS
 
-MAX_COMMAND_CHARS = 100
-_ARROW = " => "  # between the two parts of a pattern
+MAX_SHOWN_CHARS = 100
+RUN_ONE = "Run the project's tests, or another check of what you have changed, and report what it prints. If that is not possible, say openly what was not checked."
+_PART = re.compile(r"\s(?:-k|-t|-m|--grep|-run|--filter|--testNamePattern)[\s=]|::|\S*test\S*\.\w+(?:\s|$)")
 _WANTED = {"tests": "the tests", "build": "the build", "lint": "the linter", "types": "the type checker"}
-_Place = tuple[int, int]  # of a call, and of a command in it
-
-
-@frozen
-class CheckRun:
-    """One run of a check by the agent."""
-
-    place: _Place
-    command: str
-    succeeded: bool
-
-
-@frozen
-class Edit:
-    place: _Place
-    path: str
-
-
-class InvalidPattern(Exception):
-    """A pattern of the user cannot be used."""
+# Claims about the project: a script that prints something if it is not so, and what to say then.
+_TREE = {
+    "committed": ('git status --porcelain -- "$@"', "files that you have edited are not committed"),
+    "pushed": ("git rev-list '@{upstream}..HEAD'", "the branch has commits that are not pushed"),
+    "written": ('test -e "$1" || echo no', "there is no such file"),
+}
 
 
 async def check_evidence(context: GateContext) -> Decision:
     try:
-        claims, checks = _patterns(context.options["claims"], context.options["pattern"])
-    except InvalidPattern as error:
-        return Fault(str(error))
-    found = find_claims(last_answer(context.event), claims)
-    if not found:
+        own = [re.compile(text) for text in context.options["check"]]
+    except re.error as error:
+        return Fault(f"an option `check` is not a regular expression: {error}")
+    event, answer = context.event, last_answer(context.event)
+    calls = await run_in_thread(read_calls, event)
+    edits = read_edits(calls, event.cwd)
+    prompt = find_prompt(event)
+    recent = await run_in_thread(read_calls, event, prompt.offset) if prompt else calls
+    if not edits or not (edits[-1].place[0] >= len(calls) - len(recent) or says_done(answer)):
         return Allow()
-    calls = await run_in_thread(read_calls, context.event)
-    edit = _last_edit(calls)
-    problems = [_problem(claim, _runs(calls, claim.kind, checks), edit) for claim in found]
-    reasons = [problem for problem in problems if problem]
-    return Block("\n\n".join(reasons)) if reasons else Allow()
-
-
-def _patterns(
-    kinds: Sequence[str], own: Sequence[str]
-) -> tuple[Mapping[str, re.Pattern[str]], Mapping[str, re.Pattern[str]]]:
-    """Return the patterns of claims and of the commands that back them, by kind."""
-    unknown = [kind for kind in kinds if kind not in CLAIMS]
-    if unknown:
-        raise InvalidPattern(f"{unknown[0]!r} is not a kind of claim; expected one of {', '.join(CLAIMS)}")
-    claims = {kind: CLAIMS[kind] for kind in kinds or CLAIMS}
-    checks: dict[str, re.Pattern[str]] = {}
-    for text in own:
-        claim, arrow, command = text.partition(_ARROW)
-        if not arrow:
-            raise InvalidPattern(f"the pattern {text!r} must have the form CLAIM{_ARROW}COMMAND")
-        try:
-            claims[text], checks[text] = re.compile(claim.strip(), re.IGNORECASE), re.compile(command.strip())
-        except re.error as error:
-            raise InvalidPattern(f"the pattern {text!r} is not a regular expression: {error}") from None
-    return claims, checks
-
-
-def _runs(calls: Sequence[ToolCall], kind: str, own: Mapping[str, re.Pattern[str]]) -> list[CheckRun]:
-    runs = []
-    for number, call in enumerate(calls):
-        steps = _steps(call)
-        runs += [
-            CheckRun((number, place), step.text, succeeded(call, steps, place, kind))
-            for place, step in enumerate(steps)
-            if runs_check(step.text, kind, own)
+    runs = read_runs(calls, own)
+    later = [run for run in runs if run.place >= edits[-1].place]
+    problems = [problem] if (problem := _problem(later, runs, edits[-1])) else []
+    if context.options["claims"]:
+        found = [*find_claims(answer)]
+        problems += [
+            f'You say "{claim.text}", but {what}.'
+            for claim in found
+            if (what := _contradiction(claim, later))
         ]
-    return runs
+        problems += await _tree_problems(context, found, edits)
+    if not problems:
+        return Allow()
+    if admission := find_admission(answer):
+        return Allow(f'it is not backed by a check, and the agent says so: "{admission}"')
+    return Block("\n".join([*problems, RUN_ONE]))
 
 
-def _steps(call: ToolCall) -> list[WrittenCommand]:
-    """Return the commands of a call. A tool of another server counts as the program of its name: mcp__ide__test."""
-    if call.name == "Bash":
-        return run_commands(call.text("command"))
-    _, _, name = call.name.rpartition("__")
-    return [WrittenCommand(name, "")] if call.name.startswith("mcp__") else []
-
-
-def _last_edit(calls: Sequence[ToolCall]) -> Edit | None:
-    last = None
-    for number, call in enumerate(calls):
-        if path := edited_path(call):
-            last = Edit((number, 0), path)
-        if call.name == "Bash":
-            for place, step in enumerate(run_commands(call.text("command"))):
-                if path := written_path(step.text):
-                    last = Edit((number, place), path)
-    return last
-
-
-def _problem(claim: Claim, runs: Sequence[CheckRun], edit: Edit | None) -> str | None:
-    """Return why a claim is not backed, and what to do."""
-    later = [run for run in runs if edit is None or run.place >= edit.place]
-    if any(run.succeeded for run in later):
-        return None
+def _problem(later: Sequence[CheckRun], runs: Sequence[CheckRun], edit: Edit) -> str | None:
+    """Return why what was edited counts as not checked."""
+    failed = [
+        run
+        for run in later
+        if not run.succeeded
+        and not any(each.succeeded and each.kinds & run.kinds and each.place > run.place for each in later)
+    ]
+    if failed:
+        return f"{_show(failed[-1])} did not succeed, and has not been run successfully since."
     if later:
-        what = f"{_show(later[-1])} did not succeed"
-    elif runs and edit:
-        what = f"{_show(runs[-1])} was run before the last edit, of {one_line(edit.path, MAX_COMMAND_CHARS)}"
-    else:
-        what = "no command in this session has checked that"
-    wanted = _show(runs[-1]) if runs else _WANTED.get(claim.kind, "a command that checks it")
-    return f'You claim "{claim.text}", but {what}.\nRun {wanted} now and report what it prints, or correct the claim.'
+        return None
+    path = one_line(edit.path, MAX_SHOWN_CHARS)
+    if runs:
+        return f"{_show(runs[-1])} was run before the last edit, of {path}."
+    return f"You have edited {path}, and no command has checked it since."
+
+
+def _contradiction(claim: Claim, runs: Sequence[CheckRun]) -> str | None:
+    """Return what speaks against a claim about a check."""
+    if claim.kind not in CHECKS:
+        return None
+    own = [run for run in runs if claim.kind in run.kinds and run.succeeded]
+    if not own:
+        return f"{_WANTED[claim.kind]} did not run since the last edit"
+    if (
+        claim.kind == "tests"
+        and claim.is_whole
+        and all(_PART.search(run.command) or "deselected" in run.output for run in own)
+    ):
+        return f"{_show(own[-1])} runs only a part of them"
+    return None
+
+
+async def _tree_problems(context: GateContext, claims: Sequence[Claim], edits: Sequence[Edit]) -> list[str]:
+    """Return what git and the files say against claims; a script prints something if a claim is wrong."""
+    problems = []
+    for claim in claims:
+        if claim.kind in _TREE:
+            script, what = _TREE[claim.kind]
+            words = (claim.path,) if claim.path else tuple({edit.path for edit in edits})
+            report = await context.commands.run_script(script, *words)
+            if isinstance(report, Exited) and report.code == 0 and report.stdout.strip():
+                problems.append(f'You say "{claim.text}", but {what}.')
+    return problems
 
 
 def _show(run: CheckRun) -> str:
-    return f"`{one_line(run.command, MAX_COMMAND_CHARS)}`"
+    return f"`{one_line(run.command, MAX_SHOWN_CHARS)}`"
 
 
 EVIDENCE = Gate(
     name="evidence",
-    summary="what the agent claims is backed by a command that succeeded after the last edit",
+    summary="source that the agent has edited was checked by a command that succeeded",
     check=check_evidence,
     needs_conversation=True,
     options=(
-        GateOption("claims", "texts", f"only claims of these kinds: {', '.join(CHECKS)}", "KIND"),
         GateOption(
-            "pattern",
-            "texts",
-            "a further kind: two regular expressions, 'deployed => kubectl rollout status'",
-            "CLAIM=>COMMAND",
+            "claims", "flag", "also compare what the answer claims with the commands, git and the files"
         ),
+        GateOption("check", "texts", "a command that counts as a check, as a regular expression", "REGEX"),
     ),
 )

@@ -3,16 +3,31 @@
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from os.path import basename
 from typing import Any
 
+from turngate.aio.threads import run_in_thread
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault, Halt
-from turngate.gates.conversation import TranscriptUnreadable, find_prompt, was_edited, was_touched
+from turngate.gates.conversation import (
+    TranscriptUnreadable,
+    find_prompt,
+    is_mentioned,
+    read_calls,
+    was_edited,
+    was_touched,
+)
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.git.output import show_path
-from turngate.gates.markdown_tasks import Task, count_open, describe_open, read_plan
+from turngate.gates.markdown_tasks import Task, count_open, describe_open, in_scope, read_plan
 from turngate.gates.project_files import expand_globs, read_file
 from turngate.gates.run_commands import FilesUnreadable
 
+# Phases that the user names: `phase 1`, `phases 1 and 2`, `not phase 3`.
+_ASKED = re.compile(
+    r"(?P<no>\b(?:not|n['’]t|without|before|until|except|leave|skip)\b[^.,;\n]{0,30}?)?\b(?P<kind>phase|stage|milestone)s?\s+"
+    r"(?P<numbers>\w{1,4}\b(?:\s*(?:,|and|&)\s*\d{1,3}\b)*)",
+    re.IGNORECASE,
+)
 _PHASE = re.compile(r"(?:phase|stage|milestone)\s+\S", re.IGNORECASE)
 
 
@@ -27,14 +42,19 @@ async def check_plan(context: GateContext) -> Decision:
 
 
 async def _check_file(context: GateContext, name: str) -> Decision:
-    if context.options["if-touched"] and not await was_touched(context, name):
+    is_held = was_touched if context.options["if-touched"] else _was_named
+    if not await is_held(context, name):
         return Allow()
     text = await read_file(context.commands, name)
     if text is None:
         return Fault(f"there is no file {show_path(name)} in the project")
-    tasks = read_plan(text)
-    if not tasks:
+    every = read_plan(text)
+    if not every:
         return Fault(f"{show_path(name)} has no tasks: neither checkboxes nor a status")
+    prompt = find_prompt(context.event)
+    tasks = _asked_tasks(in_scope(every), prompt.text if prompt else "")
+    if prompt and "plan" in prompt.text.casefold() and await _is_only_written(context, name, tasks):
+        return Allow(f"{show_path(name)} was written, and nothing of it was begun")
     phases = _phases(tasks)
     current = next((phase for phase, own in phases.items() if count_open(own)), None)
     if current is None:
@@ -48,6 +68,44 @@ async def _check_file(context: GateContext, name: str) -> Decision:
         question = "Check the result, then say whether to go on."
         return Halt(f"{done[-1]} is complete; {number} {verb} open in {current}. {question}", waits=True)
     return Block(_describe(phases[current], f"{current} in {show_path(name)}"))
+
+
+async def _was_named(context: GateContext, name: str) -> bool:
+    """Return whether a plan is part of the session: the user or the agent has named it, or that is not known.
+
+    A plan with a pause after each phase is meant to be carried out in every session.
+    """
+    if context.base is not None or context.options["pause-between-phases"]:
+        return True
+    try:
+        return await run_in_thread(is_mentioned, context.event, basename(name))
+    except TranscriptUnreadable:
+        return True
+
+
+async def _is_only_written(context: GateContext, name: str, tasks: Sequence[Task]) -> bool:
+    """Return whether the agent has written the plan, no other file, and no task is done: the plan is what was asked for."""
+    if any(task.is_done for task in tasks) or context.base is not None:
+        return False
+    edited = {call.edited_file for call in await run_in_thread(read_calls, context.event)} - {None}
+    return {basename(path or "") for path in edited} == {basename(name)}
+
+
+def _asked_tasks(tasks: Sequence[Task], prompt: str) -> Sequence[Task]:
+    """Return the tasks of the phases that the user names, without those that are to wait; all of them if none is named."""
+    phases = _phases(tasks)
+    wanted: set[str] = set()
+    unwanted: set[str] = set()
+    for found in _ASKED.finditer(prompt):
+        numbers = {f"{found['kind']} {number}".casefold() for number in re.findall(r"\w+", found["numbers"])}
+        named = {
+            phase
+            for phase in phases
+            if " ".join(phase.casefold().rstrip(":").split()[:2]).rstrip(":.") in numbers
+        }
+        (unwanted if found["no"] else wanted).update(named)
+    kept = wanted - unwanted or (set(phases) - unwanted if unwanted else set())
+    return [task for phase in phases if phase in kept for task in phases[phase]] if kept else tasks
 
 
 def _phases(tasks: Sequence[Task]) -> dict[str, list[Task]]:

@@ -5,15 +5,24 @@ from collections.abc import Mapping, Sequence
 
 from turngate._frozen_dataclass import frozen
 from turngate.aio.threads import run_in_thread
+from turngate.core.events.events import StopEvent
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision
-from turngate.gates.conversation import ToolCall, read_calls_of
+from turngate.gates.conversation import ToolCall, UserPrompt, find_prompt, read_calls, read_calls_of
 from turngate.gates.gate import Gate, GateContext
 
 MAX_LISTED = 20
 MAX_TASK_CHARS = 200
 CLOSED = ("completed", "deleted", "cancelled", "canceled")
 _CREATED = re.compile(r"Task #(\d{1,9})\b")
+# The user wants some of the tasks, or nothing else than before.
+_ONLY = re.compile(
+    r"\b(?:only|just|then stop|nothing else|nur|solo|seulement|только)\b|[只仅]", re.IGNORECASE
+)
+_GO_ON = re.compile(
+    r"(?:(?:ok(?:ay)?|yes|please|and|then|weiter|ja|sí|oui|да)[,.! ]*)*(?:go on|go ahead|continue|proceed|keep going|next|do it|finish it|mach weiter)?[.! ]*",
+    re.IGNORECASE,
+)
 _NAMES = ("TodoWrite", "TaskCreate", "TaskUpdate")
 
 
@@ -26,14 +35,27 @@ class OpenTask:
 async def check_todos(context: GateContext) -> Decision:
     found = await run_in_thread(read_calls_of, context.event, _NAMES)
     calls = [call for call in found if not call.is_error]
-    if not calls:
+    prompt = find_prompt(context.event)
+    if not calls or (prompt and not await _is_current(context.event, prompt)):
         return Allow()
     if calls[-1].name == "TodoWrite":
         tasks: Sequence[Mapping[str, object]] = _written(calls[-1])
     else:
         tasks = _created(calls)
+    if prompt and _ONLY.search(prompt.text):
+        tasks = [
+            task for task in tasks if _open_task(task).text.casefold() in prompt.text.casefold()
+        ] or tasks
     still_open = [_open_task(task) for task in tasks if task.get("status") not in CLOSED]
     return Block(_describe(still_open, len(tasks))) if still_open else Allow()
+
+
+async def _is_current(event: StopEvent, prompt: UserPrompt) -> bool:
+    """Return whether the list was changed since the user's last message, or the user only said to go on."""
+    if _GO_ON.fullmatch(prompt.text.strip()):
+        return True
+    recent = await run_in_thread(read_calls, event, prompt.offset)
+    return any(call.name in _NAMES for call in recent)
 
 
 def _written(call: ToolCall) -> list[Mapping[str, object]]:
