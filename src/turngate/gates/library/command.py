@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,7 +43,7 @@ async def check_command(context: GateContext) -> Decision:
     """Run the command once: any failing exit code blocks, except where the command has checked nothing."""
     if context.command is None:
         return Fault("there is no command")
-    return _result(context.command, await context.commands.run(context.command), None)
+    return judge(context.command, await context.commands.run(context.command), None, context.project)
 
 
 async def hold_until_passed(context: GateContext, command: CommandHook, check: str | None = None) -> Decision:
@@ -50,12 +51,12 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     if (note := await _nothing_to_check(context)) is not None:
         return Allow(note)
     report = await context.commands.run(command)
-    result = _result(command, report, check)
+    result = judge(command, report, check, context.project)
     has_passed, name = isinstance(result, Allow), show_command(command)
     if has_passed and check == "tests" and (why := describe_missing_count(context, name, report)):
         return Fault(why)
     if isinstance(result, Block) and isinstance(report, Exited) and context.options.get("baseline"):
-        result = _without_known_failures(result, report, _baseline_of(context, command))
+        result = _without_known_failures(result, report, _baseline_of(context, command), context.project)
     fewer = (
         _note_tests(context, command, report, has_passed=isinstance(result, Allow))
         if check == "tests"
@@ -123,7 +124,8 @@ _FAILED = re.compile(
 )
 
 
-def _result(command: CommandHook, report: Exited | TimedOut, check: str | None) -> Decision:
+def judge(command: CommandHook, report: Exited | TimedOut, check: str | None, project: str = "") -> Decision:
+    """Return what a run means, whatever was there before."""
     match report:
         case TimedOut(seconds):
             return Fault(f"it did not end within {seconds:.3g} s")
@@ -138,7 +140,7 @@ def _result(command: CommandHook, report: Exited | TimedOut, check: str | None) 
         case Exited(signal=int(number)):
             return Fault(f"it was killed by signal {number}")
         case Exited():
-            return _failure(report.code, report.stdout, report.stderr)
+            return _failure(report.code, report.stdout, report.stderr, project)
 
 
 def _describe_empty_run(command: CommandHook, report: Exited, check: str | None) -> str | None:
@@ -155,15 +157,16 @@ def _describe_empty_run(command: CommandHook, report: Exited, check: str | None)
     return describe_empty_run(output, find_check(_text(command)) or "other")
 
 
-def _failure(code: int, stdout: str, stderr: str) -> Decision:
+def _failure(code: int, stdout: str, stderr: str, project: str) -> Decision:
     # lazy: for failures only; it compiles large patterns
-    from turngate.gates.failure_output import has_failing_lines, missing_program, useful_output  # noqa: PLC0415
+    from turngate.gates.failures import describe_failures, has_failures, missing_program, read_output  # noqa: PLC0415
 
-    if (missing := missing_program(code, stdout, stderr)) is not None:
+    output = read_output(stdout, stderr, project)
+    if (missing := missing_program(code, output, stderr)) is not None:
         return Fault(missing)
-    if code in KILLED and not has_failing_lines(stdout, stderr):
+    if code in KILLED and not has_failures(output):
         return Fault(f"it was killed by signal {code - 128}")
-    return Block(f"exit code {code}\n{useful_output(stdout, stderr)}".strip())
+    return Block(f"exit code {code}\n{describe_failures(output)}".strip())
 
 
 async def _nothing_to_check(context: GateContext) -> str | None:
@@ -181,31 +184,35 @@ async def _nothing_to_check(context: GateContext) -> str | None:
 
 async def _failures(context: GateContext, command: CommandHook, check: str | None) -> list[str] | None:
     """Return the names of the failures that are there now, or None if the command cannot run."""
-    from turngate.gates.failure_output import failure_names  # noqa: PLC0415 # lazy: as above
+    from turngate.gates.failures import read_output  # noqa: PLC0415 # lazy: as above
 
     report = await context.commands.run(command)
-    match _result(command, report, check):
+    match judge(command, report, check):
         case Allow():
             return []
         case Block():
-            return sorted(failure_names(report.stdout, report.stderr))[:MAX_BASELINE]
+            return sorted(read_output(report.stdout, report.stderr, context.project).names.elements())[
+                :MAX_BASELINE
+            ]
         case _:
             return None
 
 
-def _baseline_of(context: GateContext, command: CommandHook) -> frozenset[str] | None:
+def _baseline_of(context: GateContext, command: CommandHook) -> Counter[str] | None:
     recorded = (context.state.start or {}).get("baseline")
     names = recorded.get(show_command(command)) if isinstance(recorded, dict) else None
-    return frozenset(map(str, names)) if isinstance(names, list) else None
+    return Counter(map(str, names)) if isinstance(names, list) else None
 
 
-def _without_known_failures(result: Block, report: Exited, known: frozenset[str] | None) -> Decision:
-    from turngate.gates.failure_output import WHOLE_OUTPUT, failure_names  # noqa: PLC0415 # lazy: as above
+def _without_known_failures(
+    result: Block, report: Exited, known: Counter[str] | None, project: str
+) -> Decision:
+    from turngate.gates.failures import WHOLE_OUTPUT, read_output  # noqa: PLC0415 # lazy: as above
 
     if known is None:
         note = "The failures at the session's start are not recorded, so all of them count."
         return Block(f"{result.reason}\n\n{note}")
-    new = failure_names(report.stdout, report.stderr) - known
+    new = read_output(report.stdout, report.stderr, project).names - known
     if not new:
         return Allow("it fails only as it did at the session's start")
     if not known:
