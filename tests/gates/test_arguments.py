@@ -11,7 +11,7 @@ from turngate.errors import UsageError
 from turngate.gates.arguments import GateArguments, parse_gate_words
 from turngate.gates.library import GATES
 
-NO_OPTIONS = {"if-changed": (), "baseline": False}
+NO_OPTIONS = {"if-changed": (), "always": False, "baseline": False}
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ def test_failures_at_the_start_are_recognized_without_it(project: Path, state: P
     words = ("--baseline", "--", NAMED)
     assert answer_of_process(words, claude_input(project, hook_event_name="SessionStart")) == (0, {}, "")
     assert files_with_secret(state) == []
+    (project / "new").touch()
     passed = {"systemMessage": 'gate "command": it fails only as it did at the session\'s start'}
     assert answer_of_process(words, claude_input(project)) == (0, passed, "")
 

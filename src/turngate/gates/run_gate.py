@@ -25,7 +25,6 @@ from turngate.gates.tree_state import tree_state
 from turngate.ports import HeldPass, Shell
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
-OF_SESSION = ("baseline", "if-changed")  # options with which a result depends on the session
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -84,7 +83,7 @@ async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) ->
         decision = _if_strict(gate, Fault(str(error)), strict=strict)
     except Exception as error:  # noqa: BLE001 - a fault of our own must not block an agent forever
         return Fault(f"internal error: {describe_exception(error)}", may_block=False)
-    if isinstance(decision, Allow) and decision.reason:
+    if isinstance(decision, Allow) and decision.reason and not decision.quiet:
         return Allow(notice=f"gate {quote_name(gate.name)}: {decision.reason}")
     return decision
 
@@ -164,9 +163,10 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
     if tree is not None and tree == state.tree:
         decision = _reusable(before, is_idle=activity is not None and activity == state.activity)
         state.holds = decision is not None
-    if decision is None and tree in state.passed and tree is not None:  # it has passed before
-        reason = state.passed[tree]
-        decision = _keep(state, tree, activity, Allow(reason if isinstance(reason, str) else None))
+    if decision is None and tree is not None:
+        decision = _reusable(state.passed.get(tree) or {}, is_idle=False)  # it has passed before
+        if decision is not None:
+            _keep(state, tree, activity, decision)
     if decision is None:
         tree, decision = await _check_alone(gate, context, tree)
         decision = _keep(state, tree if context.keeps_result else None, activity, decision)
@@ -194,6 +194,8 @@ async def _find_tree(context: GateContext, since_ns: int | None = None) -> str |
         tree = await tree_state(context, since_ns)
     except ProjectUnreachable:
         return None
+    if since_ns is None:
+        context.tree = tree
     return f"{tree} {context.inputs.state}" if tree and context.inputs.state else None
 
 
@@ -203,7 +205,7 @@ def _keep(state: GateState, tree: str | None, activity: object, result: Decision
     if tree is not None:
         state.passed.pop(tree, None)
         if isinstance(result, Allow):
-            state.passed[tree] = result.reason
+            state.passed[tree] = state.result or {}
             state.passed = dict(list(state.passed.items())[-MAX_PASSED:])
         else:  # its cause may be outside of the project's files, and then the others would fail too
             state.passed = {}
@@ -231,7 +233,7 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
         decision = await _check(gate, context)
         if tree is not None and isinstance(decision, Allow) and await _find_tree(context, began) != tree:
             tree = None  # what has passed is neither what was there before nor what is there now
-        if context.keeps_result and not any(map(context.options.get, OF_SESSION)):
+        if context.keeps_result and context.is_shared:
             lock.share({"tree": tree, "result": _to_json(decision)})
     if lock.waited and isinstance(decision, Fault) and context.commands.is_out_of_time:
         error = f"{decision.error}, of which it waited {lock.waited:.3g} s {FOR_SAME_GATE}"
@@ -256,7 +258,7 @@ def _reusable(record: Mapping[str, Any], *, is_idle: bool) -> Decision | None:
     """
     match record:
         case {"outcome": "passed", "note": note}:
-            return Allow(note)
+            return Allow(note, quiet=bool(record.get("quiet")))
         case {"outcome": "failed", "reason": str(reason), "continuations": continuations} if is_idle:
             return Block(reason, continuations=continuations)
         case _:
@@ -266,7 +268,7 @@ def _reusable(record: Mapping[str, Any], *, is_idle: bool) -> Decision | None:
 def _to_json(result: Decision) -> dict[str, Any] | None:
     match result:
         case Allow(note):
-            return {"outcome": "passed", "note": note}
+            return {"outcome": "passed", "note": note, "quiet": result.quiet}
         case Block(reason):
             return {"outcome": "failed", "reason": reason, "continuations": result.continuations}
         case Fault(why):

@@ -51,6 +51,29 @@ def known_failures(project: Path) -> None:
 NOTHING = {"systemMessage": 'gate "command": nothing to check: no file that matches src/** has changed'}
 
 CASES = (
+    GateCase("nothing has changed", ("--", "exit 1"), empty, {}, start=repository),
+    GateCase("nothing has changed, without git", ("--", "exit 1"), empty, {}, start=with_files({"a": "1"})),
+    GateCase(
+        "nothing has changed, and it always runs",
+        ("--always", "--", "exit 1"),
+        empty,
+        blocked("`exit 1`: exit code 1"),
+        start=repository,
+    ),
+    GateCase(
+        "only a commit is new",
+        ("--", "git log -1 --format=%s; exit 1"),
+        commit,
+        blocked("`git log -1 --format=%s; exit 1`: exit code 1\nchange"),
+        start=repository,
+    ),
+    GateCase(
+        "a document has changed",
+        ("--", "exit 1"),
+        with_files({"README.md": "x\n"}),
+        blocked("`exit 1`: exit code 1"),
+        start=repository,
+    ),
     GateCase("passed", ("--", "true"), empty, {}),
     GateCase(
         "failed",
@@ -206,7 +229,7 @@ CASES = (
         "without git, nothing has changed",
         ("--if-changed", "src/**", "--", "exit 1"),
         empty,
-        NOTHING,
+        {},
         start=with_files({"src/code.py": "x = 1\n"}),
     ),
     GateCase(
@@ -218,7 +241,7 @@ CASES = (
     GateCase(
         "only failures of the session's start",
         ("--baseline", "--", CAT_AND_FAIL),
-        empty,
+        with_files({"other": ""}),
         {"systemMessage": 'gate "command": it fails only as it did at the session\'s start'},
         start=known_failures,
     ),

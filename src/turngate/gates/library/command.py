@@ -13,8 +13,10 @@ from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.check_definition import block_once, find_definition, note_changes
 from turngate.gates.count_tests import describe_missing_count
 from turngate.gates.gate import Gate, GateContext, GateOption
+from turngate.gates.local_tree_state import content_of
 from turngate.gates.project_files import read_project
 from turngate.gates.run_commands import FilesUnreadable
+from turngate.gates.tree_state import tree_state
 
 MAX_COMMAND_CHARS = 200
 MAX_BASELINE = 2000  # names of failures that are kept
@@ -31,6 +33,7 @@ OPTIONS = (
         "check only if a file that matches has changed since the session's start",
         "GLOB",
     ),
+    GateOption("always", "flag", "check also if the session has changed nothing that could be checked"),
     GateOption(
         "baseline",
         "flag",
@@ -48,8 +51,7 @@ async def check_command(context: GateContext) -> Decision:
 
 async def hold_until_passed(context: GateContext, command: CommandHook, check: str | None = None) -> Decision:
     """Check a command with the options of this module; the reason names the command. `check`: what it checks, if known."""
-    if (note := await _nothing_to_check(context)) is not None:
-        return Allow(note)
+    context.is_shared = context.is_shared and not context.options.get("baseline")
     report = await context.commands.run(command)
     result = judge(command, report, check, context.project)
     has_passed, name = isinstance(result, Allow), show_command(command)
@@ -97,11 +99,10 @@ async def record_command(
     context: GateContext, *commands: CommandHook, check: str | None = None
 ) -> Mapping[str, Any]:
     """Return what the options need at a stop: the files, and the failures that are there already."""
-    record: dict[str, Any] = {}
-    if context.options.get("if-changed"):
-        from turngate.gates.session_changes import record_files  # noqa: PLC0415 # lazy: only for this option
+    from turngate.gates.session_changes import record_files  # noqa: PLC0415 # lazy: once in a session
 
-        record |= await record_files(context)
+    files = await record_files(context, without_git=bool(context.options.get("if-changed")))
+    record = {"state": await tree_state(context), **files}
     if context.options.get("baseline"):
         record["baseline"] = {show_command(each): await _failures(context, each, check) for each in commands}
     return record
@@ -169,17 +170,61 @@ def _failure(code: int, stdout: str, stderr: str, project: str) -> Decision:
     return Block(f"exit code {code}\n{describe_failures(output)}".strip())
 
 
-async def _nothing_to_check(context: GateContext) -> str | None:
-    globs = context.options.get("if-changed")
-    if not globs:
+def is_unchanged(context: GateContext, *, with_git: bool = False) -> Allow | None:
+    """Return that there is nothing to check, if no file has changed since the session's start. `with_git`: nor a commit, a branch …"""
+    start = (context.state.start or {}).get("state")
+    if context.options.get("always") or not isinstance(start, str) or context.tree is None:
         return None
-    from turngate.gates.session_changes import changed_files  # noqa: PLC0415 # lazy: only for this option
+    context.is_shared = False
+    is_same = start == context.tree if with_git else content_of(start) == content_of(context.tree)
+    return Allow(f"{NOTHING}: nothing has changed since the session's start", quiet=True) if is_same else None
 
+
+async def nothing_to_check(
+    context: GateContext, check: str | None, definition: Mapping[str, str]
+) -> Allow | None:
+    """Return that nothing has changed that the check is about: files that match `if-changed`; for a known check, more than documents."""
+    globs, start = context.options.get("if-changed"), context.state.start or {}
+    skips_documents = check and start.get("tree") and not context.options.get("always")
+    if not (globs or skips_documents):
+        return None
+    from turngate.gates.session_changes import changed_paths, find_changes  # noqa: PLC0415 # lazy: few need it
+
+    context.is_shared = False
     try:
-        changed = await changed_files(context, globs)
+        changes = await find_changes(context)
     except FilesUnreadable:  # or there is no session to compare with: then the command decides
         return None
-    return None if changed else f"nothing to check: no file that matches {' or '.join(globs)} has changed"
+    if globs and not changed_paths(changes, globs):
+        return Allow(f"{NOTHING}: no file that matches {' or '.join(globs)} has changed")
+    text = "\n".join(definition.values())
+    paths = changed_paths(changes, ("**",))
+    if skips_documents and all(_is_document(path, text) for path in paths):
+        what = "only documents have" if paths else "nothing has"
+        return Allow(f"{NOTHING}: {what} changed since the session's start", quiet=True)
+    return None
+
+
+NOTHING = "nothing to check"
+# Texts in the root and below `docs`, and what has such a name in any folder.
+_DOCUMENT = re.compile(
+    r"(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc|txt)|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)(?:[.-][^/]*)?",
+    re.IGNORECASE,
+)
+_NO_DOCUMENT = re.compile(
+    r"(?:.*/)?(?:CMakeLists|[^/]*(?:requirements|constraints)[^/]*)\.txt|.*\.(?:py|[cm]?[jt]sx?|json)"
+)
+_READS_DOCUMENTS = re.compile(
+    r"\b(?:markdown\w*|mdformat|prettier|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
+)
+
+
+def _is_document(path: str, definition: str) -> bool:
+    """Return whether a check does not read a file: it is a document, and nothing that defines the check names it or its kind."""
+    name = path.rpartition("/")[2]
+    if not _DOCUMENT.fullmatch(path) or _NO_DOCUMENT.fullmatch(path) or _READS_DOCUMENTS.search(definition):
+        return False
+    return name not in definition and f".{name.rpartition('.')[2]}" not in definition
 
 
 async def _failures(context: GateContext, command: CommandHook, check: str | None) -> list[str] | None:
@@ -226,9 +271,13 @@ def _without_known_failures(
 async def _check(context: GateContext) -> Decision:
     if context.command is None:
         return Fault("there is no command")
+    if (unchanged := is_unchanged(context, with_git=True)) is not None:
+        return unchanged
     check, definition = await _definition(context, context.command)
     if block := block_once(context, show_command(context.command), definition):
         return block
+    if (nothing := await nothing_to_check(context, None, definition)) is not None:
+        return nothing
     result = await hold_until_passed(context, context.command, check)
     if isinstance(result, Allow) and (changes := note_changes(context, definition)):
         return Allow("; ".join(filter(None, (result.reason, changes))))
