@@ -43,7 +43,7 @@ _NOISE = re.compile(
     r"(?:(?<![\w'\"])(?:\S*[/\\])?(?:node_modules|site-packages|dist-packages)[/\\]\S+:\d+|/lib/python\d[^'\"]*(?::\d+|\", line)|\(?node:(?:internal|async_hooks|events|timers)|/rustc/|/usr/lib/go|<frozen |\bat [\w. ]+ \(<anonymous>\))"
     r"|\s*(?:✓|✔|√)\s|\s*ok \d+ |test \S.* \.\.\. (?:ok|ignored)$|.*(?:::\S+ PASSED|\bPASSED\s+\[ *\d+%\])|PASS \S|\s*--- PASS:|ok\s+\S+\s+[\d.(]"
     r"|\s+(?:duration_ms|failureType|operator|generatedMessage|exitCode|signal|code|type): ?|\s*(?:at )?(?:async |new )?(?:Safe)?Promise\b|-{70}$"
-    r"|npm (?:notice|warn)\b"
+    r"|npm (?:notice|warn)\b|=+ (?:short test summary info|FAILURES|ERRORS) =+$"
 )
 _CODE_BELOW = re.compile(r"\s*(?:File \"|\S+:\d+: in )")  # of a frame of Python
 # What differs from run to run: a duration with its unit, a time of day, a date, an address in memory.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, assert_never
 
+from turngate.aio.threads import run_in_thread
 from turngate.core.constants import IN_GATE
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook
@@ -19,12 +20,15 @@ from turngate.core.verdict.decisions import UNCHANGED_RESULT, Advise, Allow, Blo
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
 from turngate.gates.gate import Gate, GateContext, GateInputs
 from turngate.gates.gate_lock import open_gate_lock
+from turngate.gates.git.output import show_path
+from turngate.gates.local_tree_state import content_of, local_entries
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
 from turngate.gates.tree_state import tree_state
 from turngate.ports import HeldPass, Shell
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
+MAX_CHANGED = 5  # files that a notice names
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -83,9 +87,10 @@ async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) ->
         decision = _if_strict(gate, Fault(str(error)), strict=strict)
     except Exception as error:  # noqa: BLE001 - a fault of our own must not block an agent forever
         return Fault(f"internal error: {describe_exception(error)}", may_block=False)
-    if isinstance(decision, Allow) and decision.reason and not decision.quiet:
-        return Allow(notice=f"gate {quote_name(gate.name)}: {decision.reason}")
-    return decision
+    notes = [decision.reason if isinstance(decision, Allow) and not decision.quiet else None, decision.notice]
+    if note := "; ".join(filter(None, notes)):
+        decision = replace(decision, notice=f"gate {quote_name(gate.name)}: {note}")
+    return replace(decision, reason=None) if isinstance(decision, Allow) and not decision.quiet else decision
 
 
 def _find_inputs(
@@ -229,16 +234,39 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
             is_same = tree is not None and tree == lock.shared.get("tree")
             if is_same and (result := _reusable(lock.shared.get("result") or {}, is_idle=True)):
                 return tree, result
-        began = time.time_ns()
+        began, before = time.time_ns(), context.tree
+        entries = await _find_entries(context)
         decision = await _check(gate, context)
-        if tree is not None and isinstance(decision, Allow) and await _find_tree(context, began) != tree:
-            tree = None  # what has passed is neither what was there before nor what is there now
+        if tree is None or await _find_tree(context, began) != tree:
+            decision = await _note_own_changes(context, decision, before, entries)
+            if isinstance(decision, Allow):
+                tree = None  # what has passed is neither what was there before nor what is there now
         if context.keeps_result and context.is_shared:
             lock.share({"tree": tree, "result": _to_json(decision)})
     if lock.waited and isinstance(decision, Fault) and context.commands.is_out_of_time:
         error = f"{decision.error}, of which it waited {lock.waited:.3g} s {FOR_SAME_GATE}"
         return tree, replace(decision, error=error)
     return tree, decision
+
+
+async def _find_entries(context: GateContext) -> Mapping[str, str]:
+    folder = context.state_folder if context.commands.is_local else None
+    return (await run_in_thread(local_entries, context.project, folder) if folder else None) or {}
+
+
+async def _note_own_changes(
+    context: GateContext, decision: Decision, before: str | None, entries: Mapping[str, str]
+) -> Decision:
+    """Tell the user which files the check itself has changed; new ones, such as reports, do not count."""
+    if before is None or not entries or content_of(before) == content_of(await tree_state(context) or ""):
+        return decision
+    now = await _find_entries(context)
+    changed = [name for name, entry in entries.items() if now.get(name) != entry] if now else []
+    if not changed:
+        return decision
+    more = f" and {len(changed) - MAX_CHANGED} more" if len(changed) > MAX_CHANGED else ""
+    notice = f"the check itself changed {', '.join(map(show_path, changed[:MAX_CHANGED]))}{more}"
+    return replace(decision, notice="; ".join(filter(None, (decision.notice, notice))))
 
 
 async def _check(gate: Gate, context: GateContext) -> Decision:

@@ -45,7 +45,7 @@ CASES = (
         {},
         start=red({".gitignore": "*.log\n"}),
     ),
-    GateCase("it always runs", ("tests", "--always"), project_with({}), RAN, start=red({})),
+    GateCase("it always runs", ("tests", "--all-failures", "--always"), project_with({}), RAN, start=red({})),
     GateCase(
         "only documents have changed",
         ("tests",),
@@ -55,21 +55,27 @@ CASES = (
     ),
     GateCase(
         "documents have changed, and it always runs",
-        ("tests", "--always"),
+        ("tests", "--all-failures", "--always"),
         project_with({"README.md": "x"}),
         RAN,
         start=red({}),
     ),
     GateCase(
         "a document and a source have changed",
-        ("tests",),
+        (
+            "tests",
+            "--all-failures",
+        ),
         project_with({"README.md": "x", "src/a.py": "x"}),
         RAN,
         start=red({}),
     ),
     GateCase(
         "a source was changed and committed",
-        ("tests",),
+        (
+            "tests",
+            "--all-failures",
+        ),
         steps(project_with({"src/a.py": "x"}), commit),
         RAN,
         start=red({}),
@@ -83,7 +89,10 @@ CASES = (
     ),
     GateCase(
         "a source was deleted",
-        ("tests",),
+        (
+            "tests",
+            "--all-failures",
+        ),
         lambda project: (project / "src/a.py").unlink(),
         RAN,
         start=red({}),
@@ -97,35 +106,50 @@ CASES = (
     ),
     GateCase(
         "a text below the sources has changed",
-        ("tests",),
+        (
+            "tests",
+            "--all-failures",
+        ),
         project_with({"src/prompt.md": "x"}),
         RAN,
         start=red({}),
     ),
     GateCase(
         "a text of the tests has changed",
-        ("tests",),
+        (
+            "tests",
+            "--all-failures",
+        ),
         project_with({"tests/data/page.txt": "x"}),
         RAN,
         start=red({}),
     ),
     GateCase(
         "the list of dependencies has changed",
-        ("tests",),
+        (
+            "tests",
+            "--all-failures",
+        ),
         project_with({"requirements-dev.txt": "x"}),
         RAN,
         start=red({}),
     ),
     GateCase(
         "a document that the check names has changed",
-        ("lint",),
+        (
+            "lint",
+            "--all-failures",
+        ),
         project_with({"README.md": "x"}),
         blocked("`make lint`: exit code 2\nmake: *** [Makefile:2: lint] Error 1"),
         start=lambda project: make_repository(project, make("lint", "test ! -e README.md")),
     ),
     GateCase(
         "a document has changed, and the check reads documents",
-        ("lint",),
+        (
+            "lint",
+            "--all-failures",
+        ),
         project_with({"CHANGES.md": "x"}),
         blocked("`make lint`: exit code 2\nmake: *** [Makefile:2: lint] Error 1"),
         start=lambda project: make_repository(project, make("lint", "false prettier --check .")),
@@ -203,7 +227,7 @@ CASES = (
     ),
     GateCase(
         "a file has changed, without git",
-        ("tests", "--if-changed", "src/**"),
+        ("tests", "--all-failures", "--if-changed", "src/**"),
         project_with({"src/a b\nc.py": "x"}),
         blocked("`make test`: exit code 2\nmake: *** [Makefile:2: test] Error 1"),
         start=project_with({**make("test", "exit 1"), "src/a.py": ""}),
@@ -219,13 +243,6 @@ CASES = (
         ("lint",),
         project_with(make("lint", "printf 'a\\000\\377\\033[31mb\\n'; exit 1")),
         blocked("`make lint`: exit code 2\na\ufffdb\nmake: *** [Makefile:2: lint] Error 1"),
-    ),
-    GateCase(
-        "only failures of the session's start",
-        ("tests", "--baseline"),
-        project_with({"other": ""}),
-        {"systemMessage": 'gate "tests": it fails only as it did at the session\'s start'},
-        start=project_with({"test_shop.py": FAILING_TEST}),
     ),
     GateCase(
         "its own timeout",

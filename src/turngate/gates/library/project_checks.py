@@ -78,9 +78,8 @@ def _project_check(name: str, summary: str) -> Gate:
     async def record(context: GateContext) -> Mapping[str, Any]:
         files = await read_project(context.commands)
         commands = _find_commands(context, name, files)
-        found = [] if isinstance(commands, Fault) else commands
         definition = {"definition": await _definition(context, commands, files)}
-        return {**definition, **await record_command(context, *found, check=name)}
+        return {**definition, **await record_command(context)}
 
     return Gate(
         name=name,
