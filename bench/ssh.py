@@ -16,7 +16,7 @@ from tests.support.servers.ssh import HOST, SSHD, ssh_server
 
 from bench.measure import Row
 from turngate import CommandHook, LocalShell, Rule, Settings, StopEvent, World, ask_hooks
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.ports import HookRunContext, RemoteMachine
 from turngate.shells.ssh.copies import RemoteCopies
 from turngate.shells.ssh.files import SshFiles

@@ -18,8 +18,8 @@ import turngate
 from tests.support.paths import ROOT
 from turngate import CommandHook, LocalShell, Rule, Settings, StopEvent, World, ask_hooks
 from turngate.cli.main import COMMANDS
-from turngate.core.answers.hook_reports import Exited
 from turngate.core.answers.judge import ARGUMENTS
+from turngate.core.answers.report_types import Exited
 from turngate.core.constants import EVENTS, FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 from turngate.core.text import CamelCaseAccess, snake_case
 from turngate.plugins.handlers import PluginHook

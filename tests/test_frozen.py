@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 
 
 @frozen
@@ -138,7 +138,7 @@ def test_a_plain_subclass_has_the_same_fields() -> None:
 def test_no_method_is_compiled_when_the_events_are_loaded() -> None:
     """From 3.13 on, `dataclass` compiles one empty function for each class."""
     program = """
-import dataclasses, sys, turngate._frozen
+import dataclasses, sys, turngate._frozen_dataclass
 compiled = []
 sys.addaudithook(lambda event, arguments: event == "compile" and arguments[1] == "<string>" and compiled.append(arguments[0]))
 import turngate.core.events.events

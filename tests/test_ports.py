@@ -18,7 +18,7 @@ from tests.support.prefixed_files import PrefixedFiles
 from tests.support.servers.anthropic import serve_script
 from tests.support.servers.http import serve_answers
 from turngate.agent.session import Session
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.events.events import SessionStart
 from turngate.core.hooks.kinds import CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
 from turngate.core.settings import Rule, Settings

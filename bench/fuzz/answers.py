@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from bench.fuzz.target import Target
 from bench.fuzz.values import damaged, dumps, json_value, some, text
 from turngate.core.answers.answer_json import ANSWER_KEYS, Answer, InvalidAnswer
-from turngate.core.answers.hook_reports import Exited, JudgeReplied, Replied, Report
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.judge import parse_judgement
+from turngate.core.answers.report_types import Exited, JudgeReplied, Replied, Report
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import DIALECTS, TURNGATE, Dialect
 from turngate.core.hooks.kinds import CommandHook, PromptHook

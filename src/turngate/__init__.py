@@ -20,7 +20,7 @@ _NAMES = {
     "core.verdict.loop_guard": "ContinueTurn EndTurn GoHome GoOn LoopGuard new_guard",
     "agent.session": "Session",
     "errors": "UsageError",
-    "core.events.session_events": "TurnResult",
+    "core.events.stream_events": "TurnResult",
     "plugins.handlers": "Plugin Plugins",
     "core.events.plugin_events": (
         "SubagentEndedEvent SubagentStoppingContext SubagentStoppingEvent SubagentStoppingResult"

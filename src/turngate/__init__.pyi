@@ -9,7 +9,7 @@ from turngate.core.events.plugin_events import SubagentEndedEvent as SubagentEnd
 from turngate.core.events.plugin_events import SubagentStoppingContext as SubagentStoppingContext
 from turngate.core.events.plugin_events import SubagentStoppingEvent as SubagentStoppingEvent
 from turngate.core.events.plugin_events import SubagentStoppingResult as SubagentStoppingResult
-from turngate.core.events.session_events import TurnResult as TurnResult
+from turngate.core.events.stream_events import TurnResult as TurnResult
 from turngate.core.hooks.kinds import AgentHook as AgentHook
 from turngate.core.hooks.kinds import CallbackHook as CallbackHook
 from turngate.core.hooks.kinds import CallbackHookConfig as CallbackHookConfig

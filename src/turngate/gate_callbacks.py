@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
-from turngate.core.answers.hook_reports import HookFailed, Returned
+from turngate.core.answers.report_types import HookFailed, Returned
 from turngate.core.constants import STOP_EVENTS, STOP_OF_START
 from turngate.core.dialect import TURNGATE
 from turngate.core.events.events import Event, StopEvent, StopHookInput, Subagent

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Protocol, Self, runtime_checkable
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import T, run_in_thread
-from turngate.core.answers.hook_reports import Exited, Report
+from turngate.core.answers.report_types import Exited, Report
 from turngate.core.constants import IN_HOOK
 from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply
 from turngate.core.events.events import Event

@@ -8,7 +8,7 @@ from dataclasses import field
 from functools import partial
 from typing import assert_never
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.dialect import Dialect

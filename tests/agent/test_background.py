@@ -31,7 +31,7 @@ from turngate.agent.background import KEPT_BYTES, MAX_RUNNING, RecentOutput
 from turngate.agent.turn import turn as agent_turn
 from turngate.core.conversation.messages import ToolResults
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import BackgroundCommandFinished, Notice
+from turngate.core.events.stream_events import BackgroundCommandFinished, Notice
 from turngate.core.text import omission_note
 
 ALL = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)

@@ -21,7 +21,7 @@ from tests.support.sessions import (
 )
 from turngate.agent.compaction import SUMMARY_PROMPT
 from turngate.core.conversation.messages import UserMessage
-from turngate.core.events.session_events import Compacted, Notice
+from turngate.core.events.stream_events import Compacted, Notice
 
 SUMMARY = "Summary of the conversation so far:\n\n"
 

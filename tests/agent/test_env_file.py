@@ -18,7 +18,7 @@ from tests.support.subagents import bash
 from turngate import ScriptedModel, Session, Settings, Workspace
 from turngate.agent.env_file import MAX_BYTES, UnusableEnvFile, read_exports, send_env_file
 from turngate.core.conversation.messages import ToolResults
-from turngate.core.events.session_events import Notice, SessionEvent
+from turngate.core.events.stream_events import Notice, SessionEvent
 from turngate.ports import ConnectionLost, RemoteMachine, World
 from turngate.shells.local import LocalShell
 

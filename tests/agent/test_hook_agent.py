@@ -23,11 +23,11 @@ from turngate.agent.hook_agent import (
     HookAgentRunner,
 )
 from turngate.agent.session import Session
-from turngate.core.answers.hook_reports import HookFailed, JudgeReplied, Report
+from turngate.core.answers.report_types import HookFailed, JudgeReplied, Report
 from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply, Usage
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.events.hook_input import encode
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import AgentHook, CommandHook
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.decisions import Allow, Block, Fault

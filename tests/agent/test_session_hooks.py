@@ -40,7 +40,7 @@ from turngate.core.conversation.messages import (
 )
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.events.events import OTHER_EVENTS
-from turngate.core.events.session_events import HookStarted, Notice, TextDelta, TurnResult
+from turngate.core.events.stream_events import HookStarted, Notice, TextDelta, TurnResult
 from turngate.core.hooks.kinds import CallbackHook, CommandHook
 from turngate.core.settings import Rule
 from turngate.core.text import describe_exception

@@ -15,7 +15,7 @@ from turngate.agent.session import Session
 from turngate.core.answers.judge import ACTION_INSTRUCTIONS, INSTRUCTIONS
 from turngate.core.conversation.messages import ToolResult, ToolResults
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import AgentHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hook_run import outcome

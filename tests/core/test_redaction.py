@@ -3,7 +3,7 @@
 import pytest
 
 from turngate.core.answers.answer_json import Answer
-from turngate.core.answers.hook_reports import Exited, HookFailed, Replied, Report, Skipped, TimedOut
+from turngate.core.answers.report_types import Exited, HookFailed, Replied, Report, Skipped, TimedOut
 from turngate.core.redaction import Redactor, join_redactors, make_redactor
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 

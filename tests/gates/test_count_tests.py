@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.cli import turngate
 from tests.support.gates import could_not_run
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.events.events import StopEvent
 from turngate.gates.count_tests import Counted, count_tests, describe_fewer, describe_missing_count
 from turngate.gates.library.project_checks import TESTS

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.failures import MAX_CHARS, Output, describe_failures, read_output

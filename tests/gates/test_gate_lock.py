@@ -65,11 +65,20 @@ def check(project: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("code", [0, 1])
+def start_sessions(project: Path) -> None:
+    for session in ("a", "b"):
+        fields = json.loads(event(project, session))
+        answer_of_process(("--", "sh", "check"), {**fields, "hook_event_name": "SessionStart"})
+    (project / "changed").touch()
+
+
+@pytest.mark.parametrize(("code", "has_start"), [(0, False), (0, True), (1, False)])
 def test_a_second_stop_waits_for_the_first_and_takes_its_result(
-    project: Path, state: Path, check: Path, code: int
+    project: Path, state: Path, check: Path, code: int, has_start: bool
 ) -> None:
     check.write_text(CHECK.replace("exit 1", f"exit {code}"))
+    if has_start:
+        start_sessions(project)
     with stop(project, "a") as first:
         wait_for_file_sync(project / "../runs")
         with stop(project, "b") as second:
@@ -84,10 +93,7 @@ def test_a_second_stop_checks_after_the_first_where_its_result_is_not_that_of_th
     project: Path, state: Path, check: Path, has_start: bool
 ) -> None:
     if has_start:
-        for session in ("a", "b"):
-            fields = json.loads(event(project, session))
-            answer_of_process(("--", "sh", "check"), {**fields, "hook_event_name": "SessionStart"})
-        (project / "changed").touch()
+        start_sessions(project)
     with stop(project, "a") as first:
         wait_for_file_sync(project / "../runs")
         with stop(project, "b") as second:

@@ -25,7 +25,7 @@ from turngate.core.conversation.messages import (
     Usage,
     UserMessage,
 )
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.core.settings import Settings
 from turngate.models.resolve import open_model
 

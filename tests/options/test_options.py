@@ -49,7 +49,7 @@ from turngate import (
     load_settings,
 )
 from turngate.core.constants import JUDGED_EVENTS
-from turngate.core.events.session_events import HookFinished, HookStarted, SessionEvent, TurnResult
+from turngate.core.events.stream_events import HookFinished, HookStarted, SessionEvent, TurnResult
 from turngate.core.verdict.verdict import Verdict
 from turngate.errors import UsageError
 

@@ -31,7 +31,7 @@ from turngate.core.events.plugin_events import (
     SubagentStoppingContext,
     SubagentStoppingEvent,
 )
-from turngate.core.events.session_events import (
+from turngate.core.events.stream_events import (
     Continuation,
     HookFinished,
     Notice,

@@ -11,7 +11,7 @@ import pytest
 from tests.support.builders import script, stop_event
 from tests.support.machines import Machine, ask_on
 from tests.support.prefixed_files import PrefixedFiles
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Settings
 from turngate.ports import HookRunContext, RemoteMachine, World

@@ -16,10 +16,10 @@ from tests.support.certificates import make_certificate, server_context
 from tests.support.servers.http import Endpoint, serve_answers
 from tests.support.sessions import scripted_session
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
-from turngate.core.answers.hook_reports import HookFailed, Replied, Report, TimedOut
+from turngate.core.answers.report_types import HookFailed, Replied, Report, TimedOut
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.events.hook_input import encode
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import HttpHook
 from turngate.core.settings import AllowedUrls, Settings
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt

@@ -24,14 +24,14 @@ from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.agent.hook_agent import HookAgentRunner
 from turngate.agent.session import Session
 from turngate.cli.main import main
-from turngate.core.answers.hook_reports import HookFailed, JudgeReplied, Skipped, TimedOut
 from turngate.core.answers.judge import INSTRUCTIONS, SCHEMA
+from turngate.core.answers.report_types import HookFailed, JudgeReplied, Skipped, TimedOut
 from turngate.core.constants import EVENTS, JUDGED_EVENTS
 from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply, Usage, UserMessage
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.events.events import PreToolUse, StopHookInput, Subagent, UserPromptSubmit
 from turngate.core.events.hook_input import encode
-from turngate.core.events.session_events import Continuation, SessionEvent, TurnResult
+from turngate.core.events.stream_events import Continuation, SessionEvent, TurnResult
 from turngate.core.hooks.kinds import AgentHook, CallbackHook, Hook, PromptHook
 from turngate.core.settings import Settings
 from turngate.core.verdict.decisions import Block, Fault

@@ -22,7 +22,7 @@ from tests.support.subagents import task as subagent_task
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.agent_config import common_folders
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import CallbackHook, CommandHook, HttpHook
 from turngate.core.settings import Rule, Settings
 from turngate.plugins.handlers import Plugins

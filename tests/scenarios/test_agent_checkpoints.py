@@ -27,9 +27,9 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import Parent, bash, parent, parent_on
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.core.conversation.checkpoints import CHECKPOINT_NOTE, REFUSED
 from turngate.core.conversation.messages import UserMessage
-from turngate.core.conversation.workflow import CHECKPOINT_NOTE, REFUSED
-from turngate.core.events.session_events import TextDelta, TurnResult
+from turngate.core.events.stream_events import TextDelta, TurnResult
 from turngate.project.files import LOCAL
 from turngate.settings.agent_types import load_agent_types
 from turngate.transcript.resume import read_conversation

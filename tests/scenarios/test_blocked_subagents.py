@@ -13,7 +13,7 @@ from tests.support.subagents import Parent, bash, parent, task, write
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.main import main as turngate
 from turngate.core.dialect import CLAUDE
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import CommandHook
 from turngate.subagents.limits import SubagentLimits
 

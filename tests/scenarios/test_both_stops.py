@@ -20,7 +20,7 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import Parent, bash, parent, task, tasks, write
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import (
+from turngate.core.events.stream_events import (
     SessionEvent,
     StreamEnd,
     SubagentFinished,

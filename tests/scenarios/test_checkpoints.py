@@ -23,10 +23,10 @@ from tests.support.sessions import (
     scripted_session,
     wait_for_file_sync,
 )
+from turngate.core.conversation.checkpoints import CHECKPOINT_NOTE, REFUSED
 from turngate.core.conversation.messages import UserMessage
-from turngate.core.conversation.workflow import CHECKPOINT_NOTE, REFUSED
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import HookStarted, TextDelta, TurnResult
+from turngate.core.events.stream_events import HookStarted, TextDelta, TurnResult
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.models.scripted import ScriptedModel
 from turngate.transcript.resume import read_conversation

@@ -13,7 +13,7 @@ from tests.support.sessions import (
     configured_session_on,
     scripted_session_on,
 )
-from turngate.core.events.session_events import Continuation
+from turngate.core.events.stream_events import Continuation
 from turngate.core.hooks.kinds import GateHook
 
 PLAN = "## Phase 1: Parser\n- [ ] parse\n## Phase 2: Printer\n- [ ] print\n"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.support.builders import rule, run
 from tests.support.strategies import any_text
-from turngate.core.answers.hook_reports import Exited, Replied, Report, Returned
 from turngate.core.answers.interpret import interpret
+from turngate.core.answers.report_types import Exited, Replied, Report, Returned
 from turngate.core.constants import PERMISSION_EVENTS
 from turngate.core.dialect import DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.verdict.decisions import Fault

@@ -18,7 +18,7 @@ from tests.support.sessions import (
     scripted_session_on,
 )
 from tests.support.subagents import parent, task
-from turngate.core.events.session_events import Continuation
+from turngate.core.events.stream_events import Continuation
 from turngate.core.hooks.kinds import GateHook
 from turngate.core.settings import Settings
 

@@ -24,7 +24,7 @@ from tests.support.builders import ask, script, stop_hooks, write_settings
 from tests.support.machines import Machine, SshMachine, ask_on, skip_without_sshd, workspace_on
 from tests.support.sessions import wait_for_file
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.events.events import StopHookInput
 from turngate.core.hooks.kinds import CallbackHook, CommandHook

@@ -44,7 +44,7 @@ from turngate.core.conversation.messages import (
     ToolUse,
     Usage,
 )
-from turngate.core.events.session_events import (
+from turngate.core.events.stream_events import (
     Continuation,
     HookStarted,
     Notice,
@@ -231,7 +231,7 @@ class Deaf:
 def test_foreign_code_that_is_deaf_to_its_cancellation_is_left(
     project: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    monkeypatch.setattr("turngate.aio.foreign.CANCEL_GRACE_S", 0.05)
+    monkeypatch.setattr("turngate.aio.foreign_code.CANCEL_GRACE_S", 0.05)
     monkeypatch.setattr("turngate.agent.session_resources.MODEL_CLOSE_TIMEOUT_S", 0.05)
     deaf = Deaf()
     agent = scripted_session(project, bash("true"), "done", permit=deaf)

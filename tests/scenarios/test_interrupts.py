@@ -26,7 +26,7 @@ from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, kill_leftovers, su
 from tests.support.terminal import CTRL_C, Terminal
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
-from turngate.core.events.session_events import (
+from turngate.core.events.stream_events import (
     Continuation,
     HookStarted,
     SessionEvent,

@@ -18,7 +18,7 @@ from turngate.agent.session import Session
 from turngate.agent.turn import turn as agent_turn
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import Continuation
+from turngate.core.events.stream_events import Continuation
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name

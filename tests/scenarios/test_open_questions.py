@@ -26,7 +26,7 @@ from turngate.agent.session import Session
 from turngate.cli.main import main as turngate_main
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import HookStarted, ToolStarted, TurnResult
+from turngate.core.events.stream_events import HookStarted, ToolStarted, TurnResult
 from turngate.core.text import quote_name
 from turngate.transcript.resume import read_conversation
 

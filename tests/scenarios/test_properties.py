@@ -12,9 +12,9 @@ from tests.support.builders import rule, run, settings, stop_event, subagent_sto
 from tests.support.strategies import any_text, json_values, settings_values
 from turngate.check.lint import lint
 from turngate.core.answers.answer_json import ANSWER_KEYS
-from turngate.core.answers.hook_reports import Exited, Report, Returned
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.misplaced import lost_in_object
+from turngate.core.answers.report_types import Exited, Report, Returned
 from turngate.core.constants import FAMILIES, LEVELS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import CallbackHook

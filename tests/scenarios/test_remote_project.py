@@ -19,7 +19,7 @@ from turngate.agent.session import Session
 from turngate.agent.tools import ToolContext
 from turngate.core.conversation.messages import ToolResults
 from turngate.core.events.events import PreToolUse
-from turngate.core.events.session_events import Notice, SessionEvent
+from turngate.core.events.stream_events import Notice, SessionEvent
 from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
 from turngate.core.verdict.decisions import Block

@@ -17,7 +17,7 @@ from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, message_text, save
 from tests.support.timeouts import HANG_TIMEOUT_S
 from tests.support.warm_cli import Program
 from turngate.agent.session import Session
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.models.scripted import ScriptedModel
 
 CONTINUED = "continuing 1 subagent of a process that died: count files"

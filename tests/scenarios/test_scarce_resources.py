@@ -18,7 +18,7 @@ import pytest
 from tests.support.builders import ask, settings, stop_event, world
 from tests.support.sessions import lines
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S, TIMEOUT_SCALES
-from turngate.core.answers.hook_reports import HookFailed, TimedOut
+from turngate.core.answers.report_types import HookFailed, TimedOut
 from turngate.core.hooks.kinds import CallbackHook, CommandHook
 from turngate.core.verdict.hook_run import outcome
 from turngate.engine import ask_hooks

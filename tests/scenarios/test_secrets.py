@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.builders import rule, settings, stop_event
 from tests.support.sessions import scripted_session
-from turngate.core.answers.hook_reports import HookFailed
+from turngate.core.answers.report_types import HookFailed
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks.kinds import CallbackHook, CommandHook
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt

@@ -22,7 +22,7 @@ from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
 from tests.support.machines import Machine, ThisMachine, workspace_on
 from tests.support.paths import SEEDS
 from tests.support.timeouts import TIMEOUT_SCALES
-from turngate.core.answers.hook_reports import Exited, Report, TimedOut
+from turngate.core.answers.report_types import Exited, Report, TimedOut
 from turngate.core.dialect import DIALECTS, MUX, TURNGATE
 from turngate.core.events.events import Event, SessionStart, StopHookInput, Subagent
 from turngate.core.hooks.kinds import CommandHook, label

@@ -23,7 +23,7 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import PROMPT, Parent, bash, parent, task
 from turngate.core.dialect import MUX
-from turngate.core.events.session_events import (
+from turngate.core.events.stream_events import (
     Continuation,
     HookFinished,
     HookStarted,

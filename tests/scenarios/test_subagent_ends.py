@@ -17,7 +17,7 @@ from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.events.plugin_events import SubagentEndedEvent, SubagentStoppingContext
-from turngate.core.events.session_events import SubagentFinished
+from turngate.core.events.stream_events import SubagentFinished
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.limits import SubagentLimits

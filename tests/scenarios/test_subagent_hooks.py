@@ -14,7 +14,7 @@ from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, block_first, lines
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, parent_on, redirect, task, tasks
 from turngate.core.conversation.messages import ModelRequest, Reply, Text, UserMessage
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import Continuation, SubagentFinished
+from turngate.core.events.stream_events import Continuation, SubagentFinished
 from turngate.core.hooks.kinds import CommandHook, label
 from turngate.core.text import quote_name
 from turngate.core.verdict.hook_run import outcome

@@ -16,7 +16,7 @@ from tests.support.sessions import hang, records, wait_for_file
 from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.errors import SubagentBusy
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits

@@ -14,7 +14,7 @@ from turngate.agent.model_loop import TRUNCATED_CALL
 from turngate.agent.session import Session
 from turngate.core.conversation.messages import ModelRequest, Reply
 from turngate.core.dialect import MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import Continuation, HookStarted, Notice, StreamEnd, TurnEnd
+from turngate.core.events.stream_events import Continuation, HookStarted, Notice, StreamEnd, TurnEnd
 from turngate.core.hooks.kinds import CommandHook
 
 HALT = say({"continue": False, "stopReason": "enough"})

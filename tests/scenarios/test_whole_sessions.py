@@ -22,7 +22,7 @@ from tests.support.subagents import bash, parent, tasks
 from tests.support.timeouts import NEVER_S
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.dialect import DIALECTS, Dialect
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.models.scripted import ScriptedModel
 

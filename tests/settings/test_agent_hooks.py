@@ -12,7 +12,7 @@ from tests.support.kinds import LISTED_SETTINGS_KINDS
 from tests.support.subagents import task
 from turngate.agent.session import Session
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.core.hooks.kinds import CommandHook, hook_text
 from turngate.core.settings import Rule
 from turngate.extra_install import install_command

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.builders import rule, script, stop_event, stop_hooks, subagent_stop, write_settings
 from tests.support.paths import SEEDS
-from turngate.core.answers.hook_reports import Skipped
+from turngate.core.answers.report_types import Skipped
 from turngate.core.constants import LEVELS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE
 from turngate.core.events.events import Event
@@ -764,6 +764,16 @@ def test_each_dialect_has_its_default_timeouts(
     folders: Folders, dialect: str, expected: tuple[float, ...]
 ) -> None:
     assert timeouts(folders.load(dialect)) == dict(zip(KINDS, expected, strict=True))
+
+
+@pytest.mark.req("S0-101")
+@pytest.mark.parametrize("dialect", ["turngate", "mux", "host"])
+def test_a_command_of_a_mux_file_has_ten_seconds_in_every_dialect_that_reads_it(
+    folders: Folders, dialect: str
+) -> None:
+    folders.write("project", "mux", stop_hooks("make"))
+    settings = folders.load(dialect)
+    assert [settings.timeout_of(each) for each in settings.rules] == [10.0]
 
 
 @pytest.mark.req("C-02", "S3-47")

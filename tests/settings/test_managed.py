@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import stop_event, stop_hooks, write_settings
 from turngate.cli.project import nothing_is_configured
-from turngate.core.answers.hook_reports import Skipped
+from turngate.core.answers.report_types import Skipped
 from turngate.core.constants import MANAGED
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks.kinds import CallbackHook, CommandHook, hook_text

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from turngate.cli.main import main
-from turngate.core.conversation.workflow import Stage, Workflow
+from turngate.core.conversation.checkpoints import Stage, Workflow
 from turngate.errors import UsageError
 from turngate.project.files import LOCAL
 from turngate.settings.slash_commands import SlashCommand, SlashCommands, expand, load_commands, parse_call

@@ -14,7 +14,7 @@ from tests.support.servers.ssh import SSHD
 from tests.support.sessions import lines, survives
 from tests.support.shells import MakeShell, ask_with, opened, run, start
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.hook_run import outcome, run_message
 from turngate.core.verdict.verdict import Continue, Stop

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import script, settings, stop_event
 from tests.support.machines import Machine, SshMachine, ask_on, workspace_on
-from turngate.core.answers.hook_reports import Exited, Report
+from turngate.core.answers.report_types import Exited, Report
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.hook_run import outcome, run_message
@@ -25,6 +25,16 @@ def test_a_hook_runs_in_the_projects_folder(
     (tmp_path / "link").symlink_to(project)
     for folder in (project, tmp_path / "link"):
         assert report(machine, folder, command) == Exited(0, f"{os.path.realpath(project)}\n")
+
+
+@pytest.mark.req("S0-31")
+def test_a_hook_runs_in_the_projects_folder_wherever_the_agent_is(
+    project: Path, transcript: Path, machine: Machine
+) -> None:
+    (project / "src").mkdir()
+    event = stop_event(cwd=str(project / "src"), transcript_path=str(transcript))
+    (only,) = ask_in_workspace(machine, project, "pwd -P", event).runs
+    assert only.report == Exited(0, f"{os.path.realpath(project)}\n")
 
 
 @pytest.mark.req("S0-31")

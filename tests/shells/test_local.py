@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import ask, script
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.hook_run import outcome

@@ -13,7 +13,7 @@ from tests.shells.test_ssh import HANGING, stopped
 from tests.support.servers.ssh import HOST, SshServer
 from tests.support.shells import start
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.ports import ConnectionLost
 from turngate.shells.ssh import login
 from turngate.shells.ssh import shell as ssh

@@ -20,7 +20,7 @@ from tests.support.builders import ask, script
 from tests.support.paths import ROOT
 from tests.support.sessions import lines, survives
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S, TIMEOUT_SCALES
-from turngate.core.answers.hook_reports import Exited, HookFailed
+from turngate.core.answers.report_types import Exited, HookFailed
 from turngate.core.hooks.kinds import CallbackHook, CommandHook, Hook
 from turngate.core.verdict.decisions import Block, Fault
 from turngate.core.verdict.hook_run import outcome

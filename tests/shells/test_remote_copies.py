@@ -24,7 +24,7 @@ from tests.support.servers.ssh import HOST, SshServer, ssh_server
 from tests.support.shells import opened
 from tests.support.ssh_leftovers import files_left
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.events.events import Subagent
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.hook_run import outcome, run_message

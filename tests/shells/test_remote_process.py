@@ -6,7 +6,7 @@ from collections.abc import Callable
 import asyncssh
 import pytest
 
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
 from turngate.shells.ssh.process import MAX_NOISE_BYTES, RemoteProcess

@@ -22,7 +22,7 @@ from tests.support.servers.ssh import HOST, READS_BASHRC, SshServer, ssh_server
 from tests.support.sessions import survives
 from tests.support.shells import ask_over, ask_with, opened, run, start
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.hook_run import outcome, run_message
 from turngate.core.verdict.verdict import Stop

@@ -26,7 +26,7 @@ from tests.support.servers.ssh import HOST, SshServer, make_key, ssh_server
 from tests.support.shells import opened, start
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate import UsageError, Workspace
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.verdict.hook_run import outcome, run_message
 from turngate.core.verdict.verdict import Stop
 from turngate.engine import ask_hooks

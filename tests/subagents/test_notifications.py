@@ -14,7 +14,7 @@ from tests.support.sessions import SAVE_INPUT, block_first, hang, lines, records
 from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
 from turngate.core.conversation.messages import Usage
 from turngate.core.events.plugin_events import StopPayload, SubagentEndedEvent, SubagentStopPayload
-from turngate.core.events.session_events import SubagentStarted
+from turngate.core.events.stream_events import SubagentStarted
 from turngate.plugins.handlers import PluginContext, Plugins
 
 

@@ -21,7 +21,7 @@ from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events.session_events import SubagentFinished, SubagentStarted
+from turngate.core.events.stream_events import SubagentFinished, SubagentStarted
 from turngate.errors import UsageError
 from turngate.subagents import steering
 from turngate.subagents.limits import SubagentLimits

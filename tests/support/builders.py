@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from turngate.core.answers.hook_reports import Exited, Report
+from turngate.core.answers.report_types import Exited, Report
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.events.events import StopEvent, Subagent
 from turngate.core.hooks.kinds import CommandHook, Hook

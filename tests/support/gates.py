@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tests.support.cli import turngate
 from tests.support.machines import Machine, ThisMachine
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.events.events import StopEvent
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import CommandHook

@@ -22,7 +22,7 @@ from turngate.agent.session import Session
 from turngate.core.answers.judge import ACTION_INSTRUCTIONS, INSTRUCTIONS
 from turngate.core.dialect import CLAUDE
 from turngate.core.events.events import StopEvent, Subagent
-from turngate.core.events.session_events import OUTCOMES, TurnResult
+from turngate.core.events.stream_events import OUTCOMES, TurnResult
 from turngate.core.hooks.kinds import CallbackHook
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.loop_guard import ContinueTurn, EndedBy, EndTurn, new_guard

@@ -17,7 +17,7 @@ from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from turngate.agent.session import Session
 from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.events.session_events import SessionEvent, TurnResult
+from turngate.core.events.stream_events import SessionEvent, TurnResult
 from turngate.core.hooks.kinds import Hook
 from turngate.core.settings import Rule, Settings
 from turngate.models.scripted import ScriptedModel

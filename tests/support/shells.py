@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.builders import settings, stop_event
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks.kinds import CommandHook, Hook
 from turngate.core.verdict.verdict import Verdict

@@ -12,7 +12,7 @@ from tests.support.cli import turngate
 from tests.trust.support import EVIL, RUNS, approve_all, ask, command, make, said, stop_settings, write
 from turngate.agent.session import Session
 from turngate.core.events.events import StopHookInput
-from turngate.core.events.session_events import TurnResult
+from turngate.core.events.stream_events import TurnResult
 from turngate.core.verdict.decisions import Block
 from turngate.models.scripted import ScriptedModel
 from turngate.project.files import LOCAL

@@ -15,8 +15,8 @@ from typing import Any, assert_never, get_args
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from claude_agent_sdk.types import HookEvent
 
-from turngate.core.answers.hook_reports import Returned
 from turngate.core.answers.interpret import interpret
+from turngate.core.answers.report_types import Returned
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import CLAUDE
 from turngate.core.events.hook_input import read_event

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.agent.tools.tool import Tool
 from turngate.core.conversation.messages import ToolUse
 from turngate.ports import Model

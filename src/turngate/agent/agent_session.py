@@ -24,9 +24,14 @@ from turngate.aio.cancellation import current_task_cancelled, finish_despite_can
 from turngate.core.constants import EVENTS
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import Message, Usage
-from turngate.core.events import session_events
 from turngate.core.events.plugin_events import StopPayload
-from turngate.core.events.session_events import BackgroundCommandFinished, Notice, TurnEnd, TurnResult
+from turngate.core.events.stream_events import (
+    BackgroundCommandFinished,
+    Notice,
+    TurnEnd,
+    TurnResult,
+    blocked_subagents_json,
+)
 from turngate.core.settings import Settings
 from turngate.core.verdict.loop_guard import EndTurn, LoopGuard, new_guard
 from turngate.errors import UsageError
@@ -351,7 +356,7 @@ class AgentSession:
                 self.events.notice(f"the end of the turn could not be written to the transcript: {error}")
 
     def _record_end(self, result: TurnResult, end: EndTurn) -> None:
-        blocked = session_events.blocked_subagents_json(result)
+        blocked = blocked_subagents_json(result)
         if result.hook_runs or blocked:  # without hooks there is nothing to look up in the journal
             fields = {"ended_by": end.ended_by, "continuations": result.continuations}
             reason = end.notice or end.stop_reason

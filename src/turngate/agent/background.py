@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.tools import ToolFailed
 from turngate.core.hooks.kinds import label

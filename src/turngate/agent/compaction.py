@@ -9,7 +9,7 @@ from turngate.agent.model_request import ask_model
 from turngate.agent.turn.state import halt_of
 from turngate.core.conversation.messages import Message, ModelRequest, Reply, ToolResults, Usage, UserMessage
 from turngate.core.events.events import PreCompact
-from turngate.core.events.session_events import Compacted
+from turngate.core.events.stream_events import Compacted
 from turngate.core.text import keep_ends
 from turngate.core.verdict.tool_effects import added_context
 from turngate.core.verdict.verdict import Continue, Verdict

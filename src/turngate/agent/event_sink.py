@@ -5,8 +5,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 from turngate.agent.turn.state import TurnState
-from turngate.core.events import session_events
-from turngate.core.events.session_events import HookFinished, Notice, SessionEvent, SubagentFinished
+from turngate.core.events.stream_events import (
+    HookFinished,
+    HookStarted,
+    Notice,
+    SessionEvent,
+    SubagentFinished,
+)
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hints import with_location
@@ -45,7 +50,7 @@ class EventSink:
         """`World.watch`: called without a run when a hook starts, and with it when the hook has finished."""
         name = label(rule.hook)
         if run is None:
-            self.emit(session_events.HookStarted(rule.event, name, settings.timeout_of(rule)))
+            self.emit(HookStarted(rule.event, name, settings.timeout_of(rule)))
         else:
             self.emit(HookFinished(rule.event, name, outcome(run), run.seconds, run_message(run)))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
@@ -18,8 +18,8 @@ from turngate.agent.tools import TOOLS
 from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.agent.turn.state import TurnState
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.hook_reports import HookFailed, JudgeReplied, Report
 from turngate.core.answers.judge import expand_arguments, judgement_problem, parse_judgement, retry_prompt
+from turngate.core.answers.report_types import HookFailed, JudgeReplied, Report
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import Evaluation, UserMessage
 from turngate.core.conversation.tools import READ_ONLY, ToolFailed, ToolOutput, tool_spec

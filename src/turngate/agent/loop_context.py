@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.agent.agent_config import Permissions
 from turngate.agent.conversation import Conversation
 from turngate.agent.tools.tool import Tool, ToolContext
@@ -11,7 +11,7 @@ from turngate.agent.turn.state import TurnState
 from turngate.core.conversation.messages import AgentRole
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event
-from turngate.core.events.session_events import SessionEvent
+from turngate.core.events.stream_events import SessionEvent
 from turngate.core.verdict.loop_guard import EndTurn
 from turngate.core.verdict.verdict import Verdict
 from turngate.ports import Model

@@ -9,7 +9,7 @@ from turngate.agent.tool_calls import run_tools
 from turngate.agent.turn.state import end_at_checkpoint
 from turngate.core.conversation import messages
 from turngate.core.conversation.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse
-from turngate.core.events.session_events import StreamEnd, TextDelta
+from turngate.core.events.stream_events import StreamEnd, TextDelta
 from turngate.core.verdict.loop_guard import EndTurn
 from turngate.errors import ModelError
 

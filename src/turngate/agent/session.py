@@ -14,16 +14,16 @@ from turngate.agent.agent_session import AgentSession
 from turngate.agent.compaction import compact
 from turngate.agent.event_sink import EventSink
 from turngate.agent.session_hooks import Source
-from turngate.agent.session_host import SessionHost
 from turngate.agent.session_resources import SessionResources
 from turngate.agent.session_store import SessionLock
+from turngate.agent.subagent_host import SessionHost
 from turngate.agent.turn.state import TurnState
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Message, ToolUse, UserMessage
 from turngate.core.conversation.subagent_run import names_of
 from turngate.core.events.events import SessionEnd
-from turngate.core.events.session_events import SessionEvent, TurnResult
+from turngate.core.events.stream_events import SessionEvent, TurnResult
 from turngate.core.settings import Settings
 from turngate.core.verdict.hook_run import HookOutput, HookRun, outputs
 from turngate.core.verdict.verdict import unenforced, warnings_with_hints

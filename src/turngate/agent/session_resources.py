@@ -9,7 +9,7 @@ from turngate.agent.background import describe_lost_block
 from turngate.agent.env_file import env_file
 from turngate.agent.event_sink import EventSink
 from turngate.agent.hook_agent import HookAgentRunner
-from turngate.aio.foreign import run_isolated
+from turngate.aio.foreign_code import run_isolated
 from turngate.aio.threads import run_in_thread
 from turngate.core.events.events import Event, StopEvent
 from turngate.core.settings import Settings

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.messages import UserMessage
 from turngate.core.text import one_line
 from turngate.errors import SessionBusy, UsageError

@@ -11,12 +11,12 @@ from turngate.agent.loop_context import LoopContext
 from turngate.agent.tools import check_arguments
 from turngate.agent.tools.tool import Tool
 from turngate.agent.turn.state import ToolDeferred, TurnHalted, halt_of
-from turngate.aio.foreign import run_isolated
+from turngate.aio.foreign_code import run_isolated
 from turngate.core.conversation.messages import ToolResult, ToolUse, UserMessage
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, resolve_tool, response_text
 from turngate.core.events import events
 from turngate.core.events.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
-from turngate.core.events.session_events import ToolFinished, ToolStarted
+from turngate.core.events.stream_events import ToolFinished, ToolStarted
 from turngate.core.text import one_line
 from turngate.core.verdict import tool_effects
 from turngate.core.verdict.tool_effects import Permission, added_context, block_reasons, updated_output

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.check.command_context import Scope
 from turngate.check.command_steps import find_branch, program_name, read_with_branch
 from turngate.check.gates import gate_hint, is_gate, lint_gate, without_exit

@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.check.command_context import Scope
 from turngate.check.command_steps import (
     Step,

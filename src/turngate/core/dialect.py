@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.constants import FAMILIES
 from turngate.core.hooks.kinds import KINDS, HookKind
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.answers.answer_json import Answer
-from turngate.core.answers.hook_reports import (
+from turngate.core.answers.report_types import (
     Detached,
     Exited,
     HookFailed,

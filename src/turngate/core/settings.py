@@ -5,7 +5,7 @@ from dataclasses import field, replace
 from itertools import chain
 from typing import Any, Literal, TypeVar, assert_never
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS, LEVELS, MANAGED
 from turngate.core.dialect import MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import AgentHook, CommandHook, GateHook, Hook, Mode, PromptHook

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, get_args, get_type_hints
 
-from turngate._frozen import frozen
-from turngate.core.answers.hook_reports import Skipped
+from turngate._frozen_dataclass import frozen
+from turngate.core.answers.report_types import Skipped
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS
 from turngate.core.conversation.tools import TOOL_NAMES, tool_names
 from turngate.core.events.events import PreCompact, SessionEnd, SessionStart

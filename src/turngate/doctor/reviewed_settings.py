@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.check.misplaced_files import find_misplaced_files
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import describe_name

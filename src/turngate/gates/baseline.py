@@ -11,8 +11,8 @@ import time
 from collections import Counter
 from dataclasses import replace
 
-from turngate._frozen import frozen
-from turngate.core.answers.hook_reports import Exited, TimedOut
+from turngate._frozen_dataclass import frozen
+from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.gate import GateContext
 from turngate.gates.git.scripts import NO_OVERLAY, OVERLAY, RESTORE

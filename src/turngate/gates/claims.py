@@ -7,7 +7,7 @@ is no claim: an agent that is held for something it did not say cannot do anythi
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
 from turngate.gates.markdown_tasks import read_lines
 

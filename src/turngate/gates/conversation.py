@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.messages import Usage
 from turngate.core.events.events import StopEvent
@@ -20,7 +20,13 @@ from turngate.state.files import open_regular_file
 from turngate.transcript.format_detection import CLAUDE, lines_backwards, recognise_format, tool_call_position
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.reader import blocks, parse_record, result_text, time_of
-from turngate.transcript.scan import MAX_COST, MAX_RECORD_BYTES, MAX_SEPARATORS, find_lines, parse_spans
+from turngate.transcript.record_search import (
+    MAX_COST,
+    MAX_RECORD_BYTES,
+    MAX_SEPARATORS,
+    find_lines,
+    parse_spans,
+)
 
 MAX_SEARCH_COST = 60_000_000  # of a whole transcript, in the units of `find_lines`: some seconds
 QUESTION_BYTES = 1024 * 1024  # of the end, searched for an open question

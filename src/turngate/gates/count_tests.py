@@ -5,7 +5,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from turngate.core.answers.hook_reports import Exited, TimedOut
+from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.text import strip_controls
 from turngate.gates.gate import GateContext
 from turngate.gates.stored_state import state_path, write_file

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.answers.missing_programs import MISSING
 from turngate.core.text import keep_ends, one_line, strip_controls, truncate
 from turngate.gates.toolchains import FAILURE_READERS, INCOMPLETE, NOT_CONFIGURED, SUMMARY, FailureReader
@@ -168,7 +168,7 @@ def missing_program(code: int, output: Output, stderr: str) -> str | None:
     if has_failures(output):
         return None
     lines = [line.strip() for line in stderr[-20_000:].splitlines() if line.strip()]
-    missing = next((line for line in lines[-LAST_LINES:] if MISSING.fullmatch(line)), None)
+    missing = next((line for line in lines[-LAST_LINES:] if re.fullmatch(MISSING, line)), None)
     if missing is not None:
         return f"exit code {code}: {one_line(missing, MAX_WHY_CHARS)}"
     if code in (CANNOT_EXECUTE, NOT_FOUND):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.gates.toolchains import (
     CHECKS,
     MAKE_TARGETS,
@@ -129,14 +129,14 @@ def unreadable_files(files: ProjectFiles) -> dict[str, str]:
 
 # make
 
-_RULE = re.compile(r"^([\w.-][^:=#\n\t]*):(?!=)", re.MULTILINE)
+_RULE = r"(?m)^([\w.-][^:=#\n\t]*):(?!=)"
 
 
 def _make(files: ProjectFiles) -> Iterator[CheckCommand]:
     name = next((name for name in MAKEFILES if name in files.texts), None)
     if name is None:
         return
-    targets = {target for rule in _RULE.findall(files.texts[name]) for target in rule.split()}
+    targets = {target for rule in re.findall(_RULE, files.texts[name]) for target in rule.split()}
     for check, names in MAKE_TARGETS.items():
         if target := next((each for each in names if each in targets), None):
             yield CheckCommand(check, f"make {target}", "make", name, "make")
@@ -145,9 +145,9 @@ def _make(files: ProjectFiles) -> Iterator[CheckCommand]:
 # Node
 
 _NO_TEST = "no test specified"  # the script that `npm init` writes
-_NEVER_ENDS = re.compile(r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b")
-_CHANGES_FILES = re.compile(r"(?<!\S)--(?:fix|write)\b(?!=false)")
-_WATCHES_WITHOUT_CI = re.compile(r"\breact-scripts\s+test\b")
+_NEVER_ENDS = r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b"
+_CHANGES_FILES = r"(?<!\S)--(?:fix|write)\b(?!=false)"
+_WATCHES_WITHOUT_CI = r"\breact-scripts\s+test\b"
 
 
 def _node(files: ProjectFiles) -> Iterator[CheckCommand]:
@@ -160,7 +160,7 @@ def _node(files: ProjectFiles) -> Iterator[CheckCommand]:
         usable = [name for name in names if name in scripts and _is_check(scripts[name], check)]
         for name in usable[:1]:
             run = f"{manager} test" if name == "test" and manager != "bun" else f"{manager} run {name}"
-            command = f"CI=true {run}" if _WATCHES_WITHOUT_CI.search(scripts[name]) else run
+            command = f"CI=true {run}" if re.search(_WATCHES_WITHOUT_CI, scripts[name]) else run
             yield CheckCommand(check, command, manager, "package.json", "node")
     packages = {**_table(package, "dependencies"), **_table(package, "devDependencies")}
     if "tsconfig.json" in files.names and "typescript" in packages:
@@ -169,9 +169,9 @@ def _node(files: ProjectFiles) -> Iterator[CheckCommand]:
 
 def _is_check(script: str, check: str) -> bool:
     """Whether a script ends by itself and, as a linter, only looks."""
-    if _NO_TEST in script or _NEVER_ENDS.search(script):
+    if _NO_TEST in script or re.search(_NEVER_ENDS, script):
         return False
-    return check != "lint" or not _CHANGES_FILES.search(script)
+    return check != "lint" or not re.search(_CHANGES_FILES, script)
 
 
 def _package_manager(package: Mapping[str, Any], names: frozenset[str]) -> str:
@@ -184,7 +184,7 @@ def _package_manager(package: Mapping[str, Any], names: frozenset[str]) -> str:
 # Python
 
 _SECTION = r"(?m)^\[{}\]"
-_TEST_FILE = re.compile(r"(?:tests?/)?(?:test_.*|.*_test)\.py", re.DOTALL)
+_TEST_FILE = r"(?s)(?:tests?/)?(?:test_.*|.*_test)\.py"
 
 
 def _python(files: ProjectFiles) -> Iterator[CheckCommand]:
@@ -195,7 +195,7 @@ def _python(files: ProjectFiles) -> Iterator[CheckCommand]:
             yield _python_command(tool, arguments, sign, files.names)
     if "manage.py" in files.names:
         yield CheckCommand("tests", "python3 manage.py test", "python3", "manage.py", "python")
-    elif test := next((name for name in sorted(files.names) if _TEST_FILE.fullmatch(name)), None):
+    elif test := next((name for name in sorted(files.names) if re.fullmatch(_TEST_FILE, name)), None):
         folder, _, _ = test.rpartition("/")
         start = f" discover -s {folder}" if folder else ""
         yield CheckCommand("tests", f"python3 -m unittest{start}", "python3", test, "python")

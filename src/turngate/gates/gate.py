@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.core.redaction import Redactor
@@ -90,7 +90,7 @@ class GateContext:
     # Asks a judge: the one of the hook, or of the settings. None: there is no model.
     ask_judge: Callable[[PromptHook], Awaitable[Decision]] | None = None
     tree: str | None = None  # the state of the files and of git before the gate is asked, if it is known
-    is_shared: bool = True  # False: the result depends on the session, and another one does not take it
+    is_shared: bool = True  # False: it passes only because of the session's start
     keeps_result: bool = True  # False: the next stop checks again, also if nothing has changed
     # Returns why nothing may be sent to a URL; the second argument is its name in the message.
     url_problem: Callable[[str, str], str | None] = _url_problem

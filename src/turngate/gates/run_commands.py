@@ -5,7 +5,7 @@ import errno
 from collections.abc import Mapping
 from dataclasses import replace
 
-from turngate.core.answers.hook_reports import Exited, TimedOut
+from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.redaction import Redactor
 from turngate.core.text import one_line

@@ -20,7 +20,7 @@ from turngate.core.verdict.decisions import UNCHANGED_RESULT, Advise, Allow, Blo
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
 from turngate.gates.gate import Gate, GateContext, GateInputs
 from turngate.gates.gate_lock import open_gate_lock
-from turngate.gates.git.output import show_path
+from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.local_tree_state import content_of, local_entries
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
@@ -29,6 +29,8 @@ from turngate.ports import HeldPass, Shell
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
 MAX_CHANGED = 5  # files that a notice names
+MAX_COMPARED = 1000  # files that are not as they were before a check
+TRACKED = 'cd "$(git rev-parse --show-toplevel)" && git ls-files -- "$@"'
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -231,8 +233,10 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
             return tree, Fault(f"its time was up after it waited {lock.waited:.3g} s {FOR_SAME_GATE}")
         if lock.waited:
             tree = await _find_tree(context)
-            is_same = tree is not None and tree == lock.shared.get("tree")
-            if is_same and (result := _reusable(lock.shared.get("result") or {}, is_idle=True)):
+            shared = lock.shared if tree is not None and tree == lock.shared.get("tree") else {}
+            # What failed for another session may not count in this one.
+            is_any = not (context.state.start or context.options.get("if-changed"))
+            if result := _reusable(shared.get("result") or {}, is_idle=is_any):
                 return tree, result
         began, before = time.time_ns(), context.tree
         entries = await _find_entries(context)
@@ -257,11 +261,13 @@ async def _find_entries(context: GateContext) -> Mapping[str, str]:
 async def _note_own_changes(
     context: GateContext, decision: Decision, before: str | None, entries: Mapping[str, str]
 ) -> Decision:
-    """Tell the user which files the check itself has changed; new ones, such as reports, do not count."""
+    """Tell the user which files in git the check itself has changed; others, such as reports, do not count."""
     if before is None or not entries or content_of(before) == content_of(await tree_state(context) or ""):
         return decision
     now = await _find_entries(context)
-    changed = [name for name, entry in entries.items() if now.get(name) != entry] if now else []
+    differ = [name for name, entry in entries.items() if now.get(name) != entry] if now else []
+    report = await context.commands.run_script(TRACKED, *differ[:MAX_COMPARED]) if differ else None
+    changed = [unquote_path(line) for line in report.stdout.splitlines()] if report else []
     if not changed:
         return decision
     more = f" and {len(changed) - MAX_CHANGED} more" if len(changed) > MAX_CHANGED else ""

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.hook_reports import Exited, TimedOut
+from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.globs import matches_globs
 from turngate.gates.gate import GateContext
 from turngate.gates.git.output import (

@@ -3,7 +3,7 @@
 import asyncio
 
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.gates.gate import GateContext
 from turngate.gates.git.scripts import IN_REPOSITORY
 from turngate.gates.local_tree_state import COMMON_STATE, OWN_STATE, PRUNED, TIMEOUT_S, local_tree_state

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event
 from turngate.core.events.hook_input import hook_payload

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.dialect import DIALECTS, Dialect
 from turngate.core.hooks.kinds import Hook, Mode
 from turngate.core.settings import Order, Problem, Rule, Settings

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
-from turngate._frozen import frozen
-from turngate.aio.foreign import CallbackCancelledItself, call_callback
+from turngate._frozen_dataclass import frozen
+from turngate.aio.foreign_code import CallbackCancelledItself, call_callback
 from turngate.core.events.plugin_events import (
     SubagentStoppingContext,
     SubagentStoppingEvent,

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, assert_never
 
-from turngate.aio.foreign import call_callback
-from turngate.core.answers.hook_reports import HookFailed, Report, Returned, Skipped
+from turngate.aio.foreign_code import call_callback
+from turngate.core.answers.report_types import HookFailed, Report, Returned, Skipped
 from turngate.core.events.events import Event, copy_event
 from turngate.core.hooks.kinds import AgentHook, CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
 from turngate.core.settings import Rule, Settings

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from turngate.aio.cancellation import raise_if_cancelled
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.hook_reports import HookFailed, Report
+from turngate.core.answers.report_types import HookFailed, Report
 from turngate.core.constants import COMMAND_LINE, ENV_FILE_VARIABLES, HOOK_TIMEOUT
 from turngate.core.events.events import Event, StopEvent
 from turngate.core.events.hook_input import clean_environment, encode, environment

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
-from turngate.core.answers.hook_reports import HookFailed, Report, Returned
 from turngate.core.answers.interpret import interpret
+from turngate.core.answers.report_types import HookFailed, Report, Returned
 from turngate.core.constants import GATES_BASE
 from turngate.core.events.events import Event, StopEvent, Subagent
 from turngate.core.events.hook_input import UNNAMED_SESSION

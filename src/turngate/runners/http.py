@@ -4,7 +4,7 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
-from turngate.core.answers.hook_reports import HookFailed, Replied, Report
+from turngate.core.answers.report_types import HookFailed, Replied, Report
 from turngate.core.events.events import Event
 from turngate.core.events.hook_input import encode
 from turngate.core.hooks.http_policy import Headers, read_headers, redirect_target, same_origin, url_problem

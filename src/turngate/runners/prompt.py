@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.foreign import run_isolated
+from turngate.aio.foreign_code import run_isolated
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.hook_reports import HookFailed, JudgeReplied, Report
 from turngate.core.answers.judge import (
     SCHEMA,
     build_question,
@@ -19,6 +18,7 @@ from turngate.core.answers.judge import (
     parse_judgement,
     retry_prompt,
 )
+from turngate.core.answers.report_types import HookFailed, JudgeReplied, Report
 from turngate.core.conversation.messages import Evaluation, Message, ModelRequest, UserMessage
 from turngate.core.dialect import Dialect
 from turngate.core.events.events import Event, StopEvent

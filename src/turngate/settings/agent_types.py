@@ -7,9 +7,9 @@ from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import accumulate, islice, takewhile
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
+from turngate.core.conversation.checkpoints import CheckpointError, Stage, split_stages
 from turngate.core.conversation.tools import READ_ONLY, TOOL_ALIASES, TOOL_NAMES, tool_names
-from turngate.core.conversation.workflow import CheckpointError, Stage, split_stages
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import truncate

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.constants import COMMAND_LINE, EVENTS, MANAGED
 from turngate.core.dialect import ALL_DIALECTS, DIALECTS, Dialect
-from turngate.core.hooks.hook_line import runs_turngate_hook
 from turngate.core.hooks.kinds import CommandHook
+from turngate.core.hooks.turngate_hook_command import runs_turngate_hook
 from turngate.core.settings import AllowedUrls, Layer, Problem, Rule, Settings, merge
 from turngate.errors import UsageError
 from turngate.project.files import LOCAL, Files, MachineUnreachable

@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from turngate._frozen import frozen
-from turngate.core.conversation.workflow import CheckpointError, Stage, Workflow, split_stages
+from turngate._frozen_dataclass import frozen
+from turngate.core.conversation.checkpoints import CheckpointError, Stage, Workflow, split_stages
 from turngate.core.settings import Problem
 from turngate.core.text import one_line, quote_name, truncate
 from turngate.errors import UsageError

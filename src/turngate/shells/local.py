@@ -12,7 +12,7 @@ import resource
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.ports import HookRunContext, NotStarted
 from turngate.shells.process import interpreter_problem, run_process

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.ports import BoundedOutput, HookRunContext, NotStarted
 from turngate.shells import process_tree as tree
 from turngate.shells.process_tree import KILL_GRACE_S

@@ -7,7 +7,7 @@ from typing import Any
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.core.events.session_events import SubagentFinished
+from turngate.core.events.stream_events import SubagentFinished
 from turngate.core.text import quote_name
 from turngate.errors import TurngateError
 from turngate.subagents.notifications import finished_event, waiting_agent

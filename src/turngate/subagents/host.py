@@ -7,12 +7,12 @@ import os
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import Message
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.events import events
-from turngate.core.events.session_events import SessionEvent, TurnResult
+from turngate.core.events.stream_events import SessionEvent, TurnResult
 from turngate.core.settings import Settings
 from turngate.core.verdict.verdict import Verdict
 from turngate.plugins.handlers import Plugins

@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
 from turngate.aio.threads import T
 from turngate.core.conversation.inbox import InboxEntry
 from turngate.core.conversation.messages import Reply, Usage, UserMessage
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun, changed_guard, with_unenforced
-from turngate.core.events.session_events import SubagentRedirected, SubagentStarted, TurnResult
+from turngate.core.events.stream_events import SubagentRedirected, SubagentStarted, TurnResult
 from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.tool_effects import added_context
 from turngate.errors import RegistryError, UsageError

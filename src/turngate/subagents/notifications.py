@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+from turngate.core.conversation.checkpoints import WaitingAgent
 from turngate.core.conversation.messages import Usage
 from turngate.core.conversation.subagent_run import SubagentRun
-from turngate.core.conversation.workflow import WaitingAgent
 from turngate.core.events.events import SubagentStart
 from turngate.core.events.hook_input import effort_level
 from turngate.core.events.plugin_events import SubagentStopPayload, ended_event, stopping_context
-from turngate.core.events.session_events import SubagentFinished
+from turngate.core.events.stream_events import SubagentFinished
 from turngate.core.text import truncate
 from turngate.core.verdict.verdict import Verdict
 from turngate.subagents.host import SubagentHost

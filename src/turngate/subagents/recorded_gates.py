@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.subagent_run import LIVING_STATES, SubagentRun
 from turngate.core.hooks.kinds import CallbackHook, identity, label, qualified_name
 from turngate.core.hooks.selection import stays, switched_off_by

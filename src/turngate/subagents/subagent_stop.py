@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.events import events

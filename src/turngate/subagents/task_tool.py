@@ -5,12 +5,12 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.conversation.messages import ToolSpec
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE, ToolFailed, ToolOutput, tool_spec
-from turngate.core.events.session_events import SubagentFinished
+from turngate.core.events.stream_events import SubagentFinished
 from turngate.errors import TurngateError
 from turngate.settings.agent_types import AgentType, describe_types
 from turngate.subagents.host import subagent_transcript_path

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, BinaryIO
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.text import indent, join_ends, one_line, truncate_bytes, truncate_bytes_middle
 from turngate.state.files import open_regular_file
 from turngate.transcript.digest_builder import MESSAGE_TYPES, DigestBuilder
@@ -14,7 +14,7 @@ from turngate.transcript.format_detection import CLAUDE, recognise_format
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.line_search import CHUNK_BYTES, read_span
 from turngate.transcript.reader import blocks, result_text
-from turngate.transcript.scan import LineSpans, Window, find_lines, parse_spans, select_window
+from turngate.transcript.record_search import LineSpans, Window, find_lines, parse_spans, select_window
 
 
 def open_or_empty(path: str) -> BinaryIO:

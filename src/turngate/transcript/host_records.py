@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.transcript.format_detection import CALLS, CLAUDE, CODEX, COPILOT, GEMINI, QWEN, both_styles
 
 Record = Mapping[str, Any]

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, UserMessage
-from turngate.core.conversation.workflow import (
+from turngate.core.conversation.checkpoints import (
     Waiting,
     Workflow,
     update_waiting,
     waiting_of,
     workflow_of,
 )
+from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolResults, UserMessage
 from turngate.core.verdict.missed_gates import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
 from turngate.errors import UsageError
 from turngate.state.files import open_regular_file, os_errors_as_usage_errors

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
-from turngate.trust.file_names import (
+from turngate.trust.file_kinds import (
     HOOK_FOLDERS,
     INSTALLED,
     MODULES,

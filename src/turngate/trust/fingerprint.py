@@ -18,7 +18,7 @@ from turngate.project.safe_paths import is_inside
 from turngate.settings.key_table import HOOK_KEYS
 from turngate.trust.command_files import CommandFiles, find_command_files
 from turngate.trust.covered_files import ALL, MENTIONED, NO_FILES, CoveredFiles, FileIds, TooLarge
-from turngate.trust.file_names import HOOK_FOLDERS
+from turngate.trust.file_kinds import HOOK_FOLDERS
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=repr)
 _KEYS = {row.field: key for key, row in HOOK_KEYS.items()}

@@ -14,7 +14,7 @@ from turngate.cli.console.conversation_text import (
     parse_command,
 )
 from turngate.core.conversation.messages import ToolUse, Usage
-from turngate.core.events.session_events import HookFinished, TurnResult
+from turngate.core.events.stream_events import HookFinished, TurnResult
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import strip_controls
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, run
-from turngate.cli.commands.hooks.explain import explain
-from turngate.core.answers.hook_reports import Exited, Returned
+from turngate.cli.commands.hooks.run_explanation import explain
 from turngate.core.answers.interpret import interpret
+from turngate.core.answers.report_types import Exited, Returned
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.settings import Settings
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault, Halt

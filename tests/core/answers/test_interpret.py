@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from turngate.core.answers.hook_reports import (
+from turngate.core.answers.interpret import interpret
+from turngate.core.answers.report_types import (
     Detached,
     Exited,
     HookFailed,
@@ -16,7 +17,6 @@ from turngate.core.answers.hook_reports import (
     Skipped,
     TimedOut,
 )
-from turngate.core.answers.interpret import interpret
 from turngate.core.dialect import CLAUDE, HOST, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt

@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.builders import rule
 from tests.support.measures import count_calls, cpu_limit
-from turngate.core.answers.hook_reports import HookFailed, JudgeReplied
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.judge import (
     INSTRUCTIONS,
@@ -17,6 +16,7 @@ from turngate.core.answers.judge import (
     expand_arguments,
     retry_prompt,
 )
+from turngate.core.answers.report_types import HookFailed, JudgeReplied
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import PromptHook
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault, Halt

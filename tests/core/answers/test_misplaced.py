@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.builders import rule
 from tests.support.measures import count_calls, cpu_limit
-from turngate.core.answers.hook_reports import Exited, Returned
 from turngate.core.answers.interpret import interpret
 from turngate.core.answers.misplaced import MAX_SEARCHED_CHARS, ONLY_JSON, lost_in_text
+from turngate.core.answers.report_types import Exited, Returned
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.verdict.decisions import Allow, Block, Fault
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, run, settings, stop_event, subagent_stop
-from turngate.core.answers.hook_reports import Exited, TimedOut
+from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events import events
 from turngate.core.events.events import Event, Subagent

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import subagent_stop
 from tests.support.measures import cpu_limit
-from turngate.core.answers.hook_reports import HookFailed
+from turngate.core.answers.report_types import HookFailed
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.hooks.matcher import MIN_SUBJECT_CHARS, InvalidMatcher, RegexMatcher, read_matcher
 from turngate.core.hooks.selection import Plan, matches, plan

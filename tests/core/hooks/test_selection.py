@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, settings, stop_event, subagent_stop
-from turngate.core.answers.hook_reports import HookFailed, Skipped
+from turngate.core.answers.report_types import HookFailed, Skipped
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events.events import Event, PreToolUse
 from turngate.core.hooks.kinds import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook

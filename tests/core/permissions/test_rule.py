@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, settings, stop_event
-from turngate.core.answers.hook_reports import HookFailed, Skipped
+from turngate.core.answers.report_types import HookFailed, Skipped
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events.events import (
     PermissionRequest,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from turngate.core.events.session_events import SubagentFinished
+from turngate.core.events.stream_events import SubagentFinished
 from turngate.core.verdict.hook_run import HookOutput
 from turngate.core.verdict.missed_gates import MissedGates, merge_missed, missed_gates_of
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, run
-from turngate.core.answers.hook_reports import (
+from turngate.core.answers.interpret import interpret
+from turngate.core.answers.report_types import (
     Exited,
     HookFailed,
     JudgeReplied,
@@ -15,7 +16,6 @@ from turngate.core.answers.hook_reports import (
     Returned,
     TimedOut,
 )
-from turngate.core.answers.interpret import interpret
 from turngate.core.constants import PERMISSION_EVENTS
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.verdict.decisions import Allow, Block, Fault

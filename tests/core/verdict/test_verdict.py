@@ -1,7 +1,7 @@
 import pytest
 
 from tests.support.builders import rule, run
-from turngate.core.answers.hook_reports import Skipped, TimedOut
+from turngate.core.answers.report_types import Skipped, TimedOut
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Advise, Allow, Block, Fault, Halt

@@ -25,7 +25,7 @@ from tests.support.timeouts import (
     wait_for_slow_machine,
 )
 from turngate.aio.threads import event_loop_in_thread
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.project.files import Files, MachineUnreachable
 from turngate.project.link_safe_files import PathChanged
 from turngate.settings.paths import settings_places

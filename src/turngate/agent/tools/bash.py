@@ -8,7 +8,7 @@ from typing import Any
 
 from turngate.agent.background import BackgroundCommands
 from turngate.agent.tools.tool import ToolContext
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.constants import IN_TOOL
 from turngate.core.conversation.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.core.hooks.kinds import CommandHook

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.agent.background import BackgroundCommands
 from turngate.aio.threads import T
 from turngate.core.conversation.messages import ToolSpec

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from turngate.agent.conversation import Conversation
 from turngate.core.conversation.messages import Reply, ToolUse, Usage
-from turngate.core.events.session_events import SubagentFinished, TurnResult
+from turngate.core.events.stream_events import SubagentFinished, TurnResult
 from turngate.core.verdict.hook_run import HookOutput, HookRun
 from turngate.core.verdict.loop_guard import EndedBy, EndTurn, LoopGuard
 from turngate.core.verdict.missed_gates import MissedGates

@@ -7,18 +7,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.agent.background import BackgroundCommands, Wakes
 from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.session_hooks import SessionHooks
 from turngate.agent.turn.state import CheckpointRefused, TurnHalted, end_at_checkpoint, halt_of, new_prompt_id
+from turngate.core.conversation.checkpoints import APPROVED, REFUSED, Answer, parse_answer
 from turngate.core.conversation.inbox import Inbox, InboxEntry
 from turngate.core.conversation.messages import UserMessage
-from turngate.core.conversation.workflow import APPROVED, REFUSED, Answer, parse_answer
 from turngate.core.events.events import StopEvent, StopFailure, UserPromptSubmit
-from turngate.core.events.session_events import Continuation
+from turngate.core.events.stream_events import Continuation
 from turngate.core.settings import Settings
 from turngate.core.text import describe_exception, one_line
 from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason

@@ -17,7 +17,7 @@ from textwrap import indent
 from turngate.cli.arguments import EXIT_INTERNAL, Parser
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_PROBLEMS
-from turngate.core.events.session_events import (
+from turngate.core.events.stream_events import (
     Continuation,
     HookFinished,
     HookStarted,

@@ -36,8 +36,8 @@ from turngate.core.settings import Problem, Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict.json_output import hook_json
 from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastRun, diagnose, position
-from turngate.doctor.environment import Fact, inspect_turngate
 from turngate.doctor.hosts.diagnosis import HostDiagnosis, HostHookDiagnosis, diagnose_host, with_host_events
+from turngate.doctor.installation import Fact, inspect_turngate
 from turngate.doctor.proof.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.doctor.proof.proof import Proof, cannot_prove, prove, why_unprovable
 from turngate.doctor.reviewed_settings import ReviewedSettings, review_settings

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.console.streams import paint

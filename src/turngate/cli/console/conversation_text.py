@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from turngate.cli.console.ui import TextStyle
 from turngate.core.conversation.messages import ToolResult, ToolUse
-from turngate.core.events.session_events import HookFinished, TurnResult, blocked_subagents_json
+from turngate.core.events.stream_events import HookFinished, TurnResult, blocked_subagents_json
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.core.text import one_line, quote_name, strip_controls, truncate

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal, Protocol
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 
 SLOW_S = 1.0  # what usually takes less is shown after this time
 

@@ -21,7 +21,7 @@ from turngate.cli.console.conversation_text import (
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED, EXIT_WAITING
-from turngate.core.answers.hook_reports import Detached, Skipped
+from turngate.core.answers.report_types import Detached, Skipped
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events.events import Event
 from turngate.core.events.hook_input import FIELDS

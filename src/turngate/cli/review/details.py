@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.cli.console.conversation_text import format_time
 from turngate.cli.console.ui import TextStyle
 from turngate.cli.console.visible import make_visible
@@ -26,7 +26,7 @@ from turngate.core.text import one_line, truncate
 from turngate.errors import UsageError
 from turngate.project.files import Files
 from turngate.trust.covered_files import MAX_BYTES
-from turngate.trust.file_names import CODE
+from turngate.trust.file_kinds import CODE
 from turngate.trust.review import ReviewedHook
 
 MAX_COMPARED_LINES = 5_000  # of both sides; more would take minutes

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.cli.console.conversation_text import counted, flat, format_time, outcome_label
 from turngate.cli.console.ui import TextStyle
 from turngate.cli.console.visible import make_visible

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.hooks.kinds import KINDS, hook_text
 from turngate.core.settings import Rule
 from turngate.core.verdict.json_output import recorded_gate

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.text import BLANKS, closest_word, describe_json, json_problem, replace_surrogates

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any, Literal
 
 from turngate.core.answers.answer_json import Answer, InvalidAnswer, noting_decoder, read_object
-from turngate.core.answers.hook_reports import HookFailed
 from turngate.core.answers.misplaced import (
     ALLOWS,
     DENIALS,
@@ -18,6 +17,7 @@ from turngate.core.answers.misplaced import (
     parts_of,
     text_outside,
 )
+from turngate.core.answers.report_types import HookFailed
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.text import describe_json, one_line, replace_surrogates

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
+from turngate.core.conversation.checkpoints import WaitingAgent, Workflow
 from turngate.core.conversation.messages import Origin
-from turngate.core.conversation.workflow import WaitingAgent, Workflow
 from turngate.core.verdict.loop_guard import LoopGuard
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any, Literal
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.text import CamelCaseAccess
 
 # Where a user message comes from.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.messages import Usage
 from turngate.core.verdict.hook_run import HookOutput, record_outputs, recorded_outputs
 

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
+from turngate.core.conversation.checkpoints import WaitingAgent
 from turngate.core.conversation.messages import ToolSpec
-from turngate.core.conversation.workflow import WaitingAgent
 
 # The tools of the built-in agent; `agent/tools` implements them.
 TOOL_NAMES = tuple("Bash BashOutput KillShell Read Write Edit Glob Grep TodoWrite AskUser Task".split())

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, get_args
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.constants import EVENTS
 
 SubagentOutcome = Literal["ok", "error", "timeout"]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.subagent_run import EndedOutcome, SubagentRun
 from turngate.core.events.events import SubagentOutcome
 from turngate.core.text import CamelCaseAccess, replace_surrogates, snake_case

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.settings import AllowedUrls
 from turngate.core.text import describe, describe_name, describe_url, wildcard_matches

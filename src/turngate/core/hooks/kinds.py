@@ -6,7 +6,7 @@ from dataclasses import InitVar, field, fields
 from functools import cache, partial
 from typing import Any, ClassVar, Literal, assert_never, get_args
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.constants import JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.text import describe, describe_url, one_line
 

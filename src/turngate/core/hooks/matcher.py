@@ -9,7 +9,7 @@ from importlib import import_module
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 
 MAX_PATTERN_CHARS = 1_000
 MAX_SUBJECT_CHARS = 1_000  # names of tools and agent types are far shorter

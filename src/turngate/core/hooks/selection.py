@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from turngate._frozen import frozen
-from turngate.core.answers.hook_reports import HookFailed, Skipped
+from turngate._frozen_dataclass import frozen
+from turngate.core.answers.report_types import HookFailed, Skipped
 from turngate.core.constants import EVENTS, MANAGED
 from turngate.core.conversation.tools import tool_names
 from turngate.core.events.events import Event, StopEvent, ToolEvent

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE, resolve_tool, tool_names
 from turngate.core.globs import expand_braces
 from turngate.core.text import wildcard_matches

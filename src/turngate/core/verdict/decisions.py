@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from typing import Any, Literal, get_args
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.dialect import Dialect
 from turngate.core.text import describe, replace_surrogates, truncate_middle
 

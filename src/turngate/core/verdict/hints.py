@@ -3,7 +3,7 @@
 import re
 import shlex
 
-from turngate.core.answers.hook_reports import Exited, Skipped, TimedOut
+from turngate.core.answers.report_types import Exited, Skipped, TimedOut
 from turngate.core.settings import Rule
 from turngate.core.text import describe_name
 from turngate.core.verdict.decisions import Fault

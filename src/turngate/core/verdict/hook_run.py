@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any, Literal, assert_never
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.answers.answer_json import Answer
-from turngate.core.answers.hook_reports import Detached, Report, Skipped, printed
+from turngate.core.answers.report_types import Detached, Report, Skipped, printed
 from turngate.core.conversation.messages import Evaluation
 from turngate.core.hooks.kinds import HookKind, Mode, label
 from turngate.core.settings import Rule

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from turngate.core.answers.hook_reports import Exited, printed
+from turngate.core.answers.report_types import Exited, printed
 from turngate.core.conversation.messages import Evaluation
 from turngate.core.hooks.kinds import (
     COMMAND_GATE,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, assert_never
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Settings
 from turngate.core.text import first_lines, quote_name

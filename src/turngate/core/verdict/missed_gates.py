@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from turngate._frozen import frozen
-from turngate.core.events.session_events import SubagentFinished
+from turngate._frozen_dataclass import frozen
+from turngate.core.events.stream_events import SubagentFinished
 from turngate.core.text import quote_name
 from turngate.core.verdict.hook_run import HookOutput, record_outputs, recorded_outputs
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.answers.answer_json import DENIED, Answer, Behavior
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.text import BLANKS

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import assert_never
 
-from turngate._frozen import frozen
-from turngate.core.answers.hook_reports import TimedOut
+from turngate._frozen_dataclass import frozen
+from turngate.core.answers.report_types import TimedOut
 from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.hooks.kinds import label

@@ -9,12 +9,11 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import describe_json, one_line, quote_name
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, Outlook, position, worst_first
-from turngate.doctor.environment import Fact
 from turngate.doctor.hosts.files import (
     HostFile,
     HostHook,
@@ -29,6 +28,7 @@ from turngate.doctor.hosts.files import (
     why_ignored,
 )
 from turngate.doctor.hosts.hooks import SlowHook, ask_version, check_line, check_stop_hook
+from turngate.doctor.installation import Fact
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.codex import CODEX
 from turngate.hosts.host import FolderTrust, Host

@@ -7,8 +7,8 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from turngate._frozen import frozen
-from turngate.core.hooks.hook_line import is_hook_line
+from turngate._frozen_dataclass import frozen
+from turngate.core.hooks.turngate_hook_command import is_hook_line
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.codex import CODEX
 from turngate.hosts.host import FolderTrust, Host, Level

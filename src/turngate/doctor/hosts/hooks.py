@@ -8,12 +8,12 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from string import Template
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.check.lint import lint
 from turngate.check.script_file import Script, read_script
 from turngate.core.dialect import CLAUDE
-from turngate.core.hooks.hook_line import read_hook_line
 from turngate.core.hooks.kinds import CommandHook
+from turngate.core.hooks.turngate_hook_command import read_hook_line
 from turngate.core.settings import Rule, Settings
 from turngate.core.shell.script_exit_codes import block_attempt
 from turngate.doctor.diagnosis import Finding, finding_of

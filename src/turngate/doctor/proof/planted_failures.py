@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.doctor.proof.gate_commands import folder_at, read_text
 from turngate.doctor.proof.project_copy import git_output
 from turngate.doctor.proof.sample_transcript import conversation

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.tools import DEFAULT_AGENT_TYPE
 from turngate.core.events.events import SessionStart, StopEvent, Subagent
 from turngate.core.hooks.kinds import CommandHook, hook_text

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.check.lint import gate_words
 from turngate.core.globs import expand_braces, matches_globs
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook

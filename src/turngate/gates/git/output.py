@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 
 # filtered: only a filter of git could tell whether the file differs from a commit
 ChangeKind = Literal["added", "deleted", "modified", "renamed", "filtered"]

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate._frozen import frozen
-from turngate.core.answers.hook_reports import Exited
+from turngate._frozen_dataclass import frozen
+from turngate.core.answers.report_types import Exited
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Gate, GateContext, GateOption, list_findings
 from turngate.gates.git.output import read_filtered, show_path, unquote_path

@@ -7,13 +7,19 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.answers.hook_reports import Exited, TimedOut
+from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line, strip_controls
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.baseline import Known, Results, run_at_start
-from turngate.gates.check_definition import block_once, find_definition, note_changes
-from turngate.gates.count_tests import describe_missing_count
+from turngate.gates.check_changes import block_once, find_definition, note_changes
+from turngate.gates.count_tests import (
+    count_tests,
+    describe_fewer,
+    describe_missing_count,
+    last_pass,
+    store_pass,
+)
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.local_tree_state import content_of
 from turngate.gates.project_files import read_project
@@ -164,13 +170,6 @@ def _note_tests(
     context: GateContext, command: CommandHook, report: Exited | TimedOut, *, has_passed: bool
 ) -> str | None:
     """Return whether fewer tests have passed, or more were skipped, than when they passed last in this project."""
-    from turngate.gates.count_tests import (  # noqa: PLC0415 # lazy: it compiles patterns, and few gates run tests
-        count_tests,
-        describe_fewer,
-        last_pass,
-        store_pass,
-    )
-
     counted = count_tests(f"{report.stdout}\n{report.stderr}")
     if counted is None or context.state_folder is None:
         return None
@@ -272,9 +271,14 @@ def is_unchanged(context: GateContext, *, with_git: bool = False) -> Allow | Non
     start = (context.state.start or {}).get("state")
     if context.options.get("always") or not isinstance(start, str) or context.tree is None:
         return None
+    if start != context.tree if with_git else content_of(start) != content_of(context.tree):
+        return None
+    return _nothing(context, "nothing has changed since the session's start")
+
+
+def _nothing(context: GateContext, why: str, *, quiet: bool = True) -> Allow:
     context.is_shared = False
-    is_same = start == context.tree if with_git else content_of(start) == content_of(context.tree)
-    return Allow(f"{NOTHING}: nothing has changed since the session's start", quiet=True) if is_same else None
+    return Allow(f"nothing to check: {why}", quiet=quiet)
 
 
 async def nothing_to_check(
@@ -287,22 +291,20 @@ async def nothing_to_check(
         return None
     from turngate.gates.session_changes import changed_paths, find_changes  # noqa: PLC0415 # lazy: few need it
 
-    context.is_shared = False
     try:
         changes = await find_changes(context)
     except FilesUnreadable:  # or there is no session to compare with: then the command decides
         return None
     if globs and not changed_paths(changes, globs):
-        return Allow(f"{NOTHING}: no file that matches {' or '.join(globs)} has changed")
+        return _nothing(context, f"no file that matches {' or '.join(globs)} has changed", quiet=False)
     text = "\n".join(definition.values())
     paths = changed_paths(changes, ("**",))
     if skips_documents and all(_is_document(path, text) for path in paths):
         what = "only documents have" if paths else "nothing has"
-        return Allow(f"{NOTHING}: {what} changed since the session's start", quiet=True)
+        return _nothing(context, f"{what} changed since the session's start")
     return None
 
 
-NOTHING = "nothing to check"
 # Texts in the root and below `docs`, and what has such a name in any folder.
 _DOCUMENT = re.compile(
     r"(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc|txt)|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)(?:[.-][^/]*)?",

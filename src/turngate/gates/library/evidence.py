@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.shell.parse import WrittenCommand
 from turngate.core.text import one_line

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.globs import matches_globs
 from turngate.core.text import one_line, wildcard_matches
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from contextlib import closing
 from urllib.parse import urlsplit
 
-from turngate.core.answers.hook_reports import Exited, TimedOut
+from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Decision

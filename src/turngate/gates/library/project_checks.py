@@ -8,7 +8,7 @@ from typing import Any
 
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
-from turngate.gates.check_definition import block_once, find_definition, note_changes
+from turngate.gates.check_changes import block_once, find_definition, note_changes
 from turngate.gates.find_checks import (
     ProjectFiles,
     chosen_commands,

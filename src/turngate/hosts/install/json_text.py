@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.text import describe_syntax_error
 
 _SKIPPED = re.compile(r"(?:[\ufeff \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)

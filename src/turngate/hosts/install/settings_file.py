@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.errors import UsageError
 from turngate.hosts.install.json_text import BLANKS
 from turngate.hosts.install.settings_text import Path, add_lines, hook_lines, remove_lines

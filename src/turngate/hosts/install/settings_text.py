@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from turngate._frozen import frozen
-from turngate.core.hooks.hook_line import is_hook_line
+from turngate._frozen_dataclass import frozen
+from turngate.core.hooks.turngate_hook_command import is_hook_line
 from turngate.hosts.install.json_text import (
     BLANKS,
     Edit,

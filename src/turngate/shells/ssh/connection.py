@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import asyncssh
 
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.ports import HookRunContext
 from turngate.shells.process import OUTPUT_GRACE_S
 from turngate.shells.ssh.cleanup_shell import CleanupShell, ProgramsMissing

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.hooks.kinds import CommandHook

@@ -10,7 +10,7 @@ from functools import partial
 import asyncssh
 
 from turngate.aio.threads import T
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import keep_ends, one_line
 from turngate.ports import BoundedOutput, ConnectionLost, HookRunContext, NotStarted

@@ -16,7 +16,7 @@ import asyncssh
 from asyncssh.constants import OPEN_REQUEST_SESSION_FAILED
 
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.core.answers.hook_reports import Exited
+from turngate.core.answers.report_types import Exited
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, World

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import find_project_here
 from turngate.cli.commands.gates.runnable_hooks import GateEntry, find_base, select_gates
 from turngate.cli.commands.hooks.samples import sample_fields
@@ -25,7 +25,7 @@ from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import format_text, shown_key
 from turngate.cli.workspace import OpenWorkspace, open_workspace
-from turngate.core.answers.hook_reports import Skipped
+from turngate.core.answers.report_types import Skipped
 from turngate.core.constants import GATES_BASE, STOP_EVENTS
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import label

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.cli.console.conversation_text import flat
 from turngate.cli.review import find_keys
 from turngate.cli.review.entries import shown_key

@@ -208,7 +208,7 @@ def run(options: argparse.Namespace) -> int:
     with open_workspace(options, project) as workspace:
         if options.action == "test":
             # lazy: the other actions do not need the engine
-            from turngate.cli.commands.hooks.try_hook import try_hooks  # noqa: PLC0415
+            from turngate.cli.commands.hooks.trial import try_hooks  # noqa: PLC0415
 
             return try_hooks(options, workspace)
         actions = {"show": _show, "diff": _diff, "approve": _approve, "reject": _reject}

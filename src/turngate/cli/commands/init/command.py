@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.cli.commands.check import NOT_IGNORED, check_ignore
 from turngate.cli.console.conversation_text import flat
 from turngate.cli.console.questions import can_ask, confirm

@@ -11,7 +11,7 @@ from turngate.cli.arguments import (
     add_place_options,
 )
 from turngate.cli.console.questions import read_prompt_from_stdin
-from turngate.core.conversation.workflow import parse_answer
+from turngate.core.conversation.checkpoints import parse_answer
 from turngate.errors import UsageError
 
 PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]

@@ -31,7 +31,7 @@ from turngate.cli.main import (
     EXIT_NOT_ENFORCED,
     EXIT_WAITING,
 )
-from turngate.core.events.session_events import (
+from turngate.core.events.stream_events import (
     HookFinished,
     HookStarted,
     Notice,

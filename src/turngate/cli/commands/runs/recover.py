@@ -19,7 +19,7 @@ from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.project import project_folder
 from turngate.core.constants import IN_HOOK
-from turngate.core.events.session_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
+from turngate.core.events.stream_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
 from turngate.core.settings import Settings
 from turngate.errors import UsageError
 from turngate.plugins.handlers import load_plugins

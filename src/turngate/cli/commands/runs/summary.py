@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.cli.console.progress import print_above_progress
 from turngate.core.conversation.subagent_run import LIVING_STATES, OPEN_STATES, SubagentRun
-from turngate.core.events.session_events import BLOCKED_REASONS
+from turngate.core.events.stream_events import BLOCKED_REASONS
 from turngate.core.text import printable
 from turngate.errors import RegistryError, UsageError
 from turngate.state.files import os_errors_as_usage_errors

@@ -14,7 +14,7 @@ from turngate.cli.console.conversation_text import Permission
 from turngate.cli.console.ui import Activity, MenuKey, TerminalUI, call_if_slow
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import ToolUse
-from turngate.core.events.session_events import (
+from turngate.core.events.stream_events import (
     BackgroundCommandFinished,
     Compacted,
     Continuation,

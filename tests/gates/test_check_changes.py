@@ -13,7 +13,7 @@ from tests.support.cli import turngate
 from tests.support.gates import answer_with_shell, claude_input, record_with_shell
 from tests.support.git_projects import make_repository, write
 from turngate.core.events.events import StopEvent
-from turngate.gates.check_definition import describe_changes, find_definition
+from turngate.gates.check_changes import describe_changes, find_definition
 from turngate.gates.find_checks import read_project_files
 from turngate.gates.library.project_checks import TESTS
 from turngate.gates.run_gate import make_context

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from turngate.core.conversation.workflow import (
+from turngate.core.conversation.checkpoints import (
     CheckpointError,
     Stage,
     Workflow,

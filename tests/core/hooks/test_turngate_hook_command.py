@@ -4,8 +4,8 @@ import shlex
 
 import pytest
 
-from turngate.core.hooks.hook_line import is_hook_line, runs_turngate_hook
 from turngate.core.hooks.kinds import CommandHook
+from turngate.core.hooks.turngate_hook_command import is_hook_line, runs_turngate_hook
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host
 from turngate.hosts.install.hook_command import hook_command

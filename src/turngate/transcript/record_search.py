@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.answers.answer_json import parse_json
 from turngate.transcript.line_search import lines_with, pieces_backwards, read_span
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from turngate.cli.commands.hooks.explain import effect_of, explain
-from turngate.core.answers.hook_reports import (
+from turngate.cli.commands.hooks.run_explanation import effect_of, explain
+from turngate.core.answers.interpret import interpret
+from turngate.core.answers.report_types import (
     Exited,
     HookFailed,
     JudgeReplied,
@@ -16,7 +17,6 @@ from turngate.core.answers.hook_reports import (
     Skipped,
     TimedOut,
 )
-from turngate.core.answers.interpret import interpret
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hooks.kinds import CommandHook

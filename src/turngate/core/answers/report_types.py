@@ -3,7 +3,7 @@
 from dataclasses import field
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 
 
 @frozen

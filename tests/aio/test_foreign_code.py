@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.builders import settings, stop_event, world
 from turngate.agent.session import Session
-from turngate.aio.foreign import CallbackCancelledItself, call_callback
-from turngate.core.answers.hook_reports import HookFailed, Returned, TimedOut
+from turngate.aio.foreign_code import CallbackCancelledItself, call_callback
+from turngate.core.answers.report_types import HookFailed, Returned, TimedOut
 from turngate.core.conversation.messages import ToolUse
 from turngate.core.events.events import PostToolUse, StopEvent
 from turngate.core.hooks.kinds import CallbackHook

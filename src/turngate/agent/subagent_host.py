@@ -12,7 +12,7 @@ from turngate.agent.session_resources import SessionResources
 from turngate.agent.tools import TOOLS
 from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.events.events import Event
-from turngate.core.events.session_events import SessionEvent, SubagentFinished
+from turngate.core.events.stream_events import SessionEvent, SubagentFinished
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict.verdict import Verdict

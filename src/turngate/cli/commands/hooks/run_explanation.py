@@ -6,10 +6,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, assert_never
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.cli.console.conversation_text import NOT_ENFORCED
 from turngate.core.answers.answer_json import parse_json
-from turngate.core.answers.hook_reports import (
+from turngate.core.answers.interpret import interpret
+from turngate.core.answers.report_types import (
     Detached,
     Exited,
     HookFailed,
@@ -19,7 +20,6 @@ from turngate.core.answers.hook_reports import (
     Skipped,
     TimedOut,
 )
-from turngate.core.answers.interpret import interpret
 from turngate.core.dialect import Dialect
 from turngate.core.text import BLANKS, one_line, truncate
 from turngate.core.verdict.decisions import Advise, Allow, Block, Fault, Halt

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.cli.commands.fire import read_input
-from turngate.cli.commands.hooks.explain import effect_of, explain
+from turngate.cli.commands.hooks.run_explanation import effect_of, explain
 from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.console.conversation_text import (
     flat,
@@ -29,7 +29,7 @@ from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED
 from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import shown_key
 from turngate.cli.workspace import OpenWorkspace
-from turngate.core.answers.hook_reports import Skipped
+from turngate.core.answers.report_types import Skipped
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Rule, Settings

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from turngate._frozen import frozen
+from turngate._frozen_dataclass import frozen
 from turngate.core.conversation.messages import Reply, ToolResult, ToolUse, Usage
 from turngate.core.text import snake_case
 from turngate.core.verdict.hook_run import HookOutput, HookRun, outputs
