@@ -208,7 +208,7 @@ def hook(project: Path, event: str) -> Any:
     ("change", "notice"),
     [
         ("echo x >> a.py", "the check itself changed a.py"),
-        ("rm a.py; touch b.py", "the check itself changed a.py"),
+        ("touch b.py", None),
         ("touch report.xml", None),
         ("touch a.py", None),
     ],

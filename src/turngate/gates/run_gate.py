@@ -10,7 +10,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, assert_never
 
-from turngate.aio.threads import run_in_thread
 from turngate.core.constants import IN_GATE
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook
@@ -21,7 +20,7 @@ from turngate.gates.conversation import TranscriptUnreadable, describe_wait, mea
 from turngate.gates.gate import Gate, GateContext, GateInputs
 from turngate.gates.gate_lock import open_gate_lock
 from turngate.gates.git.output import show_path, unquote_path
-from turngate.gates.local_tree_state import content_of, local_entries
+from turngate.gates.local_tree_state import content_of
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
 from turngate.gates.tree_state import tree_state
@@ -29,8 +28,7 @@ from turngate.ports import HeldPass, Shell
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
 MAX_CHANGED = 5  # files that a notice names
-MAX_COMPARED = 1000  # files that are not as they were before a check
-TRACKED = 'cd "$(git rev-parse --show-toplevel)" && git ls-files -- "$@"'
+CLOCK_TICK_NS = 10_000_000  # the time of a file may be that much behind the clock
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -239,10 +237,9 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
             if result := _reusable(shared.get("result") or {}, is_idle=is_any):
                 return tree, result
         began, before = time.time_ns(), context.tree
-        entries = await _find_entries(context)
         decision = await _check(gate, context)
         if tree is None or await _find_tree(context, began) != tree:
-            decision = await _note_own_changes(context, decision, before, entries)
+            decision = await _note_own_changes(context, decision, before, began)
             if isinstance(decision, Allow):
                 tree = None  # what has passed is neither what was there before nor what is there now
         if context.keeps_result and context.is_shared:
@@ -253,26 +250,28 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
     return tree, decision
 
 
-async def _find_entries(context: GateContext) -> Mapping[str, str]:
-    folder = context.state_folder if context.commands.is_local else None
-    return (await run_in_thread(local_entries, context.project, folder) if folder else None) or {}
-
-
 async def _note_own_changes(
-    context: GateContext, decision: Decision, before: str | None, entries: Mapping[str, str]
+    context: GateContext, decision: Decision, before: str | None, began_ns: int
 ) -> Decision:
     """Tell the user which files in git the check itself has changed; others, such as reports, do not count."""
-    if before is None or not entries or content_of(before) == content_of(await tree_state(context) or ""):
+    if before is None or not context.commands.is_local:
         return decision
-    now = await _find_entries(context)
-    differ = [name for name, entry in entries.items() if now.get(name) != entry] if now else []
-    report = await context.commands.run_script(TRACKED, *differ[:MAX_COMPARED]) if differ else None
-    changed = [unquote_path(line) for line in report.stdout.splitlines()] if report else []
+    if content_of(before) == content_of(await tree_state(context) or ""):
+        return decision
+    report = await context.commands.run_script("git ls-files --modified")
+    names = [unquote_path(line) for line in report.stdout.splitlines()]
+    changed = [name for name in names if _changed_since(os.path.join(context.project, name), began_ns)]
     if not changed:
         return decision
     more = f" and {len(changed) - MAX_CHANGED} more" if len(changed) > MAX_CHANGED else ""
     notice = f"the check itself changed {', '.join(map(show_path, changed[:MAX_CHANGED]))}{more}"
     return replace(decision, notice="; ".join(filter(None, (decision.notice, notice))))
+
+
+def _changed_since(path: str, moment_ns: int) -> bool:
+    with contextlib.suppress(OSError):  # it was deleted
+        return os.lstat(path).st_mtime_ns >= moment_ns - CLOCK_TICK_NS
+    return False
 
 
 async def _check(gate: Gate, context: GateContext) -> Decision:
