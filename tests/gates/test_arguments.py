@@ -11,7 +11,13 @@ from turngate.errors import UsageError
 from turngate.gates.arguments import GateArguments, parse_gate_words
 from turngate.gates.library import GATES
 
-NO_OPTIONS = {"if-changed": (), "baseline": False}
+NO_OPTIONS = {
+    "if-changed": (),
+    "always": False,
+    "all-failures": False,
+    "baseline": False,
+    "reason-chars": 2500,
+}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import TURNGATE
+from tests.support.gates import answer_of_process
 from tests.support.left_behind import until
 from tests.support.sessions import hang, lines, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
@@ -64,11 +65,20 @@ def check(project: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("code", [0, 1])
+def start_sessions(project: Path) -> None:
+    for session in ("a", "b"):
+        fields = json.loads(event(project, session))
+        answer_of_process(("--", "sh", "check"), {**fields, "hook_event_name": "SessionStart"})
+    (project / "changed").touch()
+
+
+@pytest.mark.parametrize(("code", "has_start"), [(0, False), (0, True), (1, False)])
 def test_a_second_stop_waits_for_the_first_and_takes_its_result(
-    project: Path, state: Path, check: Path, code: int
+    project: Path, state: Path, check: Path, code: int, has_start: bool
 ) -> None:
     check.write_text(CHECK.replace("exit 1", f"exit {code}"))
+    if has_start:
+        start_sessions(project)
     with stop(project, "a") as first:
         wait_for_file_sync(project / "../runs")
         with stop(project, "b") as second:
@@ -78,15 +88,17 @@ def test_a_second_stop_waits_for_the_first_and_takes_its_result(
     assert lines(project / "../runs") == ["run"]
 
 
-@pytest.mark.parametrize("words", [(), ("--baseline",)], ids=["changed", "depends on the session"])
+@pytest.mark.parametrize("has_start", [False, True], ids=["changed", "depends on the session"])
 def test_a_second_stop_checks_after_the_first_where_its_result_is_not_that_of_the_first(
-    project: Path, state: Path, check: Path, words: tuple[str, ...]
+    project: Path, state: Path, check: Path, has_start: bool
 ) -> None:
-    with stop(project, "a", *words) as first:
+    if has_start:
+        start_sessions(project)
+    with stop(project, "a") as first:
         wait_for_file_sync(project / "../runs")
-        with stop(project, "b", *words) as second:
+        with stop(project, "b") as second:
             wait_for_lock(second, state)
-            if not words:
+            if not has_start:
                 (project / "changed").touch()
             (project / "../go").touch()
             assert [answer(each)["decision"] for each in (first, second)] == ["block", "block"]

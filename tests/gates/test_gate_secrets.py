@@ -56,9 +56,11 @@ def test_neither_the_answer_of_a_gate_nor_its_state_has_it(
 
 
 def test_failures_at_the_start_are_recognized_without_it(project: Path, state: Path) -> None:
-    words = ("--baseline", "--", NAMED)
+    words = ("--", NAMED)
+    make_repository(project, {"a": ""})
     assert answer_of_process(words, claude_input(project, hook_event_name="SessionStart")) == (0, {}, "")
     assert files_with_secret(state) == []
+    (project / "new").touch()
     passed = {"systemMessage": 'gate "command": it fails only as it did at the session\'s start'}
     assert answer_of_process(words, claude_input(project)) == (0, passed, "")
 

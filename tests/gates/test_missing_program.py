@@ -2,7 +2,7 @@
 
 import pytest
 
-from turngate.gates.failure_output import missing_program
+from turngate.gates.failures import missing_program, read_output
 
 MISSING = [
     (127, "sh: 1: npm: not found"),
@@ -40,12 +40,15 @@ MISSING = [
 ]
 
 
+def find_missing(code: int, stdout: str, stderr: str) -> str | None:
+    return missing_program(code, read_output(stdout, stderr), stderr)
+
+
 @pytest.mark.req("X-37")
 @pytest.mark.parametrize(("code", "line"), MISSING)
 def test_a_message_of_a_tool_that_is_missing_is_recognized(code: int, line: str) -> None:
     assert (
-        missing_program(code, "", f"something before\n{line}\n")
-        == f"exit code {code}: {' '.join(line.split())}"
+        find_missing(code, "", f"something before\n{line}\n") == f"exit code {code}: {' '.join(line.split())}"
     )
 
 
@@ -58,10 +61,11 @@ def test_a_message_of_a_tool_that_is_missing_is_recognized(code: int, line: str)
         "make: *** No rule to make target 'a.o', needed by 'app'.  Stop.",
         "make: *** [Makefile:2: test] Error 1",
         "sh: 1: npm: not found\n" + "the tests begin\n" * 20,
+        "FAIL: test_a (shop.Test)\nTraceback\nmypy: error: Missing target module, package, files, or command.",
     ],
 )
 def test_a_check_that_fails_is_not_taken_for_a_missing_program(stderr: str) -> None:
-    assert missing_program(1, "", stderr) is None
+    assert find_missing(1, "", stderr) is None
 
 
 @pytest.mark.req("X-37")
@@ -70,4 +74,4 @@ def test_a_check_that_fails_is_not_taken_for_a_missing_program(stderr: str) -> N
     "line", ["FAILED a", "FAILED tests/test_a.py::test_b - assert 0", "  3 failing", "not ok 1 - x"]
 )
 def test_a_check_that_reports_failures_has_run_whatever_was_not_found(code: int, line: str) -> None:
-    assert missing_program(code, f"{line}\n", "sh: 1: foo: not found\n") is None
+    assert find_missing(code, f"{line}\n", "sh: 1: foo: not found\n") is None

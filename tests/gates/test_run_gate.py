@@ -81,9 +81,10 @@ def test_a_pass_is_kept_only_if_the_tree_is_the_same_before_and_after(
 ) -> None:
     make_repository(project, {"a.py": "1\n", ".gitignore": "ignored.xml\n"})
     words = ("--", f"echo run >> ../runs; date +%N > {file}")
+    notice = {"systemMessage": 'gate "command": the check itself changed a.py'} if file == "a.py" else {}
     for _ in range(2):
         if is_local:
-            assert answer_of_process(words, claude_input(project)) == (0, {}, "")
+            assert answer_of_process(words, claude_input(project)) == (0, notice, "")
         else:
             assert answer_with_shell(words, claude_input(project), project) == {}
     assert (project.parent / "runs").read_text() == "run\n" * count
@@ -93,7 +94,8 @@ def test_a_change_while_the_command_runs_is_checked_and_going_back_too(project: 
     """The command that passes has seen `good`; neither the tree before nor the one after it has passed."""
     make_repository(project, {"data": "bad\n"})
     words = ("--", "echo run >> ../runs; test -e ../late || echo good > data; grep -q good data")
-    assert answer_of_process(words, claude_input(project)) == (0, {}, "")
+    notice = {"systemMessage": 'gate "command": the check itself changed data'}
+    assert answer_of_process(words, claude_input(project)) == (0, notice, "")
     [lock] = (state / "locks").iterdir()
     assert json.loads(lock.read_text())["tree"] is None  # nor does it pass for another agent that waited
     (project.parent / "late").touch()

@@ -90,6 +90,8 @@ class GateContext:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     # Asks a judge: the one of the hook, or of the settings. None: there is no model.
     ask_judge: Callable[[PromptHook], Awaitable[Decision]] | None = None
+    tree: str | None = None  # the state of the files and of git before the gate is asked, if it is known
+    is_shared: bool = True  # False: it passes only because of the session's start
     keeps_result: bool = True  # False: the next stop checks again, also if nothing has changed
     # Returns why nothing may be sent to a URL; the second argument is its name in the message.
     url_problem: Callable[[str, str], str | None] = _url_problem

@@ -49,6 +49,11 @@ def local_tree_state(project: str, state: str, since_ns: int | None = None) -> s
         return None
 
 
+def content_of(state: str) -> str:
+    """Return the part of a state that is about the content of files; that of another machine is not divided."""
+    return state.rpartition(":")[2]
+
+
 def local_entries(project: str, state: str) -> dict[str, str] | None:
     """Return mode and id of the files of a project in a repository, as in a tree of git, by their names in the repository.
 
@@ -80,7 +85,7 @@ class _Look:
         self._deadline = time.monotonic() + TIMEOUT_S
         self._project = os.path.realpath(project)
         self._top = _find_top(self._project, self._deadline)
-        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-3")
+        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-4")
         self._stats: dict[str, str] = {}  # by name; a text that changes with the file
         self._states: list[str] = []  # of the repositories
         self._nested: list[str] = []  # repositories inside of the first one
@@ -112,7 +117,9 @@ class _Look:
         return _hash_texts([*self._states, "", *self._stats, "", *self._stats.values()])
 
     def _state_of(self, entries: dict[str, str]) -> str:
-        return _hash_texts([*self._states, "", *(f"{entry} {name}" for name, entry in entries.items())])
+        """Return the state of git, and that of the content, which has no git in it."""
+        content = (f"{entry} {name}" for name, entry in sorted(entries.items()))
+        return f"{_hash_texts(self._states)}:{_hash_texts(content)}"
 
     def _read(self, before: dict[str, str], known: dict[str, str]) -> dict[str, str]:
         """Return the entries of all files. `before`, `known`: state, and entries by name and stat, of the last look."""

@@ -51,6 +51,10 @@ class ProjectCommands:
     def is_out_of_time(self) -> bool:
         return self._deadline is not None and self._deadline <= asyncio.get_running_loop().time()
 
+    @property
+    def seconds_left(self) -> float:
+        return float("inf") if self._deadline is None else self._deadline - asyncio.get_running_loop().time()
+
     async def run(
         self, hook: CommandHook, *, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> Exited | TimedOut:

@@ -25,13 +25,16 @@ from turngate.gates.conversation import (
 )
 from turngate.gates.gate import Gate, GateContext, GateInputs
 from turngate.gates.gate_lock import open_gate_lock
+from turngate.gates.git.output import show_path, unquote_path
+from turngate.gates.local_tree_state import content_of
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
 from turngate.gates.tree_state import tree_state
 from turngate.ports import HeldPass, Shell
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
-OF_SESSION = ("baseline", "if-changed")  # options with which a result depends on the session
+MAX_CHANGED = 5  # files that a notice names
+CLOCK_TICK_NS = 10_000_000  # the time of a file may be that much behind the clock
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -97,9 +100,10 @@ async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) ->
         decision = _if_strict(gate, Fault(str(error)), strict=strict)
     except Exception as error:  # noqa: BLE001 - a fault of our own must not block an agent forever
         return Fault(f"internal error: {describe_exception(error)}", may_block=False)
-    if isinstance(decision, Allow) and decision.reason:
-        return Allow(notice=f"gate {quote_name(gate.name)}: {decision.reason}")
-    return decision
+    notes = [decision.reason if isinstance(decision, Allow) and not decision.quiet else None, decision.notice]
+    if note := "; ".join(filter(None, notes)):
+        decision = replace(decision, notice=f"gate {quote_name(gate.name)}: {note}")
+    return replace(decision, reason=None) if isinstance(decision, Allow) and not decision.quiet else decision
 
 
 def _find_inputs(
@@ -177,9 +181,10 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
     if tree is not None and tree == state.tree:
         decision = _reusable(before, is_idle=activity is not None and activity == state.activity)
         state.holds = decision is not None
-    if decision is None and tree in state.passed and tree is not None:  # it has passed before
-        reason = state.passed[tree]
-        decision = _keep(state, tree, activity, Allow(reason if isinstance(reason, str) else None))
+    if decision is None and tree is not None:
+        decision = _reusable(state.passed.get(tree) or {}, is_idle=False)  # it has passed before
+        if decision is not None:
+            _keep(state, tree, activity, decision)
     if decision is None:
         tree, decision = await _check_alone(gate, context, tree)
         decision = _keep(state, tree if context.keeps_result else None, activity, decision)
@@ -244,6 +249,8 @@ async def _find_tree(context: GateContext, since_ns: int | None = None) -> str |
         tree = await tree_state(context, since_ns)
     except ProjectUnreachable:
         return None
+    if since_ns is None:
+        context.tree = tree
     return f"{tree} {context.inputs.state}" if tree and context.inputs.state else None
 
 
@@ -253,7 +260,7 @@ def _keep(state: GateState, tree: str | None, activity: object, result: Decision
     if tree is not None:
         state.passed.pop(tree, None)
         if isinstance(result, Allow):
-            state.passed[tree] = result.reason
+            state.passed[tree] = state.result or {}
             state.passed = dict(list(state.passed.items())[-MAX_PASSED:])
         else:  # its cause may be outside of the project's files, and then the others would fail too
             state.passed = {}
@@ -274,19 +281,47 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
             return tree, Fault(f"its time was up after it waited {lock.waited:.3g} s {FOR_SAME_GATE}")
         if lock.waited:
             tree = await _find_tree(context)
-            is_same = tree is not None and tree == lock.shared.get("tree")
-            if is_same and (result := _reusable(lock.shared.get("result") or {}, is_idle=True)):
+            shared = lock.shared if tree is not None and tree == lock.shared.get("tree") else {}
+            # What failed for another session may not count in this one.
+            is_any = not (context.state.start or context.options.get("if-changed"))
+            if result := _reusable(shared.get("result") or {}, is_idle=is_any):
                 return tree, result
-        began = time.time_ns()
+        began, before = time.time_ns(), context.tree
         decision = await _check(gate, context)
-        if tree is not None and isinstance(decision, Allow) and await _find_tree(context, began) != tree:
-            tree = None  # what has passed is neither what was there before nor what is there now
-        if context.keeps_result and not any(map(context.options.get, OF_SESSION)):
+        if tree is None or await _find_tree(context, began) != tree:
+            decision = await _note_own_changes(context, decision, before, began)
+            if isinstance(decision, Allow):
+                tree = None  # what has passed is neither what was there before nor what is there now
+        if context.keeps_result and context.is_shared:
             lock.share({"tree": tree, "result": _to_json(decision)})
     if lock.waited and isinstance(decision, Fault) and context.commands.is_out_of_time:
         error = f"{decision.error}, of which it waited {lock.waited:.3g} s {FOR_SAME_GATE}"
         return tree, replace(decision, error=error)
     return tree, decision
+
+
+async def _note_own_changes(
+    context: GateContext, decision: Decision, before: str | None, began_ns: int
+) -> Decision:
+    """Tell the user which files in git the check itself has changed; others, such as reports, do not count."""
+    if before is None or not context.commands.is_local:
+        return decision
+    if content_of(before) == content_of(await tree_state(context) or ""):
+        return decision
+    report = await context.commands.run_script("git ls-files --modified")
+    names = [unquote_path(line) for line in report.stdout.splitlines()]
+    changed = [name for name in names if _changed_since(os.path.join(context.project, name), began_ns)]
+    if not changed:
+        return decision
+    more = f" and {len(changed) - MAX_CHANGED} more" if len(changed) > MAX_CHANGED else ""
+    notice = f"the check itself changed {', '.join(map(show_path, changed[:MAX_CHANGED]))}{more}"
+    return replace(decision, notice="; ".join(filter(None, (decision.notice, notice))))
+
+
+def _changed_since(path: str, moment_ns: int) -> bool:
+    with contextlib.suppress(OSError):  # it was deleted
+        return os.lstat(path).st_mtime_ns >= moment_ns - CLOCK_TICK_NS
+    return False
 
 
 async def _check(gate: Gate, context: GateContext) -> Decision:
@@ -306,7 +341,7 @@ def _reusable(record: Mapping[str, Any], *, is_idle: bool) -> Decision | None:
     """
     match record:
         case {"outcome": "passed", "note": note}:
-            return Allow(note)
+            return Allow(note, quiet=bool(record.get("quiet")))
         case {"outcome": "failed", "reason": str(reason), "continuations": continuations} if is_idle:
             return Block(reason, continuations=continuations)
         case _:
@@ -316,7 +351,7 @@ def _reusable(record: Mapping[str, Any], *, is_idle: bool) -> Decision | None:
 def _to_json(result: Decision) -> dict[str, Any] | None:
     match result:
         case Allow(note):
-            return {"outcome": "passed", "note": note}
+            return {"outcome": "passed", "note": note, "quiet": result.quiet}
         case Block(reason):
             return {"outcome": "failed", "reason": reason, "continuations": result.continuations}
         case Fault(why):

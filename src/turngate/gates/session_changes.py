@@ -49,15 +49,15 @@ class Patches:
     truncated: bool = False
 
 
-async def record_files(context: GateContext) -> Mapping[str, Any]:
+async def record_files(context: GateContext, *, without_git: bool = True) -> Mapping[str, Any]:
     """Return what the project is now, for the state of a gate: a tree of git, or the checksums of all files.
 
-    If it cannot be found out, there is no record, and the gate answers by what git knows.
+    If it cannot be found out, there is no record, and the gate answers by what git knows. `without_git`: whether checksums are needed.
     """
     report = await run_comparison(context, SNAPSHOT)
     try:
         if lacks_git(report):
-            return {"files": await _checksums(context.commands)}
+            return {"files": await _checksums(context.commands)} if without_git else {}
         tree, head, left_out, *repositories = stdout_of(report, PROBLEM).split("\n")
     except FilesUnreadable:
         return {}

@@ -84,8 +84,10 @@ class GateState:
         tree = record.get("tree")
         self.tree: str | None = tree if isinstance(tree, str) else None  # its state at the last result
         self.result: dict[str, object] | None = read_dict("result")
-        # The states of the last trees that passed, each with the note of its result; the newest is the last.
-        self.passed: dict[str, object] = read_dict("passed") or {}
+        # The states of the last trees that passed, each with its result; the newest is the last.
+        self.passed: dict[str, dict[str, object]] = {
+            tree: result for tree, result in (read_dict("passed") or {}).items() if isinstance(result, dict)
+        }
         self.activity: object = record.get("activity")  # how much the agent had done by then
         self.start: dict[str, object] | None = read_dict("start")  # at SessionStart
         # When each task in the background was first seen running.

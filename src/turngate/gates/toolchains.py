@@ -1,6 +1,6 @@
 """The tools that check projects: what they check, how a project shows that it uses them, how they are run, what they print, how they end.
 
-To add a tool: a row of `TOOLS`; for a new kind of project a row of `PROJECTS`; for what it prints of failures a row of `OUTPUT_LINES`, and
+To add a tool: a row of `TOOLS`; for a new kind of project a row of `PROJECTS`; for what it prints of failures a row of `FAILURE_READERS`, and
 for what it prints if there is nothing to check a row of `EMPTY_RUNS`.
 """
 
@@ -259,50 +259,163 @@ TEST_COUNTS = (
 SKIPPED_TEST = r"^SKIPPED \[\d+\] (.+)$|^[ \t]*--- SKIP: (\S+)|^test (\S+) \.\.\. ignored|^ok \d+ - (.+?) # SKIP|^[ \t]*﹣ (.+?) \("
 
 
-@frozen
-class OutputLine:
-    """A line with which a tool says what has failed."""
+@frozen(kw_only=True)
+class FailureReader:
+    """How a tool prints one failure. Patterns match from the beginning of a line; the groups of `start` are `name`, `path` and `line`."""
 
-    tools: str
-    pattern: str
-    is_report: bool = True  # only a check prints it, and not a shell or make
-    name: str | None = None  # a pattern of the name of the failure, without what differs from run to run
-    is_shown: bool = True  # with the lines around it
+    tools: str  # of several rows with the same tools, the first one counts that finds something
+    start: str
+    end: str = (
+        r"\s*$|\S"  # the first line that is no longer part of it; `{indent}` is the group `indent` of `start`
+    )
+    heading: str | None = None  # a line whose group `path` is about those that follow
+    after: str | None = None  # failures come only after this line
+    until: str | None = None  # and before this one, from which on they are repeated
+    place: str | None = None  # the line of a failure that has `path` and `line`
+    needs_place: bool = False  # without one it is not a failure
+    needs_line: bool = False  # nor is it one without a line below it
+    ignore: str | None = None  # a line of what is not a failure, such as a warning
+    title_end: str | None = None  # the last character of the name, which may take several lines
 
 
-OUTPUT_LINES = (
-    OutputLine("pytest", r"E\s{2,}\S"),
-    OutputLine("pytest", r"(?:FAILED|ERROR)\s\S+", name=r"(?:FAILED|ERROR) (\S+::.*?)(?: - .*)?$"),
-    OutputLine("pytest", r"_{3,}\s.*\s_{3,}$", is_report=False),
-    OutputLine("unittest", r"(?:FAIL|ERROR):\s", name=r"(?:FAIL|ERROR): (.+)$"),
-    OutputLine("jest, vitest, mocha, node", r"\s*(?:●|✕|✖|×)\s\S", name=r"\s*(● .* › .*?)$"),
-    OutputLine("vitest", r"\s*❯\s\S", is_report=False),
-    OutputLine("jest, vitest, go", r"\s*FAIL\s+\S", name=r"\s*FAIL +(.+ > .+?)$"),
-    OutputLine("node --test, TAP", r"\s*not ok \d", name=r"\s*not ok \d+ (?:- )?(.*?)(?: #.*)?$"),
-    OutputLine("cargo, rustc, gcc", r"error(?:\[\w+\])?:", is_report=False),
-    OutputLine("cargo test", r"----\s.*\sstdout\s----$", is_report=False),
-    OutputLine("cargo test", r"test\s.*\.\.\.\s+FAILED", name=r"test (.+) \.\.\. FAILED"),
-    OutputLine("cargo test", r"thread\s.*\spanicked\sat", is_report=False),
-    OutputLine("go test", r"\s*--- FAIL:", name=r"\s*--- FAIL: (\S+)"),
-    OutputLine("go", r"panic:", is_report=False),
-    OutputLine("tsc", r"\S.*\(\d+,\d+\):\serror\s", is_report=False, name=r"(\S.*)\(\d+,\d+\): (error .*)$"),
-    OutputLine(
-        "mypy, gcc, tsc --pretty",
-        r"\S.*:\d+(?::\d+)?:?\s(?:-\s)?(?:fatal\s)?error\b",
-        is_report=False,
-        name=r"(\S.*?):\d+(?::\d+)?:? (?:- )?((?:fatal )?error\b.*)$",
+_PATH = r"(?P<path>[^\s:()\[\]|][^:(\n]{0,300}?)"
+_LINE = r"(?P<line>\d+)"
+_AT = rf"\s+(?:at |❯ )(?:.{{0,200}}\()?(?:file://)?{_PATH}:{_LINE}:\d+\)?"
+FAILURE_READERS = (
+    FailureReader(
+        tools="unittest",
+        start=r"(?:FAIL|ERROR): (?P<name>\S+ \(.*)",
+        end=r"={70}|Ran \d+ tests?",
+        needs_line=True,
+        place=rf'\s+File "{_PATH}", line {_LINE}',
     ),
-    OutputLine("eslint", r"\s+\d+:\d+\s+error\s", is_report=False),
-    OutputLine(
-        "ruff, flake8, go vet", r"\S+\.\w+:\d+:\d+:\s\S", is_report=False, name=r"(\S+\.\w+):\d+:\d+: (\S.*)$"
+    FailureReader(
+        tools="jest",
+        start=r" {2}● (?!Console$)(?P<name>.+)",
+        end=r"(?:PASS|FAIL) |Test Suites: ",
+        heading=r"FAIL (?:\S+ )?(?P<path>\S+\.\w+)",
+        until=r"Summary of all failing tests",
+        place=_AT,
     ),
-    OutputLine("ruff", r"[A-Z]{1,4}\d{3,4}\s", is_report=False),
-    OutputLine("a shell", r".*:\sNo such file or directory$", is_report=False),
-    OutputLine("make", r".*\*\*\*\s.*Error\s\d+", is_report=False),
-    OutputLine("Python, Java, JavaScript", r"(?:\w+\.)*\w*(?:Error|Exception)\b", is_report=False),
-    OutputLine("Python", r"AssertionError\b", is_shown=False),
-    OutputLine("others", r"FAILED:\s", is_shown=False),
-    OutputLine("others", r"\s*[1-9]\d* (?:failing|failed|failures?|errors?)\b", is_shown=False),
+    FailureReader(tools="vitest", start=r" FAIL  (?P<name>.+)", end=r"⎯{4}", place=_AT),
+    FailureReader(
+        tools="mocha",
+        start=r" {2}\d+\) (?P<name>.+)",
+        end="npm ",
+        after=r"\s+\d+ failing$",
+        place=_AT,
+        title_end=":",
+    ),
+    FailureReader(
+        tools="node --test, spec",
+        start=r"✖ (?P<name>.+?) \([\d.]+ms\)$",
+        end="test at ",
+        heading=rf"test at {_PATH}:{_LINE}:\d+$",
+        after=r"✖ failing tests:",
+        place=_AT,
+    ),
+    FailureReader(
+        tools="node --test, TAP",
+        start=r"(?P<indent>\s*)not ok \d+ (?:- )?(?!.* # (?:TODO|SKIP))(?P<name>.*)",
+        end=r"{indent}  \.\.\.$|\s*(?:not )?ok \d|\s*# ",
+        place=rf"\s+location: '{_PATH}:{_LINE}:\d+'",
+        ignore=r"\s+failureType: 'subtestsFailed'",
+    ),
+    FailureReader(
+        tools="cargo test",
+        start=r"---- (?P<name>.+) stdout ----$",
+        end=r"failures:$|test result:|stack backtrace:|note: ",
+        place=rf"thread .* panicked at {_PATH}:{_LINE}:",
+    ),
+    FailureReader(tools="cargo test", start=r"test (?P<name>\S.*) \.\.\. FAILED$", end=""),
+    FailureReader(
+        tools="go test",
+        start=r"\s*--- FAIL: (?P<name>\S+) \(",
+        end=r"FAIL|ok\s|PASS$|\?\s|=== |\s*--- ",
+        place=rf"\s+{_PATH}:{_LINE}(?:: | \+0x)",
+    ),
+    FailureReader(tools="go", start=r"FAIL\t(?P<name>\S+ \[(?:build|setup) failed\])", end=""),
+    FailureReader(
+        tools="rspec",
+        start=r" {2}\d+\) (?P<name>.+)",
+        end=r"\S",
+        after="Failures:$",
+        place=rf"\s+# {_PATH}:{_LINE}:in",
+    ),
+    FailureReader(
+        tools="rspec files",
+        start=r"An error occurred (?P<name>(?:while|in) .+)",
+        end="No examples|Finished in",
+    ),
+    FailureReader(
+        tools="phpunit",
+        start=r"\d+\) (?P<name>\S+::.+)",
+        end=r"--$|ERRORS!|FAILURES!|Tests: ",
+        place=rf"(?P<path>\S.*\.php):{_LINE}$",
+    ),
+    FailureReader(
+        tools="ctest",
+        start=r"\s*\d+/\d+ Test +#\d+: (?P<name>.+?) \.*\s*\*\*\*",
+        end=r"\s*Start +\d+:|\d+% tests",
+    ),
+    FailureReader(
+        tools="biome",
+        start=rf"{_PATH}(?::{_LINE}:\d+)? (?P<name>[a-zA-Z]+(?:/\w+)*) .*━",
+        end=r"Checked \d|Skipped \d|\S+ ━|The number of",
+        ignore=r" {2}! ",
+    ),
+    FailureReader(
+        tools="rustc, ruff",
+        start=r"(?P<name>(?:error(?:\[\w+\])?:|[A-Z]{1,5}\d{3,4}|invalid-syntax:|unformatted:) .*)",
+        end=r"\s*$",
+        place=rf"\s*--> {_PATH}:{_LINE}:\d+",
+        needs_place=True,
+    ),
+    FailureReader(
+        tools="eslint",
+        start=rf"\s+{_LINE}:\d+\s+(?:error|✖|×)\s+(?P<name>.+)",
+        heading=r"(?P<path>/?\S.*\.\w+)$",
+    ),
+    FailureReader(
+        tools="eslint", start=rf"\s+{_LINE}:\d+\s+warning\s+(?P<name>.+)", heading=r"(?P<path>/?\S.*\.\w+)$"
+    ),
+    FailureReader(tools="tsc", start=rf"{_PATH}\({_LINE},\d+\): (?P<name>error .*)"),
+    FailureReader(
+        tools="mypy, pyright, gcc, tsc --pretty",
+        start=rf"\s*{_PATH}:{_LINE}(?::\d+)?:? (?:- )?(?P<name>(?:fatal )?error\b.*)",
+    ),
+    FailureReader(
+        tools="flake8, ruff, go vet",
+        start=rf"(?P<path>[^\s:]+\.\w+):{_LINE}:\d+: (?!note|warning)(?P<name>\S.*)",
+    ),
+    FailureReader(
+        tools="black",
+        start=r"(?P<name>[Ww]ould reformat:? .+|error: cannot (?:format|parse):? .+?(?=:\d|$))",
+    ),
+    FailureReader(
+        tools="prettier",
+        start=r"\[(?:warn|error)\] (?!Code style|Ignored|Invalid| )(?P<path>[^\s:]+\.\w+)(?::(?P<name> \w*Error: .*)|$)",
+    ),
+    FailureReader(tools="cargo fmt", start=rf"Diff in {_PATH}:{_LINE}:", end="Diff in "),
+)
+# What a tool says of all failures together.
+SUMMARY = (
+    r"=*\s?[1-9]\d* (?:failed|errors?)\b.* in [\d.]+|FAILED \(|Ran \d+ tests? in|(?:Tests|Test Suites|Test Files):? +\d|\s+(?:Tests|Test Files)  \d|\s+\d+ (?:passing|failing|pending)\b|"
+    r"[#ℹ] (?:tests|pass|fail) \d|test result: |FAIL$|\d+ examples?, |Tests: |\d+% tests passed|Found \d+ |\d+ errors?, |✖ \d+ problem|\d+ files? would|error: could not compile|!+ "
+)
+# What a run has left out because of a failure: without it, more failures may be there.
+INCOMPLETE = r"!+ Interrupted: (?P<count>\d+) errors? during collection !+$|ImportError while loading conftest|.*\(errors prevented further checking\)$|error: could not compile "
+# Usage and configuration: the check has not begun, and no file that it checks is the cause.
+_TOOL_NAMES = r"(?:pytest|py\.test|mypy|flake8|pylint|pyright|coverage|isort|bandit|python\S* -m \w+|__main__\.py|manage\.py test)"
+NOT_CONFIGURED = (
+    rf"{_TOOL_NAMES}: error: (?:unrecognized arguments|Missing target module|the following arguments|argument |option |ambiguous option).*"
+    r"|ERROR: file or directory not found: .*|There are no \.py\[i\] files in .*"
+    r"|error: (?:unexpected argument|unrecognized subcommand|invalid value) '.*|Error: [Nn]o such (?:option|flag|command).*"
+    r"|Unexpected option --\S+|Invalid option '--.*|ESLint couldn't find (?:an? eslint\.config|a configuration file|the plugin|the config).*"
+    r"|(?:\[error\] )?No files matching the pattern .*|error TS(?:5\d{3}|6\d{3}|18003): .*|tsc: The TypeScript Compiler - .*"
+    r"|● (?:Unrecognized CLI Parameter|Validation Error).*|No tests? (?:files? )?found, exiting with code 1|Error: No test files found.*|CACError: Unknown option .*"
+    r"|invalid option: -.*|flag provided but not defined: .*|Unknown option \"-.*|Failed to change working directory to .*|\S*node: bad option: .*"
+    r"|npm (?:ERR!|error) (?:npx )?canceled due to missing packages.*|npm (?:ERR!|error) code E404|npm (?:ERR!|error) network .*"
 )
 
 

@@ -51,6 +51,29 @@ def known_failures(project: Path) -> None:
 NOTHING = {"systemMessage": 'gate "command": nothing to check: no file that matches src/** has changed'}
 
 CASES = (
+    GateCase("nothing has changed", ("--", "exit 1"), empty, {}, start=repository),
+    GateCase("nothing has changed, without git", ("--", "exit 1"), empty, {}, start=with_files({"a": "1"})),
+    GateCase(
+        "nothing has changed, and it always runs",
+        ("--all-failures", "--always", "--", "exit 1"),
+        empty,
+        blocked("`exit 1`: exit code 1"),
+        start=repository,
+    ),
+    GateCase(
+        "only a commit is new",
+        ("--all-failures", "--", "git log -1 --format=%s; exit 1"),
+        commit,
+        blocked("`git log -1 --format=%s; exit 1`: exit code 1\nchange"),
+        start=repository,
+    ),
+    GateCase(
+        "a document has changed",
+        ("--all-failures", "--", "exit 1"),
+        with_files({"README.md": "x\n"}),
+        blocked("`exit 1`: exit code 1"),
+        start=repository,
+    ),
     GateCase("passed", ("--", "true"), empty, {}),
     GateCase(
         "failed",
@@ -190,14 +213,14 @@ CASES = (
     ),
     GateCase(
         "a file was changed and committed",
-        ("--if-changed", "src/**", "--", "exit 1"),
+        ("--all-failures", "--if-changed", "src/**", "--", "exit 1"),
         steps(with_files({"src/new.py": ""}), commit),
         blocked("`exit 1`: exit code 1"),
         start=repository,
     ),
     GateCase(
         "without git, a file has changed",
-        ("--if-changed", "*.py", "--", "exit 1"),
+        ("--all-failures", "--if-changed", "*.py", "--", "exit 1"),
         with_files({"code.py": "x = 2\n"}),
         blocked("`exit 1`: exit code 1"),
         start=with_files({"code.py": "x = 1\n"}),
@@ -206,7 +229,7 @@ CASES = (
         "without git, nothing has changed",
         ("--if-changed", "src/**", "--", "exit 1"),
         empty,
-        NOTHING,
+        {},
         start=with_files({"src/code.py": "x = 1\n"}),
     ),
     GateCase(
@@ -216,46 +239,35 @@ CASES = (
         blocked("`exit 1`: exit code 1"),
     ),
     GateCase(
-        "only failures of the session's start",
-        ("--baseline", "--", CAT_AND_FAIL),
-        empty,
-        {"systemMessage": 'gate "command": it fails only as it did at the session\'s start'},
-        start=known_failures,
-    ),
-    GateCase(
-        "a new failure",
-        ("--baseline", "--", CAT_AND_FAIL),
-        with_files({"output": failing("test_old", "test_new")}),
-        blocked(
-            f"`{CAT_AND_FAIL}`: exit code 1\n{failing('test_old', 'test_new')}\n"
-            "New since the session's start:\n- tests/test_a.py::test_new"
-        ),
-        start=known_failures,
-    ),
-    GateCase(
-        "another number of failures that have no names",
-        ("--baseline", "--", CAT_AND_FAIL),
-        with_files({"output": "57 of 90 checks failed\n"}),
-        blocked(
-            f"`{CAT_AND_FAIL}`: exit code 1\n57 of 90 checks failed\n\n"
-            "The output differs from that at the session's start, and it has no names of failures to compare."
-        ),
-        start=with_files({"output": "3 of 90 checks failed\n"}),
-    ),
-    GateCase(
-        "the same output without names, except for a duration",
-        ("--baseline", "--", CAT_AND_FAIL),
-        with_files({"output": "3 of 90 checks failed in 2.5 s\n"}),
-        {"systemMessage": 'gate "command": it fails only as it did at the session\'s start'},
-        start=with_files({"output": "3 of 90 checks failed in 11 s\n"}),
-    ),
-    GateCase(
-        "failures without a record",
-        ("--baseline", "--", CAT_AND_FAIL),
+        "failures without a record of the session's start",
+        ("--", CAT_AND_FAIL),
         known_failures,
+        blocked(f"`{CAT_AND_FAIL}`: exit code 1\n{failing('test_old')}".strip()),
+    ),
+    GateCase(
+        "failures at the session's start that are not known, without git",
+        ("--", CAT_AND_FAIL),
+        with_files({"other": ""}),
         blocked(
             f"`{CAT_AND_FAIL}`: exit code 1\n{failing('test_old')}\n"
-            "The failures at the session's start are not recorded, so all of them count."
+            "All failures count, because what failed at the session's start is not known: "
+            "the files of the session's start are not recorded in git."
+        ),
+        start=known_failures,
+    ),
+    GateCase(
+        "the end of what was printed before its time was up",
+        ("--timeout", "0.5", "--", "echo one; echo; echo two >&2; sleep 600"),
+        empty,
+        could_not_run("command", "it did not end within 0.5 s; the end of its output: one / two"),
+    ),
+    GateCase(
+        "a short reason",
+        ("--reason-chars", "100", "--", "seq 1000; exit 1"),
+        empty,
+        blocked(
+            "`seq 1000; exit 1`: exit code 1\n… [976 lines left out] …\n"
+            + "\n".join(map(str, range(977, 1001)))
         ),
     ),
 )

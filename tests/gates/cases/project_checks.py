@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.support.gates import GateCase, blocked, could_not_run
-from tests.support.git_projects import make_repository, steps, write
+from tests.support.git_projects import commit, make_repository, steps, write
 
 LOOKED_FOR_TESTS = (
     "this project has none that is known; looked for a target `test` in a Makefile, a script `test` in package.json, "
@@ -27,7 +27,133 @@ FAILING_TEST = (
 PASSING_TEST = FAILING_TEST.replace("1, 2", "1, 1")
 RUNNING = {"id": "a1", "type": "subagent", "status": "running"}
 
+RED = make("test", "exit 1")
+RAN = blocked("`make test`: exit code 2\nmake: *** [Makefile:2: test] Error 1")
+
+
+def red(files: Mapping[str, str]) -> Callable[[Path], None]:
+    return lambda project: make_repository(project, {**RED, "src/a.py": "", **files})
+
+
 CASES = (
+    GateCase("nothing has changed", ("tests",), project_with({}), {}, start=red({})),
+    GateCase("only a commit is new", ("tests",), commit, {}, start=red({})),
+    GateCase(
+        "an ignored file has changed",
+        ("tests",),
+        project_with({"a.log": "x"}),
+        {},
+        start=red({".gitignore": "*.log\n"}),
+    ),
+    GateCase("it always runs", ("tests", "--all-failures", "--always"), project_with({}), RAN, start=red({})),
+    GateCase(
+        "only documents have changed",
+        ("tests",),
+        project_with({"README.md": "x", "docs/a/b.rst": "x", "lib/LICENSE": ""}),
+        {},
+        start=red({}),
+    ),
+    GateCase(
+        "documents have changed, and it always runs",
+        ("tests", "--all-failures", "--always"),
+        project_with({"README.md": "x"}),
+        RAN,
+        start=red({}),
+    ),
+    GateCase(
+        "a document and a source have changed",
+        (
+            "tests",
+            "--all-failures",
+        ),
+        project_with({"README.md": "x", "src/a.py": "x"}),
+        RAN,
+        start=red({}),
+    ),
+    GateCase(
+        "a source was changed and committed",
+        (
+            "tests",
+            "--all-failures",
+        ),
+        steps(project_with({"src/a.py": "x"}), commit),
+        RAN,
+        start=red({}),
+    ),
+    GateCase(
+        "a source was changed and changed back",
+        ("tests",),
+        steps(project_with({"src/a.py": "x"}), project_with({"src/a.py": ""})),
+        {},
+        start=red({}),
+    ),
+    GateCase(
+        "a source was deleted",
+        (
+            "tests",
+            "--all-failures",
+        ),
+        lambda project: (project / "src/a.py").unlink(),
+        RAN,
+        start=red({}),
+    ),
+    GateCase(
+        "a source was changed before the session",
+        ("tests",),
+        project_with({}),
+        {},
+        start=steps(red({}), project_with({"src/a.py": "x"})),
+    ),
+    GateCase(
+        "a text below the sources has changed",
+        (
+            "tests",
+            "--all-failures",
+        ),
+        project_with({"src/prompt.md": "x"}),
+        RAN,
+        start=red({}),
+    ),
+    GateCase(
+        "a text of the tests has changed",
+        (
+            "tests",
+            "--all-failures",
+        ),
+        project_with({"tests/data/page.txt": "x"}),
+        RAN,
+        start=red({}),
+    ),
+    GateCase(
+        "the list of dependencies has changed",
+        (
+            "tests",
+            "--all-failures",
+        ),
+        project_with({"requirements-dev.txt": "x"}),
+        RAN,
+        start=red({}),
+    ),
+    GateCase(
+        "a document that the check names has changed",
+        (
+            "lint",
+            "--all-failures",
+        ),
+        project_with({"README.md": "x"}),
+        blocked("`make lint`: exit code 2\nmake: *** [Makefile:2: lint] Error 1"),
+        start=lambda project: make_repository(project, make("lint", "test ! -e README.md")),
+    ),
+    GateCase(
+        "a document has changed, and the check reads documents",
+        (
+            "lint",
+            "--all-failures",
+        ),
+        project_with({"CHANGES.md": "x"}),
+        blocked("`make lint`: exit code 2\nmake: *** [Makefile:2: lint] Error 1"),
+        start=lambda project: make_repository(project, make("lint", "false prettier --check .")),
+    ),
     GateCase("tests pass", ("tests",), project_with({"test_shop.py": PASSING_TEST}), {}),
     GateCase(
         "the target of make comes first",
@@ -86,13 +212,13 @@ CASES = (
     GateCase(
         "nothing changed, without git",
         ("tests", "--if-changed", "src/**"),
-        project_with({}),
+        project_with({"b.py": "x"}),
         {"systemMessage": 'gate "tests": nothing to check: no file that matches src/** has changed'},
         start=project_with({**make("test", "exit 1"), "src/a.py": ""}),
     ),
     GateCase(
         "a file has changed, without git",
-        ("tests", "--if-changed", "src/**"),
+        ("tests", "--all-failures", "--if-changed", "src/**"),
         project_with({"src/a b\nc.py": "x"}),
         blocked("`make test`: exit code 2\nmake: *** [Makefile:2: test] Error 1"),
         start=project_with({**make("test", "exit 1"), "src/a.py": ""}),
@@ -108,13 +234,6 @@ CASES = (
         ("lint",),
         project_with(make("lint", "printf 'a\\000\\377\\033[31mb\\n'; exit 1")),
         blocked("`make lint`: exit code 2\na\ufffdb\nmake: *** [Makefile:2: lint] Error 1"),
-    ),
-    GateCase(
-        "only failures of the session's start",
-        ("tests", "--baseline"),
-        project_with({}),
-        {"systemMessage": 'gate "tests": it fails only as it did at the session\'s start'},
-        start=project_with({"test_shop.py": FAILING_TEST}),
     ),
     GateCase(
         "its own timeout",

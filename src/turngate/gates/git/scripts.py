@@ -312,6 +312,61 @@ git ls-files --others --exclude-standard | sed -n '/\\/"\\{0,1\\}$/p'
 """
 )
 
+# Writes the files that differ from the tree $1 as they were into a new folder, below `old`, and the names of those that are new into `new`. Prints
+# the folder, and those of the repository and of the project in it. It fails if a content is not stored.
+RESTORE = (
+    BEGIN
+    + """\
+now diff-index --cached --raw --no-abbrev --no-renames -z "$1" ${prefix:+":(literal)$prefix"} > "$folder/changes"
+test -s "$folder/changes"
+kept=$(mktemp -d)
+export kept
+trap 'rm -rf "$folder"; test -e "$kept/upper" || rm -rf "$kept"' EXIT
+mkdir "$kept/old"
+xargs -0 -n 2 sh -c '
+    set -e
+    set -- "$2" $1
+    case $2 in
+        :000000) printf "%s\\0" "$1" >> "$kept/new"; exit ;;
+        :160000) exit ;;
+    esac
+    case $1 in */*) mkdir -p "$kept/old/${1%/*}" ;; esac
+    if test "$2" = :120000; then ln -s "$(git cat-file blob "$4")" "$kept/old/$1"; exit; fi
+    git cat-file blob "$4" > "$kept/old/$1"
+    test "$2" = :100644 || chmod +x "$kept/old/$1"
+' sh < "$folder/changes"
+mkdir "$kept/upper"
+printf '%s\\n' "$kept" "$top" "$prefix"
+"""
+)
+
+# Runs the command after $3 in a mount namespace where the project has the files that `RESTORE` has written, at its own path. $1, $2, $3: what it printed.
+# What the command writes goes into memory. Without root the namespace belongs to one of users, in which the command has its own user id.
+NO_OVERLAY = "turngate: the files of the start cannot be mounted"
+OVERLAY = f"""\
+folder=$1 top=$2 below=$3 user=
+shift 3
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
+test "$(id -u)" = 0 || user="--map-user=$(id -u) --map-group=$(id -g)"
+export folder top below user
+unshare --mount ${{user:+--map-root-user}} sh -c '
+    cd "$top" && mount -t tmpfs none "$folder/upper" && mkdir "$folder/upper/files" "$folder/upper/work" || exit
+    layers=lowerdir=.,upperdir=$folder/upper/files,workdir=$folder/upper/work
+    mount -t overlay none -o "$layers" "$top" 2> /dev/null || mount -t overlay none -o "$layers,userxattr" "$top" || exit
+    cd "$top" && cp -RPp "$folder/old/." . || exit
+    test ! -e "$folder/new" || xargs -0 rm -f -- < "$folder/new" || exit
+    cd "./$below" && touch "$folder/ready" || exit
+    unshare --user $user true 2> /dev/null || user=
+    set -- ${{user:+unshare --user $user}} "$@"
+    unset folder top below user
+    exec "$@"
+' sh "$@"
+code=$?
+test -e "$folder/ready" || {{ echo '{NO_OVERLAY}' >&2; exit 125; }}
+exit "$code"
+"""
+
 # The content of all files in a project without git, as checksums; of large files only the names.
 CHECKSUMS = """\
 find . \\( -name .git -o -name node_modules -o -name .venv -o -name __pycache__ \\) -prune \\

@@ -2,13 +2,16 @@
 
 import re
 import shlex
+import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
-from turngate.core.text import one_line
+from turngate.core.text import one_line, strip_controls
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.gates.baseline import Known, Results, run_at_start
 from turngate.gates.check_changes import block_once, find_definition, note_changes
 from turngate.gates.count_tests import (
     count_tests,
@@ -18,11 +21,14 @@ from turngate.gates.count_tests import (
     store_pass,
 )
 from turngate.gates.gate import Gate, GateContext, GateOption
+from turngate.gates.local_tree_state import content_of
 from turngate.gates.project_files import read_project
 from turngate.gates.run_commands import FilesUnreadable
+from turngate.gates.tree_state import tree_state
 
 MAX_COMMAND_CHARS = 200
-MAX_BASELINE = 2000  # names of failures that are kept
+MAX_REASON_CHARS = 2500
+TAIL_LINES, MAX_TAIL_CHARS = 3, 300  # of a command that did not end
 # Exit codes of a shell whose command was killed: 128 plus the signal. Others are counts of failures, as mocha's.
 KILLED = frozenset(128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 15))
 NOT_COMPARABLE = (
@@ -36,11 +42,12 @@ OPTIONS = (
         "check only if a file that matches has changed since the session's start",
         "GLOB",
     ),
+    GateOption("always", "flag", "check also if the session has changed nothing that could be checked"),
+    GateOption("all-failures", "flag", "count also failures that were there at the session's start"),
     GateOption(
-        "baseline",
-        "flag",
-        "count only failures that were not there at the session's start; configure it at SessionStart too",
+        "baseline", "flag", "the default: count only failures that were not there at the session's start"
     ),
+    GateOption("reason-chars", "number", "the most characters of a reason", "N", default=MAX_REASON_CHARS),
 )
 
 
@@ -48,20 +55,38 @@ async def check_command(context: GateContext) -> Decision:
     """Run the command once: any failing exit code blocks, except where the command has checked nothing."""
     if context.command is None:
         return Fault("there is no command")
-    return _result(context.command, await context.commands.run(context.command), None)
+    return judge(context.command, await context.commands.run(context.command), None, context.project)
 
 
 async def hold_until_passed(context: GateContext, command: CommandHook, check: str | None = None) -> Decision:
-    """Check a command with the options of this module; the reason names the command. `check`: what it checks, if known."""
-    if (note := await _nothing_to_check(context)) is not None:
-        return Allow(note)
+    """Check a command with the options of this module; the reason names the command. `check`: what it checks, if known.
+
+    What fails as at the session's start does not block.
+    """
+    results, name = Results(context, _text(command)), show_command(command)
+    if (
+        (ended := results.find(context.tree))
+        and ended.seconds
+        and context.commands.seconds_left <= ended.seconds
+    ):
+        return Fault(
+            f"it did not end within {ended.seconds:.3g} s with these files, and does not run again until one changes"
+        )
+    began = time.monotonic()
     report = await context.commands.run(command)
-    result = _result(command, report, check)
-    has_passed, name = isinstance(result, Allow), show_command(command)
-    if has_passed and check == "tests" and (why := describe_missing_count(context, name, report)):
+    result = judge(command, report, check, context.project, _limit(context))
+    known = _describe_run(context, report, result)
+    results.store(context.tree, known)
+    if (
+        isinstance(result, Allow)
+        and check == "tests"
+        and (why := describe_missing_count(context, name, report))
+    ):
         return Fault(why)
-    if isinstance(result, Block) and isinstance(report, Exited) and context.options.get("baseline"):
-        result = _without_known_failures(result, report, _baseline_of(context, command))
+    if isinstance(result, Block) and isinstance(report, Exited):
+        result = await _without_known_failures(
+            context, command, check, report, result, time.monotonic() - began
+        )
     fewer = (
         _note_tests(context, command, report, has_passed=isinstance(result, Allow))
         if check == "tests"
@@ -69,12 +94,76 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     )
     if isinstance(result, Block):
         note = f"\n\nAlso: {fewer}." if fewer else ""
-        return Block(f"`{show_command(command)}`: {result.reason}{note}")
+        return Block(f"`{name}`: {result.reason}{note}")
     return (
         Allow("; ".join(filter(None, (result.reason, fewer))))
         if isinstance(result, Allow) and fewer
         else result
     )
+
+
+def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision) -> Known:
+    """Return what a later run is compared with."""
+    match result, report:
+        case Allow(), _:
+            return Known(Counter())
+        case Block(), _:
+            from turngate.gates.failures import read_output  # noqa: PLC0415 # lazy: for failures only
+
+            output = read_output(report.stdout, report.stderr, context.project)
+            return Known(output.names, output.incomplete)
+        case _, TimedOut(seconds):
+            return Known(None, seconds=seconds)
+        case _:
+            return Known(None)
+
+
+async def _without_known_failures(
+    context: GateContext,
+    command: CommandHook,
+    check: str | None,
+    report: Exited,
+    result: Block,
+    seconds: float,
+) -> Decision:
+    """Leave out the failures that were there at the session's start."""
+    from turngate.gates.failures import WHOLE_OUTPUT, describe_failures, read_output  # noqa: PLC0415 # lazy: for failures only
+
+    start = (context.state.start or {}).get("state")
+    if context.options.get("all-failures") or not isinstance(start, str):
+        return result
+    context.is_shared = False
+    results = Results(context, _text(command))
+    known = results.find(start)
+    if known is None or known.names is None:
+        ran = await run_at_start(context, command, seconds)
+        if isinstance(ran, str):
+            return Block(
+                f"{result.reason}\n\nAll failures count, because what failed at the session's start is not known: {ran}."
+            )
+        known = _describe_run(context, ran, judge(command, ran, check, context.project))
+        results.store(start, known)
+    if known.names is None:
+        return Block(f"{result.reason}\n\nAt the session's start it could not run, so all failures count.")
+    if not known.names:
+        return result
+    output = read_output(report.stdout, report.stderr, context.project)
+    if known.incomplete and not output.incomplete:
+        return Block(
+            f"{result.reason}\n\n{known.incomplete} at the session's start, so what else failed then is not known: all failures count."
+        )
+    new = output.names - known.names
+    if not new:
+        note = f"; {output.incomplete}, so the rest was not checked" if output.incomplete else ""
+        return Allow(f"it fails only as it did at the session's start{note}")
+    if any(name.startswith(WHOLE_OUTPUT) for name in (*new, *known.names)):
+        return Block(f"{result.reason}\n\n{NOT_COMPARABLE}")
+    left_out = (output.names & known.names).total()
+    shown = describe_failures(output, output.without(known.names), _limit(context))
+    text = f"exit code {report.code}\n{shown}"
+    one = "1 failure that was there at the session's start is left out."
+    many = f"{left_out} failures that were there at the session's start are left out."
+    return Block("\n\n".join([text, *([one if left_out == 1 else many] if left_out else [])]))
 
 
 def _note_tests(
@@ -91,18 +180,16 @@ def _note_tests(
     return describe_fewer(before, counted) if before else None
 
 
-async def record_command(
-    context: GateContext, *commands: CommandHook, check: str | None = None
-) -> Mapping[str, Any]:
-    """Return what the options need at a stop: the files, and the failures that are there already."""
-    record: dict[str, Any] = {}
-    if context.options.get("if-changed"):
-        from turngate.gates.session_changes import record_files  # noqa: PLC0415 # lazy: only for this option
+async def record_command(context: GateContext) -> Mapping[str, Any]:
+    """Return what is needed at a stop: the files as they are, and their state."""
+    from turngate.gates.session_changes import record_files  # noqa: PLC0415 # lazy: once in a session
 
-        record |= await record_files(context)
-    if context.options.get("baseline"):
-        record["baseline"] = {show_command(each): await _failures(context, each, check) for each in commands}
-    return record
+    files = await record_files(context, without_git=bool(context.options.get("if-changed")))
+    return {"state": await tree_state(context), **files}
+
+
+def _limit(context: GateContext) -> int:
+    return int(context.options.get("reason-chars") or MAX_REASON_CHARS)
 
 
 def show_command(command: CommandHook) -> str:
@@ -122,10 +209,23 @@ _FAILED = re.compile(
 )
 
 
-def _result(command: CommandHook, report: Exited | TimedOut, check: str | None) -> Decision:
+def judge(
+    command: CommandHook,
+    report: Exited | TimedOut,
+    check: str | None,
+    project: str = "",
+    limit: int = MAX_REASON_CHARS,
+) -> Decision:
+    """Return what a run means, whatever was there before. `limit`: the most characters of a reason."""
     match report:
         case TimedOut(seconds):
-            return Fault(f"it did not end within {seconds:.3g} s")
+            lines = map(str.strip, f"{report.stdout}\n{report.stderr}".split("\n"))
+            # What make says when it is ended is no news.
+            tail = " / ".join([line for line in lines if line and " *** " not in line][-TAIL_LINES:])
+            said = (
+                f"; the end of its output: {one_line(strip_controls(tail), MAX_TAIL_CHARS)}" if tail else ""
+            )
+            return Fault(f"it did not end within {seconds:.3g} s{said}")
         case Exited(code=0 | 5) if (words := _describe_empty_run(command, report, check)) is not None:
             return Fault(f"it checked nothing: {words}")
         case Exited(code=0) if check == "tests" and _FAILED.search(f"{report.stdout}\n{report.stderr}"):
@@ -137,7 +237,7 @@ def _result(command: CommandHook, report: Exited | TimedOut, check: str | None) 
         case Exited(signal=int(number)):
             return Fault(f"it was killed by signal {number}")
         case Exited():
-            return _failure(report.code, report.stdout, report.stderr)
+            return _failure(report.code, report.stdout, report.stderr, project, limit)
 
 
 def _describe_empty_run(command: CommandHook, report: Exited, check: str | None) -> str | None:
@@ -154,73 +254,88 @@ def _describe_empty_run(command: CommandHook, report: Exited, check: str | None)
     return describe_empty_run(output, find_check(_text(command)) or "other")
 
 
-def _failure(code: int, stdout: str, stderr: str) -> Decision:
+def _failure(code: int, stdout: str, stderr: str, project: str, limit: int) -> Decision:
     # lazy: for failures only; it compiles large patterns
-    from turngate.gates.failure_output import has_failing_lines, missing_program, useful_output  # noqa: PLC0415
+    from turngate.gates.failures import describe_failures, has_failures, missing_program, read_output  # noqa: PLC0415
 
-    if (missing := missing_program(code, stdout, stderr)) is not None:
+    output = read_output(stdout, stderr, project)
+    if (missing := missing_program(code, output, stderr)) is not None:
         return Fault(missing)
-    if code in KILLED and not has_failing_lines(stdout, stderr):
+    if code in KILLED and not has_failures(output):
         return Fault(f"it was killed by signal {code - 128}")
-    return Block(f"exit code {code}\n{useful_output(stdout, stderr)}".strip())
+    return Block(f"exit code {code}\n{describe_failures(output, limit=limit)}".strip())
 
 
-async def _nothing_to_check(context: GateContext) -> str | None:
-    globs = context.options.get("if-changed")
-    if not globs:
+def is_unchanged(context: GateContext, *, with_git: bool = False) -> Allow | None:
+    """Return that there is nothing to check, if no file has changed since the session's start. `with_git`: nor a commit, a branch …"""
+    start = (context.state.start or {}).get("state")
+    if context.options.get("always") or not isinstance(start, str) or context.tree is None:
         return None
-    from turngate.gates.session_changes import changed_files  # noqa: PLC0415 # lazy: only for this option
+    if start != context.tree if with_git else content_of(start) != content_of(context.tree):
+        return None
+    return _nothing(context, "nothing has changed since the session's start")
+
+
+def _nothing(context: GateContext, why: str, *, quiet: bool = True) -> Allow:
+    context.is_shared = False
+    return Allow(f"nothing to check: {why}", quiet=quiet)
+
+
+async def nothing_to_check(
+    context: GateContext, check: str | None, definition: Mapping[str, str]
+) -> Allow | None:
+    """Return that nothing has changed that the check is about: files that match `if-changed`; for a known check, more than documents."""
+    globs, start = context.options.get("if-changed"), context.state.start or {}
+    skips_documents = check and start.get("tree") and not context.options.get("always")
+    if not (globs or skips_documents):
+        return None
+    from turngate.gates.session_changes import changed_paths, find_changes  # noqa: PLC0415 # lazy: few need it
 
     try:
-        changed = await changed_files(context, globs)
+        changes = await find_changes(context)
     except FilesUnreadable:  # or there is no session to compare with: then the command decides
         return None
-    return None if changed else f"nothing to check: no file that matches {' or '.join(globs)} has changed"
+    if globs and not changed_paths(changes, globs):
+        return _nothing(context, f"no file that matches {' or '.join(globs)} has changed", quiet=False)
+    text = "\n".join(definition.values())
+    paths = changed_paths(changes, ("**",))
+    if skips_documents and all(_is_document(path, text) for path in paths):
+        what = "only documents have" if paths else "nothing has"
+        return _nothing(context, f"{what} changed since the session's start")
+    return None
 
 
-async def _failures(context: GateContext, command: CommandHook, check: str | None) -> list[str] | None:
-    """Return the names of the failures that are there now, or None if the command cannot run."""
-    from turngate.gates.failure_output import failure_names  # noqa: PLC0415 # lazy: as above
-
-    report = await context.commands.run(command)
-    match _result(command, report, check):
-        case Allow():
-            return []
-        case Block():
-            return sorted(failure_names(report.stdout, report.stderr))[:MAX_BASELINE]
-        case _:
-            return None
-
-
-def _baseline_of(context: GateContext, command: CommandHook) -> frozenset[str] | None:
-    recorded = (context.state.start or {}).get("baseline")
-    names = recorded.get(show_command(command)) if isinstance(recorded, dict) else None
-    return frozenset(map(str, names)) if isinstance(names, list) else None
+# Texts in the root and below `docs`, and what has such a name in any folder.
+_DOCUMENT = re.compile(
+    r"(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc|txt)|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)(?:[.-][^/]*)?",
+    re.IGNORECASE,
+)
+_NO_DOCUMENT = re.compile(
+    r"(?:.*/)?(?:CMakeLists|[^/]*(?:requirements|constraints)[^/]*)\.txt|.*\.(?:py|[cm]?[jt]sx?|json)"
+)
+_READS_DOCUMENTS = re.compile(
+    r"\b(?:markdown\w*|mdformat|prettier|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
+)
 
 
-def _without_known_failures(result: Block, report: Exited, known: frozenset[str] | None) -> Decision:
-    from turngate.gates.failure_output import WHOLE_OUTPUT, failure_names  # noqa: PLC0415 # lazy: as above
-
-    if known is None:
-        note = "The failures at the session's start are not recorded, so all of them count."
-        return Block(f"{result.reason}\n\n{note}")
-    new = failure_names(report.stdout, report.stderr) - known
-    if not new:
-        return Allow("it fails only as it did at the session's start")
-    if not known:
-        return result
-    if any(name.startswith(WHOLE_OUTPUT) for name in new):
-        return Block(f"{result.reason}\n\n{NOT_COMPARABLE}")
-    listed = "\n".join(f"- {name}" for name in sorted(new)[:20])
-    return Block(f"{result.reason}\n\nNew since the session's start:\n{listed}")
+def _is_document(path: str, definition: str) -> bool:
+    """Return whether a check does not read a file: it is a document, and nothing that defines the check names it or its kind."""
+    name = path.rpartition("/")[2]
+    if not _DOCUMENT.fullmatch(path) or _NO_DOCUMENT.fullmatch(path) or _READS_DOCUMENTS.search(definition):
+        return False
+    return name not in definition and f".{name.rpartition('.')[2]}" not in definition
 
 
 async def _check(context: GateContext) -> Decision:
     if context.command is None:
         return Fault("there is no command")
+    if (unchanged := is_unchanged(context, with_git=True)) is not None:
+        return unchanged
     check, definition = await _definition(context, context.command)
     if block := block_once(context, show_command(context.command), definition):
         return block
+    if (nothing := await nothing_to_check(context, None, definition)) is not None:
+        return nothing
     result = await hold_until_passed(context, context.command, check)
     if isinstance(result, Allow) and (changes := note_changes(context, definition)):
         return Allow("; ".join(filter(None, (result.reason, changes))))
@@ -240,7 +355,7 @@ async def _record(context: GateContext) -> Mapping[str, Any]:
     if context.command is None:
         return {}
     _, definition = await _definition(context, context.command)
-    return {"definition": definition, **await record_command(context, context.command)}
+    return {"definition": definition, **await record_command(context)}
 
 
 COMMAND = Gate(

@@ -19,6 +19,8 @@ from turngate.gates.gate import Gate, GateContext
 from turngate.gates.library.command import (
     OPTIONS,
     hold_until_passed,
+    is_unchanged,
+    nothing_to_check,
     record_command,
     show_command,
 )
@@ -48,6 +50,8 @@ def _find_commands(context: GateContext, check: str, files: ProjectFiles) -> lis
 
 def _project_check(name: str, summary: str) -> Gate:
     async def check(context: GateContext) -> Decision:
+        if (unchanged := is_unchanged(context)) is not None:
+            return unchanged
         files = await read_project(context.commands)
         commands = _find_commands(context, name, files)
         definition = await _definition(context, commands, files)
@@ -55,6 +59,8 @@ def _project_check(name: str, summary: str) -> Gate:
             return block
         if isinstance(commands, Fault):
             return commands
+        if (nothing := await nothing_to_check(context, name, definition)) is not None:
+            return nothing
         problems: list[str] = []
         note = None
         for command in commands:
@@ -72,9 +78,8 @@ def _project_check(name: str, summary: str) -> Gate:
     async def record(context: GateContext) -> Mapping[str, Any]:
         files = await read_project(context.commands)
         commands = _find_commands(context, name, files)
-        found = [] if isinstance(commands, Fault) else commands
         definition = {"definition": await _definition(context, commands, files)}
-        return {**definition, **await record_command(context, *found, check=name)}
+        return {**definition, **await record_command(context)}
 
     return Gate(
         name=name,

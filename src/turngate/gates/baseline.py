@@ -1,0 +1,85 @@
+"""What has failed at the session's start: the stored result of a run on the same files, or a run on those files now.
+
+Each run of a check stores what has failed for the content of the files, so that the last stop of one session usually is the
+start of the next one. Where there is no such result, the check runs once on the files as they were, at the same path: elsewhere, an installed package could lead to
+the changed files. The project itself stays as it is.
+"""
+
+import json
+import os
+import time
+from collections import Counter
+from dataclasses import replace
+
+from turngate._frozen_dataclass import frozen
+from turngate.core.answers.report_types import Exited, TimedOut
+from turngate.core.hooks.kinds import CommandHook
+from turngate.gates.gate import GateContext
+from turngate.gates.git.scripts import NO_OVERLAY, OVERLAY, RESTORE
+from turngate.gates.local_tree_state import content_of
+from turngate.gates.session_changes import run_comparison
+from turngate.gates.stored_state import state_path, write_file
+
+MAX_TREES = 8  # whose results are kept for a command
+RESTORE_FIELDS = 3
+
+
+@frozen
+class Known:
+    """What a run has found."""
+
+    names: Counter[str] | None  # of its failures; None: it could not run
+    incomplete: str | None = None  # why more failures may have been there
+    seconds: float | None = None  # after which it was ended, because its time was up
+
+
+class Results:
+    """The results of one command in one project, by the content of its files. All sessions share them."""
+
+    def __init__(self, context: GateContext, command: str) -> None:
+        folder = context.state_folder
+        self._path = folder and state_path(folder, f"project {context.project}", "", f"results of {command}")
+
+    def find(self, state: object) -> Known | None:
+        """Return what was found for a state of the tree."""
+        match self._read().get(content_of(state)) if isinstance(state, str) else None:
+            case [list() | None as names, str() | None as incomplete, float() | int() | None as seconds]:
+                return Known(None if names is None else Counter(map(str, names)), incomplete, seconds)
+            case _:
+                return None
+
+    def store(self, state: object, known: Known) -> None:
+        if not self._path or not isinstance(state, str):
+            return
+        names = None if known.names is None else sorted(known.names.elements())
+        results = {name: each for name, each in self._read().items() if name != content_of(state)}
+        results[content_of(state)] = [names, known.incomplete, known.seconds]
+        write_file(self._path, json.dumps(dict(list(results.items())[-MAX_TREES:])))
+
+    def _read(self) -> dict[str, object]:
+        try:
+            with open(self._path or os.devnull, encoding="utf-8") as file:
+                results = json.load(file)
+        except (OSError, ValueError, RecursionError):  # there is none yet, or it is damaged
+            return {}
+        return results if isinstance(results, dict) else {}
+
+
+async def run_at_start(context: GateContext, command: CommandHook, needed: float) -> Exited | TimedOut | str:
+    """Run a command on the files of the session's start, or return why it cannot. `needed`: the seconds that it has just taken."""
+    tree = (context.state.start or {}).get("tree")
+    if not isinstance(tree, str):
+        return "the files of the session's start are not recorded in git"
+    if context.commands.seconds_left < needed:
+        return "there is no time left to run it on the files of the session's start"
+    began = time.monotonic()
+    report = await run_comparison(context, RESTORE, tree)
+    lines = report.stdout.split("\n") if isinstance(report, Exited) and report.code == 0 else []
+    if len(lines) <= RESTORE_FIELDS:
+        return "the files of the session's start cannot be restored"
+    words = ("/bin/sh", "-c", command.command) if command.args is None else (command.command, *command.args)
+    script = ("-c", OVERLAY, "turngate", *lines[:RESTORE_FIELDS], *words)
+    done = await context.commands.run(replace(command, command="/bin/sh", args=script))
+    if isinstance(done, TimedOut):
+        return f"it did not end within {time.monotonic() - began:.3g} s on the files of the session's start"
+    return NO_OVERLAY.removeprefix("turngate: ") if NO_OVERLAY in done.stderr else done

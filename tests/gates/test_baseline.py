@@ -1,0 +1,242 @@
+"""Failures that were there at the session's start do not block; files that a check changes itself; checks that do not end."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import turngate
+from tests.support.gates import answer_of_process, answer_with_shell, blocked, claude_input, record_with_shell
+from tests.support.git_projects import commit, git, make_repository, write
+from tests.support.sessions import lines
+
+CAN_MOUNT = not subprocess.run(
+    ["sh", "-c", 'unshare --mount $(test "$(id -u)" = 0 || echo --map-root-user) mount -t tmpfs none /tmp'],
+    capture_output=True,
+    check=False,
+).returncode
+pytestmark = pytest.mark.skipif(not CAN_MOUNT, reason="no mount namespaces here")
+
+COMMAND = "cat output; test ! -s output"
+OLD_ONLY = {"systemMessage": 'gate "command": it fails only as it did at the session\'s start'}
+
+
+def failing(*names: str) -> str:
+    return "".join(f"FAILED tests/test_a.py::{name} - assert 1 == 2\n" for name in names)
+
+
+class Session:
+    """A session in a repository, whose start the gate records."""
+
+    def __init__(self, project: Path, *words: str, name: str = "s") -> None:
+        self._project, self._words, self._name = project, words, name
+        assert self._ask("SessionStart") == {}
+
+    def stop(self) -> dict[str, Any]:
+        return self._ask("Stop")
+
+    def _ask(self, event: str) -> dict[str, Any]:
+        fields = claude_input(self._project, session_id=self._name, hook_event_name=event)
+        code, answer, err = answer_of_process(self._words, fields)
+        assert (code, err) == (0, "")
+        return answer
+
+
+def begin(project: Path, output: str, **files: str) -> Session:
+    make_repository(project, {"output": output, **files})
+    return Session(project, "--", COMMAND)
+
+
+def reason_of(shown: str, left_out: int) -> dict[str, Any]:
+    one = "1 failure that was there at the session's start is left out."
+    many = f"{left_out} failures that were there at the session's start are left out."
+    return blocked(f"`{COMMAND}`: exit code 1\n{shown}\n\n{one if left_out == 1 else many}")
+
+
+def test_old_failures_do_not_block_and_a_new_one_is_shown_alone(project: Path) -> None:
+    session = begin(project, failing("test_old", "test_older"))
+    write(project, {"other": ""})
+    assert session.stop() == OLD_ONLY
+    write(project, {"output": failing("test_old", "test_new", "test_older")})
+    assert session.stop() == reason_of("tests/test_a.py::test_new\nassert 1 == 2", 2)
+
+
+def test_the_project_is_as_it_was_after_the_check_of_the_start(project: Path) -> None:
+    make_repository(project, {"output": failing("test_old"), "a b/c\nd.py": "1", "link": "", "run": "x"})
+    (project / "link").unlink()
+    (project / "link").symlink_to("output")
+    (project / "dirty.py").write_text("at the start\n")
+    seen = "ls -R . | sort > ../seen; cat link dirty.py 'a b/c\nd.py' >> ../seen; cat output > written; cat output; exit 1"
+    session = Session(project, "--", seen)
+    write(
+        project,
+        {
+            "new/file.py": "x",
+            "dirty.py": "now\n",
+            "output": failing("test_old", "test_new"),
+            "a b/c\nd.py": "2",
+        },
+    )
+    (project / "link").unlink()
+    before = git(project, "status", "--porcelain")
+    assert session.stop()["decision"] == "block"
+    at_start = (project.parent / "seen").read_text()
+    assert at_start.endswith(f"{failing('test_old')}at the start\n1")
+    assert ("file.py" in at_start, (project / "written").read_text()) == (
+        False,
+        failing("test_old", "test_new"),
+    )
+    assert git(project, "status", "--porcelain").replace("?? written\n", "") == before
+
+
+def test_an_installed_package_leads_to_the_files_of_the_start(project: Path) -> None:
+    """As with `pip install -e`: the path of the project is in the environment of the command."""
+    program = f"import sys; sys.path.insert(0, {str(project / 'src')!r}); import shop; shop.test()"
+    make_repository(project, {"src/shop.py": "def test(): pass\n"})
+    session = Session(project, "--", sys.executable, "-B", "-c", program)
+    write(project, {"src/shop.py": "def test(): raise SystemExit('FAILED a.py::new')\n"})
+    assert "FAILED a.py::new" in session.stop()["reason"]
+
+
+def test_the_last_result_of_an_earlier_session_is_the_start_of_the_next_one(project: Path) -> None:
+    make_repository(project, {"output": failing("test_old")})
+    words = ("--", f"echo run >> ../runs; {COMMAND}")
+    fields = claude_input(project, session_id="earlier")
+    assert answer_of_process(words, fields)[1]["decision"] == "block"
+    commit(project)  # the content is the same
+    session = Session(project, *words)
+    write(project, {"other": ""})
+    assert (session.stop(), lines(project / "../runs")) == (OLD_ONLY, ["run", "run"])
+
+
+def test_the_start_is_checked_once(project: Path) -> None:
+    make_repository(project, {"output": failing("test_old")})
+    session = Session(project, "--", f"echo run >> ../runs; {COMMAND}")
+    for number in range(3):
+        write(project, {"other": str(number)})
+        assert session.stop() == OLD_ONLY
+    assert lines(project / "../runs") == ["run"] * 4
+
+
+def test_the_same_message_again_in_a_file_is_a_new_failure(project: Path) -> None:
+    error = "shop.py:{}: error: Incompatible types in assignment  [assignment]\n"
+    session = begin(project, error.format(3))
+    write(project, {"output": error.format(5) + error.format(9)})
+    assert session.stop() == reason_of(error.format(9).strip(), 1)
+
+
+UNCOLLECTED = (
+    "___ ERROR collecting test_a.py ___\nE   ImportError: x\n=== short test summary info ===\nERROR test_a.py\n"
+    "!!!! Interrupted: 1 error during collection !!!!\n"
+)
+
+
+def test_files_that_were_not_collected_before_either_do_not_block_and_the_user_is_told(project: Path) -> None:
+    session = begin(project, UNCOLLECTED)
+    write(project, {"other": ""})
+    note = f"{OLD_ONLY['systemMessage']}; 1 file could not be collected, so the rest was not checked"
+    assert session.stop() == {"systemMessage": note}
+
+
+def test_failures_after_files_are_collected_again_cannot_be_compared(project: Path) -> None:
+    session = begin(project, UNCOLLECTED)
+    write(project, {"output": failing("test_b")})
+    text = "1 file could not be collected at the session's start, so what else failed then is not known: all failures count."
+    assert session.stop() == blocked(f"`{COMMAND}`: exit code 1\n{failing('test_b')}\n{text}")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "blocks"),
+    [
+        ("3 of 90 checks failed in 11 s\n", "3 of 90 checks failed in 2.5 s\n", False),
+        ("3 of 90 checks failed\n", "57 of 90 checks failed\n", True),
+    ],
+)
+def test_an_output_without_names_is_compared_as_a_whole(
+    project: Path, before: str, now: str, blocks: bool
+) -> None:
+    session = begin(project, before)
+    write(project, {"output": now, "other": ""})
+    text = "The output differs from that at the session's start, and it has no names of failures to compare."
+    assert session.stop() == (blocked(f"`{COMMAND}`: exit code 1\n{now}\n{text}") if blocks else OLD_ONLY)
+
+
+def test_a_project_on_another_machine_is_compared_there(project: Path) -> None:
+    words = ("--", COMMAND)
+    make_repository(project, {"output": failing("test_old")})
+    record_with_shell(words, claude_input(project), project)
+    write(project, {"output": failing("test_old", "test_new")})
+    assert answer_with_shell(words, claude_input(project), project) == reason_of(
+        "tests/test_a.py::test_new\nassert 1 == 2", 1
+    )
+
+
+def test_without_mount_namespaces_all_failures_count_and_the_reason_says_so(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"programs/unshare": "#!/bin/sh\necho 'unshare: Operation not permitted' >&2\nexit 1\n"})
+    (tmp_path / "programs/unshare").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "programs"), prepend=":")
+    session = begin(project, failing("test_old"))
+    write(project, {"other": ""})
+    text = "All failures count, because what failed at the session's start is not known: the files of the start cannot be mounted."
+    assert session.stop() == blocked(f"`{COMMAND}`: exit code 1\n{failing('test_old')}\n{text}")
+
+
+def test_settings_can_let_all_failures_count(project: Path) -> None:
+    make_repository(project, {"output": failing("test_old")})
+    gate = {"type": "gate", "command": COMMAND, "options": {"allFailures": True}}
+    write(project, {".turngate/settings.json": json.dumps({"hooks": {"Stop": [{"hooks": [gate]}]}})})
+    assert hook(project, "SessionStart") is None
+    write(project, {"other": ""})
+    assert hook(project, "Stop")["decision"] == "block"
+
+
+def hook(project: Path, event: str) -> Any:
+    assert turngate("hooks", "approve", "--all", "--yes", "--project", str(project))[0] == 0
+    fields = {"hook_event_name": event, "session_id": "s", "turn_id": "1", "model": "m", "cwd": str(project)}
+    code, out, _ = turngate("hook", stdin=json.dumps(fields))
+    assert code == 0
+    return json.loads(out) if out.strip() else None
+
+
+@pytest.mark.parametrize(
+    ("change", "notice"),
+    [
+        ("echo x >> a.py", "the check itself changed a.py"),
+        ("touch b.py", None),
+        ("touch report.xml", None),
+        ("touch a.py", None),
+    ],
+)
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_user_reads_which_files_the_check_itself_has_changed(
+    project: Path, change: str, notice: str | None, code: int
+) -> None:
+    make_repository(project, {"a.py": "1\n"})
+    command = f"{change}; exit {code}"
+    answer = answer_of_process(("--", command), claude_input(project))[1]
+    expected: Mapping[str, Any] = blocked(f"`{command}`: exit code 1") if code else {}
+    assert answer == {**({"systemMessage": f'gate "command": {notice}'} if notice else {}), **expected}
+
+
+def test_a_check_that_did_not_end_is_not_run_again_until_a_file_changes(project: Path) -> None:
+    make_repository(project, {"a.py": ""})
+    words = ("--timeout", "0.7", "--", "echo run >> ../runs; echo 3 of 9; sleep 600")
+
+    def stop() -> str:
+        said: str = answer_of_process(words, claude_input(project))[1]["systemMessage"]
+        return said
+
+    first = 'gate "command" could not run: it did not end within 0.7 s; the end of its output: 3 of 9; it was NOT enforced'
+    again = (
+        'gate "command" could not run: it did not end within 0.7 s with these files, '
+        "and does not run again until one changes; it was NOT enforced"
+    )
+    assert [stop(), stop(), len(lines(project / "../runs"))] == [first, again, 1]
+    write(project, {"a.py": "x"})
+    assert [stop(), len(lines(project / "../runs"))] == [first, 2]
