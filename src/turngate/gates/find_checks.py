@@ -47,12 +47,25 @@ from turngate.gates.toolchains import (
 from turngate.project.files import LOCAL
 
 # What `ProjectFiles` needs: the names in these folders, and the texts of these files.
-LISTED_FOLDERS = (".", "tests", "test", ".venv/bin", "venv/bin", "build", WORKFLOWS, "scripts", "script", "ci")
+LISTED_FOLDERS = (
+    ".",
+    "tests",
+    "test",
+    ".venv/bin",
+    "venv/bin",
+    "build",
+    WORKFLOWS,
+    "scripts",
+    "script",
+    "ci",
+)
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # GNU make reads the first of them
 _SETTINGS = """package.json deno.json deno.jsonc composer.json pyproject.toml setup.cfg tox.ini noxfile.py mypy.ini .mypy.ini requirements.txt
 requirements-dev.txt justfile Justfile .justfile Taskfile.yml Taskfile.yaml .pre-commit-config.yaml Rakefile"""
 READ_FILES = (*MAKEFILES, *_SETTINGS.split(), "Pipfile", "Gemfile")
-_ALSO_READ = re.compile(rf"{re.escape(WORKFLOWS)}/[^/]+\.ya?ml|(?:scripts?|ci)/[\w.-]*(?:test|lint|check|format|types)[\w.-]*|[\w.-]*\.sh")
+_ALSO_READ = re.compile(
+    rf"{re.escape(WORKFLOWS)}/[^/]+\.ya?ml|(?:scripts?|ci)/[\w.-]*(?:test|lint|check|format|types)[\w.-]*|[\w.-]*\.sh"
+)
 MAX_FILE_BYTES = 1024 * 1024  # of a file in READ_FILES; a larger one is left out
 
 
@@ -115,7 +128,9 @@ class CheckCommand:
     kind: str  # of project: "make", "node", "python" …
     steps: tuple[str, ...] = field(default=(), compare=False)  # the simple commands that it runs
     is_in_ci: bool = field(default=False, compare=False)
-    is_guess: bool = field(default=False, compare=False)  # neither CI nor a file of its own shows that it is used
+    is_guess: bool = field(
+        default=False, compare=False
+    )  # neither CI nor a file of its own shows that it is used
 
 
 @frozen
@@ -160,16 +175,19 @@ def chosen_commands(commands: Sequence[CheckCommand], check: str) -> list[CheckC
 def repeats(command: CheckCommand, others: Sequence[CheckCommand]) -> bool:
     """Whether the commands of other checks run everything that a command does."""
     steps = [step for each in others for step in each.steps]
+    is_tool = command.steps[:1] != () and command.command.endswith(command.steps[0])
     return bool(command.steps) and all(
-        any(step == other or _includes(other, step, command.check) for other in steps) for step in command.steps
+        any(step == other or (is_tool and _includes(other, step, command.check)) for other in steps)
+        for step in command.steps
     )
 
 
-def _includes(step: str, part: str, check: str) -> bool:
+def _includes(step: str, tool: str, check: str) -> bool:
     """Whether a run of a tool is also this check by it: `cargo test` compiles as `cargo check` does."""
-    if step.split()[0] != part.split()[0]:
+    if step.split()[0] != tool.split()[0]:
         return False
-    return check in _checks_of(step) or (check in CHECKS and runs_check(step, check) and step.startswith(("cargo", "go ")))
+    is_compiler = step.startswith(("cargo", "go "))
+    return check in _checks_of(step) or (is_compiler and check in CHECKS and runs_check(step, check))
 
 
 def unreadable_files(files: ProjectFiles) -> dict[str, str]:
@@ -202,7 +220,7 @@ _OTHER_TOOLS = {check: re.compile(pattern) for check, pattern in OTHER_TOOLS.ite
 def _checks_of(step: str) -> set[str]:
     if _CHECKS_FORMAT.match(step):
         return {"format"}
-    if _CHANGES_FILES.match(step) or step.split()[0] in TASK_PROGRAMS:
+    if _CHANGES_FILES.match(step) or step.split(maxsplit=1)[0] in TASK_PROGRAMS:
         return set()
     if step.startswith("biome c"):
         return {"lint", "format"}
@@ -217,19 +235,23 @@ def _checks_of(step: str) -> set[str]:
 # Tasks: of make, package.json and the like
 
 
+_SLOW_RUNNERS = ("tox", "nox")  # they build environments, so they come after the tools themselves
+
+
 def _tasks(project: _Project) -> Iterator[CheckCommand]:
     for runner in project.runners:
-        if runner.program not in ("tox", "nox"):  # they build environments: after the tools themselves
+        if runner.program not in _SLOW_RUNNERS:
             yield from _tasks_of(runner, project)
 
 
 def _python_runners(project: _Project) -> Iterator[CheckCommand]:
     for runner in project.runners:
-        if runner.program in ("tox", "nox"):
+        if runner.program in _SLOW_RUNNERS:
             yield from _tasks_of(runner, project)
 
 
 def _tasks_of(runner: TaskRunner, project: _Project) -> Iterator[CheckCommand]:
+    """Yield the best task of each check."""
     in_ci = [name for step in project.ci for name in runner.mentioned(step)]
     if runner.file == "Rakefile" and "default" in runner.tasks and "rake" in project.ci:
         yield CheckCommand("tests", "bundle exec rake", "bundle", "Rakefile", "ruby", is_in_ci=True)
@@ -238,17 +260,11 @@ def _tasks_of(runner: TaskRunner, project: _Project) -> Iterator[CheckCommand]:
         named = [each for name in usual if name in runner.tasks for each in runner.parts(name)]
         others = sorted(name for name in runner.tasks if _by_words(name) == check)
         tasks = [_Task(name, check, runner) for name in dict.fromkeys((*from_ci, *named, *others))]
-
-        def rank(task: _Task) -> tuple[bool | int, ...]:
-            place = usual.index(task.name) if task.name in usual else len(usual)
-            if check == "tests":
-                is_usual, is_in_ci = task.name in usual, task.name in in_ci
-                tiers = (is_usual and is_in_ci, is_in_ci and not task.reports, is_usual, True)
-                return task.is_divided, tiers.index(True), place
-            return _by_words(task.name) != check, place, task.name not in in_ci, task.reports
-
-        if best := min((task for task in tasks if task.is_fit), key=rank, default=None):
-            yield _task_command(best, project, is_in_ci=best.name in from_ci and runner.program not in ("tox", "nox"))
+        fit = [(task.rank(in_ci), task) for task in tasks if task.is_fit]
+        if fit:
+            _, best = min(fit, key=lambda ranked: ranked[0])
+            is_in_ci = best.name in from_ci and runner.program not in _SLOW_RUNNERS
+            yield _task_command(best, project, is_in_ci=is_in_ci)
 
 
 _REPORTS = re.compile(r"\b(?:cov|coverage|c8|nyc|lcov|junit\w*|report)\b")
@@ -264,11 +280,21 @@ class _Task:
         self.known = _known(name, runner)
         self.reports = bool(_REPORTS.search(f"{name}\n{runner.tasks[name]}"))
 
+    def rank(self, in_ci: Collection[str]) -> tuple[bool | int, ...]:
+        """Return its place among the tasks of a check, the best first; `in_ci`: those that CI names."""
+        usual = TASK_NAMES[self.check]
+        is_usual, is_in_ci = self.name in usual, self.name in in_ci
+        place = usual.index(self.name) if is_usual else len(usual)
+        if self.check != "tests":
+            return _by_words(self.name) != self.check, place, not is_in_ci, self.reports
+        tiers = (is_usual and is_in_ci, is_in_ci and not self.reports, is_usual, True)
+        return self.is_divided, tiers.index(True), place
+
     @property
     def is_divided(self) -> bool:
         """Whether it runs other checks too, and another task for this check alone."""
         return len(self.known) > 1 and any(
-            (_known(part, self.runner) or {_by_words(part)}) == {self.check}
+            (_known(part, self.runner) or {_by_words(part) or ""}) == {self.check}
             for part in self.runner.parts(self.name)
             if part != self.name
         )
@@ -279,14 +305,21 @@ class _Task:
         if not self._is_check or UNFIT_WORDS & set(_words(self.name)) or _NEVER_ENDS.search(self.text):
             return False
         changes = any(_CHANGES_FILES.match(step) and not _CHECKS_FORMAT.match(step) for step in self.steps)
-        return self.check == "build" or not (changes or _UNFIT_STEP.search(self.text) or _NO_TEST in self.text)
+        return self.check == "build" or not (
+            changes or _UNFIT_STEP.search(self.text) or _NO_TEST in self.text
+        )
 
     @property
     def _is_check(self) -> bool:
         """By what it runs; if that is not known, by its name, except for what could as well change files."""
-        if self.known or self.check == "format" or self.runner.program in ("tox", "nox"):
+        is_known = self.steps and all(map(_checks_of, self.steps))
+        if self.check in self.known or is_known or self.check == "format" or self.runner.program in _SLOW_RUNNERS:
             return self.check in self.known
-        by_name = "tests" if self.name == "check" and self.runner.kind == "make" else _by_words(self.name) or self.name
+        by_name = (
+            "tests"
+            if self.name == "check" and self.runner.kind == "make"
+            else _by_words(self.name) or self.name
+        )
         return self.check == by_name
 
 
@@ -348,24 +381,37 @@ _FORMATTERS = {"ruff": "ruff format --check", "black": "black --check ."}
 
 def _python(project: _Project) -> Iterator[CheckCommand]:
     configured = table(read_toml(project.texts.get("pyproject.toml", "")), "tool")
-    texts = [text for runner in project.runners if runner.kind in ("python", *WHOLE) for text in map(runner.steps, runner.tasks)]
+    texts = [
+        text
+        for runner in project.runners
+        if runner.kind in ("python", *WHOLE)
+        for text in map(runner.steps, runner.tasks)
+    ]
     recipes = [step for steps in texts for step in steps] + pre_commit_commands(project.texts)
     is_python = bool({"pyproject.toml", "setup.py", "setup.cfg"} & project.names)
     for tool in TOOLS:
         if tool.python is None:
             continue
         [check] = tool.checks
-        uses = [step for step in (*project.ci, *recipes) if re.match(rf"{tool.name}(?:\s|$)", step) and check in _checks_of(step)]
+        uses = [
+            step
+            for step in (*project.ci, *recipes)
+            if re.match(rf"{tool.name}(?:\s|$)", step) and check in _checks_of(step)
+        ]
         sign = _sign_of(tool.name, tool.python, configured, project) or (uses and is_python and "CI")
         if sign:
             arguments = _arguments(tool.name, tool.python, uses, configured, project)
             found = _python_command(check, tool.name, arguments, sign, project)
             is_in_ci = any(step in project.ci for step in uses)
-            yield replace(found, is_in_ci=is_in_ci, is_guess=bool(project.ci) and not uses and check != "tests")
+            yield replace(
+                found, is_in_ci=is_in_ci, is_guess=bool(project.ci) and not uses and check != "tests"
+            )
     for name, default in _FORMATTERS.items():
-        uses = [step for step in (*project.ci, *recipes) if step.startswith(name) and _CHECKS_FORMAT.match(step)]
+        uses = [
+            step for step in (*project.ci, *recipes) if step.startswith(name) and _CHECKS_FORMAT.match(step)
+        ]
         if uses or "format" in table(configured, name) or (name == "black" and name in configured):
-            arguments = _clean(uses[0], project) if uses else default.partition(" ")[2]
+            arguments = _clean(uses[0]) if uses else default.partition(" ")[2]
             found = _python_command("format", name, arguments, "CI" if uses else "pyproject.toml", project)
             yield replace(found, is_in_ci=any(step in project.ci for step in uses))
     yield from _unittest(project)
@@ -378,7 +424,7 @@ def _unittest(project: _Project) -> Iterator[CheckCommand]:
     elif test := next((name for name in sorted(project.names) if _TEST_FILE.fullmatch(name)), None):
         folder, _, _ = test.rpartition("/")
         is_package = f"{folder}/__init__.py" in project.names or not folder
-        start = _clean(uses[0], project) if uses else "" if is_package else f"discover -s {folder}"
+        start = _clean(uses[0]) if uses else "" if is_package else f"discover -s {folder}"
         found = _python_command("tests", "python", f"-m unittest {start}".strip(), test, project)
         yield replace(found, is_in_ci=bool(uses))
 
@@ -403,15 +449,25 @@ def _depends_on(tool: str, project: _Project) -> str | None:
     return next((name for name in names if named.search(project.texts.get(name, ""))), None)
 
 
-_SELECTS = re.compile(r"\s-(?:k|m)\b|::|--codspeed|--(?:lf|ignore|deselect)\b|bench|integration|e2e|/\.|--verifytypes|--install-types(?!\s+--non)")
-_REPORTING = re.compile(r"(?:--cov|--junit|--color|--durations|--output-format|--show-diff|--statistics|--diff|-v+$|-s$|--tb|--(?:no-)?pretty|--html|--xml)")
+_SELECTS = re.compile(
+    r"\s-(?:k|m)\b|::|--codspeed|--(?:lf|ignore|deselect)\b|bench|integration|e2e|/\.|--verifytypes|--install-types(?!\s+--non)"
+)
+_REPORTING = re.compile(
+    r"(?:--cov|--junit|--color|--durations|--output-format|--show-diff|--statistics|--diff|-v+$|-s$|--tb|--(?:no-)?pretty|--html|--xml)"
+)
 
 
-def _arguments(name: str, tool: PythonTool, uses: list[str], configured: Mapping[str, Any], project: _Project) -> str:
+def _arguments(
+    name: str, tool: PythonTool, uses: list[str], configured: Mapping[str, Any], project: _Project
+) -> str:
     """Return what the project itself tells a tool, or what is usual."""
     plain = sorted((step for step in uses if not _SELECTS.search(step)), key=lambda step: " test" in step)
-    words = _clean(plain[0], project).split() if plain else []
-    places = [word for word in words if not word.startswith("-") and word.split("/")[0] in project.names and word[0] != "."]
+    words = _clean(plain[0]).split() if plain else []
+    places = [
+        word
+        for word in words
+        if not word.startswith("-") and word.split("/")[0] in project.names and word[0] != "."
+    ]
     if name == "pytest":
         return " ".join((tool.arguments, *places))
     if name == "ruff":
@@ -422,7 +478,7 @@ def _arguments(name: str, tool: PythonTool, uses: list[str], configured: Mapping
     return " ".join(words)
 
 
-def _clean(step: str, project: _Project) -> str:
+def _clean(step: str) -> str:
     """Return the arguments of a command without what only reports, and without what only a run knows."""
     try:
         words = shlex.split(step, comments=True)[1:]
@@ -466,7 +522,10 @@ def _python_command(check: str, name: str, arguments: str, sign: str, project: _
 
 def _others(project: _Project) -> Iterator[CheckCommand]:
     for signs, kind, program, commands in PROJECTS:
-        found = [next((name for name in sorted(project.names) if fnmatchcase(name, each)), None) for each in signs.split()]
+        found = [
+            next((name for name in sorted(project.names) if fnmatchcase(name, each)), None)
+            for each in signs.split()
+        ]
         if found[0] is None or None in found:
             continue
         for check, usual in commands.items():
@@ -486,8 +545,12 @@ def _others(project: _Project) -> Iterator[CheckCommand]:
             )
 
 
-_LANGUAGE_FILES = frozenset(("Cargo.toml", "go.mod", "deno.json", "deno.jsonc"))  # they do not show which tools are used
-_PARTIAL = re.compile(r"\$|--(?:target|manifest-path|features|package|lib|bins?|test|doc|config|no-run)\b| -p | -D\w+=")
+_LANGUAGE_FILES = frozenset(
+    ("Cargo.toml", "go.mod", "deno.json", "deno.jsonc")
+)  # they do not show which tools are used
+_PARTIAL = re.compile(
+    r"\$|--(?:target|manifest-path|features|package|lib|bins?|test|doc|config|no-run)\b| -p | -D\w+="
+)
 _SUBCOMMANDS = frozenset(("cargo", "go", "deno", "mix", "dotnet"))
 
 
@@ -498,7 +561,9 @@ def _in_ci(step: str, check: str, project: _Project) -> str | None:
     found = [
         each
         for each in project.ci
-        if os.path.basename(each.split()[0]) == program and check in _checks_of(each) and not _PARTIAL.search(each)
+        if os.path.basename(each.split()[0]) == program
+        and check in _checks_of(each)
+        and not _PARTIAL.search(each)
     ]
     same = [each for each in found if program not in _SUBCOMMANDS or each.split()[1:2] == words[1:2]]
     return min(same, key=len, default=None)
@@ -506,11 +571,17 @@ def _in_ci(step: str, check: str, project: _Project) -> str | None:
 
 def _with_start(command: str, step: str) -> str:
     """Return a step of CI with what starts the program here; for tests without what only reports."""
-    start = command.split()[0]
+    start = command.split(maxsplit=1)[0]
     words = [word for word in step.split()[1:] if not _REPORTING.match(word)]
     if start in ("test", "cmake") or step.startswith(("mvn", "go ", "golangci", "phpunit", "gofmt")):
         return command
-    return " ".join((f"{start} exec {step.split()[0]}" if start == "bundle" else start, *words))
+    return " ".join((f"{start} exec {step.split(maxsplit=1)[0]}" if start == "bundle" else start, *words))
 
 
-_FINDERS: tuple[Callable[[_Project], Iterator[CheckCommand]], ...] = (_tasks, _typescript, _python, _python_runners, _others)
+_FINDERS: tuple[Callable[[_Project], Iterator[CheckCommand]], ...] = (
+    _tasks,
+    _typescript,
+    _python,
+    _python_runners,
+    _others,
+)

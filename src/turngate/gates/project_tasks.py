@@ -54,7 +54,9 @@ class TaskRunner:
             if each not in seen:
                 seen.add(each)
                 yield each
-                waiting += [other for step in simple_commands(self.tasks[each]) for other in self.mentioned(step)]
+                waiting += [
+                    other for step in simple_commands(self.tasks[each]) for other in self.mentioned(step)
+                ]
 
     def mentioned(self, step: str) -> Iterator[str]:
         """Yield the tasks of this file that a simple command runs."""
@@ -62,8 +64,14 @@ class TaskRunner:
         if found is None or (found[1] in _MAKE) != (self.kind == "make"):
             return
         for word in re.findall(r"[\w:.*@/-]+", step[found.end() :]):
-            yield from [word] if word in self.tasks else (
-                [name for name in self.tasks if fnmatchcase(name, word)] if "*" in word.strip("*/.") else []
+            yield from (
+                [word]
+                if word in self.tasks
+                else (
+                    [name for name in self.tasks if fnmatchcase(name, word)]
+                    if "*" in word.strip("*/.")
+                    else []
+                )
             )
 
 
@@ -117,14 +125,15 @@ def _read_make(text: str) -> dict[str, str]:
             names = rule[1].split()
             needs = rule[2].partition("#")[0].partition(";")[0].strip()
             tasks |= {
-                name: f"{tasks.get(name, '')}\nmake {needs if needs and '=' not in needs else ''}" for name in names
+                name: f"{tasks.get(name, '')}\nmake {needs if needs and '=' not in needs else ''}"
+                for name in names
             }
         elif line.strip() and not line.startswith("#"):
             names = []
     return {name: text for name, text in tasks.items() if not name.startswith(".")}
 
 
-_RECIPE = re.compile(r"^@?([\w-]+)(?:[ \t]+[^:=\n]*)?:(?!=)(.*)$")
+_RECIPE = re.compile(r"^@?([\w-]+)(?:[ \t]+[^:\n]*)?:(?!=)(.*)$")
 
 
 def _read_just(text: str) -> dict[str, str]:
@@ -155,20 +164,30 @@ def _read_taskfile(text: str) -> dict[str, str]:
 
 
 def _read_scripts(text: str, key: str = "scripts") -> dict[str, str]:
-    """The scripts of package.json, each with those that npm runs before and after it."""
     found = {name: _task_text(value) for name, value in table(read_json(text), key).items()}
+    return {name: text for name, text in found.items() if text}
+
+
+def _read_package(text: str) -> dict[str, str]:
+    """Each script with those that npm runs before and after it."""
+    scripts = table(read_json(text), "scripts")
+    found = {name: value for name, value in scripts.items() if isinstance(value, str)}
+    around = {name: (f"pre{name}", None, f"post{name}") for name in found}
     return {
         name: "\n".join(
-            (*(f"npm run {each}" for each in (f"pre{name}",) if each in found), each_text)
-            + tuple(f"npm run {each}" for each in (f"post{name}",) if each in found)
+            found[name] if each is None else f"npm run {each}"
+            for each in parts
+            if each is None or each in found
         )
-        for name, each_text in found.items()
+        for name, parts in around.items()
     }
 
 
 def _task_text(value: Any) -> str:
     if isinstance(value, dict):
-        value = value.get("cmd") or value.get("command") or value.get("commands") or value.get("composite") or ""
+        value = (
+            value.get("cmd") or value.get("command") or value.get("commands") or value.get("composite") or ""
+        )
     if isinstance(value, list):
         lines = (" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in value)
         value = "\n".join(re.sub(r"^@(?!php)", "composer ", line).removeprefix("@php ") for line in lines)
@@ -200,7 +219,9 @@ def _read_tox(text: str) -> dict[str, str]:
         if section == "testenv" or section.startswith("testenv:"):
             lines = parser[section].get("commands", "").split("\n")
             name = section.partition(":")[2] or "py"
-            tasks[name] = "\n".join(_without_placeholders(re.sub(r"^[\w{},.!-]+: +", "", line)) for line in lines)
+            tasks[name] = "\n".join(
+                _without_placeholders(re.sub(r"^[\w{},.!-]+: +", "", line)) for line in lines
+            )
     return tasks
 
 
@@ -216,7 +237,9 @@ _SESSION_RUN = re.compile(r"session\.run\(([^)]*)\)")
 def _read_nox(text: str) -> dict[str, str]:
     blocks = _SESSION.split(text)
     return {
-        name: "\n".join(" ".join(re.findall(r"[\"']([^\"']*)[\"']", run)) for run in _SESSION_RUN.findall(block))
+        name: "\n".join(
+            " ".join(re.findall(r"[\"']([^\"']*)[\"']", run)) for run in _SESSION_RUN.findall(block)
+        )
         for name, block in zip(blocks[1::2], blocks[2::2], strict=False)
     }
 
@@ -230,7 +253,7 @@ _RUNNERS: tuple[_Row, ...] = (
     ),
     *((file, _read_just, "just", "just", "just {1}") for file in ("justfile", "Justfile", ".justfile")),
     *((file, _read_taskfile, "task", "task", "task {1}") for file in ("Taskfile.yml", "Taskfile.yaml")),
-    ("package.json", _read_scripts, "node", "{}", "{0} run {1}"),
+    ("package.json", _read_package, "node", "{}", "{0} run {1}"),
     *((file, _read_deno, "deno", "deno", "deno task {1}") for file in ("deno.json", "deno.jsonc")),
     ("composer.json", _read_scripts, "php", "composer", "composer run-script {1}"),
     ("Rakefile", _read_rake, "ruby", "bundle", "bundle exec rake {1}"),
@@ -244,13 +267,27 @@ _RUNNERS: tuple[_Row, ...] = (
 
 def ci_commands(texts: Mapping[str, str], runners: Sequence[TaskRunner]) -> list[str]:
     """Return the simple commands of the project's CI, also of scripts, tox, nox and pre-commit if it runs them."""
-    workflows = (text for name, text in sorted(texts.items()) if name.startswith(WORKFLOWS) and not _RARE_WORKFLOW.search(name))
+    workflows = (
+        text
+        for name, text in sorted(texts.items())
+        if name.startswith(WORKFLOWS) and not _RARE_WORKFLOW.search(name)
+    )
     run = "\n".join(chain.from_iterable(map(_workflow_lines, workflows)))
-    scripts = [_with_variables(text) for name, text in texts.items() if name in run and not name.startswith(WORKFLOWS)]
+    scripts = [
+        _with_variables(text)
+        for name, text in texts.items()
+        if name in run and not name.startswith(WORKFLOWS)
+    ]
     steps = [*simple_commands("\n".join((run, *scripts)))]
     for runner in runners:
-        calls = [step for step in steps if step.split()[0] == runner.program] if runner.program in ("tox", "nox") else []
-        steps += [step for call in calls for name in _environments(call, runner) for step in runner.steps(name)]
+        calls = (
+            [step for step in steps if step.split()[0] == runner.program]
+            if runner.program in ("tox", "nox")
+            else []
+        )
+        steps += [
+            step for call in calls for name in _environments(call, runner) for step in runner.steps(name)
+        ]
     if any(re.match(r"(?:pre-commit|prek) run", step) for step in steps):
         steps += pre_commit_commands(texts)
     return list(dict.fromkeys(steps))
@@ -259,7 +296,10 @@ def ci_commands(texts: Mapping[str, str], runners: Sequence[TaskRunner]) -> list
 def _environments(call: str, runner: TaskRunner) -> list[str]:
     """Return those that a call of tox or nox runs: the ones that it names, or all."""
     factors = re.findall(r"-f (\w+)", call)
-    named = [*runner.mentioned(call), *(name for name in runner.tasks if any(factor in name for factor in factors))]
+    named = [
+        *runner.mentioned(call),
+        *(name for name in runner.tasks if any(factor in name for factor in factors)),
+    ]
     return named or list(runner.tasks)
 
 

@@ -156,14 +156,48 @@ PROGRAMS = sorted({*BY_NAME, *RUNNERS, *_OTHER_PROGRAMS.split()})  # names that 
 
 # The names of tasks that are a check, in Makefiles, package.json and others: the most usual one first; else by their words.
 TASK_NAMES = {
-    "tests": ("test:unit", "test-unit", "unit", "test", "tests", "test:lib", "test:ci", "test:run", "spec", "check"),
+    "tests": (
+        "test:unit",
+        "test-unit",
+        "unit",
+        "test",
+        "tests",
+        "test:lib",
+        "test:ci",
+        "test:run",
+        "spec",
+        "check",
+    ),
     "lint": ("lint", "lint:check", "lint:ci", "check:lint", "eslint", "test:eslint", "rubocop", "check"),
-    "types": ("typecheck", "type-check", "types", "types:check", "check-types", "check:types", "check:type", "tsc", "mypy", "check"),
-    "format": ("format-check", "format:check", "check-format", "check:format", "fmt-check", "prettier:check", "format", "fmt", "check"),
+    "types": (
+        "typecheck",
+        "type-check",
+        "types",
+        "types:check",
+        "check-types",
+        "check:types",
+        "check:type",
+        "tsc",
+        "mypy",
+        "check",
+    ),
+    "format": (
+        "format-check",
+        "format:check",
+        "check-format",
+        "check:format",
+        "fmt-check",
+        "prettier:check",
+        "format",
+        "fmt",
+        "check",
+    ),
     "build": ("build",),
 }
 TASK_WORDS = {
-    "types": frozenset("types type typecheck typechecking typing tsc mypy pyright dtslint tsd phpstan psalm".split()),
+    "types": frozenset(
+        "types type typecheck typechecking typing tsc mypy pyright dtslint tsd phpstan psalm".split()
+    ),
     "lint": frozenset("lint eslint style clippy vet rubocop phpcs".split()),
     "format": frozenset("format fmt prettier".split()),
     "tests": frozenset("test tests unit spec phpunit jest vitest mocha".split()),
@@ -174,11 +208,13 @@ UNFIT_WORDS = frozenset(
     smoke docs doc dev debug serve server ui release publish profile deploy external live firefox chrome examples example property""".split()
 )
 UNFIT_STEP = r"\b(?:karma|wdio|playwright|cypress|puppeteer|e2e|npm(?:@\S+)? audit|docker|pip install|go get|npm publish)\b"
-TASK_PROGRAMS = frozenset("npm pnpm yarn bun nx turbo lerna make just task rake tox nox poe composer".split())  # that run tasks
+TASK_PROGRAMS = frozenset(
+    "npm pnpm yarn bun nx turbo lerna make just task rake tox nox poe composer".split()
+)  # that run tasks
 OTHER_TOOLS = {  # in scripts of packages
     "tests": r"node\b.* --test\b|(?:tape|tap|borp|uvu|lab|jasmine|c8|nyc)\b",
     "types": r"(?:tsd|tstyche|dtslint|attw|vue-tsc|stubtest)\b",
-    "lint": r"(?:xo|standard|semistandard|neostandard|tslint|golint)\b",
+    "lint": r"(?:xo|standard|semistandard|neostandard|tslint|golint|phpcs)\b",
 }
 # Formatters that only look.
 CHECKS_FORMAT = (
@@ -233,7 +269,10 @@ _DENO = {"tests": "{} test", "lint": "{} lint", "types": "{} check .", "format":
 _DOTNET = {"tests": "{} test", "format": "{} format --verify-no-changes", "build": "{} build"}
 _PHPUNIT = {"tests": "{}"}
 _PHPSTAN = {"types": "{} analyse --no-progress"}
-_CTEST = {"tests": "{} --build build && ctest --test-dir build --output-on-failure", "build": "{} --build build"}
+_CTEST = {
+    "tests": "{} --build build && ctest --test-dir build --output-on-failure",
+    "build": "{} --build build",
+}
 # Kinds of project: the files that show it (patterns), the kind, the program, and the command of each check.
 PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("Cargo.toml", "rust", "cargo", _CARGO),
