@@ -202,22 +202,34 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {"tests": "pytest -q"},
     ),
     "just": (
-        {"justfile": "set shell := ['sh']\ntest filter='': build\n  cargo test {{filter}}\nbuild:\n  cargo build\n"
-         "lint:\n  cargo clippy --fix\nfmt-check:\n  cargo fmt --check\n"},
+        {
+            "justfile": "set shell := ['sh']\ntest filter='': build\n  cargo test {{filter}}\nbuild:\n  cargo build\n"
+            "lint:\n  cargo clippy --fix\nfmt-check:\n  cargo fmt --check\n"
+        },
         {"tests": "just test", "format": "just fmt-check", "build": "just build"},
     ),
     "Taskfile": (
-        {"Taskfile.yml": "version: '3'\n\ntasks:\n  default:\n    cmds:\n      - task: test\n"
-         "  test:\n    cmds:\n      - go test ./...\n  lint:\n    cmds:\n      - golangci-lint run --fix\n"},
+        {
+            "Taskfile.yml": "version: '3'\n\ntasks:\n  default:\n    cmds:\n      - task: test\n"
+            "  test:\n    cmds:\n      - go test ./...\n  lint:\n    cmds:\n      - golangci-lint run --fix\n"
+        },
         {"tests": "task test"},
     ),
     "Rakefile": (
-        {"Rakefile": "require 'rake/testtask'\nRake::TestTask.new(:test) do |t|\nend\ntask default: :test\n", "Gemfile": ""},
+        {
+            "Rakefile": "require 'rake/testtask'\nRake::TestTask.new(:test) do |t|\nend\ntask default: :test\n",
+            "Gemfile": "",
+        },
         {"tests": "bundle exec rake test"},
     ),
     "tasks of deno": (
         {"deno.json": '{"tasks": {"test": "deno test -A"}}'},
-        {"tests": "deno task test", "lint": "deno lint", "types": "deno check .", "format": "deno fmt --check"},
+        {
+            "tests": "deno task test",
+            "lint": "deno lint",
+            "types": "deno check .",
+            "format": "deno fmt --check",
+        },
     ),
     "scripts of composer": (
         {"composer.json": '{"scripts": {"test": ["@phpunit", "@cs"], "phpunit": "phpunit", "cs": "phpcs"}}'},
@@ -263,7 +275,13 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "unit tests instead of the network": (
         {
             "package.json": json.dumps(
-                {"scripts": {"test": "npm run tests-only", "tests-only": "tape test", "posttest": "npm audit"}}
+                {
+                    "scripts": {
+                        "test": "npm run tests-only",
+                        "tests-only": "tape test",
+                        "posttest": "npm audit",
+                    }
+                }
             )
         },
         {"tests": "npm run tests-only"},
@@ -272,7 +290,10 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {"package.json": '{"scripts": {"format": "prettier --write .", "fmt": "biome format --write"}}'},
         {},
     ),
-    "a target of make that repairs": ({"Makefile": "lint:\n\tbundle exec rubocop -a\n\truff check --fix\n"}, {}),
+    "a target of make that repairs": (
+        {"Makefile": "lint:\n\tbundle exec rubocop -a\n\truff check --fix\n"},
+        {},
+    ),
     "pre-commit repairs": ({"Makefile": "lint:\n\tpre-commit run --all-files\n"}, {}),
 }
 
@@ -293,8 +314,8 @@ def test_the_files_of_a_project_name_its_checks(name: str) -> None:
 # What CI runs, as the steps of a workflow, with the other files; and the commands.
 WITH_CI: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "the arguments of the tools": (
-        "      - run: ruff format --check idna\n      - run: ruff check idna tests\n"
-        "      - run: |\n          python -m mypy --strict idna\n          coverage run -m pytest -v --cov=idna tests\n",
+        "      - run: ruff format --check idna\n      - run: |\n          ruff check idna tests\n"
+         "          python -m mypy --strict idna\n          coverage run -m pytest -v --cov=idna tests\n",
         {"pyproject.toml": "[tool.mypy]\n", "idna": "", "tests": ""},
         {
             "tests": "pytest -q tests",
@@ -315,12 +336,19 @@ WITH_CI: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     ),
     "scripts that CI runs": (
         "      - run: scripts/check\n",
-        {"pyproject.toml": "[tool.mypy]\n", "scripts/check": 'export FILES="app tests"\nmypy $FILES\n', "app": "", "tests": ""},
+        {
+            "pyproject.toml": "[tool.mypy]\n",
+            "scripts/check": 'export FILES="app tests"\nmypy $FILES\n',
+            "app": "",
+            "tests": "",
+        },
         {"types": "mypy app tests"},
     ),
     "the script that CI runs": (
         "      - run: npm run test:vi\n      - run: npm run lint\n",
-        {"package.json": '{"scripts": {"test": "npm run lint && npm run test:vi", "test:vi": "vitest run", "lint": "eslint ."}}'},
+        {
+            "package.json": '{"scripts": {"test": "npm run lint && npm run test:vi", "test:vi": "vitest run", "lint": "eslint ."}}'
+        },
         {"tests": "npm run test:vi", "lint": "npm run lint"},
     ),
     "not the script with a report": (
@@ -345,7 +373,10 @@ WITH_CI: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     ),
     "environments of tox": (
         "      - run: uv run --group dev tox run -e typing\n",
-        {"pyproject.toml": '[tool.tox.env.typing]\ncommands = [["mypy"]]\n[tool.mypy]\nfiles = ["src"]\n', "uv.lock": ""},
+        {
+            "pyproject.toml": '[tool.tox.env.typing]\ncommands = [["mypy"]]\n[tool.mypy]\nfiles = ["src"]\n',
+            "uv.lock": "",
+        },
         {"types": "uv run mypy"},
     ),
 }
@@ -357,20 +388,30 @@ def test_what_ci_runs_comes_first(name: str) -> None:
     workflow = f"on: push\njobs:\n  test:\n    steps:\n{steps}"
     files = project_files({**texts, ".github/workflows/ci.yml": workflow})
     found = [each for each in find_check_commands(files) if not each.is_guess and each.check != "build"]
-    assert {check: chosen_commands(found, check)[0].command for check in dict.fromkeys(each.check for each in found)} == expected
+    assert {
+        check: chosen_commands(found, check)[0].command
+        for check in dict.fromkeys(each.check for each in found)
+    } == expected
 
 
 # A command, and whether the tests of the same project run it too.
 REPEATED = {
     "a script": ('{"scripts": {"test": "eslint . && jest", "lint": "eslint ."}}', {"lint"}),
-    "another scope": ('{"scripts": {"test": "tsc -p a && jest", "types": "tsc -p a && tsc -p b"}}', set[str]()),
+    "another scope": (
+        '{"scripts": {"test": "tsc -p a && jest", "types": "tsc -p a && tsc -p b"}}',
+        set[str](),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", REPEATED)
 def test_a_check_that_the_tests_run_too_is_a_repetition(name: str) -> None:
     package, expected = REPEATED[name]
-    tests, *others = [each for each in find_check_commands(project_files({"package.json": package})) if each.check != "build"]
+    tests, *others = [
+        each
+        for each in find_check_commands(project_files({"package.json": package}))
+        if each.check != "build"
+    ]
     assert {each.check for each in others if repeats(each, [tests])} == expected
 
 

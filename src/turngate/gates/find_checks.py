@@ -177,14 +177,17 @@ def repeats(command: CheckCommand, others: Sequence[CheckCommand]) -> bool:
     steps = [step for each in others for step in each.steps]
     is_tool = command.steps[:1] != () and command.command.endswith(command.steps[0])
     return bool(command.steps) and all(
-        any(step == other or (is_tool and _includes(other, step, command.check)) for other in steps)
+        any(
+            step == other or ((is_tool or step.startswith("biome")) and _includes(other, step, command.check))
+            for other in steps
+        )
         for step in command.steps
     )
 
 
 def _includes(step: str, tool: str, check: str) -> bool:
     """Whether a run of a tool is also this check by it: `cargo test` compiles as `cargo check` does."""
-    if step.split()[0] != tool.split()[0]:
+    if step.split(maxsplit=1)[0] != tool.split(maxsplit=1)[0]:
         return False
     is_compiler = step.startswith(("cargo", "go "))
     return check in _checks_of(step) or (is_compiler and check in CHECKS and runs_check(step, check))
@@ -213,6 +216,7 @@ _CHECKS_FORMAT = re.compile(CHECKS_FORMAT)
 _CHANGES_FILES = re.compile(CHANGES_FILES)
 _NEVER_ENDS = re.compile(r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b")
 _UNFIT_STEP = re.compile(UNFIT_STEP)
+_ONLY_BUILDS = re.compile(r"(?:cargo|go) build\b")
 _NO_TEST = "no test specified"  # the script that `npm init` writes
 _OTHER_TOOLS = {check: re.compile(pattern) for check, pattern in OTHER_TOOLS.items()}
 
@@ -220,7 +224,7 @@ _OTHER_TOOLS = {check: re.compile(pattern) for check, pattern in OTHER_TOOLS.ite
 def _checks_of(step: str) -> set[str]:
     if _CHECKS_FORMAT.match(step):
         return {"format"}
-    if _CHANGES_FILES.match(step) or step.split(maxsplit=1)[0] in TASK_PROGRAMS:
+    if _CHANGES_FILES.match(step) or _ONLY_BUILDS.match(step) or step.split(maxsplit=1)[0] in TASK_PROGRAMS:
         return set()
     if step.startswith("biome c"):
         return {"lint", "format"}
@@ -256,8 +260,9 @@ def _tasks_of(runner: TaskRunner, project: _Project) -> Iterator[CheckCommand]:
     if runner.file == "Rakefile" and "default" in runner.tasks and "rake" in project.ci:
         yield CheckCommand("tests", "bundle exec rake", "bundle", "Rakefile", "ruby", is_in_ci=True)
     from_ci = [each for name in in_ci for each in runner.parts(name)]
-    for check, usual in TASK_NAMES.items():
-        named = [each for name in usual if name in runner.tasks for each in runner.parts(name)]
+    usual = {name for names in TASK_NAMES.values() for name in names}
+    named = [part for name in runner.tasks if name in usual for part in runner.parts(name)]
+    for check in TASK_NAMES:
         others = sorted(name for name in runner.tasks if _by_words(name) == check)
         tasks = [_Task(name, check, runner) for name in dict.fromkeys((*from_ci, *named, *others))]
         fit = [(task.rank(in_ci), task) for task in tasks if task.is_fit]
@@ -286,7 +291,7 @@ class _Task:
         is_usual, is_in_ci = self.name in usual, self.name in in_ci
         place = usual.index(self.name) if is_usual else len(usual)
         if self.check != "tests":
-            return _by_words(self.name) != self.check, place, not is_in_ci, self.reports
+            return _by_words(self.name) != self.check, place, not is_in_ci, len(self.known) > 1, self.reports
         tiers = (is_usual and is_in_ci, is_in_ci and not self.reports, is_usual, True)
         return self.is_divided, tiers.index(True), place
 
@@ -312,8 +317,15 @@ class _Task:
     @property
     def _is_check(self) -> bool:
         """By what it runs; if that is not known, by its name, except for what could as well change files."""
+        if self.check == "build":
+            return self.name in TASK_NAMES["build"]
         is_known = self.steps and all(map(_checks_of, self.steps))
-        if self.check in self.known or is_known or self.check == "format" or self.runner.program in _SLOW_RUNNERS:
+        if (
+            self.check in self.known
+            or is_known
+            or self.check == "format"
+            or self.runner.program in _SLOW_RUNNERS
+        ):
             return self.check in self.known
         by_name = (
             "tests"
@@ -376,6 +388,7 @@ def _typescript(project: _Project) -> Iterator[CheckCommand]:
 
 _SECTION = r"(?m)^\[{}\]"
 _TEST_FILE = re.compile(r"(?:tests?/)?(?:test_.*|.*_test)\.py", re.DOTALL)
+_FIXES = re.compile(r" --(?:fix|unsafe-fixes|exit-non-zero-on-\w+)\b")
 _FORMATTERS = {"ruff": "ruff format --check", "black": "black --check ."}
 
 
@@ -388,32 +401,32 @@ def _python(project: _Project) -> Iterator[CheckCommand]:
         for text in map(runner.steps, runner.tasks)
     ]
     recipes = [step for steps in texts for step in steps] + pre_commit_commands(project.texts)
+    used = [_FIXES.sub("", step) for step in (*project.ci, *recipes)]  # ours only look
+    in_ci = used[: len(project.ci)]
     is_python = bool({"pyproject.toml", "setup.py", "setup.cfg"} & project.names)
     for tool in TOOLS:
         if tool.python is None:
             continue
         [check] = tool.checks
         uses = [
-            step
-            for step in (*project.ci, *recipes)
-            if re.match(rf"{tool.name}(?:\s|$)", step) and check in _checks_of(step)
+            step for step in used if re.match(rf"{tool.name}(?:\s|$)", step) and check in _checks_of(step)
         ]
         sign = _sign_of(tool.name, tool.python, configured, project) or (uses and is_python and "CI")
         if sign:
             arguments = _arguments(tool.name, tool.python, uses, configured, project)
             found = _python_command(check, tool.name, arguments, sign, project)
-            is_in_ci = any(step in project.ci for step in uses)
+            is_in_ci = any(step in in_ci for step in uses)
             yield replace(
                 found, is_in_ci=is_in_ci, is_guess=bool(project.ci) and not uses and check != "tests"
             )
     for name, default in _FORMATTERS.items():
-        uses = [
-            step for step in (*project.ci, *recipes) if step.startswith(name) and _CHECKS_FORMAT.match(step)
-        ]
+        formats = re.compile(rf"{default.partition(' -')[0]}(?:\s|$)")
+        uses = [step for step in in_ci if formats.match(step)]
+        uses += [step for step in recipes if formats.match(step) and _CHECKS_FORMAT.match(step)]
         if uses or "format" in table(configured, name) or (name == "black" and name in configured):
             arguments = _clean(uses[0]) if uses else default.partition(" ")[2]
             found = _python_command("format", name, arguments, "CI" if uses else "pyproject.toml", project)
-            yield replace(found, is_in_ci=any(step in project.ci for step in uses))
+            yield replace(found, is_in_ci=any(step in in_ci for step in uses))
     yield from _unittest(project)
 
 

@@ -190,7 +190,7 @@ def _task_text(value: Any) -> str:
         )
     if isinstance(value, list):
         lines = (" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in value)
-        value = "\n".join(re.sub(r"^@(?!php)", "composer ", line).removeprefix("@php ") for line in lines)
+        value = "\n".join(re.sub(r"^@(?!php )", "composer ", line).removeprefix("@php ") for line in lines)
     return value.removeprefix("@php ") if isinstance(value, str) else ""
 
 

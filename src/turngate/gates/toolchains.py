@@ -266,7 +266,7 @@ _CARGO = {
 }
 _GRADLE = {"tests": "{} check", "build": "{} assemble"}
 _DENO = {"tests": "{} test", "lint": "{} lint", "types": "{} check .", "format": "{} fmt --check"}
-_DOTNET = {"tests": "{} test", "format": "{} format --verify-no-changes", "build": "{} build"}
+_DOTNET = {"tests": "{} test", "build": "{} build"}
 _PHPUNIT = {"tests": "{}"}
 _PHPSTAN = {"types": "{} analyse --no-progress"}
 _CTEST = {

@@ -1,0 +1,270 @@
+"""Which gates `turngate init` proposes for a project, and the text of its settings."""
+
+import configparser
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+from glob import glob
+from typing import Any
+
+from turngate._frozen_dataclass import frozen
+from turngate.gates.find_checks import (
+    WHOLE,
+    CheckCommand,
+    ProjectFiles,
+    chosen_commands,
+    find_check_commands,
+    read_project_files,
+    repeats,
+)
+from turngate.gates.project_tasks import read_json, read_toml, table
+from turngate.gates.toolchains import CHECKS, NODE_LOCK_FILES, PYTHON_LOCK_FILES
+
+TEST_TIMEOUT_S = 600
+MAX_PACKAGES = 40
+_USUAL = ("tests", "lint", "types", "format")  # a build is proposed only where there is nothing else
+
+
+@frozen
+class ProposedGate:
+    """One gate as it would stand in the settings."""
+
+    entry: dict[str, Any]
+    command: str  # what it runs in this project
+    found_in: str
+    steps: tuple[str, ...] = ()
+    others: "tuple[ProposedGate, ...]" = field(default=(), compare=False)  # in its place, if it cannot run
+    note: str = ""  # what was seen when it was tried
+
+    @property
+    def id(self) -> str:
+        return str(self.entry["id"])
+
+
+@frozen
+class Proposal:
+    gates: tuple[ProposedGate, ...]
+    missing: tuple[CheckCommand, ...] = ()  # checks that the project names and whose program is not there
+
+
+def propose_for(project: str, files: ProjectFiles, has_program: Callable[[str], bool]) -> Proposal:
+    """Choose gates for a project; without tests of its own, also for each of its packages."""
+    root = propose(find_check_commands(files), has_program)
+    found = {gate.id.partition("-")[0] for gate in root.gates} | {each.check for each in root.missing}
+    if "tests" in found:
+        return root
+    gates, missing = [*root.gates], [*root.missing]
+    for folder in _packages(project, files, is_searched=not found)[:MAX_PACKAGES]:
+        inner = _package_files(project, folder, files)
+        own = propose([each for each in find_check_commands(inner) if each.check not in found], has_program)
+        gates += [_in_folder(gate, folder) for gate in own.gates]
+        missing += own.missing
+    return Proposal(tuple(gates), tuple(missing))
+
+
+def propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
+    """Choose gates for the checks whose programs are there; none for what another gate checks too."""
+    usual = _propose([each for each in commands if each.check in _USUAL], has_program)
+    if usual.gates:
+        return usual
+    others = _propose([each for each in commands if each.check not in _USUAL], has_program)
+    return Proposal(others.gates, (*usual.missing, *others.missing))
+
+
+def _propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
+    gates: list[ProposedGate] = []
+    missing: list[CheckCommand] = []
+    kept: list[CheckCommand] = []
+    sure = [each for each in commands if not each.is_guess]
+    for check in dict.fromkeys(each.check for each in sure):
+        chosen = chosen_commands(sure, check)
+        for best in chosen:
+            others = [
+                each
+                for each in sure
+                if each.check == check
+                and each not in chosen
+                and (each.kind == best.kind or best.kind in WHOLE)
+            ]
+            there = [each for each in (best, *others) if has_program(each.program)]
+            if not there:
+                missing.append(best)
+            elif not repeats(there[0], kept):
+                kept.append(there[0])
+                is_first = not any(gate.entry["id"] == check for gate in gates)
+                follows = len(chosen) == 1 and check in CHECKS
+                made = [_gate(each, is_first=is_first, follows=follows and each is best) for each in there]
+                gates.append(_with_others(made))
+    return Proposal(tuple(gates), tuple(missing))
+
+
+def _gate(found: CheckCommand, *, is_first: bool, follows: bool) -> ProposedGate:
+    """`follows`: the gate, such as `tests`, finds its command again at every run, so it follows the project."""
+    name = found.check if is_first else f"{found.check}-{found.kind}"
+    what = {"gate": found.check} if follows else {"command": found.command}
+    limit = {"timeout": TEST_TIMEOUT_S} if found.check in ("tests", "build") else {}
+    entry = {"type": "gate", "id": name, **what, **limit}
+    return ProposedGate(entry, found.command, found.found_in, found.steps)
+
+
+def _with_others(gates: Sequence[ProposedGate]) -> ProposedGate:
+    first, *others = gates
+    return ProposedGate(first.entry, first.command, first.found_in, first.steps, tuple(others))
+
+
+# Packages of a workspace
+
+_MANIFESTS = ("package.json", "pyproject.toml", "go.mod", "Cargo.toml", "*.sln*", "pom.xml", "composer.json")
+_NO_PACKAGE = re.compile(
+    r"(?:^|/)(?:\.[^/]*|node_modules|vendor|third_party|examples?|docs?|fixtures?|testdata|tests?|templates?|venv)(?:/|$)"
+)
+
+
+def _packages(project: str, files: ProjectFiles, *, is_searched: bool) -> list[str]:
+    """Return the folders of a workspace; `is_searched`: without one, those that look like projects."""
+    patterns = _workspace_patterns(project, files)
+    if patterns:
+        folders = {
+            path.rstrip("/")
+            for each in patterns
+            if each[0] != "!"
+            for path in glob(each, root_dir=project, recursive=True)
+        }
+        left_out = {
+            path.rstrip("/")
+            for each in patterns
+            if each[0] == "!"
+            for path in glob(each[1:], root_dir=project, recursive=True)
+        }
+        found = sorted(folders - left_out - {"."})
+    elif is_searched:
+        depths = ("*/", "*/*/", "*/*/*/")
+        found = sorted(
+            os.path.dirname(path)
+            for depth in depths
+            for name in _MANIFESTS
+            for path in glob(depth + name, root_dir=project)
+        )
+        found = [
+            each for each in dict.fromkeys(found) if not any(each.startswith(f"{other}/") for other in found)
+        ]
+    else:
+        return []
+    return [
+        each for each in found if not _NO_PACKAGE.search(each) and os.path.isdir(os.path.join(project, each))
+    ]
+
+
+def _workspace_patterns(project: str, files: ProjectFiles) -> list[str]:
+    named = read_json(files.texts.get("package.json", "")).get("workspaces") or []
+    named = named.get("packages", []) if isinstance(named, dict) else named
+    uv = (
+        table(read_toml(files.texts.get("pyproject.toml", "")), "tool", "uv", "workspace").get("members")
+        or []
+    )
+    pnpm = ""
+    with (
+        contextlib.suppress(OSError),
+        open(os.path.join(project, "pnpm-workspace.yaml"), encoding="utf-8") as file,
+    ):
+        pnpm = file.read(100_000)
+    block = re.search(r"(?m)^packages:\s*\n((?:[ \t]*(?:-.*|#.*)?\n?)*)", pnpm)
+    lines = re.findall(r"-\s*['\"]?([^'\"\n#]+?)['\"]?\s*(?:#.*)?$", block[1], re.MULTILINE) if block else []
+    return [
+        each.removeprefix("./")
+        for each in (*named, *uv, *lines)
+        if isinstance(each, str) and each.strip("./")
+    ]
+
+
+def _package_files(project: str, folder: str, root: ProjectFiles) -> ProjectFiles:
+    """Return the files of a package; the lock files of the workspace are its own."""
+    own = read_project_files(os.path.join(project, folder))
+    locks = {*PYTHON_LOCK_FILES, *NODE_LOCK_FILES} & root.names
+    return ProjectFiles(own.names | locks, own.texts)
+
+
+def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
+    command = f"cd {folder} && {gate.command}"
+    limit = {key: gate.entry[key] for key in ("timeout",) if key in gate.entry}
+    name = f"{gate.id}-{folder.replace('/', '-')}"
+    entry = {
+        "type": "gate",
+        "id": name,
+        "command": command,
+        "options": {"ifChanged": [f"{folder}/**"]},
+        **limit,
+    }
+    others = tuple(_in_folder(each, folder) for each in gate.others)
+    return ProposedGate(entry, command, os.path.join(folder, gate.found_in), gate.steps, others)
+
+
+# The text of the settings
+
+
+def settings_text(gates: Iterable[ProposedGate], indent: str = "  ") -> str:
+    """Return the text of a settings file with these gates, as prettier and biome print it."""
+    hooks = [gate.entry for gate in gates]
+    return f"{_format({'hooks': {'Stop': [{'hooks': hooks}]}}, indent, '')}\n"
+
+
+def _format(value: Any, indent: str, before: str) -> str:
+    """Objects that begin with a new line stay so, and a list of texts is one line if it fits: ours are short."""
+    inner = before + indent
+    if isinstance(value, dict):
+        lines = (f"{inner}{json.dumps(key)}: {_format(each, indent, inner)}" for key, each in value.items())
+        return "{\n" + ",\n".join(lines) + f"\n{before}}}"
+    if isinstance(value, list) and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(f"{inner}{_format(each, indent, inner)}" for each in value) + f"\n{before}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+_PRETTIER = (
+    ".prettierrc",
+    *(
+        f"{name}.{end}"
+        for name in (".prettierrc", "prettier.config")
+        for end in "json yaml yml js cjs mjs ts".split()
+    ),
+)
+
+
+def indent_of(project: str) -> str:
+    """Return the indentation that the project's formatter wants: of biome, of prettier, or of .editorconfig."""
+    for names, tabs, width in (
+        (
+            ("biome.json", "biome.jsonc"),
+            r"\A(?![\s\S]*\"indentStyle\":\s*\"space\")",
+            r"\"indentWidth\":\s*(\d)",
+        ),
+        (_PRETTIER, r"useTabs['\"]?:\s*true", r"tabWidth['\"]?:\s*(\d)"),
+    ):
+        for name in names:
+            with (
+                contextlib.suppress(OSError),
+                open(os.path.join(project, name), encoding="utf-8", errors="replace") as file,
+            ):
+                text = file.read(100_000)
+                found = re.search(width, text)
+                return "\t" if re.search(tabs, text) else " " * int(found[1] if found else 2)
+    return _editorconfig_indent(project)
+
+
+def _editorconfig_indent(project: str) -> str:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    with (
+        contextlib.suppress(OSError, configparser.Error),
+        open(os.path.join(project, ".editorconfig"), encoding="utf-8") as file,
+    ):
+        parser.read_string(f"[top]\n{file.read(100_000)}")
+    options: dict[str, str] = {}
+    for section in parser.sections():
+        if section == "*" or "json" in section:
+            options |= parser[section]
+    size = options.get("indent_size", "2")
+    return (
+        "\t" if options.get("indent_style") == "tab" else " " * (int(size) if size in ("2", "4", "8") else 2)
+    )
