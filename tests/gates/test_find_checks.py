@@ -314,8 +314,13 @@ def test_the_files_of_a_project_name_its_checks(name: str) -> None:
 # What CI runs, as the steps of a workflow, with the other files; and the commands.
 WITH_CI: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "the arguments of the tools": (
-        "      - run: ruff format --check idna\n      - run: |\n          ruff check idna tests\n"
-         "          python -m mypy --strict idna\n          coverage run -m pytest -v --cov=idna tests\n",
+        """\
+      - run: ruff format --check idna
+      - run: |
+          ruff check idna tests
+          python -m mypy --strict idna
+          coverage run -m pytest -v --cov=idna tests
+""",
         {"pyproject.toml": "[tool.mypy]\n", "idna": "", "tests": ""},
         {
             "tests": "pytest -q tests",

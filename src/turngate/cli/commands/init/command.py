@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from turngate.cli.commands.check import NOT_IGNORED, check_ignore
-from turngate.cli.commands.init.proposal import Proposal, ProposedGate, indent_of, propose_for, settings_text
+from turngate.cli.commands.init.proposal import Proposal, ProposedGate, json_style, propose_for, settings_text
 from turngate.cli.commands.init.trial import try_gates
 from turngate.cli.console.conversation_text import flat
 from turngate.cli.console.questions import can_ask, confirm
@@ -157,7 +157,7 @@ def _print_left_out(proposal: Proposal, configured: dict[str, str]) -> None:
 
 
 def _write(gates: Sequence[ProposedGate], project: str, options: argparse.Namespace) -> int:
-    text = settings_text(gates, indent_of(project))
+    text = settings_text(gates, json_style(project))
     ignores = ignore_is_missing(project)
     print(f"{SETTINGS}:", text, sep="\n")
     _print_commands(gates)

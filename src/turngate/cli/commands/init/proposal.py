@@ -22,6 +22,7 @@ from turngate.gates.find_checks import (
 )
 from turngate.gates.project_tasks import read_json, read_toml, table
 from turngate.gates.toolchains import CHECKS, NODE_LOCK_FILES, PYTHON_LOCK_FILES
+from turngate.project.files import LOCAL
 
 TEST_TIMEOUT_S = 600
 MAX_PACKAGES = 40
@@ -165,12 +166,7 @@ def _workspace_patterns(project: str, files: ProjectFiles) -> list[str]:
         table(read_toml(files.texts.get("pyproject.toml", "")), "tool", "uv", "workspace").get("members")
         or []
     )
-    pnpm = ""
-    with (
-        contextlib.suppress(OSError),
-        open(os.path.join(project, "pnpm-workspace.yaml"), encoding="utf-8") as file,
-    ):
-        pnpm = file.read(100_000)
+    pnpm = _read(project, "pnpm-workspace.yaml")
     block = re.search(r"(?m)^packages:\s*\n((?:[ \t]*(?:-.*|#.*)?\n?)*)", pnpm)
     lines = re.findall(r"-\s*['\"]?([^'\"\n#]+?)['\"]?\s*(?:#.*)?$", block[1], re.MULTILINE) if block else []
     return [
@@ -205,66 +201,81 @@ def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
 # The text of the settings
 
 
-def settings_text(gates: Iterable[ProposedGate], indent: str = "  ") -> str:
+@frozen
+class JsonStyle:
+    """How a project's formatter prints JSON."""
+
+    indent: str = "  "
+    width: int = 80
+
+
+def settings_text(gates: Iterable[ProposedGate], style: JsonStyle | None = None) -> str:
     """Return the text of a settings file with these gates, as prettier and biome print it."""
     hooks = [gate.entry for gate in gates]
-    return f"{_format({'hooks': {'Stop': [{'hooks': hooks}]}}, indent, '')}\n"
+    return f"{_format({'hooks': {'Stop': [{'hooks': hooks}]}}, style or JsonStyle(), '', '')}\n"
 
 
-def _format(value: Any, indent: str, before: str) -> str:
-    """Objects that begin with a new line stay so, and a list of texts is one line if it fits: ours are short."""
-    inner = before + indent
+def _format(value: Any, style: JsonStyle, before: str, start: str) -> str:
+    """An object stays open that begins with a new line; a list of texts is closed where it fits. `start`: of the line."""
+    inner = before + style.indent
     if isinstance(value, dict):
-        lines = (f"{inner}{json.dumps(key)}: {_format(each, indent, inner)}" for key, each in value.items())
+        keys = {key: f"{inner}{json.dumps(key)}: " for key in value}
+        lines = [f"{text}{_format(value[key], style, inner, text)}" for key, text in keys.items()]
         return "{\n" + ",\n".join(lines) + f"\n{before}}}"
-    if isinstance(value, list) and isinstance(value[0], dict):
-        return "[\n" + ",\n".join(f"{inner}{_format(each, indent, inner)}" for each in value) + f"\n{before}]"
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    is_texts = isinstance(value, list) and not isinstance(value[0], dict)
+    if isinstance(value, list) and not (is_texts and len((start + text).expandtabs(2)) <= style.width):
+        return (
+            "[\n"
+            + ",\n".join(f"{inner}{_format(each, style, inner, inner)}" for each in value)
+            + f"\n{before}]"
+        )
+    return text
 
 
+_ENDINGS = "json yaml yml js cjs mjs ts".split()
 _PRETTIER = (
     ".prettierrc",
-    *(
-        f"{name}.{end}"
-        for name in (".prettierrc", "prettier.config")
-        for end in "json yaml yml js cjs mjs ts".split()
+    *(f"{name}.{end}" for name in (".prettierrc", "prettier.config") for end in _ENDINGS),
+)
+# Files of formatters, with patterns for tabs, the width of an indentation, and that of a line.
+_FORMATTERS = (
+    (
+        ("biome.json", "biome.jsonc"),
+        r"\A(?![\s\S]*\"indentStyle\":\s*\"space\")",
+        r"\"indentWidth\":\s*(\d+)",
+        r"\"lineWidth\":\s*(\d+)",
     ),
+    (_PRETTIER, r"useTabs['\"]?:\s*true", r"tabWidth['\"]?:\s*(\d+)", r"printWidth['\"]?:\s*(\d+)"),
 )
 
 
-def indent_of(project: str) -> str:
-    """Return the indentation that the project's formatter wants: of biome, of prettier, or of .editorconfig."""
-    for names, tabs, width in (
-        (
-            ("biome.json", "biome.jsonc"),
-            r"\A(?![\s\S]*\"indentStyle\":\s*\"space\")",
-            r"\"indentWidth\":\s*(\d)",
-        ),
-        (_PRETTIER, r"useTabs['\"]?:\s*true", r"tabWidth['\"]?:\s*(\d)"),
-    ):
+def json_style(project: str) -> JsonStyle:
+    """Return what the project's formatter wants: biome, prettier, or what .editorconfig says."""
+    for names, tabs, indent, width in _FORMATTERS:
         for name in names:
-            with (
-                contextlib.suppress(OSError),
-                open(os.path.join(project, name), encoding="utf-8", errors="replace") as file,
-            ):
-                text = file.read(100_000)
-                found = re.search(width, text)
-                return "\t" if re.search(tabs, text) else " " * int(found[1] if found else 2)
-    return _editorconfig_indent(project)
-
-
-def _editorconfig_indent(project: str) -> str:
+            if text := _read(project, name):
+                spaces = _number(indent, text, 2)
+                return JsonStyle("\t" if re.search(tabs, text) else " " * spaces, _number(width, text, 80))
     parser = configparser.ConfigParser(interpolation=None, strict=False)
-    with (
-        contextlib.suppress(OSError, configparser.Error),
-        open(os.path.join(project, ".editorconfig"), encoding="utf-8") as file,
-    ):
-        parser.read_string(f"[top]\n{file.read(100_000)}")
+    with contextlib.suppress(configparser.Error):
+        parser.read_string(f"[top]\n{_read(project, '.editorconfig')}")
     options: dict[str, str] = {}
     for section in parser.sections():
-        if section == "*" or "json" in section:
-            options |= parser[section]
-    size = options.get("indent_size", "2")
-    return (
-        "\t" if options.get("indent_style") == "tab" else " " * (int(size) if size in ("2", "4", "8") else 2)
+        options |= parser[section] if section == "*" or "json" in section else {}
+    spaces = _number(r"(\d+)", options.get("indent_size", ""), 2)
+    tabs = options.get("indent_style") == "tab"
+    return JsonStyle(
+        "\t" if tabs else " " * spaces, _number(r"(\d+)", options.get("max_line_length", ""), 80)
     )
+
+
+def _number(pattern: str, text: str, usual: int) -> int:
+    found = re.search(pattern, text)
+    return int(found[1][:3]) if found else usual
+
+
+def _read(project: str, name: str) -> str:
+    with contextlib.suppress(OSError):
+        return LOCAL.read(os.path.join(project, name), 100_000).decode("utf-8", "replace")
+    return ""
