@@ -508,7 +508,7 @@ def test_a_path_with_spaces_and_newlines(tmp_path: Path) -> None:
     odd.mkdir()
     (odd / "package.json").write_text(PACKAGE)
     code, out, err = turngate("init", "--no-try", "--yes", "--project", str(odd))
-    assert (code, err, out.count("\n")) == (0, "", 26)
+    assert (code, err, out.count("\n")) == (0, "", 28)
     assert (odd / ".turngate" / "settings.json").read_text() == WRITTEN
 
 
@@ -599,7 +599,10 @@ def test_if_nothing_can_run_nothing_is_written(trial: Init, project: Path) -> No
     assert (code, out.endswith(NOTHING_FOUND), (project / ".turngate").exists()) == (1, True, False)
 
 
-def test_at_a_terminal_a_person_decides_whether_commands_run(package: Path) -> None:
+def test_at_a_terminal_a_person_decides_whether_commands_run(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     with Terminal("init", cwd=package, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect("run each of them once now, to see whether it can run? [y]es, [n]o ")
         terminal.say("y")

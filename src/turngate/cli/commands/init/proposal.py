@@ -20,8 +20,9 @@ from turngate.gates.find_checks import (
     read_project_files,
     repeats,
 )
+from turngate.gates.library import GATES
 from turngate.gates.project_tasks import read_json, read_toml, table
-from turngate.gates.toolchains import CHECKS, NODE_LOCK_FILES, PYTHON_LOCK_FILES
+from turngate.gates.toolchains import NODE_LOCK_FILES, PYTHON_LOCK_FILES
 from turngate.project.files import LOCAL
 
 TEST_TIMEOUT_S = 600
@@ -96,7 +97,7 @@ def _propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool
             elif not repeats(there[0], kept):
                 kept.append(there[0])
                 is_first = not any(gate.entry["id"] == check for gate in gates)
-                follows = len(chosen) == 1 and check in CHECKS
+                follows = len(chosen) == 1 and check in GATES
                 made = [_gate(each, is_first=is_first, follows=follows and each is best) for each in there]
                 gates.append(_with_others(made))
     return Proposal(tuple(gates), tuple(missing))
