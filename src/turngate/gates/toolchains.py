@@ -61,7 +61,7 @@ _MYPY = PythonTool("", ("mypy.ini", ".mypy.ini"), ("mypy",), ("files",), ("packa
 _PYRIGHT = PythonTool("", ("pyrightconfig.json",), path_keys=("include",))
 _PYTHON_TEST, _PYTHON_SOURCE = {ALWAYS: "python test"}, {ALWAYS: "python source"}
 _NODE_TEST, _NODE_SOURCE = {ALWAYS: "node test"}, {ALWAYS: "node source"}
-_RUST = {"test|nextest": "rust test", "check|clippy|build": "rust source"}
+_RUST = {"test|nextest": "rust test", "check|clippy|build|fmt": "rust source"}
 _GO = {"test": "go test", "vet|build": "go source"}
 
 
@@ -86,7 +86,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool("pyright", _TYPES, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE, python=_PYRIGHT),
     *_tools("tox nox", _TESTS, ALWAYS),
     *_tools("nose2", _TESTS),
-    *_tools("black pre-commit", _LINT, ALWAYS),
+    Tool("black", _LINT, ALWAYS, plants=_PYTHON_SOURCE),
+    *_tools("pre-commit", _LINT, ALWAYS),
     *_tools("prek", _LINT),
     *_tools("isort bandit", {}, ALWAYS),
     *_tools("dmypy basedpyright pyre ty", _TYPES),
@@ -105,8 +106,9 @@ TOOLS: tuple[Tool, ...] = (
     *_tools("vue-tsc", {**_TYPES, **_BUILD}),
     *_tools("svelte-check flow", _TYPES),
     *_tools("webpack rollup esbuild", _BUILD),
-    *_tools("prettier", _LINT, ALWAYS),
-    *_tools("stylelint standard markdownlint markdownlint-cli2", _LINT),
+    Tool("prettier", _LINT, ALWAYS, plants=_NODE_SOURCE),
+    Tool("standard", _LINT, plants=_NODE_SOURCE),
+    *_tools("stylelint markdownlint markdownlint-cli2", _LINT),
     *_tools("playwright", {"tests": _TEST}, ALWAYS),
     *_tools("cypress", {"tests": "run"}, ALWAYS),
     *_tools("npm pnpm yarn", _TEST_AND_BUILD),
@@ -116,6 +118,7 @@ TOOLS: tuple[Tool, ...] = (
     # Rust and Go
     Tool("cargo", _COMPILER, "test|check|clippy|build|fmt|nextest", plants=_RUST),
     Tool("go", _COMPILER, "test|build", plants=_GO),
+    Tool("gofmt", plants={ALWAYS: "go source"}),
     Tool("golangci-lint", _LINT, ALWAYS, plants={ALWAYS: "go source"}),
     # Others
     *_tools("mvn mvnw", _JVM, "test|verify|package"),

@@ -265,10 +265,8 @@ def json_style(project: str) -> JsonStyle:
     for section in parser.sections():
         options |= parser[section] if section == "*" or "json" in section else {}
     spaces = _number(r"(\d+)", options.get("indent_size", ""), 2)
-    tabs = options.get("indent_style") == "tab"
-    return JsonStyle(
-        "\t" if tabs else " " * spaces, _number(r"(\d+)", options.get("max_line_length", ""), 80)
-    )
+    line = _number(r"(\d+)", options.get("max_line_length", ""), 80)
+    return JsonStyle("\t" if options.get("indent_style") == "tab" else " " * spaces, line)
 
 
 def _number(pattern: str, text: str, usual: int) -> int:
