@@ -226,6 +226,25 @@ def test_an_example_of_a_hook_runs_offline_and_prints_the_answers_of_its_hooks(
     assert (os.listdir(project), os.listdir(home)) == ([], [])
 
 
+REVIEW = (  # of document 003
+    "Review the implementation against the plan in docs/plans/. Verify each task is truly complete, not just 'code compiles'. "
+    "Check: 1) Does the code match plan requirements? 2) Are all edge cases handled? 3) Is the MEMORY.md accurate? "
+)
+
+
+@pytest.mark.req("S3-55")
+def test_the_judge_of_the_plan_review_is_asked_the_questions_of_the_document_about_each_answer(
+    state: Path,
+) -> None:
+    example = runpy.run_path(str(ROOT / "examples" / "hooks" / "plan_review.py"))
+    asked = [each.messages[0].text for each in example["MODEL"].requests if each.agent == "judge"]
+    questions = [(text[: len(REVIEW)], json.loads(text[len(REVIEW) :])) for text in asked]
+    assert [(review, event["last_assistant_message"]) for review, event in questions] == [
+        (REVIEW, "The parser is done."),
+        (REVIEW, "The parser is done; empty input has its own test now."),
+    ]
+
+
 def test_every_example_of_a_hook_is_run() -> None:
     assert sorted(path.stem for path in (ROOT / "examples" / "hooks").glob("*.py")) == sorted(HOOKS)
 

@@ -87,7 +87,7 @@ def select(mutants: Iterable[Mutant], only: str) -> list[Mutant]:
 
 @dataclass(frozen=True)
 class Place:
-    """A function, class or constant of the source, or a test."""
+    """A function, class or constant of the source or of an example, or a test."""
 
     file: str
     lines: tuple[int, int] = (0, 0)  # the first one, and the one after the last
@@ -123,7 +123,7 @@ class Tree:
         for file, text in self.texts.items():
             for name in re.findall(r"^ *(?:async )?def (test_\w+)\(", text, re.MULTILINE):
                 self.tests.setdefault(name, []).append(Place(file))
-        for path in sorted((root / "src").rglob("*.py")):
+        for path in sorted((*root.glob("src/**/*.py"), *root.glob("examples/**/*.py"))):
             self._add(self._name(path), ast.parse(path.read_bytes()), "")
 
     def _name(self, path: Path) -> str:
@@ -185,9 +185,13 @@ class Tree:
 
 
 def find(places: Mapping[str, list[Place]], name: str) -> Place | str:
-    """Return the only place of a name, whose module can be given before a colon, or what is wrong."""
+    """Return the only place of a name, or what is wrong. Its module can be before a colon; that of an example must be."""
     module, _, own = name.rpartition(":")
-    found = [each for each in places.get(own, []) if not module or f"/{each.file}".endswith(f"/{module}.py")]
+    named = places.get(own, [])
+    if module:
+        found = [each for each in named if f"/{each.file}".endswith(f"/{module}.py")]
+    else:
+        found = [each for each in named if not each.file.startswith("examples/")]
     if len(found) == 1:
         return found[0]
     where = ", ".join(each.file for each in found)

@@ -31,7 +31,7 @@ from turngate.core.verdict.verdict import (
     stops_sequence,
     unenforced_warnings,
 )
-from turngate.ports import HookRunContext, World
+from turngate.ports import HookRunContext, Store, World
 from turngate.project.files import Files, MachineUnreachable
 from turngate.runners import run_hook
 from turngate.state.process_stat import this_process
@@ -184,7 +184,9 @@ async def _report(
         return Skipped("the stop budget was used up by earlier hooks")
     report: Report
     loop = asyncio.get_running_loop()
-    starting = loop.call_later(START_RECORD_S, _record_start, rule, event, limit, world, live)
+    starting = None
+    if world.store:
+        starting = loop.call_later(START_RECORD_S, _record_start, rule, event, limit, world.store, live)
     try:
         async with asyncio.timeout(limit) as timer:
             live.deadline = timer.when()
@@ -203,7 +205,8 @@ async def _report(
         LOG.debug("hook %s raised", label(rule.hook), exc_info=error)
         report = HookFailed(describe_exception(error))
     finally:
-        starting.cancel()
+        if starting:
+            starting.cancel()
     # Code that blocks the event loop also delays the timer, so compare with the clock.
     is_command = isinstance(rule.hook, CommandHook)
     late = not is_command and (timer.when() or 0.0) < loop.time()
@@ -285,12 +288,11 @@ async def _save_text(text: str, event: Event, world: World) -> str | None:
         return None
 
 
-def _record_start(rule: Rule, event: Event, limit: float, world: World, live: HookRunContext) -> None:
+def _record_start(rule: Rule, event: Event, limit: float, store: Store, live: HookRunContext) -> None:
     """Record that a hook runs. If no record of its end follows, this process was killed."""
-    if world.store:
-        live.run_id = os.urandom(8).hex()
-        entry = {"hook": hook_json(rule.hook, limit), "run": live.run_id, "process": this_process()}
-        world.store.record(event.session_id, {"kind": "start", "event": event.name, **entry})
+    live.run_id = os.urandom(8).hex()
+    entry = {"hook": hook_json(rule.hook, limit), "run": live.run_id, "process": this_process()}
+    store.record(event.session_id, {"kind": "start", "event": event.name, **entry})
 
 
 def _record_run(

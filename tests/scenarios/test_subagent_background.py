@@ -179,7 +179,6 @@ def test_a_reset_ends_subagents_with_its_reason_and_reports_no_result(project: P
     assert scene.heard("main") == ["anew"]
 
 
-@pytest.mark.req("S4-43")
 def test_what_a_subagent_of_the_old_conversation_reported_does_not_reach_the_new_one(project: Path) -> None:
     scene = parent(
         project,

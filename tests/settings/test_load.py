@@ -766,6 +766,16 @@ def test_each_dialect_has_its_default_timeouts(
     assert timeouts(folders.load(dialect)) == dict(zip(KINDS, expected, strict=True))
 
 
+@pytest.mark.req("S0-101")
+@pytest.mark.parametrize("dialect", ["turngate", "mux", "host"])
+def test_a_command_of_a_mux_file_has_ten_seconds_in_every_dialect_that_reads_it(
+    folders: Folders, dialect: str
+) -> None:
+    folders.write("project", "mux", stop_hooks("make"))
+    settings = folders.load(dialect)
+    assert [settings.timeout_of(each) for each in settings.rules] == [10.0]
+
+
 @pytest.mark.req("C-02", "S3-47")
 def test_the_narrowest_word_on_a_timeout_counts(folders: Folders) -> None:
     defaults = {"command": 1, "http": 2, "SubagentStop": 3, "Stop": {"command": 4}}

@@ -28,6 +28,16 @@ def test_a_hook_runs_in_the_projects_folder(
 
 
 @pytest.mark.req("S0-31")
+def test_a_hook_runs_in_the_projects_folder_wherever_the_agent_is(
+    project: Path, transcript: Path, machine: Machine
+) -> None:
+    (project / "src").mkdir()
+    event = stop_event(cwd=str(project / "src"), transcript_path=str(transcript))
+    (only,) = ask_in_workspace(machine, project, "pwd -P", event).runs
+    assert only.report == Exited(0, f"{os.path.realpath(project)}\n")
+
+
+@pytest.mark.req("S0-31")
 @pytest.mark.parametrize("command", ["/usr/bin/printenv PWD", "printenv PWD"])
 def test_a_hooks_own_idea_of_its_folder_is_the_projects(
     command: str, project: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, script, write_settings
-from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs, wait_for_file
+from tests.support.sessions import SAVE_INPUT, block_first, hang, saved_inputs, wait_for_file
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task
 from tests.support.timeouts import NEVER_S
 from turngate.core.conversation.inbox import InboxEntry
@@ -37,7 +37,7 @@ HOME = ["final", "subagent_stop", "stop_notified", "announced", "subagent_ended"
 DIAGRAM = (redirect("Check test results", reason="not checked"), redirect("Fix the failing test"), None)
 
 
-@pytest.mark.req("S4-04", "S4-10", "S4-14", "S4-26", "S4-29", "S4-45")
+@pytest.mark.req("S4-04", "S4-10", "S4-14", "S4-26", "S4-29", "S4-43", "S4-45")
 def test_three_runs_as_in_the_diagram_and_one_announce(project: Path) -> None:
     gate = Gate(*DIAGRAM)
     main = [task(description="tests", run_in_background=True), "waiting", "home"]
@@ -68,7 +68,7 @@ def test_three_runs_as_in_the_diagram_and_one_announce(project: Path) -> None:
     ]
 
 
-@pytest.mark.req("S4-02", "S4-05", "S4-07", "C-19", "C-20", "S1-08", "S1-25")
+@pytest.mark.req("S4-02", "S4-05", "S4-07", "S4-43", "C-19", "C-20", "S1-08", "S1-25")
 def test_the_order_of_all_steps_is_the_one_of_the_documents(project: Path) -> None:
     scene = parent(project, "one", "two", "three", gate=Gate(*DIAGRAM))
     scene.play()
@@ -374,13 +374,16 @@ def _named(names: list[str], name: str, says: object = None) -> Callable[..., An
 @pytest.mark.req("S4-18", "S4-47")
 def test_handlers_are_asked_one_after_another_by_priority_and_then_as_registered(project: Path) -> None:
     plugins, names = Plugins(), list[str]()
+    plugins.on("subagent_stopping", _named(names, "zero"), priority=0)
     plugins.on("subagent_stopping", _named(names, "a"))
     plugins.on("subagent_stopping", _named(names, "low"), priority=-1)
+    plugins.on("subagent_stopping", _named(names, "one"), priority=1)
     plugins.on("subagent_stopping", _named(names, "b"))
     plugins.on("subagent_stopping", _named(names, "high"), priority=100)
     plugins.on("subagent_stopping", lambda *_: names.append("sync"), priority=50)
     parent(project, plugins=plugins).play()
-    assert names == ["high", "/high", "sync", "a", "/a", "b", "/b", "low", "/low"]
+    order = ["high", "sync", "one", "zero", "a", "b", "low"]  # "a" and "b" have the default, 0
+    assert names == [each for name in order for each in ((name,) if name == "sync" else (name, f"/{name}"))]
 
 
 @pytest.mark.req("S4-19", "C-05")
@@ -441,7 +444,7 @@ def test_at_the_limit_the_handler_is_not_called_and_a_warning_says_so(project: P
     assert scene.heard("main")[-1] == "tool: answer 4"
 
 
-@pytest.mark.req("S4-27")
+@pytest.mark.req("S4-14", "S4-27")
 @pytest.mark.parametrize("limit", [0, 1, 5])
 def test_the_limit_is_in_the_settings(project: Path, limit: int) -> None:
     write_settings(project, "turngate", {"agents": {"defaults": {"subagents": {"maxSteerRestarts": limit}}}})
@@ -532,7 +535,20 @@ def test_the_next_prompt_of_a_subagent_is_the_bare_reason_or_the_plugins_prompt_
     ]
 
 
-@pytest.mark.req("C-15", "S4-11")
+@pytest.mark.req("C-16")
+def test_after_a_steer_by_the_user_no_stop_hook_is_active_although_redirects_count(project: Path) -> None:
+    async def steer(scene: Parent) -> None:
+        await wait_for_file(project / "pid")
+        await (await scene.supervisor()).steer(scene.runs()[-1].id, "leave that", by="user")
+
+    rules = [rule(SAVE_INPUT, "SubagentStop"), rule(block_first(2), "SubagentStop")]
+    scene = parent(project, "one", "two", bash(hang()), "left", rules=rules, allow=["Bash"])
+    scene.during(steer)
+    told = saved_inputs(project, "last_assistant_message", "stop_hook_active", "continuation_count")
+    assert told == [("one", False, 0), ("two", True, 1), ("left", False, 2)]
+
+
+@pytest.mark.req("C-15", "S4-03", "S4-11")
 @pytest.mark.parametrize("outcomes", [("ok",), ("ok", "error", "timeout")])
 def test_settings_hooks_hear_of_failures_only_when_they_ask_for_them(
     project: Path, outcomes: tuple[str, ...]

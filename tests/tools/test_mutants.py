@@ -13,6 +13,17 @@ def test_every_row_has_a_name_of_its_own() -> None:
     assert (len(set(names)), [name for name in names if name.endswith("/")]) == (len(names), [])
 
 
+EXAMPLE = """\
+import sys
+
+
+def limit(number: int) -> int:
+    return number + 1
+
+
+sys.exit(limit(3))
+"""
+
 SOURCE = """\
 def double(number: int) -> int:
     return number * 2
@@ -52,6 +63,10 @@ def test_wait() -> None:
 
 def test_broken() -> None:
     assert double(1) == 3
+
+
+def test_example() -> None:
+    assert subprocess.run([sys.executable, "examples/sample.py"]).returncode == 4
 """
 
 CONFTEST = """\
@@ -86,6 +101,7 @@ ROWS = [
     ("no-such-function", "halve", "number * 2", "number", KILLED),
     ("two-functions", "size", "1", "2", KILLED),
     ("no-such-test", "limit", "min(number, 10)", "0", 'tests = ["test_limits"]'),
+    ("in-an-example", "sample:limit", "number + 1", "number", 'tests = ["test_example"]'),
     ("red-before", "double", "number * 2", "number", 'tests = ["test_broken"]'),
     ("not-python", "double", "number * 2", "number *", 'tests = ["test_limit"]'),
     (
@@ -101,6 +117,7 @@ ROWS = [
 def small_tree(folder: Path) -> Path:
     files = {
         "src/thing.py": SOURCE,
+        "examples/sample.py": EXAMPLE,
         "src/one/size.py": "size = 1\n",
         "src/two/size.py": "size = 1\n",
         "tests/test_thing.py": TESTS,
@@ -122,9 +139,10 @@ ERROR     small/red-before  (tests/test_thing.py::test_broken fails without the 
 killed    small/killed
 killed    small/killed-by-req
 SURVIVED  small/survivor  (tests/test_thing.py::test_limit; exit code 0 of pytest)
+killed    small/in-an-example
 ERROR     small/not-python  (its tests cannot be run: SyntaxError: invalid syntax)
 killed    small/hangs  (no end after 2 s)
-10 mutants: 3 killed, 1 survived, 6 errors
+11 mutants: 4 killed, 1 survived, 6 errors
 """
 
 

@@ -28,8 +28,10 @@ from turngate.core.conversation.messages import (
     UserMessage,
 )
 from turngate.core.events.events import StopEvent
+from turngate.core.events.plugin_events import SubagentStoppingEvent
 from turngate.core.hooks.kinds import CallbackHook
 from turngate.core.verdict.decisions import Block
+from turngate.plugins.handlers import Plugins
 from turngate.transcript.reader import message_of, read_last_assistant_message, read_records
 from turngate.transcript.writer import Transcript
 
@@ -260,7 +262,7 @@ def busy(processes: int) -> Iterator[None]:
             process.wait()
 
 
-@pytest.mark.req("S0-26", "S4-42")
+@pytest.mark.req("S0-26")
 def test_under_load_the_hook_finds_the_last_answer_fifty_times_out_of_fifty(project: Path) -> None:
     hook = """tail -n 1 "$TURNGATE_TRANSCRIPT_PATH" | grep -c '"role":"assistant".*the very last word' >> found"""
     with busy(3):
@@ -314,6 +316,22 @@ def test_a_subagents_transcript_is_synced_before_its_hooks_start(
         return Block("again") if len(left) == 1 else None
 
     parent(project, "answer {n}", rules=[rule(CallbackHook(look), "SubagentStop")]).play()
+    assert left == [0, 0]
+
+
+@pytest.mark.req("S4-42")
+def test_a_subagents_transcript_is_synced_before_a_plugin_is_asked(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins, synced, left = Plugins(), SyncedSizes(monkeypatch), list[int]()
+
+    def look(event: SubagentStoppingEvent, _: object) -> dict[str, Any] | None:
+        [path] = state.glob(f"sessions/*/subagents/{event.agent_id}.jsonl")
+        left.append(synced.unsynced(str(path)))
+        return {"allow": False, "prompt": "again"} if len(left) == 1 else None
+
+    plugins.on("subagent_stopping", look)
+    parent(project, "answer {n}", plugins=plugins).play()
     assert left == [0, 0]
 
 
@@ -423,7 +441,6 @@ def test_data_far_before_the_end_is_never_read(tmp_path: Path) -> None:
     assert read_last_assistant_message(str(path)) == "said"
 
 
-@pytest.mark.req("S4-42")
 def test_the_reader_finds_what_a_session_wrote(project: Path) -> None:
     result = scripted_session(
         project, RAN, {"texts": ["so,", "all done"]}, permission_mode="bypassPermissions"

@@ -158,7 +158,7 @@ def first_lines(text: str, limit: int, rest: str) -> list[str]:
 
 # Sequences first, then single characters: controls except newline and tab, marks that change the direction of the
 # text, and characters that are not visible. The joiners U+200C and U+200D stay: Persian and emoji need them.
-_CONTROLS = re.compile(
+_CONTROLS = (
     r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
     r"|[\U000e0000-\U000e007f]"
@@ -170,7 +170,7 @@ def strip_controls(text: str) -> str:
 
     Every text that the command line prints passes this function: see `SafeStream`.
     """
-    shown = _CONTROLS.sub("", text.replace("\r\n", "\n")).replace("\u2028", " ").replace("\u2029", " ")
+    shown = re.sub(_CONTROLS, "", text.replace("\r\n", "\n")).replace("\u2028", " ").replace("\u2029", " ")
     return shown if shown.isascii() else replace_surrogates(shown)
 
 

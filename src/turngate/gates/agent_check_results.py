@@ -51,7 +51,7 @@ def succeeded(call: ToolCall, steps: Sequence[WrittenCommand], place: int, kind:
     command = call.text("command")
     if not _hides_exit_code(command, steps, place):
         return kind not in CHECKS or not _ran_nothing(call.result, kind)
-    if _fails(call.result) or (CI.match(steps[place].text) and _CI_FAILURE.search(call.result)):
+    if _fails(call.result) or (re.match(CI, steps[place].text) and _CI_FAILURE.search(call.result)):
         return False
     return (
         _is_well(call.result, command, kind)
@@ -104,7 +104,7 @@ def _ends_line(steps: Sequence[WrittenCommand], place: int) -> bool:
 
 def _hides_exit_code(command: str, steps: Sequence[WrittenCommand], place: int) -> bool:
     text = steps[place].text
-    if _HIDES_EXIT_CODE.search(text) or CI.match(text) or _GROUP_MAY_NOT_RUN.search(command):
+    if _HIDES_EXIT_CODE.search(text) or re.match(CI, text) or _GROUP_MAY_NOT_RUN.search(command):
         return True
     later = {step.operator for step in steps[place:]} - {"", "&&"}
     if "pipefail" in command:

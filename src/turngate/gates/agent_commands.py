@@ -15,19 +15,19 @@ MAX_WRAPPERS = 10  # before a program: `sudo env A=1 timeout 60 …`
 
 
 # What stands before the program that is meant.
-_WRAPPER = re.compile(
+_WRAPPER = (
     r"(?:[({]\s*|\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|g?timeout\s+(?:-\S+\s+)*\S+\s+|"
     rf"(?:sudo|then|do|{'|'.join(WRAPPERS)})\s+|(?:uv|poetry|pipenv|pdm|hatch|rye)\s+run\s+(?:--?[\w-]+(?:=\S+)?\s+)*|"
     r"(?:npx|bunx|pnpm\s+(?:exec|dlx)|yarn\s+(?:exec|dlx)|bundle\s+exec|xvfb-run)\s+(?:-\S+\s+)*|"
     r"\S*python[\d.]*\s+(?:-[A-Zbu]\S*\s+)*-m\s+)"
 )
-_SHELL = re.compile(r"\S*sh\s+-\w*c\s+(['\"])(.*)\1", re.DOTALL)
+_SHELL = r"(?s)\S*sh\s+-\w*c\s+(['\"])(.*)\1"
 
 
 def _program(text: str) -> str:
     """Return a command from its program on, without the program's folder."""
     for _ in range(MAX_WRAPPERS):
-        found = _WRAPPER.match(text)
+        found = re.match(_WRAPPER, text)
         if found is None:
             break
         text = text[found.end() :]
@@ -42,7 +42,7 @@ def run_commands(command: str) -> list[WrittenCommand]:
 
 def _run_commands(command: str, depth: int) -> Iterator[WrittenCommand]:
     for step in split_list(command):
-        inner = _SHELL.match(_program(step.text))
+        inner = re.match(_SHELL, _program(step.text))
         if inner and depth:
             *most, last = [*_run_commands(inner[2], depth - 1)] or [step]
             yield from (*most, WrittenCommand(last.text, step.operator))
@@ -69,26 +69,25 @@ _OTHERS = {
 }
 
 
-def _runs_tool(check: str) -> Iterator[str]:
+def _begins_check(text: str, check: str) -> bool:
+    """Return whether a text begins with what runs a check. A pattern of all tools would take milliseconds to compile."""
+    forms = [_OTHERS[check]]
     for tool in TOOLS:
-        if check in tool.checks:
+        if check in tool.checks and text.startswith(tool.name):
             subcommands = tool.checks[check]
-            yield re.escape(tool.name) + (rf"\s+(?:\S+\s+)*?(?:{subcommands})" if subcommands else "")
+            forms.append(re.escape(tool.name) + (rf"\s+(?:\S+\s+)*?(?:{subcommands})" if subcommands else ""))
+    return re.match(rf"(?:{'|'.join(forms)})(?![\w-])", text) is not None
 
 
-RUNS_CHECK: Mapping[str, re.Pattern[str]] = {
-    check: re.compile(rf"(?:{'|'.join((*_runs_tool(check), _OTHERS[check]))})(?![\w-])") for check in CHECKS
-}
-CI = re.compile(r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b")
+CI = r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b"
 # It only lists, describes or prepares.
-_NO_CHECK = re.compile(
-    r".*\s(?:--collect-only|--co|--version|--help|-h|--list\S*|--dry-run|--no-run|--markers|--fixtures\S*|--setup-plan|"
+_NO_CHECK = (
+    r"(?s).*\s(?:--collect-only|--co|--version|--help|-h|--list\S*|--dry-run|--no-run|--markers|--fixtures\S*|--setup-plan|"
     r"--setup-only|--just-print|--recon|--question|--touch)(?:\s|$)|"
     r"(?!(?:ctest|mvnw?)\s)\S+\s.*?-V(?:\s|$)|(?!(?:mvnw?|gradlew?|make|just|task)\s)\S+\s+install(?:\s|$)|"
     r"make\s(?:.*\s)?-[BeikrRsSw]{0,10}[nqt][BeiknqrRsStw]{0,10}(?:\s|$)|(?:ninja|just|task|rake)\s(?:.*\s)?-n(?:\s|$)|"
     r"(?:nox|tox|just|task)\s(?:.*\s)?-l(?:\s|$)|rake\s(?:.*\s)?-T(?:\s|$)|ctest\s(?:.*\s)?-N(?:\s|$)|"
-    r"go\s+test\s(?:.*\s)?-list\b|ruff\s+(?:clean|config|rule|linter|server|version)\b",
-    re.DOTALL,
+    r"go\s+test\s(?:.*\s)?-list\b|ruff\s+(?:clean|config|rule|linter|server|version)\b"
 )
 
 
@@ -96,8 +95,7 @@ def runs_check(text: str, kind: str, own: Mapping[str, re.Pattern[str]] | None =
     """Return whether a simple command is a check of this kind; `own`: those of further kinds."""
     if own and kind in own:
         return own[kind].search(text) is not None
-    found = RUNS_CHECK[kind].match(text) or CI.match(text)
-    return found is not None and _NO_CHECK.match(text) is None
+    return bool(_begins_check(text, kind) or re.match(CI, text)) and not re.match(_NO_CHECK, text)
 
 
 def find_check(command: str) -> str | None:
@@ -109,20 +107,18 @@ def find_check(command: str) -> str | None:
 # Changes
 
 # Usually, no check reads them.
-_DOCUMENT = re.compile(r"\.(?:md|markdown|rst|adoc|txt|log|out|patch|diff)", re.IGNORECASE)
-_GENERATED = re.compile(
-    r"build|dist|target|htmlcov|__pycache__|node_modules|\.(?:coverage|pytest_cache|mypy_cache)"
-)
+_DOCUMENT = r"(?i)\.(?:md|markdown|rst|adoc|txt|log|out|patch|diff)"
+_GENERATED = r"build|dist|target|htmlcov|__pycache__|node_modules|\.(?:coverage|pytest_cache|mypy_cache)"
 _TEMPORARY = ("/dev/", "/tmp/", "$")  # noqa: S108 - it is only recognized
-_QUOTES = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.", re.DOTALL)
-_REDIRECT = re.compile(r"(?:^|[^<>&\d-])(?:\d)?>{1,2}\s*(?!&)([^\s;&|<>()]+)")
-_WRITES = re.compile(
+_QUOTES = r"(?s)'[^']*'|\"(?:\\.|[^\"\\])*\"|\\."
+_REDIRECT = r"(?:^|[^<>&\d-])(?:\d)?>{1,2}\s*(?!&)([^\s;&|<>()]+)"
+_WRITES = (
     r"(?:sed\s+(?:-\S+\s+)*-\w*i|perl\s+(?:-\S+\s+)*-\w*i|tee\s|patch\b|git\s+(?:-\S+\s+\S+\s+)?(?:checkout(?!\s+-[bB]\b)|restore(?!\s+--staged\b)|"
     r"reset\s+(?:-\S+\s+)*?--(?:hard|merge|keep)|stash(?!\s+(?:list|show|drop|clear)\b)|apply(?!\s+(?:-\S+\s+)*?--(?:check|stat)\b)|"
     r"merge|rebase|pull|revert|cherry-pick|am|switch(?!\s+-c\b))(?![\w-])|(?:mv|cp|rm|ln|ed|rsync|truncate|install)\s)"
 )
-_ARITHMETIC = re.compile(r"\$\(\([^()]*\)\)")
-_CONDITION = re.compile(r"^(?:(?:!|if|elif|else|while|until)\s+){1,2}")
+_ARITHMETIC = r"\$\(\([^()]*\)\)"
+_CONDITION = r"^(?:(?:!|if|elif|else|while|until)\s+){1,2}"
 
 
 def edited_path(call: ToolCall) -> str | None:
@@ -133,20 +129,20 @@ def edited_path(call: ToolCall) -> str | None:
 
 def written_path(text: str) -> str | None:
     """Return what a simple command changes, except documents and temporary files."""
-    text = _CONDITION.sub("", text)
-    plain = _ARITHMETIC.sub("_", text)
-    masked = _QUOTES.sub(lambda quoted: quoted[0].replace(">", "_").replace(" ", "_"), plain)
-    targets = [found[1] for found in _REDIRECT.finditer(masked)]
-    if _WRITES.match(text):
+    text = re.sub(_CONDITION, "", text)
+    plain = re.sub(_ARITHMETIC, "_", text)
+    masked = re.sub(_QUOTES, lambda quoted: quoted[0].replace(">", "_").replace(" ", "_"), plain)
+    targets = [found[1] for found in re.finditer(_REDIRECT, masked)]
+    if re.match(_WRITES, text):
         targets.append(text.rsplit(maxsplit=1)[-1])
     kept = [target for target in targets if not _is_irrelevant(target)]
     return kept[-1] if kept else None
 
 
 def _is_irrelevant(path: str) -> bool:
-    is_generated = _GENERATED.fullmatch(basename(path.rstrip("/")))
+    is_generated = re.fullmatch(_GENERATED, basename(path.rstrip("/")))
     return is_document(path) or path.startswith(_TEMPORARY) or is_generated is not None
 
 
 def is_document(path: str) -> bool:
-    return _DOCUMENT.fullmatch(splitext(path.strip("'\""))[1]) is not None
+    return re.fullmatch(_DOCUMENT, splitext(path.strip("'\""))[1]) is not None

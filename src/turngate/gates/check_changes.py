@@ -5,7 +5,6 @@ with `ruff` to each ruff.toml and `[tool.ruff]`, `sh scripts/test.sh` to that sc
 rather than too little. Values are compared, and not how they are written.
 """
 
-import configparser
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,24 +31,22 @@ EVERY_TARGET = "%"  # as a word: make is run without a target
 IGNORED = 'git check-ignore -- "$@"'
 TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | head -n {MAX_NAMES}"
 
-_CONFIGURATION = re.compile(toolchains.CONFIGURATION_FILE, re.IGNORECASE)
+_CONFIGURATION = f"(?i){toolchains.CONFIGURATION_FILE}"
 # What is in these folders configures nothing outside of them; lock files say what is installed.
-_SAMPLES = re.compile(
+_SAMPLES = (
     r"(?:^|/)(?:(?:__)?fixtures?(?:__)?|test_?data|templates?|examples?|\.github|\.?venv)/|-lock\.[^/]*$"
 )
-_BARE_MAKE = re.compile(r"\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])", re.MULTILINE)
+_BARE_MAKE = r"(?m)\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])"
 # Scripts and configuration count where they are mentioned, code where it is loaded or in a folder of tools, tests and documents never.
-_MENTIONED = re.compile(
+_MENTIONED = (
     r".*/[^/.]+|.*\.(?:sh|bash|mk|toml|ini|cfg|jsonc?|json5|ya?ml)|(?:.*/)?(?:scripts?|tools|bin|ci)/[^/]+"
 )
 _LOADING = frozenset("source . include -include from require import extends --config -c -r -f".split())
 _INTERPRETERS = frozenset(
     "sh bash node python python3 tsx ts-node bun deno ruby perl php uv poetry pdm".split()
 )
-_FOLDERS = re.compile(r"(?:\bcd|[ \t]-C|--prefix|--cwd|--dir(?:ectory)?)[ \t=]+([\w@.+/-]+)")
-_NEVER = re.compile(
-    r".*\.(?:md|rst|txt|lock)|(?:.*/)?\.env[^/]*|(?:(?:.*/)?(?:test_|tests?/).*|.*[._-](?:test|spec))\.(?:py|[cm]?[jt]sx?)"
-)
+_FOLDERS = r"(?:\bcd|[ \t]-C|--prefix|--cwd|--dir(?:ectory)?)[ \t=]+([\w@.+/-]+)"
+_NEVER = r".*\.(?:md|rst|txt|lock)|(?:.*/)?\.env[^/]*|(?:(?:.*/)?(?:test_|tests?/).*|.*[._-](?:test|spec))\.(?:py|[cm]?[jt]sx?)"
 
 
 async def find_definition(
@@ -76,7 +73,7 @@ async def find_definition(
         parts, asked = found, asked | wanted
         nearest = sorted(wanted, key=lambda name: (name.count("/"), name))[:MAX_NAMES]
         read = await read_texts(context.commands, nearest, MAX_FILE_BYTES)
-        others = [name for name in read if not _CONFIGURATION.search(name)]
+        others = [name for name in read if not re.search(_CONFIGURATION, name)]
         written = (await context.commands.run_script(IGNORED, *others)).stdout.split("\n") if others else []
         kept = [
             (name, text) for name, text in read.items() if name not in written
@@ -105,20 +102,25 @@ def _words(text: str) -> frozenset[str]:
     """Return the words of a text, with the parts of each: `npm run test:unit` has `test:unit`, `test` and `unit`."""
     whole = {word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w@%.:*/+-]+", text)}
     words = whole.union(re.findall(r"[\w-]+", text), re.findall(r"\w+", text))
-    words |= {EVERY_TARGET} if _BARE_MAKE.search(text) else set()
+    words |= {EVERY_TARGET} if re.search(_BARE_MAKE, text) else set()
     return frozenset(words.union(tool for word, tool in toolchains.SYNONYMS.items() if word in words))
 
 
 def _paths(folder: str, text: str) -> list[str]:
     """Return the names of files that a text could mention, from its own folder, those that it enters, and the project's."""
-    folders = {folder, "", *_FOLDERS.findall(text), *(join(folder, each) for each in _FOLDERS.findall(text))}
+    folders = {
+        folder,
+        "",
+        *re.findall(_FOLDERS, text),
+        *(join(folder, each) for each in re.findall(_FOLDERS, text)),
+    }
     found: list[str] = []
     for line in text.split("\n"):
         for word, is_loaded in _mentions(line):
-            if len(word) < MAX_VALUE_CHARS and (is_loaded or _MENTIONED.fullmatch(word)):
+            if len(word) < MAX_VALUE_CHARS and (is_loaded or re.fullmatch(_MENTIONED, word)):
                 endings = ("", ".json", ".js") if is_loaded else ("",)
                 found += [normpath(join(each, word + ending)) for each in folders for ending in endings]
-    return [name for name in found if not name.startswith(("..", "/")) and not _NEVER.fullmatch(name)]
+    return [name for name in found if not name.startswith(("..", "/")) and not re.fullmatch(_NEVER, name)]
 
 
 def _mentions(line: str) -> Iterator[tuple[str, bool]]:
@@ -137,8 +139,8 @@ def _mentions(line: str) -> Iterator[tuple[str, bool]]:
 
 def _is_configuration(name: str, words: frozenset[str]) -> bool:
     """Return whether a file configures a tool that these words name, or several tools."""
-    base, found = basename(name), _CONFIGURATION.search(name)
-    if found is None or _SAMPLES.search(name):
+    base, found = basename(name), re.search(_CONFIGURATION, name)
+    if found is None or re.search(_SAMPLES, name):
         return False
     is_near = dirname(name) in words | {""}
     if base in MAKEFILES:
@@ -202,28 +204,28 @@ def _read_sections(file: str, text: str) -> Iterator[_Part]:
 
 
 # What can leave tests out, or end a run; the fixtures of a conftest.py are the project's own.
-_LEAVES_OUT = re.compile(
+_LEAVES_OUT = (
     r"\bcollect_ignore|\bpytest_plugins\b|\bdef pytest_(?!addoption\b)|\bpytest_(?:collect|runtest|ignore|session|configure|cmdline|pyfunc)|"
     r"\bSystemExit\b|\b_?exit\(|\bexitstatus\b|\bimportorskip\b|\ballow_module_level\b"
 )
-_NEUTRAL_LINE = re.compile(
+_NEUTRAL_LINE = (
     r'\n +(?:config\.addinivalue_line\(\'markers\', (?:\'[^\']*\'|"[^"]*")\)|"""[^"]*"""|pass)(?=\n|$)'
 )
 
 
 def _read_conftest(file: str, text: str) -> Iterator[_Part]:
-    if not _LEAVES_OUT.search(text) and "autouse" not in text:
+    if not re.search(_LEAVES_OUT, text) and "autouse" not in text:
         return
     import ast  # noqa: PLC0415 # lazy: few files need it
 
     try:
-        statements = [_NEUTRAL_LINE.sub("", ast.unparse(node)) for node in ast.parse(text).body]
+        statements = [re.sub(_NEUTRAL_LINE, "", ast.unparse(node)) for node in ast.parse(text).body]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         statements = [text]
     for each in statements:
         is_empty = each.startswith("def ") and "\n" not in each
         is_fixture, is_automatic = each.startswith("@pytest.fixture"), "autouse" in each
-        leaves_out = _LEAVES_OUT.search(each) or (is_automatic and re.search("skip|xfail", each))
+        leaves_out = re.search(_LEAVES_OUT, each) or (is_automatic and re.search("skip|xfail", each))
         if leaves_out and not is_empty and (is_automatic or not is_fixture):
             yield f"what {file} leaves out", None, each
 
@@ -249,24 +251,23 @@ _READERS = {
 
 def _parse(file: str, text: str, *keys: str) -> Mapping[str, object]:
     """Return the values of a text in JSON, TOML or INI, or the table at these keys; none if there is nothing of the kind."""
-    import tomllib  # noqa: PLC0415 # lazy: as for finding checks
+    # lazy: as for finding checks
+    import configparser  # noqa: PLC0415
+    import tomllib  # noqa: PLC0415
+
+    def parse_ini(text: str) -> dict[str, dict[str, str]]:
+        parser = configparser.RawConfigParser(strict=False)
+        parser.read_string(text)
+        return {name: dict(parser.items(name)) for name in parser.sections()}
 
     values: object = {}
-    for parse in (
-        (_parse_ini,) if file.endswith((".cfg", ".ini")) else (json.loads, tomllib.loads, _parse_ini)
-    ):
+    for parse in (parse_ini,) if file.endswith((".cfg", ".ini")) else (json.loads, tomllib.loads, parse_ini):
         with suppress(ValueError, RecursionError, configparser.Error):
             values = parse(text)
             break
     for key in keys:
         values = values.get(key) if isinstance(values, dict) else None
     return values if isinstance(values, dict) else {}
-
-
-def _parse_ini(text: str) -> dict[str, dict[str, str]]:
-    parser = configparser.RawConfigParser(strict=False)
-    parser.read_string(text)
-    return {name: dict(parser.items(name)) for name in parser.sections()}
 
 
 def _as_text(value: object) -> str:
@@ -288,7 +289,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= MAX_PART_CHARS else f"{text[:MAX_PART_CHARS]}\n… {digest(text)}"
 
 
-_TARGET_OR_SCRIPT = re.compile(r"`[^`]*` of |the script `(?!pre|post)")
+_TARGET_OR_SCRIPT = r"`[^`]*` of |the script `(?!pre|post)"
 
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -298,7 +299,7 @@ def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[
     """
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if {*before.get(COMMAND, "").split("\n")} <= {*now.get(COMMAND, "").split("\n")}:
-        names = [name for name in names if name in before or not _TARGET_OR_SCRIPT.match(name)]
+        names = [name for name in names if name in before or not re.match(_TARGET_OR_SCRIPT, name)]
         names = [name for name in names if name != COMMAND]
     elif COMMAND in names:  # parts that are missing are those of the other command
         names = [name for name in names if name in now or name == COMMAND]

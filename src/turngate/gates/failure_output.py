@@ -83,7 +83,7 @@ def missing_program(code: int, stdout: str, stderr: str) -> str | None:
     if has_failing_lines(stdout, stderr):
         return None
     lines = [line.strip() for line in stderr[-20_000:].splitlines() if line.strip()]
-    said = next((line for line in lines[-LAST_LINES:] if MISSING.fullmatch(line)), None)
+    said = next((line for line in lines[-LAST_LINES:] if re.fullmatch(MISSING, line)), None)
     if said is not None:
         return f"exit code {code}: {one_line(said, MAX_WHY_CHARS)}"
     if code in (CANNOT_EXECUTE, NOT_FOUND):

@@ -63,9 +63,7 @@ MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # GNU make reads the first 
 _SETTINGS = """package.json deno.json deno.jsonc composer.json pyproject.toml setup.cfg tox.ini noxfile.py mypy.ini .mypy.ini requirements.txt
 requirements-dev.txt justfile Justfile .justfile Taskfile.yml Taskfile.yaml .pre-commit-config.yaml Rakefile"""
 READ_FILES = (*MAKEFILES, *_SETTINGS.split(), "Pipfile", "Gemfile")
-_ALSO_READ = re.compile(
-    rf"{re.escape(WORKFLOWS)}/[^/]+\.ya?ml|(?:scripts?|ci)/[\w.-]*(?:test|lint|check|format|types)[\w.-]*|[\w.-]*\.sh"
-)
+_ALSO_READ = rf"{re.escape(WORKFLOWS)}/[^/]+\.ya?ml|(?:scripts?|ci)/[\w.-]*(?:test|lint|check|format|types)[\w.-]*|[\w.-]*\.sh"
 MAX_FILE_BYTES = 1024 * 1024  # of a file in READ_FILES; a larger one is left out
 
 
@@ -95,7 +93,7 @@ def read_project_files(project: str) -> ProjectFiles:
 
 def files_to_read(names: Collection[str]) -> list[str]:
     """Return which of these files say what the checks of a project are."""
-    return sorted(name for name in names if name in READ_FILES or _ALSO_READ.fullmatch(name))
+    return sorted(name for name in names if name in READ_FILES or re.fullmatch(_ALSO_READ, name))
 
 
 def has_program(project: str, program: str) -> bool:
@@ -212,25 +210,25 @@ def unreadable_files(files: ProjectFiles) -> dict[str, str]:
 
 # What a simple command checks
 
-_CHECKS_FORMAT = re.compile(CHECKS_FORMAT)
-_CHANGES_FILES = re.compile(CHANGES_FILES)
-_NEVER_ENDS = re.compile(r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b")
-_UNFIT_STEP = re.compile(UNFIT_STEP)
-_ONLY_BUILDS = re.compile(r"(?:cargo|go) build\b")
+_NEVER_ENDS = r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b"
+_ONLY_BUILDS = r"(?:cargo|go) build\b"
 _NO_TEST = "no test specified"  # the script that `npm init` writes
-_OTHER_TOOLS = {check: re.compile(pattern) for check, pattern in OTHER_TOOLS.items()}
 
 
 def _checks_of(step: str) -> set[str]:
-    if _CHECKS_FORMAT.match(step):
+    if re.match(CHECKS_FORMAT, step):
         return {"format"}
-    if _CHANGES_FILES.match(step) or _ONLY_BUILDS.match(step) or step.split(maxsplit=1)[0] in TASK_PROGRAMS:
+    if (
+        re.match(CHANGES_FILES, step)
+        or re.match(_ONLY_BUILDS, step)
+        or step.split(maxsplit=1)[0] in TASK_PROGRAMS
+    ):
         return set()
     if step.startswith("biome c"):
         return {"lint", "format"}
     if hook := re.match(r"(?:pre-commit|prek) run ([\w-]+)", step):
         return {_by_words(hook[1]) or "lint"}
-    found = {check for check, pattern in _OTHER_TOOLS.items() if pattern.match(step)}
+    found = {check for check, pattern in OTHER_TOOLS.items() if re.match(pattern, step)}
     found = found or {check for check in CHECKS[:3] if runs_check(step, check)}
     # A compiler that tests or lints also checks types; that is not why it is run.
     return {min(found, key=CHECKS.index)} if found and step.startswith(("cargo", "go ")) else found
@@ -272,7 +270,7 @@ def _tasks_of(runner: TaskRunner, project: _Project) -> Iterator[CheckCommand]:
             yield _task_command(best, project, is_in_ci=is_in_ci)
 
 
-_REPORTS = re.compile(r"\b(?:cov|coverage|c8|nyc|lcov|junit\w*|report)\b")
+_REPORTS = r"\b(?:cov|coverage|c8|nyc|lcov|junit\w*|report)\b"
 
 
 class _Task:
@@ -283,7 +281,7 @@ class _Task:
         self.steps = runner.steps(name)
         self.text = "\n".join(self.steps)
         self.known = _known(name, runner)
-        self.reports = bool(_REPORTS.search(f"{name}\n{runner.tasks[name]}"))
+        self.reports = bool(re.search(_REPORTS, f"{name}\n{runner.tasks[name]}"))
 
     def rank(self, in_ci: Collection[str]) -> tuple[bool | int, ...]:
         """Return its place among the tasks of a check, the best first; `in_ci`: those that CI names."""
@@ -307,11 +305,13 @@ class _Task:
     @property
     def is_fit(self) -> bool:
         """Whether it is this check, ends by itself, only looks, and needs neither a browser nor a network."""
-        if not self._is_check or UNFIT_WORDS & set(_words(self.name)) or _NEVER_ENDS.search(self.text):
+        if not self._is_check or UNFIT_WORDS & set(_words(self.name)) or re.search(_NEVER_ENDS, self.text):
             return False
-        changes = any(_CHANGES_FILES.match(step) and not _CHECKS_FORMAT.match(step) for step in self.steps)
+        changes = any(
+            re.match(CHANGES_FILES, step) and not re.match(CHECKS_FORMAT, step) for step in self.steps
+        )
         return self.check == "build" or not (
-            changes or _UNFIT_STEP.search(self.text) or _NO_TEST in self.text
+            changes or re.search(UNFIT_STEP, self.text) or _NO_TEST in self.text
         )
 
     @property
@@ -353,7 +353,7 @@ def _by_words(name: str) -> str | None:
     return next((check for check, words in TASK_WORDS.items() if words & set(_words(name))), None)
 
 
-_WATCHES_WITHOUT_CI = re.compile(r"\breact-scripts\s+test\b")
+_WATCHES_WITHOUT_CI = r"\breact-scripts\s+test\b"
 
 
 def _task_command(task: _Task, project: _Project, *, is_in_ci: bool) -> CheckCommand:
@@ -361,7 +361,7 @@ def _task_command(task: _Task, project: _Project, *, is_in_ci: bool) -> CheckCom
     command = runner.command.format(task.name)
     if runner.file == "package.json":
         command = re.sub(r"^(npm|pnpm|yarn) run test$", r"\1 test", command)
-        command = f"CI=true {command}" if _WATCHES_WITHOUT_CI.search(task.text) else command
+        command = f"CI=true {command}" if re.search(_WATCHES_WITHOUT_CI, task.text) else command
     elif folder := next((each for each in ("venv", ".venv") if f"{each}/bin/python" in project.names), None):
         command = f'PATH="$PWD/{folder}/bin:$PATH" {command}' if runner.kind in WHOLE else command
     return CheckCommand(task.check, command, runner.program, runner.file, runner.kind, task.steps, is_in_ci)
@@ -387,8 +387,8 @@ def _typescript(project: _Project) -> Iterator[CheckCommand]:
 # Python
 
 _SECTION = r"(?m)^\[{}\]"
-_TEST_FILE = re.compile(r"(?:tests?/)?(?:test_.*|.*_test)\.py", re.DOTALL)
-_FIXES = re.compile(r" --(?:fix|unsafe-fixes|exit-non-zero-on-\w+)\b")
+_TEST_FILE = r"(?s)(?:tests?/)?(?:test_.*|.*_test)\.py"
+_FIXES = r" --(?:fix|unsafe-fixes|exit-non-zero-on-\w+)\b"
 _FORMATTERS = {"ruff": "ruff format --check", "black": "black --check ."}
 
 
@@ -401,7 +401,7 @@ def _python(project: _Project) -> Iterator[CheckCommand]:
         for text in map(runner.steps, runner.tasks)
     ]
     recipes = [step for steps in texts for step in steps] + pre_commit_commands(project.texts)
-    used = [_FIXES.sub("", step) for step in (*project.ci, *recipes)]  # ours only look
+    used = [re.sub(_FIXES, "", step) for step in (*project.ci, *recipes)]  # ours only look
     in_ci = used[: len(project.ci)]
     is_python = bool({"pyproject.toml", "setup.py", "setup.cfg"} & project.names)
     for tool in TOOLS:
@@ -422,7 +422,7 @@ def _python(project: _Project) -> Iterator[CheckCommand]:
     for name, default in _FORMATTERS.items():
         formats = re.compile(rf"{default.partition(' -')[0]}(?:\s|$)")
         uses = [step for step in in_ci if formats.match(step)]
-        uses += [step for step in recipes if formats.match(step) and _CHECKS_FORMAT.match(step)]
+        uses += [step for step in recipes if formats.match(step) and re.match(CHECKS_FORMAT, step)]
         if uses or "format" in table(configured, name) or (name == "black" and name in configured):
             arguments = _clean(uses[0]) if uses else default.partition(" ")[2]
             found = _python_command("format", name, arguments, "CI" if uses else "pyproject.toml", project)
@@ -434,7 +434,7 @@ def _unittest(project: _Project) -> Iterator[CheckCommand]:
     uses = [step for step in project.ci if re.match(r"unittest\b", step)]
     if "manage.py" in project.names:
         yield _python_command("tests", "python", "manage.py test", "manage.py", project)
-    elif test := next((name for name in sorted(project.names) if _TEST_FILE.fullmatch(name)), None):
+    elif test := next((name for name in sorted(project.names) if re.fullmatch(_TEST_FILE, name)), None):
         folder, _, _ = test.rpartition("/")
         is_package = f"{folder}/__init__.py" in project.names or not folder
         start = _clean(uses[0]) if uses else "" if is_package else f"discover -s {folder}"
@@ -462,19 +462,15 @@ def _depends_on(tool: str, project: _Project) -> str | None:
     return next((name for name in names if named.search(project.texts.get(name, ""))), None)
 
 
-_SELECTS = re.compile(
-    r"\s-(?:k|m)\b|::|--codspeed|--(?:lf|ignore|deselect)\b|bench|integration|e2e|/\.|--verifytypes|--install-types(?!\s+--non)"
-)
-_REPORTING = re.compile(
-    r"(?:--cov|--junit|--color|--durations|--output-format|--show-diff|--statistics|--diff|-v+$|-s$|--tb|--(?:no-)?pretty|--html|--xml)"
-)
+_SELECTS = r"\s-(?:k|m)\b|::|--codspeed|--(?:lf|ignore|deselect)\b|bench|integration|e2e|/\.|--verifytypes|--install-types(?!\s+--non)"
+_REPORTING = r"(?:--cov|--junit|--color|--durations|--output-format|--show-diff|--statistics|--diff|-v+$|-s$|--tb|--(?:no-)?pretty|--html|--xml)"
 
 
 def _arguments(
     name: str, tool: PythonTool, uses: list[str], configured: Mapping[str, Any], project: _Project
 ) -> str:
     """Return what the project itself tells a tool, or what is usual."""
-    plain = sorted((step for step in uses if not _SELECTS.search(step)), key=lambda step: " test" in step)
+    plain = sorted((step for step in uses if not re.search(_SELECTS, step)), key=lambda step: " test" in step)
     words = _clean(plain[0]).split() if plain else []
     places = [
         word
@@ -497,7 +493,7 @@ def _clean(step: str) -> str:
         words = shlex.split(step, comments=True)[1:]
     except ValueError:
         words = step.split()[1:]
-    kept = [word for word in words if not _REPORTING.match(word) and not re.search(r"[${}*]", word)]
+    kept = [word for word in words if not re.match(_REPORTING, word) and not re.search(r"[${}*]", word)]
     if step.startswith(("ruff format", "black")) and "--check" not in kept:
         kept.append("--check")  # `--diff` alone also only looks
     return shlex.join(kept)
@@ -561,9 +557,7 @@ def _others(project: _Project) -> Iterator[CheckCommand]:
 _LANGUAGE_FILES = frozenset(
     ("Cargo.toml", "go.mod", "deno.json", "deno.jsonc")
 )  # they do not show which tools are used
-_PARTIAL = re.compile(
-    r"\$|--(?:target|manifest-path|features|package|lib|bins?|test|doc|config|no-run)\b| -p | -D\w+="
-)
+_PARTIAL = r"\$|--(?:target|manifest-path|features|package|lib|bins?|test|doc|config|no-run)\b| -p | -D\w+="
 _SUBCOMMANDS = frozenset(("cargo", "go", "deno", "mix", "dotnet"))
 
 
@@ -576,7 +570,7 @@ def _in_ci(step: str, check: str, project: _Project) -> str | None:
         for each in project.ci
         if os.path.basename(each.split()[0]) == program
         and check in _checks_of(each)
-        and not _PARTIAL.search(each)
+        and not re.search(_PARTIAL, each)
     ]
     same = [each for each in found if program not in _SUBCOMMANDS or each.split()[1:2] == words[1:2]]
     return min(same, key=len, default=None)
@@ -585,7 +579,7 @@ def _in_ci(step: str, check: str, project: _Project) -> str | None:
 def _with_start(command: str, step: str) -> str:
     """Return a step of CI with what starts the program here; for tests without what only reports."""
     start = command.split(maxsplit=1)[0]
-    words = [word for word in step.split()[1:] if not _REPORTING.match(word)]
+    words = [word for word in step.split()[1:] if not re.match(_REPORTING, word)]
     if start in ("test", "cmake") or step.startswith(("mvn", "go ", "golangci", "phpunit", "gofmt")):
         return command
     return " ".join((f"{start} exec {step.split(maxsplit=1)[0]}" if start == "bundle" else start, *words))

@@ -6,7 +6,6 @@ in the state folder remembers. So neither flags in git's index nor filters hide 
 as well: HEAD, the index, refs and configuration.
 """
 
-import hashlib
 import json
 import os
 import select
@@ -15,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
-from turngate.gates.stored_state import digest, write_file
+from turngate.gates.stored_state import digest, hash_bytes, write_file
 
 TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its time
 RACY_NS = 2_000_000_000  # a file that was changed this shortly before could change again without a new time
@@ -61,17 +60,26 @@ def local_entries(project: str, state: str) -> dict[str, str] | None:
         return None
 
 
+def local_names(project: str) -> list[str] | None:
+    """Return the names of the files without a look at them, of a repository inside only its folder. None: not in time."""
+    deadline, project = time.monotonic() + TIMEOUT_S, os.path.realpath(project)
+    try:
+        top = _find_top(project, deadline)
+        _, names = _list_files(top, deadline)
+    except (OSError, _Unknown):
+        return None
+    below = "" if top == project else f"{project.removeprefix(top).strip('/')}/"
+    return [name.removeprefix(below) for name in names if name.startswith(below)]
+
+
 class _Look:
     """One look at the files."""
 
     def __init__(self, project: str, state: str) -> None:
         self._now_ns = time.time_ns()
         self._deadline = time.monotonic() + TIMEOUT_S
-        self._project = self._top = os.path.realpath(project)
-        repository = _repository(self._top)
-        words = (self._deadline, "check-ignore", "--quiet", self._top)
-        if repository and (repository == self._top or _run_git(repository, *words) is None):
-            self._top = repository
+        self._project = os.path.realpath(project)
+        self._top = _find_top(self._project, self._deadline)
         self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-3")
         self._stats: dict[str, str] = {}  # by name; a text that changes with the file
         self._states: list[str] = []  # of the repositories
@@ -131,16 +139,12 @@ class _Look:
     def _add(self, below: str) -> None:
         """Add the files of a folder: "", or its name with a slash. Raises _Unknown."""
         folder = f"{self._top}/{below}".rstrip("/")
-        is_repository = os.path.lexists(f"{folder}/.git")
-        listed = _run_git(folder, self._deadline, *LIST_FILES) if is_repository else None
+        listed, names = _list_files(folder, self._deadline)
         if listed is not None:
-            self._states += [below, _hash(listed), *_git_state(folder, self._deadline)]
-        # If git cannot read it, all files count.
-        lines = _walk(folder) if listed is None else os.fsdecode(listed).split("\0")[:-1]
+            self._states += [below, hash_bytes(listed), *_git_state(folder, self._deadline)]
         fd = os.open(folder, os.O_RDONLY)  # so that the system does not look up the whole path of each file
         try:
-            for line in lines:
-                name = line.partition("\t")[2] if line[0] != UNTRACKED else line[2:]
+            for name in names:
                 try:
                     found = os.stat(name, dir_fd=fd, follow_symlinks=False)
                 except (FileNotFoundError, NotADirectoryError):  # it is deleted
@@ -167,6 +171,15 @@ class _Look:
         return stat.S_ISLNK(mode)
 
 
+def _find_top(project: str, deadline: float) -> str:
+    """Return the folder whose files count: that of the repository, unless it ignores the project."""
+    repository = _repository(project)
+    if repository is None or repository == project:
+        return project
+    is_ignored = _run_git(repository, deadline, "check-ignore", "--quiet", project) is not None
+    return project if is_ignored else repository
+
+
 def _repository(folder: str) -> str | None:
     while not os.path.lexists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)
@@ -174,6 +187,15 @@ def _repository(folder: str) -> str | None:
             return None
         folder = parent
     return folder
+
+
+def _list_files(folder: str, deadline: float) -> tuple[bytes | None, list[str]]:
+    """Return what git lists, and the names of the files: all of them if git cannot read the folder."""
+    listed = _run_git(folder, deadline, *LIST_FILES) if os.path.lexists(f"{folder}/.git") else None
+    if listed is None:
+        return None, [*_walk(folder)]
+    lines = os.fsdecode(listed).split("\0")[:-1]
+    return listed, [line[2:] if line[0] == UNTRACKED else line.partition("\t")[2] for line in lines]
 
 
 def _walk(folder: str, below: str = "") -> Iterator[str]:
@@ -184,7 +206,7 @@ def _walk(folder: str, below: str = "") -> Iterator[str]:
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(folder, f"{below}{entry.name}/")
             elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                yield f"{UNTRACKED} {below}{entry.name}"  # as git lists it
+                yield f"{below}{entry.name}"
 
 
 def _git_state(repository: str, deadline: float) -> Iterator[str]:
@@ -222,6 +244,8 @@ def _read_text(path: str) -> str:
 def _read_content(path: str, mode: int, size: int, deadline: float) -> str:
     """Return the entry of a file: its mode, and the id that git gives to its content, as a blob. Raises _Unknown."""
     kind = "120000" if stat.S_ISLNK(mode) else "100755" if mode & stat.S_IXUSR else "100644"
+    import hashlib  # noqa: PLC0415 # lazy: it loads OpenSSL, and most looks read no file
+
     content = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     if stat.S_ISLNK(mode):
         content.update(os.fsencode(os.readlink(path)))
@@ -249,11 +273,7 @@ def _read_lines(path: str) -> Iterator[dict[str, str]]:
 
 
 def _hash_texts(texts: Iterable[str]) -> str:
-    return _hash("\0\0".join(texts).encode("utf-8", "surrogateescape"))  # no name has a NUL
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return hash_bytes("\0\0".join(texts).encode("utf-8", "surrogateescape"))  # no name has a NUL
 
 
 def _run_git(folder: str, deadline: float, *words: str) -> bytes | None:

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Sequence
 
+from turngate.aio.threads import run_in_thread
 from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.globs import matches_glob
 from turngate.core.text import one_line
@@ -12,6 +13,7 @@ from turngate.gates.find_checks import LISTED_FOLDERS, ProjectFiles, files_to_re
 from turngate.gates.find_checks import MAX_FILE_BYTES as MAX_CHECK_FILE_BYTES
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import IN_REPOSITORY
+from turngate.gates.local_tree_state import local_names
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands
 from turngate.project.files import LOCAL
 
@@ -61,8 +63,14 @@ async def list_files(commands: ProjectCommands, pattern: str = "", limit: int = 
 
     `pattern`: only of files that match it, as with `grep -iE`, and of at most `limit`.
     """
+    problem = "the project's files cannot be listed"
+    if pattern and commands.is_local:  # one process instead of five
+        listed = await run_in_thread(local_names, commands.project)
+        if listed is None:
+            raise FilesUnreadable(problem)
+        return tuple(sorted(filter(re.compile(pattern, re.IGNORECASE).search, listed))[:limit])
     report = await commands.run_script(LIST_SCRIPT, pattern, str(limit))
-    text = stdout_of(report, "the project's files cannot be listed")
+    text = stdout_of(report, problem)
     names = (unquote_path(line).replace("\0", "\n").removeprefix("./") for line in text.split("\n") if line)
     return tuple(sorted(names))
 

@@ -17,7 +17,7 @@ from turngate.gates.toolchains import CI_ACTIONS, PRE_COMMIT_HOOKS, PYTHON_TASK_
 
 MAX_STEPS = 200  # simple commands of one task
 WORKFLOWS = ".github/workflows"
-_RARE_WORKFLOW = re.compile(
+_RARE_WORKFLOW = (
     r"(?i)release|publish|deploy|nightly|stale|label|codeql|bench|perf|autofix|third|website|(?:^|/)docs?[.-]"
 )
 
@@ -43,7 +43,7 @@ class TaskRunner:
             others = [other for other in self.mentioned(step) if other != name]
             for other in others:
                 yield from self._steps(other, above | {name})
-            if not others and not _ONLY_MAKE.fullmatch(step):
+            if not others and not re.fullmatch(_ONLY_MAKE, step):
                 yield step
 
     def parts(self, name: str) -> Iterator[str]:
@@ -60,7 +60,7 @@ class TaskRunner:
 
     def mentioned(self, step: str) -> Iterator[str]:
         """Yield the tasks of this file that a simple command runs."""
-        found = _RUNS_TASK.search(step)
+        found = re.search(_RUNS_TASK, step)
         if found is None or (found[1] in _MAKE) != (self.kind == "make"):
             return
         for word in re.findall(r"[\w:.*@/-]+", step[found.end() :]):
@@ -76,12 +76,12 @@ class TaskRunner:
 
 
 _MAKE = ("make", "gmake", "MAKE")
-_ONLY_MAKE = re.compile(r"make\b[^-]*")  # what a target needs, and no task: files
-_RUNS_TASK = re.compile(
+_ONLY_MAKE = r"make\b[^-]*"  # what a target needs, and no task: files
+_RUNS_TASK = (
     r"(?<![\w./-])(npm|pnpm|yarn|bun|nx|turbo|lerna|run-s|run-p|npm-run-all2?|concurrently|composer|deno|g?make|MAKE|just|task|rake|"
     r"tox|nox|poe|pdm|hatch|wireit)(?=[\s)}]|$)"
 )
-_WRAPPER = re.compile(
+_WRAPPER = (
     r"(?:@|-(?=\w)|coverage\s+run\s+(?:-(?!m\b)\S+(?:\s+(?!-)\S+)??\s+)*-m\s+|(?:c8|nyc)\s+(?:-\S+\s+)*|cross-env\s+(?:\w+=\S*\s+)*|"
     r"(?:pipx\s+run|uvx)\s+(?:--?[\w-]+(?:=\S+|\s+(?=\S+\s+tox))?\s+)*|\$\{?\w+\}?/?(?=\w)|cargo-(?=clippy|fmt))+"
 )
@@ -91,7 +91,7 @@ def simple_commands(text: str) -> Iterator[str]:
     """Yield the commands of a text from their programs on: without `uv run`, `python -m`, `coverage run -m` and the like."""
     for line in re.sub(r"\\\n\s*|\s--(?:only-)?(?:group|with|extra)\s+\S+", " ", text).split("\n"):
         for step in run_commands(line.strip().removeprefix("@")):
-            bare = _WRAPPER.sub("", step.text, count=1) if _WRAPPER.match(step.text) else step.text
+            bare = re.sub(_WRAPPER, "", step.text, count=1) if re.match(_WRAPPER, step.text) else step.text
             if bare and not bare.startswith("#"):
                 yield re.sub(r"\s+", " ", bare).strip()
 
@@ -111,7 +111,7 @@ def task_runners(texts: Mapping[str, str], manager: str) -> Iterator[TaskRunner]
             yield TaskRunner("python", program, command, "pyproject.toml", tasks)
 
 
-_RULE = re.compile(r"^([\w.-][^:=#\n\t]*)::?(?!=)(.*)$")
+_RULE = r"^([\w.-][^:=#\n\t]*)::?(?!=)(.*)$"
 
 
 def _read_make(text: str) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _read_make(text: str) -> dict[str, str]:
     for line in re.sub(r"\\\n[ \t]*", " ", text).split("\n"):
         if line.startswith("\t"):
             tasks |= {name: f"{tasks[name]}\n{line.strip().lstrip('@-+')}" for name in names}
-        elif rule := _RULE.match(line):
+        elif rule := re.match(_RULE, line):
             names = rule[1].split()
             needs = rule[2].partition("#")[0].partition(";")[0].strip()
             tasks |= {
@@ -133,14 +133,14 @@ def _read_make(text: str) -> dict[str, str]:
     return {name: text for name, text in tasks.items() if not name.startswith(".")}
 
 
-_RECIPE = re.compile(r"^@?([\w-]+)(?:[ \t]+[^:\n]*)?:(?!=)(.*)$")
+_RECIPE = r"^@?([\w-]+)(?:[ \t]+[^:\n]*)?:(?!=)(.*)$"
 
 
 def _read_just(text: str) -> dict[str, str]:
     tasks: dict[str, str] = {}
     name = None
     for line in text.split("\n"):
-        if found := _RECIPE.match(line):
+        if found := re.match(_RECIPE, line):
             name, needs = found[1], found[2].strip()
             tasks[name] = f"just {needs}" if needs else ""
         elif name and line[:1] in (" ", "\t"):
@@ -198,14 +198,12 @@ def _read_deno(text: str) -> dict[str, str]:
     return _read_scripts(text, "tasks")
 
 
-_RAKE_TASK = re.compile(
-    r"(?m)^\s*(?:multi)?task[ (]+:?['\"]?(\w+(?::\w+)*)|Task\.(?:new|create)(?:\((?::|['\"]):?['\"]?(\w+(?::\w+)*)|(?=\s|$|\())"
-)
+_RAKE_TASK = r"(?m)^\s*(?:multi)?task[ (]+:?['\"]?(\w+(?::\w+)*)|Task\.(?:new|create)(?:\((?::|['\"]):?['\"]?(\w+(?::\w+)*)|(?=\s|$|\())"
 
 
 def _read_rake(text: str) -> dict[str, str]:
     default = "spec" if "RSpec::" in text else "test"
-    return {found[1] or found[2] or default: "" for found in _RAKE_TASK.finditer(text)}
+    return {found[1] or found[2] or default: "" for found in re.finditer(_RAKE_TASK, text)}
 
 
 def _read_tox(text: str) -> dict[str, str]:
@@ -230,15 +228,15 @@ def _without_placeholders(line: str) -> str:
     return re.sub(r"\{[^{}]*\}/?", "", line).strip().removeprefix("- ")
 
 
-_SESSION = re.compile(r"(?m)^def (\w+)\(session")
-_SESSION_RUN = re.compile(r"session\.run\(([^)]*)\)")
+_SESSION = r"(?m)^def (\w+)\(session"
+_SESSION_RUN = r"session\.run\(([^)]*)\)"
 
 
 def _read_nox(text: str) -> dict[str, str]:
-    blocks = _SESSION.split(text)
+    blocks = re.split(_SESSION, text)
     return {
         name: "\n".join(
-            " ".join(re.findall(r"[\"']([^\"']*)[\"']", run)) for run in _SESSION_RUN.findall(block)
+            " ".join(re.findall(r"[\"']([^\"']*)[\"']", run)) for run in re.findall(_SESSION_RUN, block)
         )
         for name, block in zip(blocks[1::2], blocks[2::2], strict=False)
     }
@@ -270,7 +268,7 @@ def ci_commands(texts: Mapping[str, str], runners: Sequence[TaskRunner]) -> list
     workflows = (
         text
         for name, text in sorted(texts.items())
-        if name.startswith(WORKFLOWS) and not _RARE_WORKFLOW.search(name)
+        if name.startswith(WORKFLOWS) and not re.search(_RARE_WORKFLOW, name)
     )
     run = "\n".join(chain.from_iterable(map(_workflow_lines, workflows)))
     scripts = [

@@ -1,11 +1,17 @@
 """What a gate remembers between two stops, for one session, agent and gate. Imports little: a cached answer needs it."""
 
-import hashlib
 import json
 import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+
+try:
+    from _blake2 import (
+        blake2b,  # that of hashlib, without OpenSSL, which takes as long to load as the rest of this module
+    )
+except ImportError:
+    from hashlib import blake2b
 
 VERSION = 1
 # A file that was changed this shortly before could be changed again without a new time.
@@ -14,7 +20,11 @@ KEPT_S = 30 * 24 * 3600  # the state of a session that had no stop since
 
 
 def digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return hash_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def hash_bytes(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def state_path(state: str, session: str, agent: str, gate: str) -> str:

@@ -1,9 +1,10 @@
 """Where sessions and the registry are stored: the state folder and the paths below it. Imports little: each start needs it."""
 
-import hashlib
 import os
 import re
+import sys
 from collections.abc import Mapping
+from importlib import import_module
 
 from turngate.errors import UsageError
 
@@ -35,13 +36,13 @@ def session_folder(state: str, session: str) -> str:
     """Return the folder of a session. An id that is not a plain file name is replaced by its hash."""
     session = str(session)  # an embedder may pass a number
     if not _SAFE_NAME.fullmatch(session):
-        session = "id-" + hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:24]
+        session = "id-" + _sha256(session.encode("utf-8", "replace"))[:24]
     return os.path.join(state, "sessions", session)
 
 
 def plugin_data_folder(state: str, name: str, root: str) -> str:
     """Return the folder for the data of a Claude Code plugin; another folder with the same name has its own."""
-    digest = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    digest = _sha256(root.encode("utf-8", "surrogateescape"))[:12]
     return os.path.join(state, "plugins", f"{name}-{digest}" if _SAFE_NAME.fullmatch(name) else digest)
 
 
@@ -56,7 +57,17 @@ def user_approvals_path(state: str, machine: str) -> str:
 
 
 def _file_name(place: str) -> str:
-    return hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:32] + ".json"
+    return _sha256(place.encode("utf-8", "surrogatepass"))[:32] + ".json"
+
+
+def _sha256(data: bytes) -> str:
+    """Hash as hashlib does, if possible without OpenSSL, which takes a tenth of a start without hooks to load."""
+    name = "_sha2" if sys.version_info >= (3, 12) else "_sha256"
+    try:
+        module = import_module(name)
+    except ImportError:
+        module = import_module("hashlib")
+    return str(module.sha256(data).hexdigest())
 
 
 TRANSCRIPT_FILE = "chat.jsonl"

@@ -8,7 +8,6 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from turngate.core.hooks.kinds import CommandHook
@@ -37,7 +36,7 @@ MAX_CHARS = 50_000  # of a command
 MAX_WORDS = 5_000
 MAX_FOLDERS = 30  # that words name, in which the others are looked for
 _PLAIN = re.compile(r"[\w -]*", re.ASCII)
-_PATTERN = re.compile(rf"[*?\[{{{UNKNOWN}]")
+_PATTERN = rf"[*?\[{{{UNKNOWN}]"
 _NODE = frozenset(["node", "bun", "deno", "tsx", "ts-node"])
 # What may follow the name of a module.
 _NODE_ENDS = (".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/package.json")
@@ -132,14 +131,14 @@ class _Finder:
         """Yield the files and folders to which a word may lead, and whether it is a pattern of files in a folder."""
         for piece in self._pieces[word]:
             name = piece
-            if start := _PATTERN.search(piece):
+            if start := re.search(_PATTERN, piece):
                 folder, slash, _ = piece[: start.start()].rpartition("/")
                 if slash and not has_suffix(piece, DOCUMENTS):
                     yield from ((path, True) for path in self._existing(folder))
                 elif has_suffix(piece, CODE):  # in one of those that other words name
                     yield from ((path, True) for path in self._folders[1:])
                 name = piece.rpartition(UNKNOWN)[2]
-                name = name.lstrip("/") if name.startswith("/") and not _PATTERN.search(name) else ""
+                name = name.lstrip("/") if name.startswith("/") and not re.search(_PATTERN, name) else ""
             module = name.removeprefix("-m").replace(".", "/") if self._is_module else name
             for each in (name, *(module + end for end in self._ends)) if name else ():
                 yield from ((path, False) for path in self._existing(each))
@@ -247,19 +246,17 @@ def _folder_name(folder: str) -> str:
 
 # Words
 
-_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?[-=+?]([^{}]*))?\}|\{[^{}]*\}|[\d@*#?$!-])")
-_BETWEEN_COMMANDS = re.compile(r"[;&|\n()`]+")
-_OUTPUT = re.compile(r"(?<!<)>+\s*[^\s<>;&|()`]+")
-_QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
+_VARIABLE = r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?[-=+?]([^{}]*))?\}|\{[^{}]*\}|[\d@*#?$!-])"
+_BETWEEN_COMMANDS = r"[;&|\n()`]+"
+_OUTPUT = r"(?<!<)>+\s*[^\s<>;&|()`]+"
+_QUOTED = r"'([^'\n]*)'|\"([^\"\n]*)\""
 # Quotes separate words, or do not.
 _FORMS = (str.maketrans("'\"<>", "    "), str.maketrans("<>", "  ", "'\"\\"))
-_BETWEEN_PIECES = re.compile(r"[=:,@]")
-_CONFIG_OPTION = re.compile(r"-c|-p|--?[\w-]*(?:conf|rc|project)[\w-]*")
-_INTERPRETER = re.compile(
-    r"\.|source|eval|\w*sh|python[\d.]*|pypy3?|node|bun|deno|tsx|ts-node|ruby|perl|php|lua|[gm]?awk|g?make|uv|run"
-)
+_BETWEEN_PIECES = r"[=:,@]"
+_CONFIG_OPTION = r"-c|-p|--?[\w-]*(?:conf|rc|project)[\w-]*"
+_INTERPRETER = r"\.|source|eval|\w*sh|python[\d.]*|pypy3?|node|bun|deno|tsx|ts-node|ruby|perl|php|lua|[gm]?awk|g?make|uv|run"
 # What stands before the program that is meant; the second ones may be it.
-_BEFORE_PROGRAM = re.compile(
+_BEFORE_PROGRAM = (
     r"\w+=.*|-.*|\d+[smhd]?|[!{]|if|elif|else|while|until|then|do|env|g?timeout|nice|nohup|exec|command|time|stdbuf"
     r"|sudo|xargs|\w*sh|python[\d.]*|npx|bunx|uvx|run|dlx"
 )
@@ -282,21 +279,23 @@ def split_commands(text: str, variables: Mapping[str, str]) -> Iterator[Words]:
     """
     text = text.replace(UNKNOWN, " ").replace("\\\n", "").replace("\\ ", UNKNOWN)
     readings = dict.fromkeys((_replace_variables(text, variables), _replace_variables(text, {})))
-    for each in dict.fromkeys(_OUTPUT.sub(" ", each).translate(form) for each in readings for form in _FORMS):
-        yield from filter(None, map(str.split, _BETWEEN_COMMANDS.split(each)))
+    for each in dict.fromkeys(
+        re.sub(_OUTPUT, " ", each).translate(form) for each in readings for form in _FORMS
+    ):
+        yield from filter(None, map(str.split, re.split(_BETWEEN_COMMANDS, each)))
     for each in readings:  # a name with blanks
-        yield from ([word] for found in _QUOTED.findall(each) if " " in (word := "".join(found)))
+        yield from ([word] for found in re.findall(_QUOTED, each) if " " in (word := "".join(found)))
 
 
 def _replace_variables(text: str, variables: Mapping[str, str]) -> str:
     for _ in range(3 if "$" in text else 0):  # a default value may have variables
-        text = _VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[3] or UNKNOWN), text)
+        text = re.sub(_VARIABLE, lambda found: variables.get(found[1] or found[2], found[3] or UNKNOWN), text)
     return text
 
 
 def pieces_of(word: str) -> list[str]:
     """Return what may be a path in a word: `--file=x`, `-fx`, `PATH=x:y`."""
-    pieces = (word, *_BETWEEN_PIECES.split(word), word[2:] if word.startswith("-") else "")
+    pieces = (word, *re.split(_BETWEEN_PIECES, word), word[2:] if word.startswith("-") else "")
     return [piece for piece in dict.fromkeys(each.strip("$") for each in pieces) if piece.strip("./")]
 
 
@@ -304,13 +303,13 @@ def names_configuration(words: Words, number: int) -> bool:
     """Return whether a word is the value of an option that names a configuration file."""
     option, equals, _ = words[number].partition("=")
     option = option if equals else words[number - 1] if number else ""
-    return _CONFIG_OPTION.fullmatch(option) is not None
+    return re.fullmatch(_CONFIG_OPTION, option) is not None
 
 
 def is_interpreted(words: Words, number: int) -> bool:
     """Return whether a word stands where a script does: first, or behind an interpreter and its options."""
     before = next((word for word in reversed(words[:number]) if not word.startswith("-")), ".")
-    return _INTERPRETER.fullmatch(os.path.basename(before)) is not None
+    return re.fullmatch(_INTERPRETER, os.path.basename(before)) is not None
 
 
 def program_of(words: Words) -> tuple[str, str]:
@@ -318,7 +317,7 @@ def program_of(words: Words) -> tuple[str, str]:
     starter = None  # `npm run NAME` runs what package.json says
     for number, word in enumerate(words):
         name = os.path.basename(word)
-        if _BEFORE_PROGRAM.fullmatch(name):
+        if re.fullmatch(_BEFORE_PROGRAM, name):
             continue
         command = " ".join((name, *words[number + 1 :]))
         if name not in _STARTERS or takes_data(name, command):
@@ -330,20 +329,20 @@ def program_of(words: Words) -> tuple[str, str]:
 def takes_data(name: str, command: str) -> bool:
     """Return whether the words of a program are what it checks or reads, and not what it runs."""
     is_script = os.path.splitext(name)[1] in CODE and name != "manage.py"
-    return name in _READERS or (not is_script and _checks().match(command) is not None)
+    return name in _READERS or (not is_script and _is_check(command))
 
 
-@cache
-def _checks() -> re.Pattern[str]:
-    """Return what a command of a tool that checks looks like: only options stand before a subcommand."""
+def _is_check(command: str) -> bool:
+    """Return whether it is a command of a tool that checks: only options stand before a subcommand."""
     from turngate.gates.toolchains import TOOLS  # noqa: PLC0415 # lazy: few words name files
 
-    patterns = []
     for tool in TOOLS:
         subcommands = {text for check, text in tool.checks.items() if check != "build"} | {*tool.plants}
-        ends = "" if "" in subcommands else rf"\s+(?:[-+]\S+\s+)*(?:{'|'.join(subcommands)})"
-        patterns += [re.escape(tool.name) + ends] if subcommands else []
-    return re.compile(rf"(?:{'|'.join(patterns)})(?![\w.-])")
+        if subcommands and command.startswith(tool.name):
+            ends = "" if "" in subcommands else rf"\s+(?:[-+]\S+\s+)*(?:{'|'.join(sorted(subcommands))})"
+            if re.match(rf"{re.escape(tool.name)}{ends}(?![\w.-])", command):
+                return True
+    return False
 
 
 def describe_runner(name: str, command: str) -> str | None:

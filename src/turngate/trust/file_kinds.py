@@ -27,18 +27,14 @@ MARKS_OF_CODE = tuple(
 MODULES = frozenset(".py .pyc .so .js .mjs .cjs .jsx .ts .mts .cts .tsx .node".split())
 CODE = MODULES | frozenset(".sh .bash .zsh .fish .rb .pl .pm .php .lua .awk .sed .jq .mk .wasm".split())
 _LANGUAGES = MODULES | frozenset([".rb", ".php", ".pl", ".lua"])
-_CHECK = re.compile(
-    r"check|verif|valid|lint|test|gate|guard|hook|stop|audit|polic|review|quality|ensure|assert"
-)
+_CHECK = r"check|verif|valid|lint|test|gate|guard|hook|stop|audit|polic|review|quality|ensure|assert"
 # What hooks write beside themselves, and what only people read.
 WRITTEN = frozenset(".log .jsonl .ndjson .out .err .pid .lock .tmp .swp .bak .db .sqlite .sqlite3".split())
-_WRITTEN_FILE = re.compile(
+_WRITTEN_FILE = (
     r"\.?[^.]*(?:state|cache|histor|count|session|last|hash|status|result|stamp|seen|marker|flag)[^.]*(?:\.(?:json|txt))?"
     r"|\.(?!env|.*rc$)[^.]*|(?:readme|license|changelog)(?:\.\w+)?"
 )
-_WRITTEN_FOLDER = re.compile(
-    r"\.?(?:logs?|state|cache|tmp|temp|archive|sessions|reports|outputs?)|\.\w+_cache"
-)
+_WRITTEN_FOLDER = r"\.?(?:logs?|state|cache|tmp|temp|archive|sessions|reports|outputs?)|\.\w+_cache"
 _RECORDS = frozenset([".json", ".jsonl", ".md", ".txt"])  # of which hooks write many
 # Data for most programs, wherever a word names it.
 DOCUMENTS = frozenset(
@@ -56,14 +52,14 @@ def is_written(name: str) -> bool:
     *folders, file = name.lower().split("/")
     if has_suffix(file, CODE) or file in ("package.json", "makefile"):
         return False
-    is_named = has_suffix(file, WRITTEN) or _WRITTEN_FILE.fullmatch(file)
-    return bool(is_named) or any(map(_WRITTEN_FOLDER.fullmatch, folders))
+    is_named = has_suffix(file, WRITTEN) or re.fullmatch(_WRITTEN_FILE, file)
+    return bool(is_named) or any(re.fullmatch(_WRITTEN_FOLDER, each) for each in folders)
 
 
 def is_record(name: str) -> bool:
     """Return whether a file is one of the documents in a folder to which hooks write, such as `archive`."""
     *folders, file = name.lower().split("/")
-    return has_suffix(file, _RECORDS) and any(map(_WRITTEN_FOLDER.fullmatch, folders))
+    return has_suffix(file, _RECORDS) and any(re.fullmatch(_WRITTEN_FOLDER, each) for each in folders)
 
 
 def is_of_hooks(folder: str) -> bool:
@@ -80,7 +76,7 @@ def is_check(name: str) -> bool:
     One with the name of a module of Python would be run instead of that.
     """
     first, file = name.split("/", maxsplit=1)[0], os.path.basename(name).lower()
-    is_named = _CHECK.search(file) is not None or os.path.splitext(first)[0] in sys.stdlib_module_names
+    is_named = re.search(_CHECK, file) is not None or os.path.splitext(first)[0] in sys.stdlib_module_names
     return is_named or not has_suffix(name, _LANGUAGES)
 
 

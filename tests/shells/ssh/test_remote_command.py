@@ -175,7 +175,8 @@ def test_the_cleanup_shell_ends_a_run(shell: list[str], lines: str, marker: str,
     try:
         told = lines.format(pid=running.pid, mark=mark)
         printed = sh(shell, cleanup_line("T"), f"{told}\n".encode())
-        assert (running.poll() is not None, f"T {mark}\n".encode() in printed) == (is_ended, told[0] == "!")
+        has_ended = (running.wait(NEVER_S) if is_ended else running.poll()) is not None
+        assert (has_ended, f"T {mark}\n".encode() in printed) == (is_ended, told[0] == "!")
     finally:
         running.kill()
         running.wait()

@@ -246,9 +246,11 @@ def _is_not_started(stderr: str, dialect: Dialect) -> bool:
     if dialect.any_missing_file_passes:
         # Claude Code: "Hook script appears to be missing — … Treating as non-blocking", at stops alone (measured).
         return "no such file" in stderr.lower() or "can't open" in stderr
+    if not any(words in stderr for words in ("open ", "error: ", "make")):  # as each of these programs prints
+        return False
     from turngate.core.answers.missing_programs import NOT_STARTED  # noqa: PLC0415 # lazy: large patterns, few blocks
 
-    return NOT_STARTED.search(stderr[-MAX_SEARCHED_CHARS:].rstrip()) is not None
+    return re.search(NOT_STARTED, stderr[-MAX_SEARCHED_CHARS:].rstrip()) is not None
 
 
 MAX_SEARCHED_CHARS = 2000

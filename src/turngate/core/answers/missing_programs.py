@@ -3,8 +3,6 @@ r"""The lines with which programs say that what they should run is not there: a 
 To add a program: its line here, which no failing check may print. `\ ` is a blank: the patterns are verbose.
 """
 
-import re
-
 # The program itself then ends with exit code 2, which would be a block.
 _ENDS_WITH_2 = r"""
     (?:.*/)?(?:python|pypy)[\d.]*:\ can't\ open\ file\ .*       # python FILE, also after `uv run`, `poetry run` …
@@ -36,8 +34,6 @@ _ENDS_OTHERWISE = r"""
   | go:\ (?:cannot\ find\ main\ module|go\.mod\ file\ not\ found).*
   | Command\ not\ found:\s\S+                                   # poetry
 """
-MISSING = re.compile(f"(?:{_ENDS_WITH_2} | {_ENDS_OTHERWISE})", re.VERBOSE)
+MISSING = f"(?x)(?:{_ENDS_WITH_2} | {_ENDS_OTHERWISE})"
 # At the end of stderr, with the line of uv that says why.
-NOT_STARTED = re.compile(
-    rf"^(?:{_ENDS_WITH_2})(?:\n\s+(?:cause|Caused\ by):\ .*)?\Z", re.VERBOSE | re.MULTILINE
-)
+NOT_STARTED = rf"(?xm)^(?:{_ENDS_WITH_2})(?:\n\s+(?:cause|Caused\ by):\ .*)?\Z"

@@ -22,12 +22,12 @@ FINISHED = "That was the last part. Finish your work and report the result."
 REFUSED = "[The user has answered no at the checkpoint. Do not continue with what comes after it.]"
 Answer = Literal["yes", "no"]
 
-_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<marks>`{3,}|~{3,})(?P<info>.*)")
-_CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^\n]+?(?<!`)\1(?!`)")
+_FENCE = r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<marks>`{3,}|~{3,})(?P<info>.*)"
+_CODE_SPAN = r"(?<!`)(`{1,2})(?!`)[^\n]+?(?<!`)\1(?!`)"
 _TAG = r"<(?P<close>/?)checkpoint(?:\s[^<>\n]*)?>"
 # The first word of a line, after the marks of lists, headings, quotes and emphasis: `STOP`, `**STOP.** Wait.`
 _STOP = r"^[ \t#>*_+-]*(?:\d{1,9}[.)][ \t*_]+)?(?P<stop>STOP)(?![\w-])[^\n]*$"
-_MARK = re.compile(f"(?i:{_TAG})|{_STOP}", re.MULTILINE)
+_MARK = f"(?m)(?i:{_TAG})|{_STOP}"
 
 _YES = ("y", "yes", "ok", "okay", "approve", "approved", "continue", "go on", "go ahead", "proceed")
 _NO = ("n", "no", "stop", "reject", "rejected", "cancel", "abort")
@@ -137,7 +137,7 @@ def _find_checkpoints(text: str, lines_before: int) -> Iterator[tuple[int, str, 
         return lines_before + text.count("\n", 0, mark.start()) + 1
 
     opened: re.Match[str] | None = None
-    for mark in _MARK.finditer(_without_code(text, lines_before)):
+    for mark in re.finditer(_MARK, _without_code(text, lines_before)):
         if mark["stop"]:
             if opened is None:
                 yield mark.start(), _plain(text[mark.start() : mark.end()]), mark.end()
@@ -164,9 +164,9 @@ def _without_code(text: str, lines_before: int) -> str:
     lines: list[str] = []
     fence, opened_at, hidden = "", 0, False
     for number, line in enumerate(text.split("\n"), lines_before + 1):
-        found = _FENCE.match(line)
+        found = re.match(_FENCE, line)
         if fence:
-            hidden = hidden or _MARK.search(line) is not None
+            hidden = hidden or re.search(_MARK, line) is not None
             lines.append(" " * len(line))
             if found and found["marks"].startswith(fence) and not found["info"].strip():
                 fence, hidden = "", False
@@ -174,7 +174,7 @@ def _without_code(text: str, lines_before: int) -> str:
             fence, opened_at = found["marks"], number
             lines.append(" " * len(line))
         else:
-            lines.append(_CODE_SPAN.sub(lambda span: " " * len(span[0]), line))
+            lines.append(re.sub(_CODE_SPAN, lambda span: " " * len(span[0]), line))
     if fence and hidden:
         raise CheckpointError(f"the code block in line {opened_at} has no end and contains a checkpoint")
     return "\n".join(lines)

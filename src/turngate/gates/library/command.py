@@ -10,7 +10,13 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.check_changes import block_once, find_definition, note_changes
-from turngate.gates.count_tests import describe_missing_count
+from turngate.gates.count_tests import (
+    count_tests,
+    describe_fewer,
+    describe_missing_count,
+    last_pass,
+    store_pass,
+)
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.project_files import read_project
 from turngate.gates.run_commands import FilesUnreadable
@@ -75,13 +81,6 @@ def _note_tests(
     context: GateContext, command: CommandHook, report: Exited | TimedOut, *, has_passed: bool
 ) -> str | None:
     """Return whether fewer tests have passed, or more were skipped, than when they passed last in this project."""
-    from turngate.gates.count_tests import (  # noqa: PLC0415 # lazy: it compiles patterns, and few gates run tests
-        count_tests,
-        describe_fewer,
-        last_pass,
-        store_pass,
-    )
-
     counted = count_tests(f"{report.stdout}\n{report.stderr}")
     if counted is None or context.state_folder is None:
         return None

@@ -120,9 +120,7 @@ def _with_others(gates: Sequence[ProposedGate]) -> ProposedGate:
 # Packages of a workspace
 
 _MANIFESTS = ("package.json", "pyproject.toml", "go.mod", "Cargo.toml", "*.sln*", "pom.xml", "composer.json")
-_NO_PACKAGE = re.compile(
-    r"(?:^|/)(?:\.[^/]*|node_modules|vendor|third_party|examples?|docs?|fixtures?|testdata|tests?|templates?|venv)(?:/|$)"
-)
+_NO_PACKAGE = r"(?:^|/)(?:\.[^/]*|node_modules|vendor|third_party|examples?|docs?|fixtures?|testdata|tests?|templates?|venv)(?:/|$)"
 
 
 def _packages(project: str, files: ProjectFiles, *, is_searched: bool) -> list[str]:
@@ -156,7 +154,9 @@ def _packages(project: str, files: ProjectFiles, *, is_searched: bool) -> list[s
     else:
         return []
     return [
-        each for each in found if not _NO_PACKAGE.search(each) and os.path.isdir(os.path.join(project, each))
+        each
+        for each in found
+        if not re.search(_NO_PACKAGE, each) and os.path.isdir(os.path.join(project, each))
     ]
 
 
