@@ -294,6 +294,10 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {"Makefile": "lint:\n\tbundle exec rubocop -a\n\truff check --fix\n"},
         {},
     ),
+    "names that a shell would run": (
+        {"package.json": '{"scripts": {"test;id": "jest", "lint$(id)": "eslint ."}}'},
+        {},
+    ),
     "pre-commit repairs": ({"Makefile": "lint:\n\tpre-commit run --all-files\n"}, {}),
 }
 

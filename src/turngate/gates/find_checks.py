@@ -161,7 +161,8 @@ def chosen_commands(commands: Sequence[CheckCommand], check: str) -> list[CheckC
 
     Such a task also stands for the parts that CI does not run by themselves.
     """
-    found = [each for each in commands if each.check == check]
+    all_of_it = [each for each in commands if each.check == check]
+    found = [each for each in all_of_it if not each.is_guess] or all_of_it
     whole = [each for each in found if each.kind in WHOLE][:1]
     if whole and found[0] in whole:
         return whole
@@ -305,6 +306,8 @@ class _Task:
     @property
     def is_fit(self) -> bool:
         """Whether it is this check, ends by itself, only looks, and needs neither a browser nor a network."""
+        if not re.fullmatch(r"[\w:.@/+-]+", self.name):  # it is a part of a shell command
+            return False
         if not self._is_check or UNFIT_WORDS & set(_words(self.name)) or re.search(_NEVER_ENDS, self.text):
             return False
         changes = any(
@@ -557,7 +560,9 @@ def _others(project: _Project) -> Iterator[CheckCommand]:
 _LANGUAGE_FILES = frozenset(
     ("Cargo.toml", "go.mod", "deno.json", "deno.jsonc")
 )  # they do not show which tools are used
-_PARTIAL = r"\$|--(?:target|manifest-path|features|package|lib|bins?|test|doc|config|no-run)\b| -p | -D\w+="
+_PARTIAL = (
+    r"[$`<>\\]|--(?:target|manifest-path|features|package|lib|bins?|test|doc|config|no-run)\b| -p | -D\w+="
+)
 _SUBCOMMANDS = frozenset(("cargo", "go", "deno", "mix", "dotnet"))
 
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from glob import glob
@@ -37,9 +38,7 @@ class ProposedGate:
     entry: dict[str, Any]
     command: str  # what it runs in this project
     found_in: str
-    steps: tuple[str, ...] = ()
     others: "tuple[ProposedGate, ...]" = field(default=(), compare=False)  # in its place, if it cannot run
-    note: str = ""  # what was seen when it was tried
 
     @property
     def id(self) -> str:
@@ -109,18 +108,18 @@ def _gate(found: CheckCommand, *, is_first: bool, follows: bool) -> ProposedGate
     what = {"gate": found.check} if follows else {"command": found.command}
     limit = {"timeout": TEST_TIMEOUT_S} if found.check in ("tests", "build") else {}
     entry = {"type": "gate", "id": name, **what, **limit}
-    return ProposedGate(entry, found.command, found.found_in, found.steps)
+    return ProposedGate(entry, found.command, found.found_in)
 
 
 def _with_others(gates: Sequence[ProposedGate]) -> ProposedGate:
     first, *others = gates
-    return ProposedGate(first.entry, first.command, first.found_in, first.steps, tuple(others))
+    return ProposedGate(first.entry, first.command, first.found_in, tuple(others))
 
 
 # Packages of a workspace
 
 _MANIFESTS = ("package.json", "pyproject.toml", "go.mod", "Cargo.toml", "*.sln*", "pom.xml", "composer.json")
-_NO_PACKAGE = r"(?:^|/)(?:\.[^/]*|node_modules|vendor|third_party|examples?|docs?|fixtures?|testdata|tests?|templates?|venv)(?:/|$)"
+_NO_PACKAGE = r"^/|(?:^|/)(?:\.[^/]*|node_modules|vendor|third_party|examples?|docs?|fixtures?|testdata|tests?|templates?|venv)(?:/|$)"
 
 
 def _packages(project: str, files: ProjectFiles, *, is_searched: bool) -> list[str]:
@@ -185,7 +184,7 @@ def _package_files(project: str, folder: str, root: ProjectFiles) -> ProjectFile
 
 
 def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
-    command = f"cd {folder} && {gate.command}"
+    command = f"cd {shlex.quote(folder)} && {gate.command}"
     limit = {key: gate.entry[key] for key in ("timeout",) if key in gate.entry}
     name = f"{gate.id}-{folder.replace('/', '-')}"
     entry = {
@@ -196,7 +195,7 @@ def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
         **limit,
     }
     others = tuple(_in_folder(each, folder) for each in gate.others)
-    return ProposedGate(entry, command, os.path.join(folder, gate.found_in), gate.steps, others)
+    return ProposedGate(entry, command, os.path.join(folder, gate.found_in), others)
 
 
 # The text of the settings
