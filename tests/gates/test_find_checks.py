@@ -338,6 +338,11 @@ WITH_CI: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
         {"Cargo.toml": ""},
         {"tests": "cargo test", "lint": "cargo clippy --all -- -Dwarnings"},
     ),
+    "all packages of a workspace": (
+        "      - run: ${{ env.CARGO }} test\n",
+        {"Cargo.toml": "[package]\n[workspace]\n"},
+        {"tests": "cargo test --workspace"},
+    ),
     "another folder is not the project": (
         "      - run: pytest docs\n        working-directory: site\n      - run: |\n          cd other\n          pytest x\n",
         {"pytest.ini": "", "docs": "", "x": ""},

@@ -61,7 +61,7 @@ LISTED_FOLDERS = (
 )
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # GNU make reads the first of them
 _SETTINGS = """package.json deno.json deno.jsonc composer.json pyproject.toml setup.cfg tox.ini noxfile.py mypy.ini .mypy.ini requirements.txt
-requirements-dev.txt justfile Justfile .justfile Taskfile.yml Taskfile.yaml .pre-commit-config.yaml Rakefile"""
+requirements-dev.txt Cargo.toml justfile Justfile .justfile Taskfile.yml Taskfile.yaml .pre-commit-config.yaml Rakefile"""
 READ_FILES = (*MAKEFILES, *_SETTINGS.split(), "Pipfile", "Gemfile")
 _ALSO_READ = rf"{re.escape(WORKFLOWS)}/[^/]+\.ya?ml|(?:scripts?|ci)/[\w.-]*(?:test|lint|check|format|types)[\w.-]*|[\w.-]*\.sh"
 MAX_FILE_BYTES = 1024 * 1024  # of a file in READ_FILES; a larger one is left out
@@ -542,6 +542,8 @@ def _others(project: _Project) -> Iterator[CheckCommand]:
             continue
         for check, usual in commands.items():
             command = usual.format(program)
+            if command == "cargo test" and "[workspace]" in project.texts.get("Cargo.toml", ""):
+                command += " --workspace"  # without it, only the package of this folder
             step = command.removeprefix("bundle exec ")
             in_ci = _in_ci(step, check, project)
             is_sign = check in ("tests", "build") or (check != "format" and found[0] not in _LANGUAGE_FILES)

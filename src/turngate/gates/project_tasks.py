@@ -83,7 +83,7 @@ _RUNS_TASK = (
 )
 _WRAPPER = (
     r"(?:@|-(?=\w)|coverage\s+run\s+(?:-(?!m\b)\S+(?:\s+(?!-)\S+)??\s+)*-m\s+|(?:c8|nyc)\s+(?:-\S+\s+)*|cross-env\s+(?:\w+=\S*\s+)*|"
-    r"(?:pipx\s+run|uvx)\s+(?:--?[\w-]+(?:=\S+|\s+(?=\S+\s+tox))?\s+)*|\$\{?\w+\}?/?(?=\w)|cargo-(?=clippy|fmt))+"
+    r"(?:pipx\s+run|uvx)\s+(?:--?[\w-]+(?:=\S+|\s+(?=\S+\s+tox))?\s+)*|\$\{?\w+\}?/?(?=\w)|\$\(\w+\)\s+|cargo-(?=clippy|fmt))+"
 )
 
 
