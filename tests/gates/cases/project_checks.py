@@ -1,5 +1,6 @@
 """The gates `tests`, `lint`, `types` and `build`. A command that is found runs as that of the gate `command`."""
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ LOOKED_FOR_TESTS = (
     "this project has none that is known; looked for a target `test` in a Makefile, a script `test` in package.json, "
     "pytest, unittest, cargo, go and others"
 )
+NO_TESTS = "NO TESTS RAN" if sys.version_info >= (3, 12) else "Ran 0 tests"  # as unittest prints it
 NAME_IT = "name it: turngate gate tests -- COMMAND"
 
 
@@ -53,7 +55,7 @@ CASES = (
         project_with({"test_shop.py": "def test_price():\n    assert 0\n"}),
         could_not_run(
             "tests",
-            "`python3 -m unittest`: it checked nothing: Ran 0 tests",
+            f"`python3 -m unittest`: it checked nothing: {NO_TESTS}",
         ),
     ),
     GateCase("build passes", ("build",), project_with(make("build", "true")), {}),
