@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from turngate.gates.find_checks import CheckCommand, ProjectFiles, find_check_commands, unreadable_files
+from turngate.gates.find_checks import (
+    CheckCommand,
+    ProjectFiles,
+    chosen_commands,
+    find_check_commands,
+    repeats,
+    unreadable_files,
+)
 
 PYPROJECT = """\
 [project]
@@ -72,20 +79,20 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "a package in a deep hole": ({"package.json": "[" * 200_000}, {}),
     "python, by its dependencies": (
         {"pyproject.toml": PYPROJECT},
-        {"tests": "pytest -q", "lint": "ruff check", "types": "mypy ."},
+        {"tests": "pytest -q", "lint": "ruff check --no-fix", "types": "mypy ."},
     ),
     "python, by its tables": (
         {"pyproject.toml": '[tool.pytest.ini_options]\n[tool.ruff]\n[tool.mypy]\nfiles = ["src"]\n'},
-        {"tests": "pytest -q", "lint": "ruff check", "types": "mypy"},
+        {"tests": "pytest -q", "lint": "ruff check --no-fix", "types": "mypy"},
     ),
     "python, by other files": (
         {"setup.cfg": "[flake8]\n[tool:pytest]\n", "mypy.ini": ""},
-        {"tests": "pytest -q", "lint": "flake8", "types": "mypy"},
+        {"tests": "pytest -q", "lint": "flake8", "types": "mypy ."},
     ),
     "a plugin of pytest is not pytest": ({"requirements.txt": "pytest-asyncio\nruff-lsp\n"}, {}),
     "python with uv": (
         {"pyproject.toml": PYPROJECT, "uv.lock": ""},
-        {"tests": "uv run pytest -q", "lint": "uv run ruff check", "types": "uv run mypy ."},
+        {"tests": "uv run pytest -q", "lint": "uv run ruff check --no-fix", "types": "uv run mypy ."},
     ),
     "python with its own environment": (
         {"requirements.txt": "pytest==8.0\n", ".venv/bin/pytest": ""},
@@ -110,16 +117,30 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "tests": "cargo test",
             "lint": "cargo clippy --all-targets -- -D warnings",
             "types": "cargo check --all-targets",
+            "format": "cargo fmt --all --check",
             "build": "cargo build",
         },
     ),
-    "go": ({"go.mod": ""}, {"tests": "go test ./...", "lint": "go vet ./...", "build": "go build ./..."}),
+    "go": (
+        {"go.mod": ""},
+        {
+            "tests": "go test ./...",
+            "lint": "go vet ./...",
+            "format": 'test -z "$(gofmt -l .)"',
+            "build": "go build ./...",
+        },
+    ),
     "go with its usual linter": (
         {"go.mod": "", ".golangci.yml": ""},
-        {"tests": "go test ./...", "lint": "golangci-lint run", "build": "go build ./..."},
+        {
+            "tests": "go test ./...",
+            "lint": "golangci-lint run",
+            "format": 'test -z "$(gofmt -l .)"',
+            "build": "go build ./...",
+        },
     ),
     "make": (
-        {"Makefile": ".PHONY: test lint\ntest lint: all\n\tpytest\nbuild := x\ntypecheck::\n\tmypy\n"},
+        {"Makefile": ".PHONY: test lint\ntest lint: all\n\t./run $@\nbuild := x\ntypecheck::\n\tmypy\n"},
         {"tests": "make test", "lint": "make lint", "types": "make typecheck"},
     ),
     "make's own order of files": (
@@ -128,8 +149,156 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     ),
     "make comes before the tools that it calls": (
         {"Makefile": "test:\n", "pyproject.toml": PYPROJECT},
-        {"tests": "make test", "lint": "ruff check", "types": "mypy ."},
+        {"tests": "make test", "lint": "ruff check --no-fix", "types": "mypy ."},
     ),
+    "python without pytest, in a package": (
+        {"tests/test_prices.py": "", "tests/__init__.py": ""},
+        {"tests": "python3 -m unittest"},
+    ),
+    "python's own environment also for unittest": (
+        {"test_prices.py": "", ".venv/bin/python": ""},
+        {"tests": ".venv/bin/python -m unittest"},
+    ),
+    "django with uv": ({"manage.py": "", "uv.lock": ""}, {"tests": "uv run python manage.py test"}),
+    "make with python's own environment": (
+        {"Makefile": "test:\n\tpytest\n", ".venv/bin/python": ""},
+        {"tests": 'PATH="$PWD/.venv/bin:$PATH" make test'},
+    ),
+    "mypy never without a target": (
+        {"mypy.ini": "[mypy]\nstrict = True\n", "src": ""},
+        {"types": "mypy src"},
+    ),
+    "files of another section are not mypy's": (
+        {"setup.cfg": "[bumpversion]\nfiles = a.py\n[mypy]\nstrict = True\n"},
+        {"types": "mypy ."},
+    ),
+    "hatch": (
+        {"pyproject.toml": "[tool.pytest.ini_options]\n[tool.hatch.envs.default]\n"},
+        {"tests": "hatch run pytest -q"},
+    ),
+    "pre-commit names the tools, and the commands only look": (
+        {
+            "setup.py": "",
+            ".pre-commit-config.yaml": "repos:\n  - hooks:\n      - id: ruff\n        args: [--fix]\n"
+            "      - id: ruff-format\n      - id: mypy\n        files: ^src/\n      - id: trailing-whitespace\n",
+            "src": "",
+        },
+        {"lint": "ruff check --no-fix", "types": "mypy src", "format": "ruff format --check"},
+    ),
+    "tox names the tools and their arguments": (
+        {
+            "setup.py": "",
+            "h2": "",
+            "tox.ini": "[testenv]\ncommands = pytest --cov=h2 {posargs:h2}\n"
+            "[testenv:types]\ncommands =\n    mypy h2/\n[testenv:format]\ncommands = black --check --diff h2/\n",
+        },
+        {"tests": "pytest -q h2", "types": "mypy h2/", "format": "black --check h2/"},
+    ),
+    "nox": (
+        {
+            "setup.py": "",
+            "noxfile.py": 'import nox\n\n@nox.session\ndef tests(session):\n    session.run("pytest", "-v")\n',
+        },
+        {"tests": "pytest -q"},
+    ),
+    "just": (
+        {
+            "justfile": "set shell := ['sh']\ntest filter='': build\n  cargo test {{filter}}\nbuild:\n  cargo build\n"
+            "lint:\n  cargo clippy --fix\nfmt-check:\n  cargo fmt --check\n"
+        },
+        {"tests": "just test", "format": "just fmt-check", "build": "just build"},
+    ),
+    "Taskfile": (
+        {
+            "Taskfile.yml": "version: '3'\n\ntasks:\n  default:\n    cmds:\n      - task: test\n"
+            "  test:\n    cmds:\n      - go test ./...\n  lint:\n    cmds:\n      - golangci-lint run --fix\n"
+        },
+        {"tests": "task test"},
+    ),
+    "Rakefile": (
+        {
+            "Rakefile": "require 'rake/testtask'\nRake::TestTask.new(:test) do |t|\nend\ntask default: :test\n",
+            "Gemfile": "",
+        },
+        {"tests": "bundle exec rake test"},
+    ),
+    "tasks of deno": (
+        {"deno.json": '{"tasks": {"test": "deno test -A"}}'},
+        {
+            "tests": "deno task test",
+            "lint": "deno lint",
+            "types": "deno check .",
+            "format": "deno fmt --check",
+        },
+    ),
+    "scripts of composer": (
+        {"composer.json": '{"scripts": {"test": ["@phpunit", "@cs"], "phpunit": "phpunit", "cs": "phpcs"}}'},
+        {"tests": "composer run-script phpunit", "lint": "composer run-script cs"},
+    ),
+    "scripts with a check: or lint: in their names": (
+        {
+            "package.json": json.dumps(
+                {
+                    "scripts": {
+                        "check": "npm run check:type && npm run check:lint && npm run check:format",
+                        "check:format": "prettier --check .",
+                        "check:lint": "eslint .",
+                        "check:type": "tsc -p tsconfig.json",
+                        "fix:lint": "eslint --fix .",
+                        "test": "node --test",
+                    }
+                }
+            )
+        },
+        {
+            "tests": "npm test",
+            "lint": "npm run check:lint",
+            "types": "npm run check:type",
+            "format": "npm run check:format",
+        },
+    ),
+    "unit tests instead of browsers": (
+        {
+            "package.json": json.dumps(
+                {
+                    "scripts": {
+                        "test": "npm run test:eslint && npm run test:mocha && npm run test:karma",
+                        "test:eslint": "eslint lib",
+                        "test:mocha": "mocha test/unit",
+                        "test:karma": "karma start",
+                    }
+                }
+            )
+        },
+        {"tests": "npm run test:mocha", "lint": "npm run test:eslint"},
+    ),
+    "unit tests instead of the network": (
+        {
+            "package.json": json.dumps(
+                {
+                    "scripts": {
+                        "test": "npm run tests-only",
+                        "tests-only": "tape test",
+                        "posttest": "npm audit",
+                    }
+                }
+            )
+        },
+        {"tests": "npm run tests-only"},
+    ),
+    "formatters that write are not checks": (
+        {"package.json": '{"scripts": {"format": "prettier --write .", "fmt": "biome format --write"}}'},
+        {},
+    ),
+    "a target of make that repairs": (
+        {"Makefile": "lint:\n\tbundle exec rubocop -a\n\truff check --fix\n"},
+        {},
+    ),
+    "names that a shell would run": (
+        {"package.json": '{"scripts": {"test;id": "jest", "lint$(id)": "eslint ."}}'},
+        {},
+    ),
+    "pre-commit repairs": ({"Makefile": "lint:\n\tpre-commit run --all-files\n"}, {}),
 }
 
 
@@ -146,6 +315,125 @@ def test_the_files_of_a_project_name_its_checks(name: str) -> None:
     assert commands == expected
 
 
+# What CI runs, as the steps of a workflow, with the other files; and the commands.
+WITH_CI: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
+    "the arguments of the tools": (
+        """\
+      - run: ruff format --check idna
+      - run: |
+          ruff check idna tests
+          python -m mypy --strict idna
+          coverage run -m pytest -v --cov=idna tests
+""",
+        {"pyproject.toml": "[tool.mypy]\n", "idna": "", "tests": ""},
+        {
+            "tests": "pytest -q tests",
+            "lint": "ruff check --no-fix idna tests",
+            "types": "mypy --strict idna",
+            "format": "ruff format --check idna",
+        },
+    ),
+    "what only CI knows is left out": (
+        "      - run: cargo test --target ${{ matrix.target }}\n      - run: cargo clippy --all -- -Dwarnings\n",
+        {"Cargo.toml": ""},
+        {"tests": "cargo test", "lint": "cargo clippy --all -- -Dwarnings"},
+    ),
+    "all packages of a workspace": (
+        "      - run: ${{ env.CARGO }} test\n",
+        {"Cargo.toml": "[package]\n[workspace]\n"},
+        {"tests": "cargo test --workspace"},
+    ),
+    "another folder is not the project": (
+        "      - run: pytest docs\n        working-directory: site\n      - run: |\n          cd other\n          pytest x\n",
+        {"pytest.ini": "", "docs": "", "x": ""},
+        {"tests": "pytest -q"},
+    ),
+    "scripts that CI runs": (
+        "      - run: scripts/check\n",
+        {
+            "pyproject.toml": "[tool.mypy]\n",
+            "scripts/check": 'export FILES="app tests"\nmypy $FILES\n',
+            "app": "",
+            "tests": "",
+        },
+        {"types": "mypy app tests"},
+    ),
+    "the script that CI runs": (
+        "      - run: npm run test:vi\n      - run: npm run lint\n",
+        {
+            "package.json": '{"scripts": {"test": "npm run lint && npm run test:vi", "test:vi": "vitest run", "lint": "eslint ."}}'
+        },
+        {"tests": "npm run test:vi", "lint": "npm run lint"},
+    ),
+    "not the script with a report": (
+        "      - run: npm run test-ci\n",
+        {"package.json": '{"scripts": {"test": "mocha", "test-ci": "nyc --reporter=lcov npm test"}}'},
+        {"tests": "npm test"},
+    ),
+    "actions": (
+        "      - uses: golangci/golangci-lint-action@v6\n",
+        {"go.mod": "", ".golangci.yml": "", "Makefile": "lint:\n\tgolint ./...\n"},
+        {"tests": "go test ./...", "lint": "golangci-lint run"},
+    ),
+    "rake without a task": (
+        "      - run: bundle exec rake\n",
+        {"Rakefile": "task default: :spec\n", "Gemfile": ""},
+        {"tests": "bundle exec rake"},
+    ),
+    "a target with what CI sets": (
+        "      - run: make test THREADS=${{ matrix.threads }}\n",
+        {"Makefile": "test:\n\tcoverage run -m pytest\ntest-examples:\n\tpytest examples\n"},
+        {"tests": "make test"},
+    ),
+    "environments of tox": (
+        "      - run: uv run --group dev tox run -e typing\n",
+        {
+            "pyproject.toml": '[tool.tox.env.typing]\ncommands = [["mypy"]]\n[tool.mypy]\nfiles = ["src"]\n',
+            "uv.lock": "",
+        },
+        {"types": "uv run mypy"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITH_CI)
+def test_what_ci_runs_comes_first(name: str) -> None:
+    steps, texts, expected = WITH_CI[name]
+    workflow = f"on: push\njobs:\n  test:\n    steps:\n{steps}"
+    files = project_files({**texts, ".github/workflows/ci.yml": workflow})
+    found = [each for each in find_check_commands(files) if not each.is_guess and each.check != "build"]
+    assert {
+        check: chosen_commands(found, check)[0].command
+        for check in dict.fromkeys(each.check for each in found)
+    } == expected
+
+
+# A command, and whether the tests of the same project run it too.
+REPEATED = {
+    "a script": ('{"scripts": {"test": "eslint . && jest", "lint": "eslint ."}}', {"lint"}),
+    "another scope": (
+        '{"scripts": {"test": "tsc -p a && jest", "types": "tsc -p a && tsc -p b"}}',
+        set[str](),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_check_that_the_tests_run_too_is_a_repetition(name: str) -> None:
+    package, expected = REPEATED[name]
+    tests, *others = [
+        each
+        for each in find_check_commands(project_files({"package.json": package}))
+        if each.check != "build"
+    ]
+    assert {each.check for each in others if repeats(each, [tests])} == expected
+
+
+def test_a_compiler_that_tests_also_checks_types() -> None:
+    commands = find_check_commands(project_files({"Cargo.toml": ""}))
+    assert [each.check for each in commands if repeats(each, commands[:1])] == ["tests", "types", "build"]
+
+
 def test_a_project_of_two_kinds_has_commands_of_both() -> None:
     files = project_files({"package.json": '{"scripts": {"test": "jest"}}', "pytest.ini": ""})
     assert find_check_commands(files) == [
@@ -158,7 +446,7 @@ def test_the_program_is_what_has_to_be_there() -> None:
     files = project_files({"pytest.ini": "", "venv/bin/pytest": "", "ruff.toml": "", "poetry.lock": ""})
     assert find_check_commands(files) == [
         CheckCommand("tests", "venv/bin/pytest -q", "venv/bin/pytest", "pytest.ini", "python"),
-        CheckCommand("lint", "poetry run ruff check", "poetry", "ruff.toml", "python"),
+        CheckCommand("lint", "poetry run ruff check --no-fix", "poetry", "ruff.toml", "python"),
     ]
 
 

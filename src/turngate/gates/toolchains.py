@@ -10,6 +10,7 @@ from dataclasses import field
 from turngate._frozen_dataclass import frozen
 
 CHECKS = ("tests", "lint", "types", "build")
+PROJECT_CHECKS = ("tests", "lint", "types", "format", "build")  # whose commands are found
 
 
 @frozen
@@ -54,13 +55,13 @@ _JVM = {
 _PYTEST_FILES = "pytest.ini .pytest.ini conftest.py tests/conftest.py .venv/bin/pytest venv/bin/pytest"
 _PYTEST = PythonTool("-q", tuple(_PYTEST_FILES.split()), ("tool:pytest", "pytest"), ("testpaths",))
 _USES_PYTEST = r"(?<![\w.-])py\.?test(?![\w/=-]|\.\w)"
-_RUFF = PythonTool("check", ("ruff.toml", ".ruff.toml"), path_keys=("include",))
+_RUFF = PythonTool("check --no-fix", ("ruff.toml", ".ruff.toml"), path_keys=("include",))
 _FLAKE8 = PythonTool("", (".flake8",), ("flake8",))
 _MYPY = PythonTool("", ("mypy.ini", ".mypy.ini"), ("mypy",), ("files",), ("packages", "modules"))
 _PYRIGHT = PythonTool("", ("pyrightconfig.json",), path_keys=("include",))
 _PYTHON_TEST, _PYTHON_SOURCE = {ALWAYS: "python test"}, {ALWAYS: "python source"}
 _NODE_TEST, _NODE_SOURCE = {ALWAYS: "node test"}, {ALWAYS: "node source"}
-_RUST = {"test|nextest": "rust test", "check|clippy|build": "rust source"}
+_RUST = {"test|nextest": "rust test", "check|clippy|build|fmt": "rust source"}
 _GO = {"test": "go test", "vet|build": "go source"}
 
 
@@ -85,7 +86,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool("pyright", _TYPES, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE, python=_PYRIGHT),
     *_tools("tox nox", _TESTS, ALWAYS),
     *_tools("nose2", _TESTS),
-    *_tools("black pre-commit", _LINT, ALWAYS),
+    Tool("black", _LINT, ALWAYS, plants=_PYTHON_SOURCE),
+    *_tools("pre-commit", _LINT, ALWAYS),
     *_tools("prek", _LINT),
     *_tools("isort bandit", {}, ALWAYS),
     *_tools("dmypy basedpyright pyre ty", _TYPES),
@@ -104,8 +106,9 @@ TOOLS: tuple[Tool, ...] = (
     *_tools("vue-tsc", {**_TYPES, **_BUILD}),
     *_tools("svelte-check flow", _TYPES),
     *_tools("webpack rollup esbuild", _BUILD),
-    *_tools("prettier", _LINT, ALWAYS),
-    *_tools("stylelint standard markdownlint markdownlint-cli2", _LINT),
+    Tool("prettier", _LINT, ALWAYS, plants=_NODE_SOURCE),
+    Tool("standard", _LINT, plants=_NODE_SOURCE),
+    *_tools("stylelint markdownlint markdownlint-cli2", _LINT),
     *_tools("playwright", {"tests": _TEST}, ALWAYS),
     *_tools("cypress", {"tests": "run"}, ALWAYS),
     *_tools("npm pnpm yarn", _TEST_AND_BUILD),
@@ -115,6 +118,7 @@ TOOLS: tuple[Tool, ...] = (
     # Rust and Go
     Tool("cargo", _COMPILER, "test|check|clippy|build|fmt|nextest", plants=_RUST),
     Tool("go", _COMPILER, "test|build", plants=_GO),
+    Tool("gofmt", plants={ALWAYS: "go source"}),
     Tool("golangci-lint", _LINT, ALWAYS, plants={ALWAYS: "go source"}),
     # Others
     *_tools("mvn mvnw", _JVM, "test|verify|package"),
@@ -153,43 +157,151 @@ PACKAGE_MANAGERS = frozenset(NODE_LOCK_FILES.values())
 _OTHER_PROGRAMS = "bash curl git grep java jq just make mise perl php pip rake ruby sh turngate uvx"
 PROGRAMS = sorted({*BY_NAME, *RUNNERS, *_OTHER_PROGRAMS.split()})  # names that a person may have meant
 
-# The targets of make and the scripts of package.json that are a check, the most usual name first.
-MAKE_TARGETS = {
-    "tests": ("test", "tests", "check"),
-    "lint": ("lint",),
-    "types": ("types", "typecheck", "type-check", "mypy"),
+# The names of tasks that are a check, in Makefiles, package.json and others: the most usual one first; else by their words.
+TASK_NAMES = {
+    "tests": (
+        "test:unit",
+        "test-unit",
+        "unit",
+        "test",
+        "tests",
+        "test:lib",
+        "test:ci",
+        "test:run",
+        "spec",
+        "check",
+    ),
+    "lint": ("lint", "lint:check", "lint:ci", "check:lint", "eslint", "test:eslint", "rubocop", "check"),
+    "types": (
+        "typecheck",
+        "type-check",
+        "types",
+        "types:check",
+        "check-types",
+        "check:types",
+        "check:type",
+        "tsc",
+        "mypy",
+        "check",
+    ),
+    "format": (
+        "format-check",
+        "format:check",
+        "check-format",
+        "check:format",
+        "fmt-check",
+        "prettier:check",
+        "format",
+        "fmt",
+        "check",
+    ),
     "build": ("build",),
 }
-PACKAGE_SCRIPTS = {
-    "tests": ("test", "tests", "test:ci", "test:run", "test:unit"),
-    "lint": ("lint", "lint:check", "lint:ci", "eslint"),
-    "types": ("typecheck", "type-check", "types", "types:check", "check-types", "check:types", "tsc"),
-    "build": ("build",),
+TASK_WORDS = {
+    "types": frozenset(
+        "types type typecheck typechecking typing tsc mypy pyright dtslint tsd phpstan psalm".split()
+    ),
+    "lint": frozenset("lint eslint style clippy vet rubocop phpcs".split()),
+    "format": frozenset("format fmt prettier".split()),
+    "tests": frozenset("test tests unit spec phpunit jest vitest mocha".split()),
+}
+# Words in the name of a task that is not for every stop: it needs a browser, a network or a server, never ends, or changes files.
+UNFIT_WORDS = frozenset(
+    """watch fix write update e2e browser browsers integration integrations karma playwright cypress selenium puppeteer wdio bench benchmark
+    smoke docs doc dev debug serve server ui release publish profile deploy external live firefox chrome examples example property""".split()
+)
+UNFIT_STEP = r"\b(?:karma|wdio|playwright|cypress|puppeteer|e2e|npm(?:@\S+)? audit|docker|pip install|go get|npm publish)\b"
+TASK_PROGRAMS = frozenset(
+    "npm pnpm yarn bun nx turbo lerna make just task rake tox nox poe composer".split()
+)  # that run tasks
+OTHER_TOOLS = {  # in scripts of packages
+    "tests": r"node\b.* --test\b|(?:tape|tap|borp|uvu|lab|jasmine|c8|nyc)\b",
+    "types": r"(?:tsd|tstyche|dtslint|attw|vue-tsc|stubtest)\b",
+    "lint": r"(?:xo|standard|semistandard|neostandard|tslint|golint|phpcs)\b",
+}
+# Formatters that only look.
+CHECKS_FORMAT = (
+    r"ruff format .*(?:--check|--diff)|black .*(?:--check|--diff)|prettier .*(?:--check|-c\b|-l\b|--list-different)|cargo fmt .*--check|"
+    r"(?:test -z .*)?gofmt .*-[ld]\b|biome format(?! .*--write)|deno fmt .*--check|mix format .*--check-formatted|oxfmt .*--check|"
+    r"dotnet format .*--verify-no-changes|(?:\S*/)?php-cs-fixer .*--dry-run|rustfmt .*--check|dprint check|zig fmt .*--check|"
+    r"terraform fmt .*-check|shfmt .*-d\b|clang-format .*--dry-run|isort .*--check|stylua .*--check|swift-format lint"
+)
+# Commands that change files, unless one of the patterns above matches.
+CHANGES_FILES = (
+    r".*\s--(?:fix|write|fix-only|unsafe-fixes|autocorrect(?:-all)?|update-snapshot\S*)\b(?!=false)|(?:pre-commit|prek) run(?!\s+[a-z])|"
+    r"(?:ruff format|black|isort|cargo fmt|biome format|deno fmt|mix format|oxfmt|autopep8|autoflake|pyupgrade)\b|prettier\s+.*-w\b|"
+    r"(?:go|cargo) (?:generate|fix)\b|go fmt\b|gofmt .*-w\b|rubocop .*-[aA]\b|(?:\S*/)?(?:phpcbf|php-cs-fixer)\b|git (?:add|commit|push)\b"
+)
+# Tables of pyproject.toml with tasks; the program, and the command of one of them.
+PYTHON_TASK_TABLES = (
+    ("tool.poe.tasks", "poe", "poe {}"),
+    ("tool.taskipy.tasks", "task", "task {}"),
+    ("tool.pdm.scripts", "pdm", "pdm run {}"),
+    ("tool.hatch.envs.default.scripts", "hatch", "hatch run {}"),
+    ("tool.hatch.envs.lint.scripts", "hatch", "hatch run lint:{}"),
+    ("tool.hatch.envs.types.scripts", "hatch", "hatch run types:{}"),
+    ("tool.tox.env", "tox", "tox -e {}"),
+)
+# What the usual actions of GitHub and hooks of pre-commit run, without changing files.
+CI_ACTIONS = {
+    "golangci/golangci-lint-action": "golangci-lint run",
+    "pre-commit/action": "pre-commit run --all-files",
+    "psf/black": "black --check .",
+    "astral-sh/ruff-action": "ruff check",
+    "chartboost/ruff-action": "ruff check",
+}
+PRE_COMMIT_HOOKS = {
+    **dict.fromkeys(("ruff", "ruff-check"), "ruff check"),
+    "ruff-format": "ruff format --check",
+    **dict.fromkeys(("black", "black-pre-commit-mirror"), "black --check ."),
+    "flake8": "flake8",
+    "pylint": "pylint",
+    "mypy": "mypy",
+    "pyright": "pyright",
 }
 
 _MAVEN = {"tests": "{} -B test", "build": "{} -q package -DskipTests"}
-_CARGO = {"tests": "{} test", "types": "{} check --all-targets", "build": "{} build"}
-_GRADLE = {"tests": "{} test", "build": "{} assemble"}
-# Kinds of project: the file that shows it, the kind, the program, and the command of each check.
+_CARGO = {
+    "tests": "{} test",
+    "types": "{} check --all-targets",
+    "format": "{} fmt --all --check",
+    "build": "{} build",
+}
+_GRADLE = {"tests": "{} check", "build": "{} assemble"}
+_DENO = {"tests": "{} test", "lint": "{} lint", "types": "{} check .", "format": "{} fmt --check"}
+_DOTNET = {"tests": "{} test", "build": "{} build"}
+_PHPUNIT = {"tests": "{}"}
+_PHPSTAN = {"types": "{} analyse --no-progress"}
+_CTEST = {
+    "tests": "{} --build build && ctest --test-dir build --output-on-failure",
+    "build": "{} --build build",
+}
+# Kinds of project: the files that show it (patterns), the kind, the program, and the command of each check.
 PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("Cargo.toml", "rust", "cargo", _CARGO),
     ("Cargo.toml", "rust", "cargo-clippy", {"lint": "cargo clippy --all-targets -- -D warnings"}),
     ("go.mod", "go", "go", {"tests": "{} test ./...", "build": "{} build ./..."}),
-    (".golangci.yml", "go", "golangci-lint", {"lint": "{} run"}),
-    (".golangci.yaml", "go", "golangci-lint", {"lint": "{} run"}),
+    (".golangci.y*ml", "go", "golangci-lint", {"lint": "{} run"}),
     ("go.mod", "go", "go", {"lint": "{} vet ./..."}),
-    ("deno.json", "deno", "deno", {"tests": "{} test", "lint": "{} lint", "types": "{} check ."}),
+    ("go.mod", "go", "gofmt", {"format": 'test -z "$({} -l .)"'}),
+    ("deno.json*", "deno", "deno", _DENO),
     (".rspec", "ruby", "bundle", {"tests": "{} exec rspec"}),
     (".rubocop.yml", "ruby", "bundle", {"lint": "{} exec rubocop"}),
-    ("phpunit.xml", "php", "vendor/bin/phpunit", {"tests": "{}"}),
-    ("phpunit.xml.dist", "php", "vendor/bin/phpunit", {"tests": "{}"}),
+    ("phpunit.xml*", "php", "vendor/bin/phpunit", _PHPUNIT),
+    ("phpcs.xml*", "php", "vendor/bin/phpcs", {"lint": "{}"}),
+    ("phpstan.neon*", "php", "vendor/bin/phpstan", _PHPSTAN),
+    (".php-cs-fixer*.php", "php", "vendor/bin/php-cs-fixer", {"format": "{} fix --dry-run --diff"}),
     ("mvnw", "java", "./mvnw", _MAVEN),
     ("pom.xml", "java", "mvn", _MAVEN),
     ("gradlew", "java", "./gradlew", _GRADLE),
-    ("build.gradle", "java", "gradle", _GRADLE),
-    ("build.gradle.kts", "java", "gradle", _GRADLE),
+    ("build.gradle*", "java", "gradle", _GRADLE),
+    ("*.sln*", "dotnet", "dotnet", _DOTNET),
+    ("*.csproj", "dotnet", "dotnet", _DOTNET),
     ("mix.exs", "elixir", "mix", {"tests": "{} test", "build": "{} compile"}),
-    ("Package.swift", "swift", "swift", {"tests": "{} test", "build": "{} build"}),
+    (".formatter.exs", "elixir", "mix", {"format": "{} format --check-formatted"}),
+    ("Package.swift Tests", "swift", "swift", {"tests": "{} test"}),
+    ("Package.swift Sources", "swift", "swift", {"build": "{} build"}),
+    ("build/CTestTestfile.cmake", "c++", "cmake", _CTEST),
 )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,8 @@ import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
-from tests.support.terminal import CTRL_C, CTRL_D, Terminal
+from tests.support.terminal import CTRL_C, CTRL_D, Terminal, wait_for
+from turngate.cli.commands.init.proposal import JsonStyle, ProposedGate, settings_text
 
 PACKAGE = json.dumps({"scripts": {"test": "node --test", "lint": "eslint ."}})
 WRITTEN = """\
@@ -20,8 +22,17 @@ WRITTEN = """\
     "Stop": [
       {
         "hooks": [
-          {"type": "gate", "id": "tests", "gate": "tests", "timeout": 600},
-          {"type": "gate", "id": "lint", "gate": "lint"}
+          {
+            "type": "gate",
+            "id": "tests",
+            "gate": "tests",
+            "timeout": 600
+          },
+          {
+            "type": "gate",
+            "id": "lint",
+            "gate": "lint"
+          }
         ]
       }
     ]
@@ -39,6 +50,7 @@ WHEN_APPROVED = (
 )
 APPROVE = "→ they run when a person has approved them: `turngate hooks approve --all`\n"
 QUESTION = "write it, and let these 2 gates run on this machine? [y]es, [n]o "
+TRIED = "each command is run once (Ctrl-C leaves one out):"
 NOTHING_FOUND = """\
 no checks were found: there is no script, target or configuration of a test runner, a linter or a type checker whose \
 program is there
@@ -62,7 +74,8 @@ def _programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def init(project: Path) -> Init:
-    return lambda *words: turngate("init", *words, "--project", str(project))
+    """Without a trial, of which the tests are at the end."""
+    return lambda *words: turngate("init", "--no-try", *words, "--project", str(project))
 
 
 @pytest.fixture
@@ -142,7 +155,7 @@ def test_a_folder_that_is_ignored_needs_no_line(init: Init, package: Path) -> No
 
 
 def test_what_is_confirmed_at_a_terminal_is_written_and_approved(package: Path) -> None:
-    with Terminal("init", cwd=package, env={"NO_COLOR": "1"}) as terminal:
+    with Terminal("init", "--no-try", cwd=package, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect(QUESTION)
         terminal.say("y")
         code = terminal.end()
@@ -154,7 +167,7 @@ def test_what_is_confirmed_at_a_terminal_is_written_and_approved(package: Path) 
 
 @pytest.mark.parametrize(("answer", "code"), [("n\r", 1), ("\r", 1), (CTRL_D, 1), (CTRL_C, 130)])
 def test_any_other_answer_writes_nothing(package: Path, answer: str, code: int) -> None:
-    with Terminal("init", cwd=package, env={"NO_COLOR": "1"}) as terminal:
+    with Terminal("init", "--no-try", cwd=package, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect(QUESTION)
         terminal.type(answer)
         assert terminal.end() == code
@@ -162,7 +175,9 @@ def test_any_other_answer_writes_nothing(package: Path, answer: str, code: int) 
 
 
 def test_an_agent_at_a_terminal_approves_nothing(package: Path) -> None:
-    with Terminal("init", cwd=package, env={"NO_COLOR": "1", "TURNGATE_IN_TOOL": "1"}) as terminal:
+    with Terminal(
+        "init", "--no-try", cwd=package, env={"NO_COLOR": "1", "TURNGATE_IN_TOOL": "1"}
+    ) as terminal:
         terminal.expect("write it? [y]es, [n]o ")
         terminal.say("y")
         assert terminal.end() == 0
@@ -175,7 +190,7 @@ def test_a_gate_that_runs_a_file_of_the_project_is_not_approved_unseen(package: 
     """The command was shown, and the content of the file was not."""
     script(package / "gradlew", "#!/bin/sh\n")
     (package / "package.json").write_text('{"packageManager": "yarn@4", "scripts": {"test": "jest"}}')
-    with Terminal("init", cwd=package, env={"NO_COLOR": "1"}) as terminal:
+    with Terminal("init", "--no-try", cwd=package, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect("write it, and let this gate run on this machine? [y]es, [n]o ")
         terminal.say("y")
         assert terminal.end() == 0
@@ -187,7 +202,7 @@ def test_a_gate_that_runs_a_file_of_the_project_is_not_approved_unseen(package: 
 
 
 def test_settings_that_appear_meanwhile_are_kept(package: Path) -> None:
-    with Terminal("init", cwd=package, env={"NO_COLOR": "1"}) as terminal:
+    with Terminal("init", "--no-try", cwd=package, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect(QUESTION)
         path = write_settings(package, "turngate", "mine")
         terminal.say("y")
@@ -201,7 +216,7 @@ def test_settings_that_appear_meanwhile_are_kept(package: Path) -> None:
 def test_approvals_that_cannot_be_stored_are_reported(package: Path, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
     env = {"NO_COLOR": "1", "TURNGATE_STATE": str(tmp_path / "state")}
-    with Terminal("init", cwd=package, env=env) as terminal:
+    with Terminal("init", "--no-try", cwd=package, env=env) as terminal:
         terminal.expect(QUESTION)
         terminal.say("y")
         assert terminal.end() == 1
@@ -219,40 +234,127 @@ def test_an_empty_folder_gets_nothing(init: Init, project: Path) -> None:
 
 def test_a_check_without_its_program_is_left_out_and_named(init: Init, project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.ruff]\n")
-    said = "lint is left out: `ruff check` (pyproject.toml) needs ruff, which is not there\n"
+    said = "lint is left out: `ruff check --no-fix` (pyproject.toml) needs ruff, which is not there\n"
     assert init("--yes") == (1, said + NOTHING_FOUND, "")
 
 
-def test_a_project_of_two_kinds_gets_a_gate_for_both(init: Init, package: Path) -> None:
-    (package / "manage.py").touch()
-    assert init("--yes")[:1] == (0,)
-    assert init("--dry-run")[0] == 0
-    assert (package / ".turngate" / "settings.json").read_text() == WRITTEN
+def gates(project: Path) -> list[dict[str, object]]:
+    [group] = json.loads((project / ".turngate" / "settings.json").read_text())["hooks"]["Stop"]
+    found: list[dict[str, object]] = group["hooks"]
+    return found
 
 
-def test_of_two_kinds_only_one_is_there(init: Init, package: Path) -> None:
-    (package / "pytest.ini").touch()
+def test_a_project_of_two_kinds_gets_a_gate_for_each(init: Init, package: Path) -> None:
     (package / "manage.py").touch()
-    left_out = "tests is left out: `pytest -q` (pytest.ini) needs pytest, which is not there\n"
-    code, out, _ = init("--yes")
-    assert (code, out.startswith(left_out)) == (0, True)
-    [group] = json.loads((package / ".turngate" / "settings.json").read_text())["hooks"]["Stop"]
-    assert group["hooks"] == [
+    assert init("--yes")[0] == 0
+    assert gates(package) == [
         {"type": "gate", "id": "tests", "command": "npm test", "timeout": 600},
+        {"type": "gate", "id": "tests-python", "command": "python3 manage.py test", "timeout": 600},
         {"type": "gate", "id": "lint", "gate": "lint"},
     ]
 
 
-def test_a_project_check_whose_first_program_is_missing_becomes_the_command_that_is_there(
-    init: Init, project: Path
-) -> None:
-    (project / "package.json").write_text('{"packageManager": "yarn@4", "scripts": {"test": "jest"}}')
+def test_of_two_ways_to_run_a_check_the_one_that_is_there(init: Init, project: Path) -> None:
+    (project / "pytest.ini").touch()
     (project / "manage.py").touch()
-    init("--yes")
-    [group] = json.loads((project / ".turngate" / "settings.json").read_text())["hooks"]["Stop"]
-    assert group["hooks"] == [
+    assert init("--yes")[0] == 0
+    assert gates(project) == [
         {"type": "gate", "id": "tests", "command": "python3 manage.py test", "timeout": 600}
     ]
+
+
+def test_a_part_without_its_program_is_left_out_and_named(init: Init, project: Path) -> None:
+    (project / "package.json").write_text('{"packageManager": "yarn@4", "scripts": {"test": "jest"}}')
+    (project / "manage.py").touch()
+    code, out, _ = init("--yes")
+    left_out = "tests is left out: `yarn test` (package.json) needs yarn, which is not there"
+    assert (code, out.splitlines()[0]) == (0, left_out)
+    assert gates(project) == [
+        {"type": "gate", "id": "tests", "command": "python3 manage.py test", "timeout": 600}
+    ]
+
+
+def test_a_check_that_the_tests_run_is_not_a_second_gate(init: Init, project: Path) -> None:
+    (project / "package.json").write_text('{"scripts": {"test": "eslint . && jest", "lint": "eslint ."}}')
+    init("--yes")
+    assert [gate["id"] for gate in gates(project)] == ["tests"]
+
+
+def test_the_packages_of_a_workspace_get_a_gate_each(init: Init, project: Path) -> None:
+    (project / "package.json").write_text('{"workspaces": ["packages/*", "!packages/old"]}')
+    for name in ("web", "old"):
+        (project / "packages" / name).mkdir(parents=True)
+        (project / "packages" / name / "package.json").write_text('{"scripts": {"test": "jest"}}')
+    init("--yes")
+    assert gates(project) == [
+        {
+            "type": "gate",
+            "id": "tests-packages-web",
+            "command": "cd packages/web && npm test",
+            "options": {"ifChanged": ["packages/web/**"]},
+            "timeout": 600,
+        }
+    ]
+    assert turngate("check", "--project", str(project))[0] == 0
+
+
+WORKSPACES = {
+    "pnpm": {
+        "package.json": "{}",
+        "pnpm-workspace.yaml": "packages:\n  # ours\n  - 'libs/*'\ncatalog:\n  - x\n",
+    },
+    "uv": {"pyproject.toml": '[tool.uv.workspace]\nmembers = ["libs/*"]\n'},
+    "folders with projects": {"README.md": ""},
+}
+
+
+@pytest.mark.parametrize("kind", WORKSPACES)
+def test_workspaces(init: Init, project: Path, kind: str) -> None:
+    (project / "libs" / "core").mkdir(parents=True)
+    (project / "libs" / "core" / "pyproject.toml").touch()
+    (project / "libs" / "core" / "Makefile").write_text("test:\n\t./run\n")
+    for name, text in WORKSPACES[kind].items():
+        (project / name).write_text(text)
+    init("--yes")
+    assert [gate["command"] for gate in gates(project)] == ["cd libs/core && make test"]
+
+
+# Each file of a formatter, and the second line of the settings.
+STYLES = {
+    "none": ({}, '  "hooks": {'),
+    "biome": ({"biome.json": "{}"}, '\t"hooks": {'),
+    "biome with spaces": (
+        {"biome.json": '{"formatter": {"indentStyle": "space", "indentWidth": 4}}'},
+        '    "hooks": {',
+    ),
+    "prettier": ({".prettierrc.yaml": "useTabs: true\n"}, '\t"hooks": {'),
+    "editorconfig": (
+        {".editorconfig": "[*]\nindent_style = tab\n[*.{js,json}]\nindent_style = space\nindent_size = 4\n"},
+        '    "hooks": {',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_the_settings_are_printed_as_the_projects_formatter_does(
+    init: Init, package: Path, name: str
+) -> None:
+    files, expected = STYLES[name]
+    for file, text in files.items():
+        (package / file).write_text(text)
+    init("--yes")
+    assert (package / ".turngate" / "settings.json").read_text().splitlines()[1] == expected
+
+
+def test_a_list_that_does_not_fit_is_printed_in_lines() -> None:
+    gate = ProposedGate({"id": "tests", "options": {"ifChanged": ["a/**", "b/**"]}}, "", "")
+    assert settings_text([gate], JsonStyle(width=40)).splitlines()[8:12] == [
+        '              "ifChanged": [',
+        '                "a/**",',
+        '                "b/**"',
+        "              ]",
+    ]
+    assert settings_text([gate]).splitlines()[8] == '              "ifChanged": ["a/**", "b/**"]'
 
 
 def test_a_target_of_make_stands_for_all_parts(init: Init, package: Path) -> None:
@@ -280,11 +382,14 @@ def test_a_check_that_a_hook_of_claude_code_runs_is_left_out(init: Init, package
 
 def test_existing_settings_are_kept_and_what_could_be_added_is_shown(init: Init, package: Path) -> None:
     path = write_settings(package, "turngate", '{"hooks": {}} ')
-    entries = WRITTEN.splitlines()[5:7]
+    entries = [
+        '{"type": "gate", "id": "tests", "gate": "tests", "timeout": 600},',
+        '{"type": "gate", "id": "lint", "gate": "lint"}',
+    ]
     assert init("--yes") == (
         0,
         '.turngate/settings.json exists, and is not changed\nthese gates can be added to the hooks of "Stop" in it:\n'
-        + "".join(f"  {line.strip()}\n" for line in entries)
+        + "".join(f"  {line}\n" for line in entries)
         + COMMANDS,
         "",
     )
@@ -379,7 +484,7 @@ def test_a_full_disk_leaves_nothing_behind(package: Path, has_folder: bool) -> N
     """A limit of the size of files is what a full disk is: bytes are not accepted."""
     if has_folder:
         (package / ".turngate").mkdir()
-    command = f'ulimit -f 0; exec {sys.executable} -m turngate init --yes --project "$1"'
+    command = f'ulimit -f 0; exec {sys.executable} -m turngate init --no-try --yes --project "$1"'
     done = subprocess.run(
         ["/bin/sh", "-c", command, "sh", package], capture_output=True, text=True, check=False
     )
@@ -402,8 +507,8 @@ def test_a_path_with_spaces_and_newlines(tmp_path: Path) -> None:
     odd = tmp_path / "a b\nc\x1b[35m"
     odd.mkdir()
     (odd / "package.json").write_text(PACKAGE)
-    code, out, err = turngate("init", "--yes", "--project", str(odd))
-    assert (code, err, out.count("\n")) == (0, "", 19)
+    code, out, err = turngate("init", "--no-try", "--yes", "--project", str(odd))
+    assert (code, err, out.count("\n")) == (0, "", 28)
     assert (odd / ".turngate" / "settings.json").read_text() == WRITTEN
 
 
@@ -426,3 +531,103 @@ def test_a_tool_of_rustup_is_there_only_with_a_toolchain(
     code, out, _ = init("--dry-run")
     missing = "tests is left out: `cargo test` (Cargo.toml) needs cargo, which is not there"
     assert (code, missing in out.splitlines()) == ((0, False) if has_toolchain else (1, True))
+
+
+# The trial
+
+
+@pytest.fixture
+def trial(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Init:
+    """Run `init --yes` in a repository with a Makefile that has these targets, with the machine's own programs."""
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    (tmp_path / "bin" / "make").unlink()
+
+    def run(**targets: str) -> tuple[int, str, str]:
+        rules = "".join(f"{name}:\n\t{recipe}\n" for name, recipe in targets.items())
+        (project / "Makefile").write_text(f".PHONY: {' '.join(targets)}\n{rules}")
+        (project / "a.txt").write_text("a\n")
+        subprocess.run(["git", "init", "--quiet"], cwd=project, check=True)
+        subprocess.run(["git", "add", "."], cwd=project, check=True)
+        return turngate("init", "--yes", "--project", str(project))
+
+    return run
+
+
+def tried(out: str) -> list[str]:
+    """Return what the trial said, without times."""
+    lines = out.partition("\n\n")[0].splitlines()
+    return [re.sub(r", [\d.]+ s", "", line) for line in lines]
+
+
+def test_a_green_command_is_written(trial: Init, project: Path) -> None:
+    code, out, _ = trial(test="true")
+    assert (code, tried(out)) == (0, [TRIED, "tests  green: `make test`"])
+    assert [gate["id"] for gate in gates(project)] == ["tests"]
+
+
+def test_a_red_command_is_written_and_old_failures_do_not_block(trial: Init, project: Path) -> None:
+    code, out, _ = trial(test="@echo '1 failed'; false")
+    said = "tests  red; what fails now does not block, only what a session breaks: `make test`"
+    assert (code, tried(out)) == (0, [TRIED, said])
+    assert [gate["id"] for gate in gates(project)] == ["tests"]
+
+
+def test_a_command_that_cannot_run_is_left_out_with_the_reason(trial: Init, project: Path) -> None:
+    code, out, _ = trial(test="no-such-program-here", lint="true")
+    first, second, third = tried(out)
+    assert (code, first, third) == (0, TRIED, "lint  green: `make lint`")
+    assert second.startswith("tests  left out: `make test` could not run: ")
+    assert [gate["id"] for gate in gates(project)] == ["lint"]
+
+
+def test_a_command_that_changes_files_is_left_out_and_the_file_is_named(trial: Init, project: Path) -> None:
+    code, out, _ = trial(test="true", lint="@echo b > a.txt", types="@echo c > new.txt")
+    assert (code, tried(out)) == (
+        0,
+        [
+            TRIED,
+            "tests  green: `make test`",
+            "lint  left out: `make lint` changed a.txt",
+            "types  green: `make types`",
+        ],
+    )
+    assert [gate["id"] for gate in gates(project)] == ["tests", "types"]
+
+
+def test_if_nothing_can_run_nothing_is_written(trial: Init, project: Path) -> None:
+    code, out, _ = trial(test="no-such-program-here")
+    assert (code, out.endswith(NOTHING_FOUND), (project / ".turngate").exists()) == (1, True, False)
+
+
+def test_at_a_terminal_a_person_decides_whether_commands_run(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    with Terminal("init", cwd=package, env={"NO_COLOR": "1"}) as terminal:
+        terminal.expect("run each of them once now, to see whether it can run? [y]es, [n]o ")
+        terminal.say("y")
+        terminal.expect(QUESTION)
+        terminal.say("n")
+        assert terminal.end() == 1
+        assert re.findall(r"^\w+  \w+(?=, [\d.]+ s: )", terminal.text, re.MULTILINE) == [
+            "tests  green",
+            "lint  green",
+        ]
+
+
+def test_ctrl_c_leaves_out_the_command_that_runs(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    (tmp_path / "bin" / "make").unlink()
+    (project / "Makefile").write_text("test:\n\t@echo started > started; sleep 600\nlint:\n\ttrue\n")
+    with Terminal("init", cwd=project, env={"NO_COLOR": "1"}) as terminal:
+        terminal.expect("run each of them once now")
+        terminal.say("y")
+        wait_for(project / "started")
+        terminal.type(CTRL_C)
+        terminal.expect("tests  left out: `make test` was ended by Ctrl-C")
+        terminal.expect("lint  green")
+        terminal.expect("write it, and let this gate run on this machine? [y]es, [n]o ")
+        terminal.say("n")
+        assert terminal.end() == 1

@@ -319,10 +319,6 @@ def test_a_gate_of_an_agent_type_is_given_such_a_subagent(
         ("true", UNKNOWN),
         ("bash 000_exit_2.sh", UNKNOWN),
         (
-            "git status >/dev/null; echo never >&2; exit 2",
-            "it blocks also without a planted failure: never",
-        ),
-        (
             "git status >/dev/null; exit 7",
             "it does not work in a copy of the project: exit code 7, nothing on stderr",
         ),
@@ -335,6 +331,16 @@ def test_a_gate_that_cannot_be_proved(
     make_repository(project)
     gate(project, command)
     assert prove(project, capsys)[1] == proof("cannot prove", why)
+
+
+def test_a_gate_that_is_red_without_a_planted_failure_is_not_proved(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_repository(project)
+    gate(project, "git status >/dev/null; echo never >&2; exit 2")
+    why = "it blocks also without a planted failure: never"
+    hint = "`turngate gates run` shows whether it is red in the project itself, and not only in a copy"
+    assert prove(project, capsys) == (13, proof("NOT PROVED", why, hint))
 
 
 def test_a_project_without_a_repository(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

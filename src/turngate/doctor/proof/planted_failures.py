@@ -203,7 +203,7 @@ def _pytest_file(use: _Use) -> str:
 def _python_source(use: _Use) -> str:
     """Return a file that the tool checks; it may be new. Raises CannotPlantError."""
     known = use.tool.python
-    words = [word for word in use.words if word != (known.arguments if known else "")]
+    words = [word for word in use.words if word not in (known.arguments.split() if known else ())]
     if found := _first_source([word for word in words if os.path.exists(f"{use.base}/{word}")], use.base):
         return found
     options = _configuration(use)

@@ -37,6 +37,7 @@ from turngate.project.safe_paths import is_inside, real_path
 from turngate.shells.local import LocalShell
 
 MAX_REASON_CHARS = 200
+_RED_HINT = "`turngate gates run` shows whether it is red in the project itself, and not only in a copy"
 KNOWN = (
     "tests, linters, compilers, checklists in Markdown, searches in the conversation, and the state of git"
 )
@@ -91,6 +92,9 @@ async def _try(trial: "_Trial") -> Proof:
     repaired = is_blocking(run, trial.settings.dialect) and trial.repair(failures)
     if repaired:
         run = await trial.run(first.passing, first.passing_answer)
+    if is_blocking(run, trial.settings.dialect):
+        reason = one_line(run_message(run) or "no reason given", MAX_REASON_CHARS)
+        return Proof("NOT PROVED", f"it blocks also without a planted failure: {reason}", _RED_HINT)
     if why := _why_not_passed(run, trial):
         return cannot_prove(why)
     runs = [(failure, await trial.run(failure.files, failure.answer)) for failure in failures]
@@ -100,8 +104,6 @@ async def _try(trial: "_Trial") -> Proof:
 def _why_not_passed(run: HookRun, trial: "_Trial") -> str | None:
     """Return why a run without a planted failure says nothing about one with it."""
     reason = one_line(run_message(run) or "no reason given", MAX_REASON_CHARS)
-    if is_blocking(run, trial.settings.dialect):
-        return f"it blocks also without a planted failure: {reason}"
     match outcome(run):
         case "failed" | "timeout" | "skipped" | "waiting":
             different = f" (of the copy: {'; '.join(trial.notes)})" if trial.notes else ""

@@ -130,7 +130,7 @@ async def _run_and_print(
         if entry.left_out:
             result = GateResult(entry, "left out", entry.left_out)
         else:
-            result = await _run_gate(entry, settings, world, private, base)
+            result = await run_gate(entry, settings, world, private, base)
         results.append(result)
         if not options.json:
             _print_result(result, world.location)
@@ -229,20 +229,25 @@ def open_private_folder() -> Iterator[PrivateFolder]:
         yield private
 
 
-async def _run_gate(
-    entry: GateEntry, settings: Settings, place: World, private: PrivateFolder, base: str
+async def run_gate(
+    entry: GateEntry,
+    settings: Settings,
+    place: World,
+    private: PrivateFolder,
+    base: str = "",
+    state: str | None = None,
 ) -> GateResult:
-    """Run one gate. `base`: a commit, if any."""
-    rule = entry.rule
+    """Run one gate. `base`: a commit, if any. `state`: where what is known of the gate is kept, by default nowhere."""
+    rule, state = entry.rule, state or private.state
     given = {"session_id": f"gates-run-{uuid4()}"}  # nothing is known from an earlier run
     fields = sample_fields(rule, given, project=place.project, transcript=private.transcript)
     event = read_event(rule.event, fields, cwd=place.project)
     own = replace(settings, rules=(rule,), stop_budget=None)
     waiting = format_waiting(label(rule.hook), settings.timeout_of(rule))
     progress = ProgressLine(lambda: [waiting])
-    async with open_world(place, own, state=private.state) as world, progress.shown():
+    async with open_world(place, own, state=state) as world, progress.shown():
         world.logs = False
-        world.environ_here = {**world.own_environ, "TURNGATE_STATE": private.state, GATES_BASE: base}
+        world.environ_here = {**world.own_environ, "TURNGATE_STATE": state, GATES_BASE: base}
         world.environ = {**world.environ, GATES_BASE: base} if world.machine else world.environ_here
         verdict = await ask_hooks(event, own, world)
     if not verdict.runs:

@@ -8,13 +8,13 @@ from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, PROJECT_HELP, Pars
 def declare(parser: Parser) -> None:
     parser.ssh_hint = "it looks for programs and writes files here: run it there"
     parser.description = """\
-Find the checks that a project has (tests, linter, type checker: from package.json, pyproject.toml, Cargo.toml,
-go.mod, Makefile and others), and write .turngate/settings.json with a gate for each whose program is there.
-It prints what it would write, and asks. The gates that you confirm are approved, so they run.
+Find the checks that a project has (tests, linter, type checker, format check: what its CI runs, and from package.json,
+pyproject.toml, Makefile and others), run each once, and write .turngate/settings.json with a gate for each that can run
+and changes no file. It prints what it would write, and asks. The gates that you confirm are approved, so they run.
 A file that exists is never changed, except that .gitignore gets a line for .turngate/settings.local.json."""
     parser.epilog = f"""\
 Examples:
-  turngate init                   look, ask, write
+  turngate init                   look, try, ask, write
   turngate init --dry-run         look only
   turngate init --yes             in a script: write, and approve nothing
 
@@ -27,7 +27,8 @@ Exit codes:
     add = parser.add_argument
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add("--yes", action="store_true", help="do not ask; what is written has to be approved afterwards")
-    add("--dry-run", action="store_true", help="print what would be written, and write nothing")
+    add("--no-try", action="store_true", help="do not run the commands")
+    add("--dry-run", action="store_true", help="print what would be written; run and write nothing")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,11 +7,11 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from turngate._frozen_dataclass import frozen
 from turngate.cli.commands.check import NOT_IGNORED, check_ignore
+from turngate.cli.commands.init.proposal import Proposal, ProposedGate, json_style, propose_for, settings_text
+from turngate.cli.commands.init.trial import try_gates
 from turngate.cli.console.conversation_text import flat
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
@@ -22,14 +22,7 @@ from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
 from turngate.core.settings import Rule
 from turngate.errors import UsageError
-from turngate.gates.find_checks import (
-    CheckCommand,
-    chosen_commands,
-    find_check_commands,
-    has_program,
-    read_project_files,
-    unreadable_files,
-)
+from turngate.gates.find_checks import has_program, read_project_files, unreadable_files
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path
@@ -37,90 +30,6 @@ from turngate.settings.load import load_layers, project_path
 from turngate.settings.parse import parse_layer
 from turngate.state.files import write_all
 from turngate.trust.review import Review, ReviewedHook
-
-TEST_TIMEOUT_S = 600
-_USUAL = ("tests", "lint", "types")  # a build is proposed only where there is nothing else
-
-
-@frozen
-class ProposedGate:
-    """One gate as it would stand in the settings."""
-
-    entry: dict[str, Any]
-    commands: tuple[str, ...]  # what it runs in this project
-    found_in: str
-
-    @property
-    def id(self) -> str:
-        return str(self.entry["id"])
-
-    @property
-    def json(self) -> str:
-        return json.dumps(self.entry)
-
-
-@frozen
-class Proposal:
-    gates: tuple[ProposedGate, ...]
-    missing: tuple[CheckCommand, ...] = ()  # checks that the project names and whose program is not there
-
-
-def propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
-    """Choose gates for the checks of a project whose programs are there."""
-    usual = _propose([each for each in commands if each.check in _USUAL], has_program)
-    if usual.gates:
-        return usual
-    others = _propose([each for each in commands if each.check not in _USUAL], has_program)
-    return Proposal(others.gates, (*usual.missing, *others.missing))
-
-
-def _propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
-    gates: list[ProposedGate] = []
-    missing: list[CheckCommand] = []
-    for check in dict.fromkeys(each.check for each in commands):
-        found = [each for each in commands if each.check == check]
-        chosen = chosen_commands(found, check)
-        there = [each for each in found if has_program(each.program)]
-        if all(each in there for each in chosen):
-            gates.append(_check_gate(check, chosen))
-        else:
-            gates += [_command_gate(each, is_first=each is there[0]) for each in there]
-            missing += [each for each in found if each not in there]
-    return Proposal(tuple(gates), tuple(missing))
-
-
-def _check_gate(check: str, chosen: Sequence[CheckCommand]) -> ProposedGate:
-    """A gate such as `tests` finds its commands again at every run, so it follows the project."""
-    entry = {"type": "gate", "id": check, "gate": check, **_limit(check)}
-    found_in = ", ".join(dict.fromkeys(each.found_in for each in chosen))
-    return ProposedGate(entry, tuple(each.command for each in chosen), found_in)
-
-
-def _command_gate(found: CheckCommand, *, is_first: bool) -> ProposedGate:
-    name = found.check if is_first else f"{found.check}-{found.kind}"
-    entry = {"type": "gate", "id": name, "command": found.command, **_limit(found.check)}
-    return ProposedGate(entry, (found.command,), found.found_in)
-
-
-def _limit(check: str) -> dict[str, Any]:
-    return {"timeout": TEST_TIMEOUT_S} if check in ("tests", "build") else {}
-
-
-def settings_text(gates: Iterable[ProposedGate]) -> str:
-    """Return the text of a settings file that holds these gates, one line each."""
-    lines = ",\n".join(f"          {gate.json}" for gate in gates)
-    return f"""{{
-  "hooks": {{
-    "Stop": [
-      {{
-        "hooks": [
-{lines}
-        ]
-      }}
-    ]
-  }}
-}}
-"""
 
 
 def approve_written(project: str, text: str) -> Iterator[str]:
@@ -170,12 +79,16 @@ def init(options: argparse.Namespace) -> int:
     files = read_project_files(project)
     for name, why in unreadable_files(files).items():
         print(f"! {name}: {flat(why)}, so the checks that it names are not known", file=sys.stderr)
-    proposal = propose(find_check_commands(files), lambda program: has_program(project, program))
+    proposal = propose_for(project, files, lambda program: has_program(project, program))
     configured = _configured(proposal.gates, project)
     new = tuple(gate for gate in proposal.gates if gate.id not in configured)
     if settings_exist(project):
         return _show_additions(new, configured, proposal)
     _print_left_out(proposal, configured)
+    if new and _is_tried(new, options):
+        print("each command is run once (Ctrl-C leaves one out):", flush=True)
+        new = tuple(try_gates(new, project))
+        print()
     if new:
         return _write(new, project, options)
     if configured:
@@ -183,6 +96,16 @@ def init(options: argparse.Namespace) -> int:
         return 0
     print(NOTHING_FOUND, BY_HAND, sep="\n")
     return EXIT_PROBLEMS
+
+
+def _is_tried(gates: Sequence[ProposedGate], options: argparse.Namespace) -> bool:
+    """A person decides whether the commands of a project run here; `--yes` is that decision."""
+    if options.no_try or options.dry_run or not (options.yes or can_ask()):
+        return False
+    if options.yes:
+        return True
+    _print_commands(gates)
+    return confirm("run each of them once now, to see whether it can run?")
 
 
 def _configured(gates: Sequence[ProposedGate], project: str) -> dict[str, str]:
@@ -198,7 +121,7 @@ def _runs(rule: Rule, gate: ProposedGate) -> bool:
     if isinstance(rule.hook, GateHook) and rule.hook.gate == gate.entry.get("gate"):
         return True
     text = " ".join((command.command, *(command.args or ()))) if command else ""
-    return all(each in text for each in gate.commands)
+    return gate.command in text
 
 
 # What is shown
@@ -209,7 +132,7 @@ def _show_additions(new: Sequence[ProposedGate], configured: dict[str, str], pro
     _print_left_out(proposal, configured)
     if new:
         print('these gates can be added to the hooks of "Stop" in it:')
-        print(",\n".join(f"  {gate.json}" for gate in new))
+        print(",\n".join(f"  {json.dumps(gate.entry)}" for gate in new))
         _print_commands(new)
     elif not configured:
         print(NOTHING_FOUND)
@@ -219,8 +142,7 @@ def _show_additions(new: Sequence[ProposedGate], configured: dict[str, str], pro
 def _print_commands(gates: Sequence[ProposedGate]) -> None:
     width = max(len(gate.id) for gate in gates)
     for gate in gates:
-        commands = " and ".join(f"`{command}`" for command in gate.commands)
-        print(f"{gate.id.ljust(width)}  runs {commands} ({flat(gate.found_in)})")
+        print(f"{gate.id.ljust(width)}  runs `{flat(gate.command)}` ({flat(gate.found_in)})")
 
 
 def _print_left_out(proposal: Proposal, configured: dict[str, str]) -> None:
@@ -235,7 +157,7 @@ def _print_left_out(proposal: Proposal, configured: dict[str, str]) -> None:
 
 
 def _write(gates: Sequence[ProposedGate], project: str, options: argparse.Namespace) -> int:
-    text = settings_text(gates)
+    text = settings_text(gates, json_style(project))
     ignores = ignore_is_missing(project)
     print(f"{SETTINGS}:", text, sep="\n")
     _print_commands(gates)

@@ -1,0 +1,279 @@
+"""Which gates `turngate init` proposes for a project, and the text of its settings."""
+
+import configparser
+import contextlib
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+from glob import glob
+from typing import Any
+
+from turngate._frozen_dataclass import frozen
+from turngate.gates.find_checks import (
+    WHOLE,
+    CheckCommand,
+    ProjectFiles,
+    chosen_commands,
+    find_check_commands,
+    read_project_files,
+    repeats,
+)
+from turngate.gates.library import GATES
+from turngate.gates.project_tasks import read_json, read_toml, table
+from turngate.gates.toolchains import NODE_LOCK_FILES, PYTHON_LOCK_FILES
+from turngate.project.files import LOCAL
+
+TEST_TIMEOUT_S = 600
+MAX_PACKAGES = 40
+_USUAL = ("tests", "lint", "types", "format")  # a build is proposed only where there is nothing else
+
+
+@frozen
+class ProposedGate:
+    """One gate as it would stand in the settings."""
+
+    entry: dict[str, Any]
+    command: str  # what it runs in this project
+    found_in: str
+    others: "tuple[ProposedGate, ...]" = field(default=(), compare=False)  # in its place, if it cannot run
+
+    @property
+    def id(self) -> str:
+        return str(self.entry["id"])
+
+
+@frozen
+class Proposal:
+    gates: tuple[ProposedGate, ...]
+    missing: tuple[CheckCommand, ...] = ()  # checks that the project names and whose program is not there
+
+
+def propose_for(project: str, files: ProjectFiles, has_program: Callable[[str], bool]) -> Proposal:
+    """Choose gates for a project; without tests of its own, also for each of its packages."""
+    root = propose(find_check_commands(files), has_program)
+    found = {gate.id.partition("-")[0] for gate in root.gates} | {each.check for each in root.missing}
+    if "tests" in found:
+        return root
+    gates, missing = [*root.gates], [*root.missing]
+    for folder in _packages(project, files, is_searched=not found)[:MAX_PACKAGES]:
+        inner = _package_files(project, folder, files)
+        own = propose([each for each in find_check_commands(inner) if each.check not in found], has_program)
+        gates += [_in_folder(gate, folder) for gate in own.gates]
+        missing += own.missing
+    return Proposal(tuple(gates), tuple(missing))
+
+
+def propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
+    """Choose gates for the checks whose programs are there; none for what another gate checks too."""
+    usual = _propose([each for each in commands if each.check in _USUAL], has_program)
+    if usual.gates:
+        return usual
+    others = _propose([each for each in commands if each.check not in _USUAL], has_program)
+    return Proposal(others.gates, (*usual.missing, *others.missing))
+
+
+def _propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
+    gates: list[ProposedGate] = []
+    missing: list[CheckCommand] = []
+    kept: list[CheckCommand] = []
+    sure = [each for each in commands if not each.is_guess]
+    for check in dict.fromkeys(each.check for each in sure):
+        chosen = chosen_commands(sure, check)
+        for best in chosen:
+            others = [
+                each
+                for each in sure
+                if each.check == check
+                and each not in chosen
+                and (each.kind == best.kind or best.kind in WHOLE)
+            ]
+            there = [each for each in (best, *others) if has_program(each.program)]
+            if not there:
+                missing.append(best)
+            elif not repeats(there[0], kept):
+                kept.append(there[0])
+                is_first = not any(gate.entry["id"] == check for gate in gates)
+                follows = len(chosen) == 1 and check in GATES
+                made = [_gate(each, is_first=is_first, follows=follows and each is best) for each in there]
+                gates.append(_with_others(made))
+    return Proposal(tuple(gates), tuple(missing))
+
+
+def _gate(found: CheckCommand, *, is_first: bool, follows: bool) -> ProposedGate:
+    """`follows`: the gate, such as `tests`, finds its command again at every run, so it follows the project."""
+    name = found.check if is_first else f"{found.check}-{found.kind}"
+    what = {"gate": found.check} if follows else {"command": found.command}
+    limit = {"timeout": TEST_TIMEOUT_S} if found.check in ("tests", "build") else {}
+    entry = {"type": "gate", "id": name, **what, **limit}
+    return ProposedGate(entry, found.command, found.found_in)
+
+
+def _with_others(gates: Sequence[ProposedGate]) -> ProposedGate:
+    first, *others = gates
+    return ProposedGate(first.entry, first.command, first.found_in, tuple(others))
+
+
+# Packages of a workspace
+
+_MANIFESTS = ("package.json", "pyproject.toml", "go.mod", "Cargo.toml", "*.sln*", "pom.xml", "composer.json")
+_NO_PACKAGE = r"^/|(?:^|/)(?:\.[^/]*|node_modules|vendor|third_party|examples?|docs?|fixtures?|testdata|tests?|templates?|venv)(?:/|$)"
+
+
+def _packages(project: str, files: ProjectFiles, *, is_searched: bool) -> list[str]:
+    """Return the folders of a workspace; `is_searched`: without one, those that look like projects."""
+    patterns = _workspace_patterns(project, files)
+    if patterns:
+        folders = {
+            path.rstrip("/")
+            for each in patterns
+            if each[0] != "!"
+            for path in glob(each, root_dir=project, recursive=True)
+        }
+        left_out = {
+            path.rstrip("/")
+            for each in patterns
+            if each[0] == "!"
+            for path in glob(each[1:], root_dir=project, recursive=True)
+        }
+        found = sorted(folders - left_out - {"."})
+    elif is_searched:
+        depths = ("*/", "*/*/", "*/*/*/")
+        found = sorted(
+            os.path.dirname(path)
+            for depth in depths
+            for name in _MANIFESTS
+            for path in glob(depth + name, root_dir=project)
+        )
+        found = [
+            each for each in dict.fromkeys(found) if not any(each.startswith(f"{other}/") for other in found)
+        ]
+    else:
+        return []
+    return [
+        each
+        for each in found
+        if not re.search(_NO_PACKAGE, each) and os.path.isdir(os.path.join(project, each))
+    ]
+
+
+def _workspace_patterns(project: str, files: ProjectFiles) -> list[str]:
+    named = read_json(files.texts.get("package.json", "")).get("workspaces") or []
+    named = named.get("packages", []) if isinstance(named, dict) else named
+    uv = (
+        table(read_toml(files.texts.get("pyproject.toml", "")), "tool", "uv", "workspace").get("members")
+        or []
+    )
+    pnpm = _read(project, "pnpm-workspace.yaml")
+    block = re.search(r"(?m)^packages:\s*\n((?:[ \t]*(?:-.*|#.*)?\n?)*)", pnpm)
+    lines = re.findall(r"-\s*['\"]?([^'\"\n#]+?)['\"]?\s*(?:#.*)?$", block[1], re.MULTILINE) if block else []
+    return [
+        each.removeprefix("./")
+        for each in (*named, *uv, *lines)
+        if isinstance(each, str) and each.strip("./")
+    ]
+
+
+def _package_files(project: str, folder: str, root: ProjectFiles) -> ProjectFiles:
+    """Return the files of a package; the lock files of the workspace are its own."""
+    own = read_project_files(os.path.join(project, folder))
+    locks = {*PYTHON_LOCK_FILES, *NODE_LOCK_FILES} & root.names
+    return ProjectFiles(own.names | locks, own.texts)
+
+
+def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
+    command = f"cd {shlex.quote(folder)} && {gate.command}"
+    limit = {key: gate.entry[key] for key in ("timeout",) if key in gate.entry}
+    name = f"{gate.id}-{folder.replace('/', '-')}"
+    entry = {
+        "type": "gate",
+        "id": name,
+        "command": command,
+        "options": {"ifChanged": [f"{folder}/**"]},
+        **limit,
+    }
+    others = tuple(_in_folder(each, folder) for each in gate.others)
+    return ProposedGate(entry, command, os.path.join(folder, gate.found_in), others)
+
+
+# The text of the settings
+
+
+@frozen
+class JsonStyle:
+    """How a project's formatter prints JSON."""
+
+    indent: str = "  "
+    width: int = 80
+
+
+def settings_text(gates: Iterable[ProposedGate], style: JsonStyle | None = None) -> str:
+    """Return the text of a settings file with these gates, as prettier and biome print it."""
+    hooks = [gate.entry for gate in gates]
+    return f"{_format({'hooks': {'Stop': [{'hooks': hooks}]}}, style or JsonStyle(), '', '')}\n"
+
+
+def _format(value: Any, style: JsonStyle, before: str, start: str) -> str:
+    """An object stays open that begins with a new line; a list of texts is closed where it fits. `start`: of the line."""
+    inner = before + style.indent
+    if isinstance(value, dict):
+        keys = {key: f"{inner}{json.dumps(key)}: " for key in value}
+        lines = [f"{text}{_format(value[key], style, inner, text)}" for key, text in keys.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{before}}}"
+    text = json.dumps(value, ensure_ascii=False)
+    is_texts = isinstance(value, list) and not isinstance(value[0], dict)
+    if isinstance(value, list) and not (is_texts and len((start + text).expandtabs(2)) <= style.width):
+        return (
+            "[\n"
+            + ",\n".join(f"{inner}{_format(each, style, inner, inner)}" for each in value)
+            + f"\n{before}]"
+        )
+    return text
+
+
+_ENDINGS = "json yaml yml js cjs mjs ts".split()
+_PRETTIER = (
+    ".prettierrc",
+    *(f"{name}.{end}" for name in (".prettierrc", "prettier.config") for end in _ENDINGS),
+)
+# Files of formatters, with patterns for tabs, the width of an indentation, and that of a line.
+_FORMATTERS = (
+    (
+        ("biome.json", "biome.jsonc"),
+        r"\A(?![\s\S]*\"indentStyle\":\s*\"space\")",
+        r"\"indentWidth\":\s*(\d+)",
+        r"\"lineWidth\":\s*(\d+)",
+    ),
+    (_PRETTIER, r"useTabs['\"]?:\s*true", r"tabWidth['\"]?:\s*(\d+)", r"printWidth['\"]?:\s*(\d+)"),
+)
+
+
+def json_style(project: str) -> JsonStyle:
+    """Return what the project's formatter wants: biome, prettier, or what .editorconfig says."""
+    for names, tabs, indent, width in _FORMATTERS:
+        for name in names:
+            if text := _read(project, name):
+                spaces = _number(indent, text, 2)
+                return JsonStyle("\t" if re.search(tabs, text) else " " * spaces, _number(width, text, 80))
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    with contextlib.suppress(configparser.Error):
+        parser.read_string(f"[top]\n{_read(project, '.editorconfig')}")
+    options: dict[str, str] = {}
+    for section in parser.sections():
+        options |= parser[section] if section == "*" or "json" in section else {}
+    spaces = _number(r"(\d+)", options.get("indent_size", ""), 2)
+    line = _number(r"(\d+)", options.get("max_line_length", ""), 80)
+    return JsonStyle("\t" if options.get("indent_style") == "tab" else " " * spaces, line)
+
+
+def _number(pattern: str, text: str, usual: int) -> int:
+    found = re.search(pattern, text)
+    return int(found[1][:3]) if found else usual
+
+
+def _read(project: str, name: str) -> str:
+    with contextlib.suppress(OSError):
+        return LOCAL.read(os.path.join(project, name), 100_000).decode("utf-8", "replace")
+    return ""

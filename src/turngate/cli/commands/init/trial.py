@@ -1,0 +1,96 @@
+"""Runs each proposed gate once, as a stop would, and keeps those that can run and change no file."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from turngate.cli.commands.gates.actions import GateResult, open_private_folder, run_gate
+from turngate.cli.commands.gates.runnable_hooks import GateEntry
+from turngate.cli.commands.init.proposal import ProposedGate, settings_text
+from turngate.cli.console.conversation_text import flat
+from turngate.cli.console.signals import restore_handlers, run_until_signal
+from turngate.core.dialect import TURNGATE
+from turngate.core.settings import Settings
+from turngate.core.text import one_line
+from turngate.ports import World
+from turngate.project.git import run_git
+from turngate.settings.parse import parse_layer
+from turngate.shells.local import LocalShell
+from turngate.state.paths import state_folder
+
+TRIAL_TIMEOUT_S = 300
+SLOW_S = 60
+GIT_TIMEOUT_S = 60
+MAX_REASON_CHARS = 200
+RED = "red; what fails now does not block, only what a session breaks"
+
+
+def try_gates(gates: Sequence[ProposedGate], project: str) -> list[ProposedGate]:
+    """Return the gates that can run; print what was seen of each."""
+    return [kept for gate in gates if (kept := _try(gate, project)) is not None]
+
+
+def _try(gate: ProposedGate, project: str) -> ProposedGate | None:
+    """Try a gate, and then those that can stand in its place, until one of them can run."""
+    for each in (gate, *gate.others):
+        before = _stats(project, "diff", "--name-only", "--relative", "-z")
+        new = _stats(project, "ls-files", "-z", "--others", "--exclude-standard")
+        result = _run(each, project)
+        after = _stats(project, "diff", "--name-only", "--relative", "-z")
+        edited = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
+        edited += [path for path, stat in new.items() if _stat(project, path) != stat]
+        note, is_kept = _describe(result, edited)
+        line = f"{note}: `{each.command}`" if is_kept else f"left out: `{each.command}` {note}"
+        print(flat(f"{each.id}  {line}"), flush=True)
+        if is_kept:
+            return each
+        if result is None:
+            break
+    return None
+
+
+def _run(gate: ProposedGate, project: str) -> GateResult | None:
+    """Return the result, or None after Ctrl-C."""
+    text = settings_text([replace(gate, entry={**gate.entry, "timeout": TRIAL_TIMEOUT_S})])
+    layer = parse_layer(json.loads(text), file="", level="project", family="turngate", dialect=TURNGATE)
+    entry, world = GateEntry(gate.id, layer.rules[0]), World(LocalShell(), project)
+    with open_private_folder() as private:
+        result = run_until_signal(run_gate(entry, Settings(), world, private, state=state_folder()))
+    restore_handlers()
+    if isinstance(result, signal.Signals) and result != signal.SIGINT:
+        os.kill(os.getpid(), result)
+    return None if isinstance(result, signal.Signals) else result
+
+
+def _describe(result: GateResult | None, edited: Sequence[str]) -> tuple[str, bool]:
+    """Return what was seen, and whether the gate is kept."""
+    if edited:
+        more = f" and {len(edited) - 1} more" if len(edited) > 1 else ""
+        return f"changed {edited[0]}{more}", False
+    if result is None:
+        return "was ended by Ctrl-C", False
+    if result.outcome == "could not run":
+        if result.seconds >= TRIAL_TIMEOUT_S * 0.75:  # a gate keeps a part of its time for itself
+            return f"slow, it did not end within {TRIAL_TIMEOUT_S} s", True
+        return f"could not run: {one_line(result.reason or '', MAX_REASON_CHARS)}", False
+    color = "green" if result.outcome == "passed" else RED
+    return f"{color}, {result.seconds:.1f} s{' (slow)' if result.seconds > SLOW_S else ''}", True
+
+
+def _stats(project: str, *words: str) -> Mapping[str, tuple[int, int] | None]:
+    """Return the files that git names, with their times and sizes; none without a repository."""
+    with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
+        listed = run_git(project, *words, timeout=GIT_TIMEOUT_S).stdout.decode("utf-8", "surrogateescape")
+        return {path: _stat(project, path) for path in listed.split("\0") if path}
+    return {}
+
+
+def _stat(project: str, path: str) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        found = os.lstat(os.path.join(project, path))
+        return found.st_mtime_ns, found.st_size
+    return None
