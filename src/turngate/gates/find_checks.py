@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
-from turngate.gates.agent_commands import runs_check
+from turngate.gates.agent_commands import find_kinds
 from turngate.gates.project_tasks import (
     WORKFLOWS,
     TaskRunner,
@@ -189,7 +189,7 @@ def _includes(step: str, tool: str, check: str) -> bool:
     if step.split(maxsplit=1)[0] != tool.split(maxsplit=1)[0]:
         return False
     is_compiler = step.startswith(("cargo", "go "))
-    return check in _checks_of(step) or (is_compiler and check in CHECKS and runs_check(step, check))
+    return check in _checks_of(step) or (is_compiler and check in CHECKS and check in find_kinds(step))
 
 
 def unreadable_files(files: ProjectFiles) -> dict[str, str]:
@@ -230,7 +230,7 @@ def _checks_of(step: str) -> set[str]:
     if hook := re.match(r"(?:pre-commit|prek) run ([\w-]+)", step):
         return {_by_words(hook[1]) or "lint"}
     found = {check for check, pattern in OTHER_TOOLS.items() if re.match(pattern, step)}
-    found = found or {check for check in CHECKS[:3] if runs_check(step, check)}
+    found = found or {check for check in CHECKS[:3] if check in find_kinds(step)}
     # A compiler that tests or lints also checks types; that is not why it is run.
     return {min(found, key=CHECKS.index)} if found and step.startswith(("cargo", "go ")) else found
 

@@ -15,7 +15,10 @@ _NAMES = (
 )
 
 # They judge words and differences, so that the user's wish may speak against them. The agent can say so, unless they are firm.
-_SOFT = ("checklist", "clean", "evidence", "no-stubs", "plan", "todos", "touched", "untouched")
+_SOFT = (
+    *("checklist", "clean", "evidence", "no-stubs", "plan", "todos", "touched", "untouched"),
+    *("coverage", "debug", "dependencies", "ran", "review", "size", "suppressions"),
+)
 FIRM = GateOption("firm", "flag", "do not accept that the agent keeps what the gate has found")
 
 
