@@ -310,6 +310,27 @@ def test_a_gate_of_an_agent_type_is_given_such_a_subagent(
     assert prove(project, capsys) == (0, proof("proved", "blocks a session without a tool call"))
 
 
+def test_what_init_wrote_is_proved(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    (project / "pyproject.toml").write_text(
+        "[tool.pytest.ini_options]\n[tool.ruff]\nfix = true\n[tool.mypy]\n"
+    )
+    (project / "prices.py").write_text("TOTAL = 4\n")
+    (project / "test_prices.py").write_text("def test_total() -> None:\n    assert 2 + 2 == 4\n")
+    assert main(["init", "--yes", "--project", str(project)]) == 0
+    capsys.readouterr()
+    assert prove(project, capsys) == (
+        0,
+        [
+            '  proved         Stop[0].hooks[0] "tests": blocks a failing test',
+            '  proved         Stop[0].hooks[1] "lint": blocks a syntax error',
+            '  proved         Stop[0].hooks[2] "types": blocks a syntax error',
+        ],
+    )
+
+
 # What cannot be proved
 
 
@@ -336,6 +357,7 @@ def test_a_gate_that_cannot_be_proved(
 def test_a_gate_that_is_red_without_a_planted_failure_is_not_proved(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (project / "a.txt").touch()
     make_repository(project)
     gate(project, "git status >/dev/null; echo never >&2; exit 2")
     why = "it blocks also without a planted failure: never"
