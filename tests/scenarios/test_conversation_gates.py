@@ -99,7 +99,10 @@ def test_a_budget_ends_a_turn_that_another_gate_would_hold(project: Path, machin
     write_settings(
         project,
         "turngate",
-        gates({"command": "false"}, {"gate": "budget", "options": {"turns": 2, "perPrompt": True}}),
+        gates(
+            {"command": "false", "options": {"always": True, "allFailures": True}},
+            {"gate": "budget", "options": {"turns": 2, "perPrompt": True}},
+        ),
     )
     agent = configured_session_on(machine, project, "one", "two", "three", dialect="turngate")
     result = agent.play()

@@ -27,13 +27,16 @@ REPAIR = {"tool": "Bash", "input": {"command": "echo 'print(2 + 2)' > sum.py"}}
 LOOK = {"tool": "Glob", "input": {"pattern": "*"}}
 
 
+EVERYTHING = {"always": True, "allFailures": True}  # also where the session has changed nothing
+
+
 def gate(**fields: Any) -> dict[str, Any]:
     return {"hooks": {"Stop": [{"hooks": [{"type": "gate", **fields}]}]}}
 
 
 @pytest.mark.req("S3-39", "X-37")
 def test_the_agent_is_sent_the_failing_lines_repairs_and_may_stop(project: Path, machine: Machine) -> None:
-    write_settings(project, "turngate", gate(command=TESTS))
+    write_settings(project, "turngate", gate(command=TESTS, options=EVERYTHING))
     (project / "sum.py").write_text("print(2 + 3)\n")
     agent = configured_session_on(
         machine, project, "Done.", REPAIR, "Repaired.", dialect="turngate", allow=["Bash"]
@@ -52,9 +55,8 @@ def test_the_agent_is_sent_the_failing_lines_repairs_and_may_stop(project: Path,
 
 @pytest.mark.req("S3-46")
 def test_a_gate_that_always_fails_ends_at_the_limit(project: Path, machine: Machine) -> None:
-    agent = scripted_session_on(
-        machine, project, LOOK, "Done.", LOOK, "Done.", LOOK, "Done.", stop=GateHook(command="false")
-    )
+    hook = GateHook(command="false", options=EVERYTHING, id="false")
+    agent = scripted_session_on(machine, project, LOOK, "Done.", LOOK, "Done.", LOOK, "Done.", stop=hook)
     result = agent.play()
     assert (result.outcome, result.ended_by, result.continuations) == ("capped", "capped", 3)
     assert result.notices[-1] == 'Turn ended after 3 continuations (the limit). Still blocked by: "false".'
@@ -62,7 +64,7 @@ def test_a_gate_that_always_fails_ends_at_the_limit(project: Path, machine: Mach
 
 @pytest.mark.req("X-08")
 def test_a_gate_whose_block_changes_nothing_ends_as_stalled(project: Path) -> None:
-    settings = Settings(rules=(rule(GateHook(command="echo no; exit 1")),), limit=9)
+    settings = Settings(rules=(rule(GateHook(command="echo no; exit 1", options=EVERYTHING)),), limit=9)
     result = parent(project, main=["Done."], said={"limit": 9}, rules=settings.rules).play()
     assert (result.ended_by, result.continuations) == ("stalled", 3)
 
@@ -86,9 +88,8 @@ def test_two_sessions_in_one_project_have_their_own_gates(project: Path, machine
 def test_a_gate_that_could_not_run_is_named_and_does_not_hold_the_agent(
     project: Path, machine: Machine
 ) -> None:
-    result = scripted_session_on(
-        machine, project, "Done.", stop=GateHook(command="no-such-program", id="tests")
-    ).play()
+    hook = GateHook(command="no-such-program", options=EVERYTHING, id="tests")
+    result = scripted_session_on(machine, project, "Done.", stop=hook).play()
     assert (result.outcome, result.continuations, [each.hook for each in result.unenforced]) == (
         "completed",
         0,

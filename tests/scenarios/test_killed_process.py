@@ -97,6 +97,7 @@ def test_a_gate_ends_when_the_command_that_runs_it_is_killed(
     gate = {
         "type": "gate",
         "command": "pytest --version; sh check",
+        "options": {"always": True},
     }  # what it checks is known, so it can be proved
     write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [gate]}]}})
     pid_file = project.parent / "pid"  # some commands run the gate in a copy of the project

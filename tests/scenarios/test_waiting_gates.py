@@ -24,7 +24,8 @@ WAITS = HookOutput("Stop", "g", "gate", "waiting", WORKS)
 
 
 def failing_gate(project: Path, **fields: object) -> None:
-    gate = {"type": "gate", "id": "g", "command": "exit 1", **fields}
+    options = {"always": True, "allFailures": True}  # also where the session has changed nothing
+    gate = {"type": "gate", "id": "g", "command": "exit 1", "options": options, **fields}
     write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [gate]}]}, "turngate": {"limit": 1}})
 
 

@@ -373,11 +373,11 @@ def test_a_broken_state_folder_only_means_that_nothing_is_cached(
 
 def test_the_state_of_old_sessions_is_removed(repository: Path, state: Path) -> None:
     answer_of_process(COUNT, claude_input(repository, session_id="old"))
-    [old] = {path.parent for path in state.glob("gates/*/*.json")}
+    [old] = {path.parent for path in state.glob("gates/*/*.stamp")}
     month_ago = time.time() - 31 * 24 * 3600
     os.utime(old, (month_ago, month_ago))
     answer_of_process(COUNT, claude_input(repository, session_id="new"))
-    assert len({path.parent for path in state.glob("gates/*/*.json")}) == 1
+    assert len({path.parent for path in state.glob("gates/*/*.stamp")}) == 1
     assert not old.exists()
 
 
