@@ -204,6 +204,15 @@ CONFIGURATION_FILE = (
     r"([.-][a-z0-9_-]+)?\.(ini|toml|cfg|jsonc?|json5|ya?ml|xml|xml\.dist|neon))?|"
     r"conftest\.py|pyproject\.toml|setup\.cfg|(package|composer)\.json|(gnu)?makefile)$"
 )
+# What a check may depend on by its name alone: all of these, scripts, and files of runners.
+MAY_DEFINE = (
+    rf"{CONFIGURATION_FILE}|(^|/)([^/]*\.(mk|sh|bash|config\.[a-z]+)|\.[a-z_-]+rc(\.[a-z]+)?|tasks\.py|dockerfile|cmakelists\.txt|"
+    r"pom\.xml|build\.gradle(\.kts)?)$|^(\./)?((scripts?|tools|bin|ci)/[^/]+|\.env)$"
+)
+# Keys at the top of a file that say what is installed.
+INSTALLED_KEYS = frozenset(
+    "dependencies devDependencies peerDependencies optionalDependencies dev-dependencies dependency-groups project version".split()
+)
 # Words that stand for a tool, or for what its configuration is named after.
 SYNONYMS = dict(
     pair.split("=")
