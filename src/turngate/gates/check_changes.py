@@ -83,14 +83,19 @@ async def find_definition(
     if words & toolchains.OBEY_GITIGNORE:
         hidden = (await context.commands.run_script(TRACKED_AND_IGNORED)).stdout.rstrip()
         parts = {**parts, "what .gitignore names of the files in git": hidden}
-    # An empty file of a tool can take the place of another one.
-    parts = {label: _shorten(value) for label, value in parts.items() if value or label in texts}
     may_define = {*listed, *(name for name in names if re.search(f"(?i){toolchains.MAY_DEFINE}", name))}
+    may_define = {name for name in may_define if not re.search(_SAMPLES, name)}
     named = {name: "" for name in files.names if any(label.startswith(f"`{name}` of ") for label in parts)}
-    named |= await _read_nearest(
-        context, (name for name in may_define if not re.search(_SAMPLES, name)), MAX_HASHED_FILES
-    )
-    return parts | {f"{HASH_OF}{name}": _hash(name, text) for name, text in named.items()}
+    named |= await _read_nearest(context, may_define, MAX_HASHED_FILES)
+    hashes = {f"{HASH_OF}{name}": _hash(name, text) for name, text in named.items()}
+    # An empty file of a tool can take the place of another one.
+    kept = {label: value for label, value in parts.items() if value or label in texts}
+    long = {
+        label: f"{text[:MAX_PART_CHARS]}\n… {digest(text)}"
+        for label, text in kept.items()
+        if text[MAX_PART_CHARS:]
+    }
+    return kept | long | hashes
 
 
 async def _read_nearest(context: GateContext, names: Iterable[str], limit: int) -> dict[str, str]:
@@ -208,30 +213,24 @@ def _read_sections(file: str, text: str) -> Iterator[_Part]:
             yield f"[{'tool.' if is_toml else ''}{name}] of {file}", [name] if is_toml else tools, value
 
 
-# What can leave tests out, or end a run; the fixtures of a conftest.py are the project's own.
+# What can leave tests out, or end a run; the fixtures of a conftest.py are the project's own, unless they skip all tests.
 _LEAVES_OUT = (
-    r"\bcollect_ignore|\bpytest_plugins\b|\bdef pytest_(?!addoption\b)|\bpytest_(?:collect|runtest|ignore|session|configure|cmdline|pyfunc)|"
-    r"\bSystemExit\b|\b_?exit\(|\bexitstatus\b|\bimportorskip\b|\ballow_module_level\b"
-)
-_NEUTRAL_LINE = (
-    r'\n +(?:config\.addinivalue_line\(\'markers\', (?:\'[^\']*\'|"[^"]*")\)|"""[^"]*"""|pass)(?=\n|$)'
+    r"\bcollect_ignore|\bpytest_plugins\b|\bpytest_(?:collect|runtest|ignore|session|cmdline|pyfunc)|\bSystemExit\b|\b_?exit\(|"
+    r"\bexitstatus\b|\bimportorskip\b|\ballow_module_level\b|\bautouse\b(?s:.{0,300}?)\b(?:skip|xfail)"
 )
 
 
 def _read_conftest(file: str, text: str) -> Iterator[_Part]:
-    if not re.search(_LEAVES_OUT, text) and "autouse" not in text:
+    if not re.search(_LEAVES_OUT, text):
         return
     import ast  # noqa: PLC0415 # lazy: few files need it
 
-    try:
-        statements = [re.sub(_NEUTRAL_LINE, "", ast.unparse(node)) for node in ast.parse(text).body]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        statements = [text]
+    statements = [text]
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        statements = [*map(ast.unparse, ast.parse(text).body)]
     for each in statements:
-        is_empty = each.startswith("def ") and "\n" not in each
-        is_fixture, is_automatic = each.startswith("@pytest.fixture"), "autouse" in each
-        leaves_out = re.search(_LEAVES_OUT, each) or (is_automatic and re.search("skip|xfail", each))
-        if leaves_out and not is_empty and (is_automatic or not is_fixture):
+        is_chosen = each.startswith("@pytest.fixture") and "autouse" not in each  # by the tests that name it
+        if re.search(_LEAVES_OUT, each) and not is_chosen:
             yield f"what {file} leaves out", None, each
 
 
@@ -285,36 +284,28 @@ def _as_text(value: object) -> str:
     return "nested too deeply"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_PART_CHARS else f"{text[:MAX_PART_CHARS]}\n… {digest(text)}"
-
-
-_TARGET_OR_SCRIPT = r"`[^`]*` of |the script `(?!pre|post)"
-
-
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return a sentence, or a difference, for each part that was changed. A further command takes nothing away.
 
     Nor does a target or script of a new name, as long as nothing else has changed so that it is run.
     """
-    names = [name for name in _changed(before, now) if not name.startswith(HASH_OF)]
-    names = [name for name in names if _essence(name, before) != _essence(name, now)]
+    names = [name for name in {**before, **now} if _essence(name, before) != _essence(name, now)]
     if {*before.get(COMMAND, "").split("\n")} <= {*now.get(COMMAND, "").split("\n")}:
-        names = [name for name in names if name in before or not re.match(_TARGET_OR_SCRIPT, name)]
+        names = [
+            name for name in names if name in before or not re.match(r"`|the script `(?!pre|post)", name)
+        ]
         names = [name for name in names if name != COMMAND]
     elif COMMAND in names:  # parts that are missing are those of the other command
         names = [name for name in names if name in now or name == COMMAND]
     return [_describe_part(name, before.get(name), now.get(name)) for name in names]
 
 
-def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    return [name for name in {**before, **now} if before.get(name) != now.get(name)]
-
-
 def _essence(name: str, parts: Mapping[str, str]) -> str | None:
-    """Return a part without what a formatter changes in code."""
-    is_code = name in parts and re.search(r"\.(?:json\w?|[cm]?[jt]s)$", name)
-    return re.sub(r"[\s'\";]+|,(?=\s*[\])}])", "", parts[name]) if is_code else parts.get(name)
+    """Return what is compared of a part: no hash of a file, and of code not what a formatter changes."""
+    if name not in parts or name.startswith(HASH_OF):
+        return None
+    is_code = re.search(r"\.(?:json\w?|[cm]?[jt]s)$", name)
+    return re.sub(r"[\s'\";]+|,(?=\s*[\])}])", "", parts[name]) if is_code else parts[name]
 
 
 def _describe_part(name: str, before: str | None, now: str | None) -> str:
@@ -329,13 +320,6 @@ def _describe_part(name: str, before: str | None, now: str | None) -> str:
     changed = [line for line in lines if not line.startswith("@@")]
     more = [f"and {len(changed) - MAX_DIFF_LINES} more lines"] if len(changed) > MAX_DIFF_LINES else []
     return "\n".join([f"{name} was changed:", *changed[:MAX_DIFF_LINES], *more])
-
-
-CHANGED = "The check `{}` itself was changed in this session:"
-ONCE = (
-    "If the user has not asked for this, undo it. Otherwise stop again: the check then runs as it is now, "
-    "and the user is told of the change."
-)
 
 
 def definition_at_start(context: GateContext) -> dict[str, str] | None:
@@ -356,20 +340,21 @@ def block_once(context: GateContext, check: str, definition: Mapping[str, str]) 
     if not changes or data.get("told") == seen:
         return None
     data["told"], context.keeps_result = seen, False
-    return Block("\n".join([CHANGED.format(check), *(f"- {each}" for each in changes), ONCE]))
+    once = (
+        "If the user has not asked for this, undo it. Otherwise stop again: the check then runs as it is now, "
+        "and the user is told of the change."
+    )
+    head = f"The check `{check}` itself was changed in this session:"
+    return Block("\n".join([head, *(f"- {each}" for each in changes), once]))
 
 
 def note_changes(context: GateContext, definition: Mapping[str, str]) -> str | None:
     """Return for the user what the session has changed of a check, and of the files on which it may depend."""
     before = definition_at_start(context) or definition
     notes = describe_changes(before, definition)
-    changed = (
-        one_line(name.removeprefix(HASH_OF))
-        for name in _changed(before, definition)
-        if name.startswith(HASH_OF)
-    )
-    files = sorted(name for name in changed if name not in "; ".join(notes))
-    if files:
+    changed = [name for name in {**before, **definition} if before.get(name) != definition.get(name)]
+    files = sorted(one_line(name.removeprefix(HASH_OF)) for name in changed if name.startswith(HASH_OF))
+    if files := [name for name in files if name not in "; ".join(notes)]:
         more = f" and {len(files) - MAX_NOTED_FILES} more" if len(files) > MAX_NOTED_FILES else ""
         shown = ", ".join(files[:MAX_NOTED_FILES])
         notes.append(f"the session changed {shown}{more}, on which this check may depend")
