@@ -38,12 +38,6 @@ IGNORED = (
 TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | head -n {MAX_NAMES}"
 
 _CONFIGURATION = f"(?i){toolchains.CONFIGURATION_FILE}"
-# What is in these folders configures nothing outside of them; lock files say what is installed; the rest is written by tools.
-_SAMPLES = (
-    r"(?:^|/)(?:(?:__)?fixtures?(?:__)?|test_?data|templates?|examples?|\.github|\.?venv)/|(?:-lock|shrinkwrap)\.[^/]*$|"
-    r"(?:^|/)\.?coverage(?:\.json)?$|\.tsbuildinfo$|(?:^|/)(?!ph)[^/]*\.xml$"
-)
-_IN_ROOT = r"^(\./)?[^/]+\.(toml|ini|cfg|jsonc?|json5|ya?ml)$"  # which a check may write if git ignores them
 _BARE_MAKE = r"(?m)\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])"
 _LOADING = frozenset("source . include -include from require import extends --config -c -r -f".split())
 _INTERPRETERS = frozenset("sh bash node python python3 tsx ts-node bun deno ruby perl php uv run".split())
@@ -62,7 +56,9 @@ async def find_definition(
     if not commands:
         return {}
     ignored = (await context.commands.run_script(IGNORED)).stdout.split("\n")
-    listed = await list_files(context.commands, f"{toolchains.MAY_DEFINE}|{_IN_ROOT}", MAX_NAMES)
+    listed = await list_files(
+        context.commands, f"{toolchains.MAY_DEFINE}|{toolchains.CONFIGURATION_IN_ROOT}", MAX_NAMES
+    )
     names = {*files.names, *listed, *ignored}
     start = {COMMAND: "\n".join(sorted(map(_kind, commands)))}
     for each in toolchains.VARIABLES:
@@ -84,10 +80,15 @@ async def find_definition(
         hidden = (await context.commands.run_script(TRACKED_AND_IGNORED)).stdout.rstrip()
         parts = {**parts, "what .gitignore names of the files in git": hidden}
     may_define = {*listed, *(name for name in names if re.search(f"(?i){toolchains.MAY_DEFINE}", name))}
-    may_define = {name for name in may_define if not re.search(_SAMPLES, name)}
+    may_define = {name for name in may_define if not re.search(toolchains.NO_CONFIGURATION, name)}
     named = {name: "" for name in files.names if any(label.startswith(f"`{name}` of ") for label in parts)}
     named |= await _read_nearest(context, may_define, MAX_HASHED_FILES)
-    hashes = {f"{HASH_OF}{name}": _hash(name, text) for name, text in named.items()}
+    hashes = {
+        f"{HASH_OF}{name}": digest(
+            re.sub(toolchains.INSTALLED, "", text) if name.endswith((".json", ".toml")) else text
+        )
+        for name, text in named.items()
+    }
     # An empty file of a tool can take the place of another one.
     kept = {label: value for label, value in parts.items() if value or label in texts}
     long = {
@@ -101,13 +102,6 @@ async def find_definition(
 async def _read_nearest(context: GateContext, names: Iterable[str], limit: int) -> dict[str, str]:
     nearest = sorted(names, key=lambda name: (name.count("/"), name))[:MAX_NAMES]
     return dict(list((await read_texts(context.commands, nearest, MAX_FILE_BYTES)).items())[:limit])
-
-
-def _hash(name: str, text: str) -> str:
-    """Return the hash of a file without the keys that say only what is installed."""
-    values = _parse(name, text) if name.endswith((".json", ".toml")) else {}
-    kept = {key: value for key, value in values.items() if key not in toolchains.INSTALLED_KEYS}
-    return digest(repr(kept) if values else text)
 
 
 def _kind(command: str) -> str:
@@ -148,7 +142,7 @@ def _paths(folder: str, text: str) -> list[str]:
 def _is_configuration(name: str, words: frozenset[str], names: Collection[str]) -> bool:
     """Return whether a file configures a tool that these words name, or several tools. Of Makefiles, make reads the first."""
     base, found = basename(name), re.search(_CONFIGURATION, name)
-    if found is None or re.search(_SAMPLES, name) or base == "pnpm-workspace.yaml":
+    if found is None or re.search(toolchains.NO_CONFIGURATION, name) or base == "pnpm-workspace.yaml":
         return False
     is_near = dirname(name) in words | {""}
     if base in MAKEFILES:
@@ -213,15 +207,8 @@ def _read_sections(file: str, text: str) -> Iterator[_Part]:
             yield f"[{'tool.' if is_toml else ''}{name}] of {file}", [name] if is_toml else tools, value
 
 
-# What can leave tests out, or end a run; the fixtures of a conftest.py are the project's own, unless they skip all tests.
-_LEAVES_OUT = (
-    r"\bcollect_ignore|\bpytest_plugins\b|\bpytest_(?:collect|runtest|ignore|session|cmdline|pyfunc)|\bSystemExit\b|\b_?exit\(|"
-    r"\bexitstatus\b|\bimportorskip\b|\ballow_module_level\b|\bautouse\b(?s:.{0,300}?)\b(?:skip|xfail)"
-)
-
-
 def _read_conftest(file: str, text: str) -> Iterator[_Part]:
-    if not re.search(_LEAVES_OUT, text):
+    if not re.search(toolchains.LEAVES_TESTS_OUT, text):
         return
     import ast  # noqa: PLC0415 # lazy: few files need it
 
@@ -230,7 +217,7 @@ def _read_conftest(file: str, text: str) -> Iterator[_Part]:
         statements = [*map(ast.unparse, ast.parse(text).body)]
     for each in statements:
         is_chosen = each.startswith("@pytest.fixture") and "autouse" not in each  # by the tests that name it
-        if re.search(_LEAVES_OUT, each) and not is_chosen:
+        if re.search(toolchains.LEAVES_TESTS_OUT, each) and not is_chosen:
             yield f"what {file} leaves out", None, each
 
 
