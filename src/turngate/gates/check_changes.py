@@ -81,7 +81,9 @@ async def find_definition(
         parts = {**parts, "what .gitignore names of the files in git": hidden}
     may_define = {*listed, *(name for name in names if re.search(f"(?i){toolchains.MAY_DEFINE}", name))}
     may_define = {name for name in may_define if not re.search(toolchains.NO_CONFIGURATION, name)}
-    named = {name: "" for name in files.names if any(label.startswith(f"`{name}` of ") for label in parts)}
+    # make has nothing to do for a target that is there, unless its recipe makes it.
+    recipes = {label.split("`")[1]: text for label, text in parts.items() if label.startswith("`")}
+    named = {name: "" for name in files.names & {*recipes} if not {name, "$@"} & {*recipes[name].split()}}
     named |= await _read_nearest(context, may_define, MAX_HASHED_FILES)
     hashes = {
         f"{HASH_OF}{name}": digest(
