@@ -13,7 +13,7 @@ from tests.support.cli import turngate
 from tests.support.gates import answer_with_shell, claude_input, record_with_shell
 from tests.support.git_projects import make_repository, write
 from turngate.core.events.events import StopEvent
-from turngate.gates.check_changes import describe_changes, find_definition
+from turngate.gates.check_changes import HASH_OF, describe_changes, find_definition
 from turngate.gates.find_checks import read_project_files
 from turngate.gates.library.project_checks import TESTS
 from turngate.gates.run_gate import make_context
@@ -32,13 +32,25 @@ CONFTEST = (
 )
 
 
-def definition(project: Path, *commands: str, **environ: str) -> dict[str, str]:
+def all_parts(project: Path, *commands: str, **environ: str) -> dict[str, str]:
     async def find() -> dict[str, str]:
         event = StopEvent(session_id="s", transcript_path="", cwd=str(project))
         context = make_context(TESTS, event, LocalShell(), str(project), options={}, environ=environ)
         return await find_definition(context, commands, read_project_files(str(project)))
 
     return asyncio.run(find())
+
+
+def definition(project: Path, *commands: str, **environ: str) -> dict[str, str]:
+    """Return the parts of which a change blocks."""
+    parts = all_parts(project, *commands, **environ)
+    return {label: text for label, text in parts.items() if not label.startswith(HASH_OF)}
+
+
+def hashed_files(project: Path, command: str) -> dict[str, str]:
+    """Return the hashes of the files on which a check may depend."""
+    parts = all_parts(project, command)
+    return {label.removeprefix(HASH_OF): text for label, text in parts.items() if label.startswith(HASH_OF)}
 
 
 def test_the_scripts_that_a_command_runs_define_it(project: Path) -> None:
@@ -137,6 +149,36 @@ WEAKENED: dict[str, tuple[Files, str, Files, str]] = {
         "make test",
         {"Makefile": "SHELL = /bin/true\ntest:\n\texit 1\n"},
         "what Makefile sets for it is new: `SHELL = /bin/true`",
+    ),
+    "a second rule for several targets": (
+        {"Makefile": "test:\n\texit 1\n"},
+        "make test",
+        {"Makefile": "test:\n\texit 1\n\ntest .PHONY unit:\n\ttrue\n"},
+        "`test` of Makefile was changed:\n+true",
+    ),
+    "a variable of several targets": (
+        {"Makefile": "PY = pytest\ntest:\n\t$(PY) -q\n"},
+        "make test",
+        {"Makefile": "PY = pytest\ntest:\n\t$(PY) -q\ntest unit: PY = true\n"},
+        "`test` of Makefile was changed:\n+PY = true",
+    ),
+    "a file that make reads instead": (
+        {"Makefile": "test:\n\texit 1\n"},
+        "make test",
+        {"GNUmakefile": "test:\n\ttrue\n"},
+        "`test` of Makefile was removed: `exit 1`",
+    ),
+    "code that a silent recipe runs": (
+        {"Makefile": "test:\n\t@-python3 run_checks.py\n", "run_checks.py": "exit(1)\n"},
+        "make test",
+        {"run_checks.py": "print(1)\n"},
+        "run_checks.py was `exit(1)`, now `print(1)`",
+    ),
+    "code that a configuration imports": (
+        {"vitest.config.ts": 'import shared from "./config/shared"\n', "config/shared.ts": "export {}\n"},
+        "npx vitest run",
+        {"config/shared.ts": "export default {exclude: ['src']}\n"},
+        "config/shared.ts was `export {}`, now `export default {exclude: ['src']}`",
     ),
     "a script that is run with options": (
         {"package.json": '{"scripts": {"test": "npm --silent run --if-present unit", "unit": "exit 1"}}'},
@@ -280,6 +322,44 @@ ORDINARY: dict[str, tuple[Files, str, Files]] = {
         "npm test && npm run build",
         dict.fromkeys(("src/a.js", "README.md", "tests/a.js"), "2\n"),
     ),
+    "files that are only checked": (
+        {
+            "Makefile": "test:\n\tnode test.js && python3 tests.py && sh -n install.sh && grep -q a api/openapi.yaml\n"
+            "\tnode src/main.js --self-test && python3 -m json.tool data/seed.json\n",
+        },
+        "make test",
+        dict.fromkeys(
+            ("test.js", "tests.py", "install.sh", "api/openapi.yaml", "src/main.js", "data/seed.json"), "2\n"
+        ),
+    ),
+    "what tools write beside their configuration": (
+        {"tsconfig.json": "{}"},
+        "npx tsc && coverage run -m pytest --junitxml=pytest.xml",
+        dict.fromkeys((".coverage", "tsconfig.tsbuildinfo", "pytest.xml"), "2\n"),
+    ),
+    "a source file in a Makefile": (
+        {"Makefile": "SRCS = a.c\nOBJS = $(SRCS:.c=.o)\ntest: prog\n\t./prog\nprog: $(OBJS)\n\tcc $(OBJS)\n"},
+        "make test",
+        {
+            "Makefile": "SRCS = a.c b.c\nOBJS = $(SRCS:.c=.o)\ntest: prog\n\t./prog\nprog: $(OBJS)\n\tcc $(OBJS)\n"
+        },
+    ),
+    "a formatter of code": (
+        {
+            "tsconfig.json": '{\n  // target\n  "lib": [\n    "es6"\n  ]\n}\n',
+            "eslint.config.js": "export default [ {rules: {'a': 1}} ]\n",
+        },
+        "npx tsc && npx eslint .",
+        {
+            "tsconfig.json": '{\n  // target\n  "lib": ["es6"]\n}\n',
+            "eslint.config.js": "export default [{ rules: { a: 1 }, }];\n",
+        },
+    ),
+    "a dependency of a workspace": (
+        {"npm-shrinkwrap.json": "{}", "pnpm-workspace.yaml": "catalog:\n  react: 18\n"},
+        "pnpm test",
+        {"npm-shrinkwrap.json": '{"a": 1}', "pnpm-workspace.yaml": "catalog:\n  react: 19\n"},
+    ),
     "configuration of sample projects": (
         {},
         "ruff check",
@@ -307,6 +387,88 @@ def test_it_does_not_change_the_check(name: str, project: Path) -> None:
     assert describe_changes(recorded, definition(project, command)) == []
 
 
+# What a check may depend on: files before, the command, files after, the files of which the user reads.
+NOTED: dict[str, tuple[Files, str, Files, list[str]]] = {
+    "what make includes by a pattern, or where git ignores it": (
+        {"Makefile": "include mk/*.mk\n-include .env local.mk\nexport\n", ".gitignore": "local.mk\n.env\n"},
+        "make test",
+        {"mk/test.mk": "test:\n\ttrue\n", "local.mk": "PYTEST = true\n", ".env": "PYTEST_ADDOPTS = --co\n"},
+        [".env", "local.mk", "mk/test.mk"],
+    ),
+    "the Makefile of a folder, and a folder that is named as a target": (
+        {"Makefile": "test: unit\n\tfor d in */; do $(MAKE) -C $$d test; done\nunit:\n\tpytest\n"},
+        "make test",
+        {"pkg/Makefile": "test:\n\ttrue\n", "unit/a": ""},
+        ["pkg/Makefile", "unit"],
+    ),
+    "a script in a folder that a variable names": (
+        {"Makefile": "S = scripts\ntest:\n\tsh $(S)/run\n"},
+        "make test",
+        {"scripts/run": "true\n"},
+        ["scripts/run"],
+    ),
+    "the configuration of tools that are not known": (
+        {},
+        "npm test",
+        dict.fromkeys(("dprint.json", "project.json", "mise.toml", "a/x.config.mjs", ".xrc"), "{}\n"),
+        [".xrc", "a/x.config.mjs", "dprint.json", "mise.toml", "project.json"],
+    ),
+    "files of runners": (
+        {},
+        "ctest",
+        dict.fromkeys(("CMakeLists.txt", "docker-compose.yml", "tasks.py"), "1\n"),
+        ["CMakeLists.txt", "docker-compose.yml", "tasks.py"],
+    ),
+    "scripts of any package": (
+        {
+            "packages/ui/package.json": '{"scripts": {"test": "exit 1"}}',
+            "pyproject.toml": "[tool.pdm.scripts]\n",
+        },
+        "npm test",
+        {
+            "packages/ui/package.json": '{"scripts": {"test": "true"}}',
+            "pyproject.toml": "[tool.pdm.scripts]\ntest = 'true'\n",
+        },
+        ["packages/ui/package.json", "pyproject.toml"],
+    ),
+    "not a dependency": (
+        {"package.json": "{}", "pyproject.toml": "[tool.ruff]\n"},
+        "npm test",
+        {
+            "package.json": '{"devDependencies": {"a": "1"}}\n',
+            "pyproject.toml": "[project]\ndependencies = ['a']\n[tool.ruff]\n",
+        },
+        [],
+    ),
+    "neither sources, tests and documents nor samples": (
+        {},
+        "pytest",
+        dict.fromkeys(("src/a.py", "tests/test_a.py", "README.md", "tests/fixtures/Makefile"), "1\n"),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_the_user_reads_of_a_change_of_what_a_check_may_depend_on(name: str, project: Path) -> None:
+    before, command, after, files = NOTED[name]
+    make_repository(project, before)
+    recorded = hashed_files(project, command)
+    write(project, after)
+    now = hashed_files(project, command)
+    assert sorted(each for each in {**recorded, **now} if recorded.get(each) != now.get(each)) == files
+
+
+def test_configuration_that_the_agent_lets_git_ignore_is_a_change_too(project: Path) -> None:
+    make_repository(project, {"tests/unit/test_a.py": "def test_a(): assert 0\n"})
+    recorded = definition(project, "pytest")
+    with (project / ".git/info/exclude").open("a") as exclude:
+        exclude.write("conftest.py\n")
+    write(project, {"tests/unit/conftest.py": "collect_ignore = ['test_a.py']\n"})
+    change = "what tests/unit/conftest.py leaves out is new: `collect_ignore = ['test_a.py']`"
+    assert describe_changes(recorded, definition(project, "pytest")) == [change]
+
+
 def test_files_in_git_that_the_agent_lets_git_ignore_are_hidden_from_some_linters(project: Path) -> None:
     make_repository(project, {"shop/a.py": "import os\n", ".gitignore": "dist\n"})
     recorded = definition(project, "ruff check")
@@ -320,9 +482,9 @@ def test_files_in_git_that_the_agent_lets_git_ignore_are_hidden_from_some_linter
 def test_what_a_check_writes_does_not_define_it(project: Path) -> None:
     makefile = "test:\n\tjest --outputFile=report.json && node dist/cli.js\n"
     make_repository(project, {"Makefile": makefile, ".gitignore": "dist\nreport.json\n"})
-    recorded = definition(project, "make test")
+    recorded = all_parts(project, "make test")
     write(project, {"report.json": "{}", "dist/cli.js": "1\n"})
-    assert definition(project, "make test") == recorded
+    assert all_parts(project, "make test") == recorded
 
 
 def test_variables_that_tools_obey_define_a_check_too(project: Path) -> None:
@@ -429,11 +591,19 @@ def test_a_project_on_another_machine_is_read_as_one_on_this(project: Path) -> N
     )
 
 
-def test_an_edit_beside_the_definition_changes_nothing(shop: Path) -> None:
+def test_an_edit_beside_the_definition_does_not_block_and_the_user_reads_which_file_was_changed(
+    shop: Path,
+) -> None:
     assert stop(shop) == {}
-    (shop / "Makefile").write_text("test:\n\techo 1 passed; exit 0\n\nclean:\n\trm -rf build\n")
     (shop / "test_shop.py").write_text("def test_one(): pass\n")
     assert stop(shop) == {}
+    (shop / "Makefile").write_text("test:\n\techo 1 passed; exit 0\n\nclean:\n\trm -rf build\n")
+    note = 'gate "tests": the session changed Makefile, on which this check may depend'
+    assert stop(shop) == {"systemMessage": note}
+    write(shop, {f"ci/{number}.sh": "true\n" for number in range(6)})
+    shown = "Makefile, ci/0.sh, ci/1.sh, ci/2.sh, ci/3.sh and 2 more"
+    note = f'gate "tests": the session changed {shown}, on which this check may depend'
+    assert stop(shop) == {"systemMessage": note}
 
 
 def test_the_first_check_of_a_project_is_no_change(project: Path) -> None:

@@ -1,15 +1,16 @@
-"""What defines a check of a project: the command that was found, and all that it leads to by mention.
+"""What defines a check of a project: the command that was found, and all that it runs or loads.
 
-A text counts if one that counts mentions its name, its path, or the tool that it configures: `make check` leads to the target `check`, a recipe
-with `ruff` to each ruff.toml and `[tool.ruff]`, `sh scripts/test.sh` to that script. No text is understood or run, so that too much counts
-rather than too little. Values are compared, and not how they are written.
+A text counts if one that counts runs it, loads it, or names the tool that it configures: `make check` leads to the target `check`, a recipe
+with `ruff` to each ruff.toml and `[tool.ruff]`, `sh scripts/test.sh` to that script. Values are compared, and not how they are written.
+A change of these parts blocks once. No text is understood, so there are other ways: of a file that a check may depend on by its name alone,
+only a hash is kept, and a change of it is a note for the user.
 """
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from posixpath import basename, dirname, join, normpath
+from posixpath import basename, dirname, join, normpath, splitext
 
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Block
@@ -19,43 +20,46 @@ from turngate.gates.gate import GateContext
 from turngate.gates.project_files import list_files, read_texts
 from turngate.gates.stored_state import digest
 
-MAX_ROUNDS = 8  # from a text to the files that it mentions
+MAX_ROUNDS = 8  # from a text to the files that it runs or loads
 MAX_NAMES = 1000
 MAX_FILES = 100
+MAX_HASHED_FILES = 300
 MAX_FILE_BYTES = 128 * 1024
 MAX_PART_CHARS = 8 * 1024  # a longer part is stored as its beginning and a hash
 MAX_VALUE_CHARS = 160
 MAX_DIFF_LINES = 12
+MAX_NOTED_FILES = 5
 COMMAND = "the command"
+HASH_OF = "the hash of "  # a file that a check may depend on
 EVERY_TARGET = "%"  # as a word: make is run without a target
-IGNORED = 'git check-ignore -- "$@"'
+IGNORED = (
+    f"git ls-files --others --ignored --exclude-standard --directory | grep -v '/$' | head -n {MAX_NAMES}"
+)
 TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | head -n {MAX_NAMES}"
 
 _CONFIGURATION = f"(?i){toolchains.CONFIGURATION_FILE}"
-# What is in these folders configures nothing outside of them; lock files say what is installed.
-_SAMPLES = (
-    r"(?:^|/)(?:(?:__)?fixtures?(?:__)?|test_?data|templates?|examples?|\.github|\.?venv)/|-lock\.[^/]*$"
-)
 _BARE_MAKE = r"(?m)\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])"
-# Scripts and configuration count where they are mentioned, code where it is loaded or in a folder of tools, tests and documents never.
-_MENTIONED = (
-    r".*/[^/.]+|.*\.(?:sh|bash|mk|toml|ini|cfg|jsonc?|json5|ya?ml)|(?:.*/)?(?:scripts?|tools|bin|ci)/[^/]+"
-)
 _LOADING = frozenset("source . include -include from require import extends --config -c -r -f".split())
-_INTERPRETERS = frozenset(
-    "sh bash node python python3 tsx ts-node bun deno ruby perl php uv poetry pdm".split()
+_INTERPRETERS = frozenset("sh bash node python python3 tsx ts-node bun deno ruby perl php uv run".split())
+_SCRIPT = r"\./.*|.*\.(?:ba)?sh|.*/[^/.]+"  # as the first word of a command
+# Documents, tests, sources, and what is built of them.
+_NEVER = (
+    r".*\.(?:md|rst|txt|lock)|(?:.*/)?\.env[^/]*|"
+    r"(?:(?:.*/)?(?:test_.*|tests?)|.*[._-](?:test|spec)|(?:.*/)?(?:src|lib|dist|build|out|data|tests?)/.*)\.(?:py|[cm]?[jt]sx?|json)"
 )
-_FOLDERS = r"(?:\bcd|[ \t]-C|--prefix|--cwd|--dir(?:ectory)?)[ \t=]+([\w@.+/-]+)"
-_NEVER = r".*\.(?:md|rst|txt|lock)|(?:.*/)?\.env[^/]*|(?:(?:.*/)?(?:test_|tests?/).*|.*[._-](?:test|spec))\.(?:py|[cm]?[jt]sx?)"
 
 
 async def find_definition(
     context: GateContext, commands: Sequence[str], files: ProjectFiles
 ) -> dict[str, str]:
-    """Return the parts that define a check, by how a message names them; none without a command."""
+    """Return the parts that define a check, by how a message names them, and hashes of files; none without a command."""
     if not commands:
         return {}
-    names = {*files.names, *await list_files(context.commands, toolchains.CONFIGURATION_FILE, MAX_NAMES)}
+    ignored = (await context.commands.run_script(IGNORED)).stdout.split("\n")
+    listed = await list_files(
+        context.commands, f"{toolchains.MAY_DEFINE}|{toolchains.CONFIGURATION_IN_ROOT}", MAX_NAMES
+    )
+    names = {*files.names, *listed, *ignored}
     start = {COMMAND: "\n".join(sorted(map(_kind, commands)))}
     for each in toolchains.VARIABLES:
         start |= {f"the variable {each}": context.environ[each]} if context.environ.get(each) else {}
@@ -67,23 +71,39 @@ async def find_definition(
             own = _parts(name, text, words)
             paths += _paths(dirname(name), "\n".join(own.values()))
             found |= own
-        wanted = {*paths, *(name for name in names if _is_configuration(name, words))} - asked
+        wanted = {*paths, *(name for name in names if _is_configuration(name, words, names))} - asked
         if found == parts and not wanted:
             break
         parts, asked = found, asked | wanted
-        nearest = sorted(wanted, key=lambda name: (name.count("/"), name))[:MAX_NAMES]
-        read = await read_texts(context.commands, nearest, MAX_FILE_BYTES)
-        others = [name for name in read if not re.search(_CONFIGURATION, name)]
-        written = (await context.commands.run_script(IGNORED, *others)).stdout.split("\n") if others else []
-        kept = [
-            (name, text) for name, text in read.items() if name not in written
-        ]  # not what a check has written
-        texts |= dict(kept[: MAX_FILES - len(texts)])
+        texts |= await _read_nearest(context, wanted, MAX_FILES - len(texts))
     if words & toolchains.OBEY_GITIGNORE:
-        ignored = (await context.commands.run_script(TRACKED_AND_IGNORED)).stdout.rstrip()
-        parts = {**parts, "what .gitignore names of the files in git": ignored}
+        hidden = (await context.commands.run_script(TRACKED_AND_IGNORED)).stdout.rstrip()
+        parts = {**parts, "what .gitignore names of the files in git": hidden}
+    may_define = {*listed, *(name for name in names if re.search(f"(?i){toolchains.MAY_DEFINE}", name))}
+    may_define = {name for name in may_define if not re.search(toolchains.NO_CONFIGURATION, name)}
+    # make has nothing to do for a target that is there, unless its recipe makes it.
+    recipes = {label.split("`")[1]: text for label, text in parts.items() if label.startswith("`")}
+    named = {name: "" for name in files.names & {*recipes} if not {name, "$@"} & {*recipes[name].split()}}
+    named |= await _read_nearest(context, may_define, MAX_HASHED_FILES)
+    hashes = {
+        f"{HASH_OF}{name}": digest(
+            re.sub(toolchains.INSTALLED, "", text) if name.endswith((".json", ".toml")) else text
+        )
+        for name, text in named.items()
+    }
     # An empty file of a tool can take the place of another one.
-    return {label: _shorten(value) for label, value in parts.items() if value or label in texts}
+    kept = {label: value for label, value in parts.items() if value or label in texts}
+    long = {
+        label: f"{text[:MAX_PART_CHARS]}\n… {digest(text)}"
+        for label, text in kept.items()
+        if text[MAX_PART_CHARS:]
+    }
+    return kept | long | hashes
+
+
+async def _read_nearest(context: GateContext, names: Iterable[str], limit: int) -> dict[str, str]:
+    nearest = sorted(names, key=lambda name: (name.count("/"), name))[:MAX_NAMES]
+    return dict(list((await read_texts(context.commands, nearest, MAX_FILE_BYTES)).items())[:limit])
 
 
 def _kind(command: str) -> str:
@@ -107,44 +127,29 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _paths(folder: str, text: str) -> list[str]:
-    """Return the names of files that a text could mention, from its own folder, those that it enters, and the project's."""
-    folders = {
-        folder,
-        "",
-        *re.findall(_FOLDERS, text),
-        *(join(folder, each) for each in re.findall(_FOLDERS, text)),
-    }
+    """Return the names of files that a text could run or load, from its own folder and the project's."""
     found: list[str] = []
-    for line in text.split("\n"):
-        for word, is_loaded in _mentions(line):
-            if len(word) < MAX_VALUE_CHARS and (is_loaded or re.fullmatch(_MENTIONED, word)):
-                endings = ("", ".json", ".js") if is_loaded else ("",)
-                found += [normpath(join(each, word + ending)) for each in folders for ending in endings]
+    for line in (each.lstrip("@+- \t") for each in text.split("\n")):
+        before = ";" if re.match(r"[\w.]", line) else ""
+        for word in re.findall(r"[\w@.+/-]+|[;&|]", line):
+            is_run = before in _INTERPRETERS and re.search(r"[./]", word)
+            is_run = is_run or (before in {*";&|"} and re.fullmatch(_SCRIPT, word))
+            if len(word) < MAX_VALUE_CHARS and (is_run or before in _LOADING):
+                endings = ("",) if is_run else ("", ".json", ".js", ".ts")
+                found += [normpath(join(each, word + ending)) for each in {folder, ""} for ending in endings]
+            before = word
     return [name for name in found if not name.startswith(("..", "/")) and not re.fullmatch(_NEVER, name)]
 
 
-def _mentions(line: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word, without a folder that is only known when it runs, and whether it is the name of what is loaded.
-
-    Between an interpreter and its script there may be options: `python3 -W error check.py`, `uv run check.py`.
-    """
-    before, runs = "", False
-    for word in re.findall(r"[\w@.+/-]+", line):
-        yield word.lstrip("/"), runs or before in _LOADING
-        is_option = word.startswith("-") and word not in ("-m", "-c")
-        is_value = before.startswith("-") and "." not in word
-        runs = word in _INTERPRETERS or (runs and (is_option or is_value or word == "run"))
-        before = word
-
-
-def _is_configuration(name: str, words: frozenset[str]) -> bool:
-    """Return whether a file configures a tool that these words name, or several tools."""
+def _is_configuration(name: str, words: frozenset[str], names: Collection[str]) -> bool:
+    """Return whether a file configures a tool that these words name, or several tools. Of Makefiles, make reads the first."""
     base, found = basename(name), re.search(_CONFIGURATION, name)
-    if found is None or re.search(_SAMPLES, name):
+    if found is None or re.search(toolchains.NO_CONFIGURATION, name) or base == "pnpm-workspace.yaml":
         return False
     is_near = dirname(name) in words | {""}
     if base in MAKEFILES:
-        return is_near and "make" in words
+        first = next(each for each in MAKEFILES if join(dirname(name), each) in names)
+        return is_near and "make" in words and base == first
     if base in toolchains.SCRIPT_TABLES:
         is_run = is_near or words & toolchains.IN_ALL_FOLDERS
         return bool(is_run and words & toolchains.RUN_SCRIPTS)
@@ -168,7 +173,7 @@ _Part = tuple[str, Collection[str] | None, object]
 
 
 def _read_make(file: str, text: str) -> Iterator[_Part]:
-    """Yield each line with those that are indented below it. Its names are before `:` or `=`, as of targets and variables."""
+    """Yield each line with those that are indented below it, for each name before `:` or `=`. Lists of files are what is checked."""
     blocks: list[list[str]] = [[""]]
     for line in text.replace("\\\n", " ").split("\n"):
         if line.strip() and not line.startswith("#"):
@@ -176,13 +181,14 @@ def _read_make(file: str, text: str) -> Iterator[_Part]:
             blocks[-1].append(re.sub(r"\s#.*", "", line).strip() if line[0] != "\t" else line.strip())
     for head, *below in blocks:
         left, sign, right = (*re.split(r"([:=])", head, maxsplit=1), "", "")[:3]
-        names = {EVERY_TARGET, *left.rstrip(" ?+!").split()}
-        if not sign or names & toolchains.MAKE_SETTINGS or "%" in left:
+        names = [name for name in left.rstrip(" ?+!").split() if name != ".PHONY"]
+        value = "\n".join(filter(None, (right.lstrip(":= "), *below)))
+        is_variable = sign == "=" or right.startswith((":=", "="))
+        if not sign or toolchains.MAKE_SETTINGS.intersection(names) or "%" in left:
             yield f"what {file} sets for it", None, "\n".join((head, *below)).strip()
-        elif ".PHONY" not in names:
-            value = "\n".join(filter(None, (right.lstrip(":= "), *below)))
-            is_variable = sign == "=" or right.startswith((":=", "="))
-            yield f"{'the variable ' * is_variable}`{left.rstrip(' ?+!')}` of {file}", names, value
+        elif not (is_variable and value and all(splitext(word)[1] for word in value.split())):
+            for name in names:
+                yield f"{'the variable ' * is_variable}`{name}` of {file}", (name, EVERY_TARGET), value
 
 
 def _read_package(file: str, text: str) -> Iterator[_Part]:
@@ -203,30 +209,17 @@ def _read_sections(file: str, text: str) -> Iterator[_Part]:
             yield f"[{'tool.' if is_toml else ''}{name}] of {file}", [name] if is_toml else tools, value
 
 
-# What can leave tests out, or end a run; the fixtures of a conftest.py are the project's own.
-_LEAVES_OUT = (
-    r"\bcollect_ignore|\bpytest_plugins\b|\bdef pytest_(?!addoption\b)|\bpytest_(?:collect|runtest|ignore|session|configure|cmdline|pyfunc)|"
-    r"\bSystemExit\b|\b_?exit\(|\bexitstatus\b|\bimportorskip\b|\ballow_module_level\b"
-)
-_NEUTRAL_LINE = (
-    r'\n +(?:config\.addinivalue_line\(\'markers\', (?:\'[^\']*\'|"[^"]*")\)|"""[^"]*"""|pass)(?=\n|$)'
-)
-
-
 def _read_conftest(file: str, text: str) -> Iterator[_Part]:
-    if not re.search(_LEAVES_OUT, text) and "autouse" not in text:
+    if not re.search(toolchains.LEAVES_TESTS_OUT, text):
         return
     import ast  # noqa: PLC0415 # lazy: few files need it
 
-    try:
-        statements = [re.sub(_NEUTRAL_LINE, "", ast.unparse(node)) for node in ast.parse(text).body]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        statements = [text]
+    statements = [text]
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        statements = [*map(ast.unparse, ast.parse(text).body)]
     for each in statements:
-        is_empty = each.startswith("def ") and "\n" not in each
-        is_fixture, is_automatic = each.startswith("@pytest.fixture"), "autouse" in each
-        leaves_out = re.search(_LEAVES_OUT, each) or (is_automatic and re.search("skip|xfail", each))
-        if leaves_out and not is_empty and (is_automatic or not is_fixture):
+        is_chosen = each.startswith("@pytest.fixture") and "autouse" not in each  # by the tests that name it
+        if re.search(toolchains.LEAVES_TESTS_OUT, each) and not is_chosen:
             yield f"what {file} leaves out", None, each
 
 
@@ -271,25 +264,13 @@ def _parse(file: str, text: str, *keys: str) -> Mapping[str, object]:
 
 
 def _as_text(value: object) -> str:
-    try:
-        return json.dumps(_without_neutral(value), indent=1, sort_keys=True, default=str, ensure_ascii=False)
-    except RecursionError:
-        return "nested too deeply"
+    def without_neutral(table: dict[str, object]) -> dict[str, object]:
+        return {key: each for key, each in table.items() if key not in toolchains.NEUTRAL_KEYS}
 
-
-def _without_neutral(value: object) -> object:
-    if isinstance(value, list):
-        return [*map(_without_neutral, value)]
-    if not isinstance(value, dict):
-        return value
-    return {key: _without_neutral(each) for key, each in value.items() if key not in toolchains.NEUTRAL_KEYS}
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_PART_CHARS else f"{text[:MAX_PART_CHARS]}\n… {digest(text)}"
-
-
-_TARGET_OR_SCRIPT = r"`[^`]*` of |the script `(?!pre|post)"
+    with suppress(RecursionError):
+        kept = json.loads(json.dumps(value, default=str), object_hook=without_neutral)
+        return json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False)
+    return "nested too deeply"
 
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -297,13 +278,23 @@ def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[
 
     Nor does a target or script of a new name, as long as nothing else has changed so that it is run.
     """
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    names = [name for name in {**before, **now} if _essence(name, before) != _essence(name, now)]
     if {*before.get(COMMAND, "").split("\n")} <= {*now.get(COMMAND, "").split("\n")}:
-        names = [name for name in names if name in before or not re.match(_TARGET_OR_SCRIPT, name)]
+        names = [
+            name for name in names if name in before or not re.match(r"`|the script `(?!pre|post)", name)
+        ]
         names = [name for name in names if name != COMMAND]
     elif COMMAND in names:  # parts that are missing are those of the other command
         names = [name for name in names if name in now or name == COMMAND]
     return [_describe_part(name, before.get(name), now.get(name)) for name in names]
+
+
+def _essence(name: str, parts: Mapping[str, str]) -> str | None:
+    """Return what is compared of a part: no hash of a file, and of code not what a formatter changes."""
+    if name not in parts or name.startswith(HASH_OF):
+        return None
+    is_code = re.search(r"\.(?:json\w?|[cm]?[jt]s)$", name)
+    return re.sub(r"[\s'\";]+|,(?=\s*[\])}])", "", parts[name]) if is_code else parts[name]
 
 
 def _describe_part(name: str, before: str | None, now: str | None) -> str:
@@ -320,13 +311,6 @@ def _describe_part(name: str, before: str | None, now: str | None) -> str:
     return "\n".join([f"{name} was changed:", *changed[:MAX_DIFF_LINES], *more])
 
 
-CHANGED = "The check `{}` itself was changed in this session:"
-ONCE = (
-    "If the user has not asked for this, undo it. Otherwise stop again: the check then runs as it is now, "
-    "and the user is told of the change."
-)
-
-
 def definition_at_start(context: GateContext) -> dict[str, str] | None:
     """Return what defined the check at the session's start, or else at the first stop at which there was one."""
     for recorded in ((context.state.start or {}).get("definition"), context.state.data.get("definition")):
@@ -340,14 +324,27 @@ def block_once(context: GateContext, check: str, definition: Mapping[str, str]) 
     data, before = context.state.data, definition_at_start(context)
     if before is None:
         data["definition"] = dict(definition)
-    seen = digest(repr(sorted(definition.items())))
+    seen = digest(repr(sorted(item for item in definition.items() if not item[0].startswith(HASH_OF))))
     changes = describe_changes(before or definition, definition)
     if not changes or data.get("told") == seen:
         return None
     data["told"], context.keeps_result = seen, False
-    return Block("\n".join([CHANGED.format(check), *(f"- {each}" for each in changes), ONCE]))
+    once = (
+        "If the user has not asked for this, undo it. Otherwise stop again: the check then runs as it is now, "
+        "and the user is told of the change."
+    )
+    head = f"The check `{check}` itself was changed in this session:"
+    return Block("\n".join([head, *(f"- {each}" for each in changes), once]))
 
 
 def note_changes(context: GateContext, definition: Mapping[str, str]) -> str | None:
-    """Return for the user what the session has changed of a check."""
-    return "; ".join(describe_changes(definition_at_start(context) or definition, definition)) or None
+    """Return for the user what the session has changed of a check, and of the files on which it may depend."""
+    before = definition_at_start(context) or definition
+    notes = describe_changes(before, definition)
+    changed = [name for name in {**before, **definition} if before.get(name) != definition.get(name)]
+    files = sorted(one_line(name.removeprefix(HASH_OF)) for name in changed if name.startswith(HASH_OF))
+    if files := [name for name in files if name not in "; ".join(notes)]:
+        more = f" and {len(files) - MAX_NOTED_FILES} more" if len(files) > MAX_NOTED_FILES else ""
+        shown = ", ".join(files[:MAX_NOTED_FILES])
+        notes.append(f"the session changed {shown}{more}, on which this check may depend")
+    return "; ".join(notes) or None

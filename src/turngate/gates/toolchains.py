@@ -316,6 +316,29 @@ CONFIGURATION_FILE = (
     r"([.-][a-z0-9_-]+)?\.(ini|toml|cfg|jsonc?|json5|ya?ml|xml|xml\.dist|neon))?|"
     r"conftest\.py|pyproject\.toml|setup\.cfg|(package|composer)\.json|(gnu)?makefile)$"
 )
+# What is in these folders configures nothing outside of them; lock files say what is installed; the rest is written by tools.
+NO_CONFIGURATION = (
+    r"(?:^|/)(?:(?:__)?fixtures?(?:__)?|test_?data|templates?|examples?|\.github|\.?venv)/|(?:-lock|shrinkwrap)\.[^/]*$|"
+    r"(?:^|/)\.?coverage(?:\.json)?$|\.tsbuildinfo$|(?:^|/)(?!ph|pom)[^/]*\.xml$"
+)
+# What a check may depend on by its name alone: all of these, scripts, and files of runners.
+MAY_DEFINE = (
+    rf"{CONFIGURATION_FILE}|(^|/)([^/]*\.(mk|sh|bash|config\.[a-z]+)|\.[a-z_-]+rc(\.[a-z]+)?|tasks\.py|dockerfile|cmakelists\.txt|"
+    r"pom\.xml|build\.gradle(\.kts)?)$|^(\./)?((scripts?|tools|bin|ci)/[^/]+|\.env)$"
+)
+CONFIGURATION_IN_ROOT = (
+    r"^(\./)?[^/]+\.(toml|ini|cfg|jsonc?|json5|ya?ml)$"  # which a check may write if git ignores them
+)
+# What can leave tests out, or end a run; the fixtures of a conftest.py are the project's own, unless they skip all tests.
+LEAVES_TESTS_OUT = (
+    r"\bcollect_ignore|\bpytest_plugins\b|\bdef pytest_(?!addoption\b|configure\b)|\bSystemExit\b|\b_?exit\(|"
+    r"\bexitstatus\b|\bimportorskip\b|\ballow_module_level\b|\bautouse\b(?s:.{0,300}?)\b(?:skip|xfail)"
+)
+# What says in JSON and TOML only which packages are installed, and what separates values.
+INSTALLED = (
+    r'(?ms)"\w{0,20}[dD]ependencies"\s*:\s*\{[^{}]*\}|"version"\s*:\s*"[^"]*"|[\s,]+|'
+    r"^\[(?:project\b[^\]\n]*|[\w.-]{0,60}dependenc[\w.-]{0,60})\].*?(?=^\[|\Z)"
+)
 # Words that stand for a tool, or for what its configuration is named after.
 SYNONYMS = dict(
     pair.split("=")
