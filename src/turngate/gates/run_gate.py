@@ -23,6 +23,8 @@ from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, Projec
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
 from turngate.gates.tree_state import tree_state
 from turngate.ports import HeldPass, Shell
+from turngate.project.checkouts import in_main_checkout
+from turngate.project.files import LOCAL
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
 OF_SESSION = ("baseline", "if-changed")  # options with which a result depends on the session
@@ -50,17 +52,25 @@ def make_context(
     reviewed: Mapping[str, str | None] = MappingProxyType({}),  # `Rule.files`
     environ: Mapping[str, str] = os.environ,
 ) -> GateContext:
-    """Return what one run of a gate is given; the state is that of this session, agent and gate."""
-    path = None
+    """Return what one run of a gate is given; the state is that of this session, agent and gate.
+
+    The start of a session is one for all checkouts of a repository and for all agents; a subagent may have its own.
+    """
+    path, starts = None, list[str]()
     if state_folder is not None:
         agent = event.subagent.id if event.subagent else ""
         definition = gate_definition(gate.name, options, repr(command), project)
         path = state_path(state_folder, event.session_id, agent, definition)
+        main = in_main_checkout(os.path.realpath(project), LOCAL) if _is_local(shell) else project
+        of_start = "start " + gate_definition(gate.name, options, repr(command).replace(project, main), main)
+        starts = [
+            state_path(state_folder, event.session_id, each, of_start) for each in dict.fromkeys((agent, ""))
+        ]
     return GateContext(
         project=project,
         event=event,
         commands=ProjectCommands(shell, project, {**env, IN_GATE: "1"}, timeout, redactor),
-        state=GateState(path),
+        state=GateState(path, starts, project),
         state_folder=state_folder,
         options=options,
         command=command,
@@ -95,11 +105,15 @@ def _find_inputs(
     """Return what the definition of a gate names: files that a person has approved, and scripts and variables of its command."""
     text = " ".join((command.command, *(command.args or ()))) if command else ""
     variables = tuple(sorted(set(_VARIABLE.findall(text))))
-    scripts = tuple(_scripts(text, project)) if getattr(shell, "is_local", False) else ()
+    scripts = tuple(_scripts(text, project)) if _is_local(shell) else ()
     state = inputs_state(project, scripts, variables)
     return GateInputs(
         state and digest(f"{state} {sorted(reviewed.items())}"), (*reviewed, *scripts), variables
     )
+
+
+def _is_local(shell: Shell) -> bool:
+    return bool(getattr(shell, "is_local", False))
 
 
 def _scripts(command: str, project: str) -> Iterator[str]:
@@ -148,10 +162,9 @@ def describe_fault(name: str, fault: Fault) -> str:
 
 
 async def record_start(gate: Gate, context: GateContext) -> None:
-    """Store what is there at the session's start, once in a session."""
-    if gate.record and context.state.start is None:
-        context.state.start = dict(await gate.record(context))
-        context.state.save()
+    """Store what is there at the start of the session, or of a subagent, once for each."""
+    if gate.record and not context.state.has_start:
+        context.state.save_start(dict(await gate.record(context)))
 
 
 async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> Decision:

@@ -160,7 +160,7 @@ def with_running_gates_held(settings: Settings) -> Settings:
 
 
 def load_held(
-    project: str, record: SessionRecord | None, started: float = 0.0, *, own_only: bool = False
+    project: str, record: SessionRecord | None, files: str = "", *, own_only: bool = False
 ) -> tuple[Settings, SessionRecord]:
     """Return the settings for an event of a host, in which the gates of the record hold, and the record from now on.
 
@@ -177,9 +177,9 @@ def load_held(
         settings = replace(settings, rules=tuple(rule for rule in settings.rules if rule.trust == 0))
     if record:
         settings = _with_held_gates(settings, record, reviewer)
-        started, project = record.started, record.project
+        files, project = record.files, record.project
     limits = settings.limit, settings.hard_limit, settings.child_limit
-    return settings, SessionRecord(project, _session_gates(settings), limits, started, values)
+    return settings, SessionRecord(project, _session_gates(settings), limits, files, values)
 
 
 def _values_of_user(layers: Layers) -> str:

@@ -7,11 +7,11 @@ import json
 import os
 from contextlib import suppress
 
-from turngate.gates.stored_state import state_path, write_file
+from turngate.gates.stored_state import digest, state_path, write_file
 from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL
 
-VERSION = 3
+VERSION = 4
 
 # A gate as it was approved: its id or "", where it is configured, and its definition as compact JSON.
 RecordedGate = tuple[str, str, str]
@@ -21,10 +21,10 @@ Limits = tuple[int | None, int | None, int | None]
 
 class SessionRecord:
     def __init__(
-        self, project: str, gates: tuple[RecordedGate, ...], limits: Limits, started: float, values: str
+        self, project: str, gates: tuple[RecordedGate, ...], limits: Limits, files: str, values: str
     ) -> None:
         self.project, self.gates, self.limits = project, gates, limits
-        self.started = started  # in seconds since the epoch; 0: not known
+        self.files = files  # what `files_state` returned at the start; "": not known
         self.values = values  # of the user's settings, as `trust.load` writes them
 
 
@@ -72,15 +72,13 @@ def projects_below(state: str, project: str) -> list[str]:
     return sorted(real + each[len(main) :] for each in found if each.startswith(f"{main}/"))
 
 
-def has_changed_since(folder: str, started: float) -> bool:
-    """Return whether something in this folder was changed after a time, except in other checkouts below it, or it is gone."""
-    from turngate.gates.local_tree_state import PRUNED  # noqa: PLC0415 # lazy: few projects have others inside
+def files_state(folder: str, state: str) -> str:
+    """Return what is the same only if the files are that git does not ignore, except in other repositories inside."""
+    # lazy: it is needed at a start, and where a session has several projects or checkouts
+    from turngate.gates.local_tree_state import local_entries, local_names  # noqa: PLC0415
 
-    for path, folders, files in os.walk(folder):
-        is_checkout = path != folder and ".git" in files and in_main_checkout(path, LOCAL) != path
-        folders[:] = [name for name in folders if name not in PRUNED and not is_checkout]
-        for name in () if is_checkout else (".", *files):
-            with suppress(OSError):
-                if os.lstat(os.path.join(path, name)).st_ctime > started:
-                    return True
-    return not os.path.isdir(folder)
+    entries = local_entries(folder, state)
+    if entries is None:  # there is no repository
+        names = (os.path.join(folder, name) for name in local_names(folder) or ())
+        entries = {name: str(os.lstat(name).st_ctime_ns) for name in names if os.path.lexists(name)}
+    return digest(repr((os.path.isdir(folder), sorted(entries.items()))))

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import sys
-import time
 
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
@@ -18,8 +17,8 @@ from turngate.project.files import LOCAL
 from turngate.state.paths import state_folder
 from turngate.trust.session_record import (
     SessionRecord,
+    files_state,
     forget_record,
-    has_changed_since,
     projects_below,
     read_record,
     record_path,
@@ -167,11 +166,11 @@ def _answer_event(
     from dataclasses import replace  # noqa: PLC0415
 
     from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
-    from turngate.core.events.events import StopEvent  # noqa: PLC0415
+    from turngate.core.events.events import Event  # noqa: PLC0415
     from turngate.core.verdict.hook_run import HookRun  # noqa: PLC0415
     from turngate.engine import ask_hooks  # noqa: PLC0415
     from turngate.hosts.all_hosts import PORTABLE, find_host  # noqa: PLC0415
-    from turngate.hosts.stop import HostStop, answer_host_event, held_pass  # noqa: PLC0415
+    from turngate.hosts.stop import HostStop, answer_host_event, held_pass, rules_at  # noqa: PLC0415
     from turngate.ports import World  # noqa: PLC0415
     from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
     from turngate.trust.load import load_held  # noqa: PLC0415
@@ -182,28 +181,28 @@ def _answer_event(
     state = settings_state(project) if stamp else None  # before they are read
     is_start, session = known["hook_event_name"] not in STOP_EVENTS, str(known.get("session_id") or "")
     path = record_path(state_folder(), session)
-    started = record.started if record else time.time() if is_start else 0.0
-    settings, now = load_held(project, record, started)
+    at_start = files_state(project, state_folder()) if is_start and not record else ""
+    settings, now = load_held(project, record, at_start)
     if session and own == project and now.gates != (record.gates if record else None if others else ()):
         write_record(path, now)
     changed = []
     for folder in others:
         file = path if folder == own else record_path(state_folder(), session, folder)
         before = read_record(file) if record else None
-        is_changed = has_changed_since(folder, started)
-        if is_changed or not before:
-            held, now = load_held(folder, before, started, own_only=True)
-            changed += [(folder if os.path.isdir(folder) else project, held)] if is_changed else []
+        files = files_state(folder, state_folder()) if before or is_start else ""
+        if not before or before.files != files:  # at a start, their gates record what is there
+            held, now = load_held(folder, before, files, own_only=True)
+            changed.append((folder if os.path.isdir(folder) else project, held))
             if session and folder != own:
                 write_record(file, now)
 
-    async def ask_others(event: StopEvent) -> tuple[HookRun, ...]:
+    async def ask_others(event: Event) -> tuple[HookRun, ...]:
         """Ask the hooks of the other projects that the session has changed."""
         runs: tuple[HookRun, ...] = ()
         for folder, held in changed:
             async with open_world(folder, held) as world:
                 world.logs, world.time_limit = False, limit
-                runs += (await ask_hooks(replace(event, cwd=folder), held, world)).runs
+                runs += (await ask_hooks(replace(event, cwd=folder), rules_at(event, held), world)).runs
         return runs
 
     async def ask() -> tuple[HostStop | None, World]:
