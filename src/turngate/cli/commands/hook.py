@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
 
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
@@ -44,16 +45,19 @@ def run(words: list[str]) -> int:
     known = normalise(fields)
     name, event = given_host or recognise(fields), str(known["hook_event_name"])
     os.environ.pop(GATES_BASE, None)  # for `turngate gates run`
-    _drop_variables_of_the_project(known)
+    given = map(os.environ.get, PROJECT_VARIABLES.values())
+    _drop_variables_of_the_project(known.get("cwd"), *given)
+    session, state = str(known.get("session_id") or ""), state_folder()
+    path = record_path(state, session)
+    record = read_record(path)
+    _drop_variables_of_the_project(record and record.project)  # the agent may be elsewhere
     if by := variable_of_command(name, known.get("session_id")):
         return refuse_command("turngate hook", by)
     if event not in EVENTS or os.environ.get(IN_HOOK):
         return _ignore(event)
-    session, state = str(known.get("session_id") or ""), state_folder()
-    path = record_path(state, session)
     if event == "SessionStart" and known.get("source") != "compact":  # the user has started or resumed it
         forget_record(path)
-    record = read_record(path)
+        record = None
     # A session keeps its project: another folder above or below it would have other gates. A worktree may be removed.
     kept = record.project if record and os.path.isdir(record.project) else None
     own = kept or _project(given_project, PROJECT_VARIABLES.get(name or ""), known)
@@ -113,12 +117,12 @@ _MAX_BYTES = 8 * 1024 * 1024
 _ESCAPE = re.compile(rb"\\(?:u00|U000000|x)([0-9a-fA-F]{2})")  # of a character in JSON and TOML
 
 
-def _drop_variables_of_the_project(known: dict[str, object]) -> None:
-    """Remove variables that switch gates off if a repository may have set them: that is for the user alone to do."""
+def _drop_variables_of_the_project(*starts: object) -> None:
+    """Remove variables that switch gates off if a repository of these folders may have set them: only the user may."""
     further = ("TURNGATE_TRUST", "TURNGATE_STATE", "XDG_STATE_HOME")
     names = [name for name in (IN_HOOK, IN_TOOL, *further) if os.environ.get(name)]
-    folder, home = str(known.get("cwd") or "") if names else "", os.path.expanduser("~")
-    while folder.startswith("/") and folder != home:
+    folders = dict.fromkeys(each for start in starts if names and start for each in _up_to_root(str(start)))
+    for folder in folders:
         for file in _FILES_WITH_VARIABLES:
             try:
                 text = LOCAL.read(os.path.join(folder, file), _MAX_BYTES)
@@ -129,6 +133,13 @@ def _drop_variables_of_the_project(known: dict[str, object]) -> None:
                 del os.environ[name]
                 names.remove(name)
                 print(f"turngate hook: {name} has no effect, because {file} names it", file=sys.stderr)
+
+
+def _up_to_root(folder: str) -> Iterator[str]:
+    """Yield a folder and those above it, up to that of its repository; not the user's home folder."""
+    home = os.path.expanduser("~")
+    while folder.startswith("/") and folder != home:
+        yield folder
         parent = os.path.dirname(folder)
         is_root = os.path.lexists(os.path.join(folder, ".git")) or parent == folder
         folder = "" if is_root else parent
