@@ -79,7 +79,9 @@ def _problem(target: Target, value: Any) -> str | None:
 
 def _place(error: BaseException) -> str:
     """Return the innermost line of Turngate in the traceback."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "turngate/" in frame.filename]
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if "/src/turngate/" in frame.filename
+    ]
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 

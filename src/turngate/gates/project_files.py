@@ -68,7 +68,7 @@ async def list_files(commands: ProjectCommands, pattern: str = "", limit: int = 
         listed = await run_in_thread(local_names, commands.project)
         if listed is None:
             raise FilesUnreadable(problem)
-        return tuple(sorted(filter(re.compile(pattern, re.IGNORECASE).search, listed))[:limit])
+        return tuple(sorted(filter(re.compile(f"(?i){pattern}").search, listed))[:limit])
     report = await commands.run_script(LIST_SCRIPT, pattern, str(limit))
     text = stdout_of(report, problem)
     names = (unquote_path(line).replace("\0", "\n").removeprefix("./") for line in text.split("\n") if line)

@@ -318,6 +318,12 @@ class EmptyRun:
 
 
 EMPTY_RUNS = (
+    EmptyRun(
+        "most",
+        r"\bno tests? (?:ran|found|collected|files? found|executed|to run|were found|were executed)\b|^0 (?:tests|specs|examples|runs)(?:,|$)",
+        r"\b[1-9]\d* (?:tests? |specs? |examples? )?(?:pass|passed|passing|passes|succeeded|ok|x?fail|x?failed|failing|xpassed)\b"
+        r"|^[ \t]*[1-9]\d* (?:tests?|examples?|runs?|assertions?|doctests?|properties), ",
+    ),
     EmptyRun("pytest", r"\bcollected 0 items\b|^=*\s?(?:\d+ (?:skipped|deselected|warnings?),? )+in (?=\d)"),
     EmptyRun("unittest, lein", r"\bRan 0 tests\b", r"\bRan [1-9]"),
     EmptyRun(
@@ -354,12 +360,6 @@ EMPTY_RUNS = (
     EmptyRun("ruff, black", r"\bNo Python files (?:found|are present)\b", checks=("lint",)),
     EmptyRun("pre-commit", r"\(no files to check\) *Skipped", r"\.(?:Passed|Failed)$", checks=("lint",)),
     EmptyRun("pyright", r"\bNo source files found\b", checks=("types",)),
-    EmptyRun(
-        "most",
-        r"\bno tests? (?:ran|found|collected|files? found|executed|to run|were found|were executed)\b|^0 (?:tests|specs|examples|runs)(?:,|$)",
-        r"\b[1-9]\d* (?:tests? |specs? |examples? )?(?:pass|passed|passing|passes|succeeded|ok|x?fail|x?failed|failing|xpassed)\b"
-        r"|^[ \t]*[1-9]\d* (?:tests?|examples?|runs?|assertions?|doctests?|properties), ",
-    ),
     # A folder with the name of the target, and no .PHONY. What is built may be up to date.
     EmptyRun(
         "make, ninja",

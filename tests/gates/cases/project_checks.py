@@ -47,15 +47,6 @@ CASES = (
         project_with(make("types", "no-such-checker")),
         could_not_run("types", "`make types`: exit code 2: make: *** [Makefile:2: types] Error 127"),
     ),
-    GateCase(
-        "tests that unittest does not find",
-        ("tests",),
-        project_with({"test_shop.py": "def test_price():\n    assert 0\n"}),
-        could_not_run(
-            "tests",
-            "`python3 -m unittest`: it checked nothing: Ran 0 tests",
-        ),
-    ),
     GateCase("build passes", ("build",), project_with(make("build", "true")), {}),
     GateCase(
         "an empty project",
