@@ -61,7 +61,11 @@ def make_context(
         agent = event.subagent.id if event.subagent else ""
         definition = gate_definition(gate.name, options, repr(command), project)
         path = state_path(state_folder, event.session_id, agent, definition)
-        main = in_main_checkout(os.path.realpath(project), LOCAL) if _is_local(shell) else project
+        main = (
+            in_main_checkout(os.path.realpath(project), LOCAL)
+            if getattr(shell, "is_local", False)
+            else project
+        )
         of_start = "start " + gate_definition(gate.name, options, repr(command).replace(project, main), main)
         starts = [
             state_path(state_folder, event.session_id, each, of_start) for each in dict.fromkeys((agent, ""))
@@ -105,15 +109,11 @@ def _find_inputs(
     """Return what the definition of a gate names: files that a person has approved, and scripts and variables of its command."""
     text = " ".join((command.command, *(command.args or ()))) if command else ""
     variables = tuple(sorted(set(_VARIABLE.findall(text))))
-    scripts = tuple(_scripts(text, project)) if _is_local(shell) else ()
+    scripts = tuple(_scripts(text, project)) if getattr(shell, "is_local", False) else ()
     state = inputs_state(project, scripts, variables)
     return GateInputs(
         state and digest(f"{state} {sorted(reviewed.items())}"), (*reviewed, *scripts), variables
     )
-
-
-def _is_local(shell: Shell) -> bool:
-    return bool(getattr(shell, "is_local", False))
 
 
 def _scripts(command: str, project: str) -> Iterator[str]:

@@ -115,8 +115,8 @@ class GateState:
     def save_start(self, start: dict[str, object]) -> None:
         self.start = start
         if self._starts:
-            record = {"version": VERSION, "project": self._project, "start": start}
-            write_file(self._starts[0], json.dumps(record))
+            record = json.dumps({"version": VERSION, "project": self._project, "start": start})
+            write_file(self._starts[0], record)
 
 
 def _read(path: str) -> dict[str, object]:

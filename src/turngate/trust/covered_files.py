@@ -49,10 +49,11 @@ _OWN_FOLDER = r"__file__|__dirname|import\.meta|argv\[0\]"
 # What loads a file whose name may have no suffix, up to the end of the command.
 _LOADS = re.compile(
     r"import\s*\([^)]*|(?:\b(?:import|from|require|source|fork|Worker|run_module|python3?|node|exec)\b"
-    r"|(?<![.\w-])(?:ba|z)?sh\s|^\s*\.\s|[;&|]\s*\.\s)[^\n;|&]*",
+    r"|(?<![.\w-])(?:ba|z)?sh\s|(?:^|[;&|])[ \t]*\.\s)[^\n;|&]*",
     re.MULTILINE,
 )
 
+_WORD, _PATH = r"(?<![\w-]){}(?![\w-])", r"(?<![\w-]){0}/|/{0}(?![\w-])"
 _COMMENT = re.compile(r"^\s*(?:#\s|//).*", re.MULTILINE)  # a whole line
 
 FileIds = Mapping[str, str | None]  # by name; None: there is no such file
@@ -159,13 +160,9 @@ class CoveredFiles:
     def _files_in(self, folder: str, which: str = ALL) -> Iterable[tuple[str, os.stat_result | None]]:
         """Return the files below a folder by their names, without data. None: a folder that cannot be listed."""
         if (folder, which) not in self._folders:
-            found, built = (
-                dict[str, os.stat_result | None](),
-                BUILT if which == MENTIONED else frozenset[str](),
-            )
-            for name, info in self._walk(
-                folder, self.files.realpath(self.path_of(folder)), frozenset(), built
-            ):
+            found, real = dict[str, os.stat_result | None](), self.files.realpath(self.path_of(folder))
+            left_out = NOT_READ if which == ALL else NOT_READ | BUILT
+            for name, info in self._walk(folder, real, frozenset(), left_out):
                 self._check_time(folder)
                 if info and is_written(name[len(folder) :]) and not self.can_run(name, info.st_mode):
                     continue
@@ -201,9 +198,7 @@ class CoveredFiles:
             return
         is_of_settings, above = folder.endswith(HOOK_FOLDERS[:2]), above | {real}
         for entry, found in entries:
-            if entry in NOT_READ or entry in left_out or (is_of_settings and entry in NOT_HOOKS):
-                continue
-            if is_backup(entry):
+            if entry in left_out or is_backup(entry) or (is_of_settings and entry in NOT_HOOKS):
                 continue
             name, inner, info = f"{folder}{entry}", f"{real}/{entry}", found
             if stat.S_ISLNK(found.st_mode):
@@ -267,21 +262,9 @@ def _is_mentioned(name: str, text: str, loaded: str, modules: Collection[str]) -
     names = [*folders, stem if suffix in modules else file]
     if modules is OF_PYTHON and names[0] in sys.stdlib_module_names:  # it would be imported instead
         return True
-    return any(_has_word(each, loaded) for each in names) or any(
-        _has_word(each, text, "" if "." in each else "/") for each in (*folders, file)
-    )
-
-
-def _has_word(word: str, text: str, beside: str = "") -> bool:
-    if word not in text:
-        return False
-    word = re.escape(word)
-    return (
-        re.search(
-            rf"(?<![\w-]){word}(?![\w-])" if not beside else rf"(?<![\w-]){word}/|/{word}(?![\w-])", text
-        )
-        is not None
-    )
+    pairs = [(each, loaded, _WORD) for each in names]
+    pairs += [(each, text, _WORD if "." in each else _PATH) for each in (*folders, file)]
+    return any(each in where and re.search(at.format(re.escape(each)), where) for each, where, at in pairs)
 
 
 def _too_large(folder: str, what: str) -> TooLarge:

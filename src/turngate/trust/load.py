@@ -211,7 +211,7 @@ def _as_recorded(rule: Rule, reviewer: Reviewer) -> Rule:
 def _is_of_branch(rule: Rule, project: str) -> bool:
     """Return whether the settings file of a gate is not there, or is that of the commit."""
     path = os.path.join(project, os.path.expanduser(rule.file or ""))
-    return rule.file is not None and (not os.path.lexists(path) or is_committed(path))
+    return bool(rule.file) and (not os.path.lexists(path) or is_committed(path))
 
 
 def _lost_gates(settings: Settings, record: SessionRecord, project: str) -> Iterator[Rule]:

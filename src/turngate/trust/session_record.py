@@ -5,10 +5,11 @@ Imports little: every stop looks for a record.
 
 import json
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
 from turngate.gates.stored_state import digest, state_path, write_file
-from turngate.project.checkouts import in_main_checkout
+from turngate.project.checkouts import find_top, in_main_checkout
 from turngate.project.files import LOCAL
 
 VERSION = 4
@@ -24,7 +25,7 @@ class SessionRecord:
         self, project: str, gates: tuple[RecordedGate, ...], limits: Limits, files: str, values: str
     ) -> None:
         self.project, self.gates, self.limits = project, gates, limits
-        self.files = files  # what `files_state` returned at the start; "": not known
+        self.files = files  # what `files_states` returned at the start; "": not known
         self.values = values  # of the user's settings, as `trust.load` writes them
 
 
@@ -72,13 +73,21 @@ def projects_below(state: str, project: str) -> list[str]:
     return sorted(real + each[len(main) :] for each in found if each.startswith(f"{main}/"))
 
 
-def files_state(folder: str, state: str) -> str:
-    """Return what is the same only if the files are that git does not ignore, except in other repositories inside."""
+def files_states(folders: Iterable[str], state: str) -> dict[str, str]:
+    """Return by folder what is the same only if its files are that git does not ignore, except in repositories inside."""
     # lazy: it is needed at a start, and where a session has several projects or checkouts
     from turngate.gates.local_tree_state import local_entries, local_names  # noqa: PLC0415
 
-    entries = local_entries(folder, state)
-    if entries is None:  # there is no repository
-        names = (os.path.join(folder, name) for name in local_names(folder) or ())
-        entries = {name: str(os.lstat(name).st_ctime_ns) for name in names if os.path.lexists(name)}
-    return digest(repr((os.path.isdir(folder), sorted(entries.items()))))
+    looks, found = dict[str, dict[str, str]](), dict[str, str]()
+    for folder in folders:
+        real = os.path.realpath(folder)
+        top = find_top(real, LOCAL)
+        if top not in looks:  # once for all projects of a repository
+            looks[top] = local_entries(top, state) or {}
+        below = f"{real}/"[len(top) :].lstrip("/")
+        entries = {name: entry for name, entry in looks[top].items() if name.startswith(below)}
+        if not entries:  # there is no repository, or it ignores the folder
+            paths = [os.path.join(real, name) for name in local_names(real) or ()]
+            entries = {path: str(os.lstat(path).st_ctime_ns) for path in paths if os.path.lexists(path)}
+        found[folder] = digest(repr((os.path.isdir(real), sorted(entries.items()))))
+    return found

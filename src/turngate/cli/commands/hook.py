@@ -18,7 +18,7 @@ from turngate.project.files import LOCAL
 from turngate.state.paths import state_folder
 from turngate.trust.session_record import (
     SessionRecord,
-    files_state,
+    files_states,
     forget_record,
     projects_below,
     read_record,
@@ -192,15 +192,15 @@ def _answer_event(
     state = settings_state(project) if stamp else None  # before they are read
     is_start, session = known["hook_event_name"] not in STOP_EVENTS, str(known.get("session_id") or "")
     path = record_path(state_folder(), session)
-    at_start = files_state(project, state_folder()) if is_start and not record else ""
-    settings, now = load_held(project, record, at_start)
+    now_there = files_states(others if record or not is_start else (project, *others), state_folder())
+    settings, now = load_held(project, record, now_there.get(project, ""))
     if session and own == project and now.gates != (record.gates if record else None if others else ()):
         write_record(path, now)
     changed = []
     for folder in others:
         file = path if folder == own else record_path(state_folder(), session, folder)
         before = read_record(file) if record else None
-        files = files_state(folder, state_folder()) if before or is_start else ""
+        files = now_there[folder] if before or is_start else ""
         if not before or before.files != files:  # at a start, their gates record what is there
             held, now = load_held(folder, before, files, own_only=True)
             changed.append((folder if os.path.isdir(folder) else project, held))
