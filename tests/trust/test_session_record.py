@@ -479,6 +479,16 @@ def test_an_earlier_definition_that_is_not_committed_blocks(repository: Path) ->
     assert stop(repository)["reason"] == blocked("it is no longer configured")["reason"]
 
 
+def test_a_gate_that_a_person_forgets_is_forgotten_with_its_earlier_definitions(project: Path) -> None:
+    for name in ("one", "two"):
+        set_hooks(project, command(f"true {name}", id="check"))
+        approve_all(project)
+    empty_the_settings(project)
+    assert turngate("hooks", "approve", "--all", "--yes", "--project", str(project))[0] == 0
+    set_hooks(project, command("true one", id="check"))
+    assert "it is not approved" in stop(project, cwd=str(project))["systemMessage"]
+
+
 # The settings of the user
 
 
