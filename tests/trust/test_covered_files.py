@@ -76,6 +76,14 @@ def test_data_does_not_make_a_folder_too_large_and_is_not_opened(project: Path, 
     assert (names(project, {".turngate/": ALL}), reads) == ([".turngate/check.sh"], ["check.sh"])
 
 
+def test_files_that_do_not_count_do_not_make_a_folder_too_large(project: Path) -> None:
+    write(project, {"tools/check.sh": "", "tools/x/target/y": "", "tools/data/y": ""})
+    for number in range(covered_files.MAX_FILES + 1):
+        (project / f"tools/x/target/{number}.o").touch()
+        (project / f"tools/data/{number}.csv").touch()
+    assert names(project, {"tools/": MENTIONED, "tools/check.sh": None}) == ["tools/check.sh"]
+
+
 def test_the_names_of_what_was_installed_count_and_not_its_content(project: Path) -> None:
     write(project, {"hooks/node_modules/a/index.js": ""})
     recorded = CoveredFiles(LocalFiles(), str(project)).ids({"hooks/": ALL})

@@ -36,6 +36,12 @@ WORK = (
     "new.txt",
     "scripts/deploy.sh",
     "scripts/new.py",
+    "scripts/build.js",
+    "scripts/test/data.json",
+    "scripts/lint",
+    "scripts/target/deps/x.o",
+    "test.js",
+    "tests/test_cli.sh",
     "build/out.js",
     "node_modules/a/index.js",
     ".claude/settings.local.json",
@@ -47,6 +53,9 @@ WORK = (
     ".claude/hooks/state/last.json",
     ".claude/hooks/__pycache__/x.pyc",
     ".claude/hooks/README.md",
+    ".claude/hooks/format.sh~",
+    ".claude/hooks/format.sh.orig",
+    ".claude/hooks/format.sh.rej",
     ".turngate/agents/reviewer.md",
     ".turngate/commands/new.md",
     ".turngate/archive/1.md",
@@ -107,6 +116,27 @@ LAYOUTS = {
     "all scripts of a folder": Layout(
         'for x in checks/*.sh; do sh "$x"; done', "checks/x.sh", ("checks/y.sh",)
     ),
+    "a script that names tasks of other tools": Layout(
+        "sh scripts/x.sh", "scripts/x.sh", content="npm run lint || npm run build || npm test\n"
+    ),
+    "a script that lists the code": Layout(
+        "python3 tools/x.py", "tools/x.py", content='import pathlib\npathlib.Path("src").glob("*.py")\n'
+    ),
+    "a script that lists its folder": Layout(
+        "python3 tools/x.py",
+        "tools/x.py",
+        ("tools/new.sh",),
+        "import os\nos.listdir(os.path.dirname(__file__))\n",
+    ),
+    "a script that loads modules by their names": Layout(
+        "node ci/x.js",
+        "ci/x.js",
+        ("ci/build.js", "ci/data.json", "ci/lib/y.js"),
+        'const build = require("./build"), data = require("./data")\nimport { y } from "./lib/y"\n',
+    ),
+    "a script that runs another without a suffix": Layout(
+        "sh ci/x.sh", "ci/x.sh", ("ci/lint", "ci/more"), "ci/lint\n. more\n"
+    ),
     "a script in the root": Layout("./check.sh", "check.sh"),
     "a script among the tests": Layout("sh tests/run.sh", "tests/run.sh"),
     "a turngate gate": Layout("turngate gate until --promise x -- hooks/x.sh", "hooks/x.sh", ("hooks/y.sh",)),
@@ -122,6 +152,8 @@ TOOLS = {
     "grep": f"! grep -rn TODO {ENTRY} README.md",
     "jq": "jq -e .ok package.json",
     "a document": "my-check README.md package.json",
+    "tests": "python3 tests/test_app.py && bash tests/test_cli.sh && node test.js",
+    "tasks of Deno and Bun": "deno task test && bun run test && bun run build",
     "a program that was built": "node build/out.js && ./build/app --check",
     "code of the project": f"python3 {ENTRY} --self-check",
 }

@@ -11,7 +11,7 @@ import pytest
 
 from tests.hosts.recordings import recorded
 from tests.support.cli import turngate
-from tests.support.git_projects import git, make_repository
+from tests.support.git_projects import LATER, git, make_repository
 from tests.trust.support import approve_all, command, stop_settings, write
 from turngate.state.paths import state_folder
 
@@ -47,6 +47,12 @@ def stop(project: Path, turn: str = "1", **fields: Any) -> Any:
     code, out, _ = turngate("hook", stdin=json.dumps(given))
     assert code == 0
     return json.loads(out) if out else None
+
+
+def start(project: Path) -> None:
+    given = {**recorded("codex", "SessionStart"), "cwd": str(project), "source": "startup"}
+    session = {**given, "session_id": recorded("codex", "Stop")["session_id"]}
+    assert turngate("hook", stdin=json.dumps(session)) == (0, "", "")
 
 
 def blocked(why: str, name: str = "check") -> dict[str, str]:
@@ -255,9 +261,7 @@ def monorepo(project: Path) -> Path:
     (inner / "old.py").touch()
     set_hooks(inner, command("echo inner >&2; exit 2", id="inner"))
     approve_all(inner)
-    start = {**recorded("codex", "SessionStart"), "cwd": str(project), "source": "startup"}
-    session = {**start, "session_id": recorded("codex", "Stop")["session_id"]}
-    assert turngate("hook", stdin=json.dumps(session)) == (0, "", "")
+    start(project)
     return project
 
 
@@ -309,9 +313,7 @@ def checkouts(project: Path, tmp_path: Path) -> tuple[Path, Path]:
         write(project, {".turngate/settings.json": json.dumps({"hooks": {**hooks, event: rule}})})
     make_repository(project, {"hooks/check.sh": CHECK})
     approve_all(project)
-    start = {**recorded("codex", "SessionStart"), "cwd": str(project), "source": "startup"}
-    session = {**start, "session_id": recorded("codex", "Stop")["session_id"]}
-    assert turngate("hook", stdin=json.dumps(session)) == (0, "", "")
+    start(project)
     git(project, "worktree", "add", "-q", str(tmp_path / "other"))
     return project, tmp_path / "other"
 
@@ -342,6 +344,149 @@ def test_a_gate_that_is_changed_in_another_checkout_blocks(checkouts: tuple[Path
     main, other = checkouts
     change_the_script(other)
     assert stop(main, cwd=str(other)) == blocked(MOVES[change_the_script])
+
+
+RECIPE = "test:\n\t@echo no; exit 1\n"
+NO_RECIPE = "test:\n\t@true\n"
+CHANGES: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
+    "the check": (
+        {"type": "gate", "gate": "tests", "id": "check"},
+        {"Makefile": NO_RECIPE},
+        "The check `tests` itself was changed in this session:",
+    ),
+    "a file that is not to be touched": (
+        {"type": "gate", "gate": "untouched", "options": {"globs": ["kept/**"]}, "id": "check"},
+        {"kept/a": "other"},
+        "protected files have changed:",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", ["another checkout", "a project inside"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_committed_since_the_start_counts_in(
+    change: str, place: str, project: Path, tmp_path: Path
+) -> None:
+    hook, files, reason = CHANGES[change]
+    inner = project / "packages/a" if place == "a project inside" else project
+    inner.mkdir(parents=True, exist_ok=True)
+    set_hooks(inner, hook)
+    write(inner, {"Makefile": RECIPE, "kept/a": "one"})
+    make_repository(project, {"readme": ""})
+    approve_all(inner)
+    start(project)
+    folder = project
+    if place == "another checkout":
+        inner = folder = tmp_path / "other"
+        git(project, "worktree", "add", "-q", str(folder))
+    write(inner, files)
+    git(folder, "commit", "-qam", "other", date=LATER)
+    answer = stop(project, cwd=str(folder))
+    assert (answer["decision"], answer["reason"].splitlines()[0]) == ("block", reason)
+
+
+def test_what_another_checkout_has_of_an_older_branch_is_no_change(project: Path, tmp_path: Path) -> None:
+    set_hooks(project, CHANGES["a file that is not to be touched"][0])
+    make_repository(project, {"kept/a": "one"})
+    git(project, "branch", "old")
+    write(project, {"kept/a": "two"})
+    git(project, "commit", "-qam", "two")
+    approve_all(project)
+    write(project, {"kept/a": "of the user"})
+    start(project)
+    other = tmp_path / "other"
+    git(project, "worktree", "add", "-q", str(other), "old")
+    write(other, {"new": ""})
+    assert stop(project, cwd=str(other)) is None
+
+
+def test_failures_from_before_the_session_do_not_count_in_another_checkout_either(
+    project: Path, tmp_path: Path
+) -> None:
+    set_hooks(project, {"type": "gate", "gate": "tests", "id": "check", "options": {"baseline": True}})
+    make_repository(project, {"Makefile": RECIPE})
+    approve_all(project)
+    start(project)
+    git(project, "worktree", "add", "-q", str(tmp_path / "other"))
+    write(tmp_path / "other", {"new": ""})
+    assert "decision" not in stop(project, cwd=str(tmp_path / "other"))
+
+
+def test_what_is_there_from_before_the_session_is_not_checked_from_a_checkout_inside(
+    checkouts: tuple[Path, Path],
+) -> None:
+    main, _ = checkouts
+    write(main, {"fail": "", ".gitignore": "ignored"})
+    start(main)
+    inside = main / ".claude/worktrees/x"
+    git(main, "worktree", "add", "-q", str(inside), "-b", "x")
+    write(main, {"ignored/report": "new"})
+    assert stop(main, cwd=str(inside)) is None
+    write(main, {"new": ""})
+    assert stop(main, cwd=str(inside)) == BLOCK
+
+
+# Other branches
+
+
+def test_a_branch_from_before_a_gate_is_held_to_it_as_it_was_approved(project: Path) -> None:
+    write(project, {"hooks/check.sh": CHECK})
+    set_hooks(project)
+    make_repository(project, {"readme": ""})
+    git(project, "branch", "old")
+    set_hooks(project, command("sh hooks/check.sh", id="check"))
+    git(project, "commit", "-qam", "gate")
+    approve_all(project)
+    start(project)
+    git(project, "checkout", "-q", "old")
+    assert stop(project, cwd=str(project)) is None
+    write(project, {"fail": ""})
+    assert stop(project, cwd=str(project)) == BLOCK
+    empty_the_settings(project)
+    assert stop(project, cwd=str(project))["reason"] == blocked(GONE)["reason"]
+
+
+def test_a_branch_may_have_a_definition_that_was_approved_before(project: Path) -> None:
+    write(project, {"hooks/check.sh": CHECK})
+    set_hooks(project, command("sh hooks/check.sh one", id="check"))
+    make_repository(project, {"readme": ""})
+    approve_all(project)
+    git(project, "branch", "old")
+    set_hooks(project, command("sh hooks/check.sh two", id="check"))
+    git(project, "commit", "-qam", "two")
+    approve_all(project)
+    start(project)
+    answers = []
+    for branch in ("old", "main", "old"):
+        git(project, "checkout", "-q", branch)
+        answers.append(stop(project, cwd=str(project)))
+    approve_all(project)
+    answers.append(stop(project, cwd=str(project)))
+    git(project, "checkout", "-q", "main")
+    answers.append(stop(project, cwd=str(project)))
+    assert answers == [None] * 5
+    set_hooks(project, command("sh hooks/check.sh one", id="check"))  # which is not that of the commit
+    assert stop(project, cwd=str(project)) is None  # it was approved last
+    set_hooks(project, command("sh hooks/check.sh three", id="check"))
+    assert stop(project, cwd=str(project)) == blocked(REDEFINED)
+
+
+def test_an_earlier_definition_that_is_not_committed_blocks(repository: Path) -> None:
+    set_hooks(repository, command("sh hooks/check.sh two", id="check"))
+    approve_all(repository)
+    assert stop(repository) is None
+    set_hooks(repository, command("sh hooks/check.sh", id="check"))
+    assert stop(repository)["reason"] == blocked("it is no longer configured")["reason"]
+
+
+def test_a_gate_that_a_person_forgets_is_forgotten_with_its_earlier_definitions(project: Path) -> None:
+    for name in ("one", "two"):
+        set_hooks(project, command(f"true {name}", id="check"))
+        approve_all(project)
+    empty_the_settings(project)
+    assert turngate("hooks", "approve", "--all", "--yes", "--project", str(project))[0] == 0
+    set_hooks(project, command("true one", id="check"))
+    assert "it is not approved" in stop(project, cwd=str(project))["systemMessage"]
 
 
 # The settings of the user

@@ -77,6 +77,20 @@ def local_names(project: str) -> list[str] | None:
     return [name.removeprefix(below) for name in names if name.startswith(below)]
 
 
+def is_committed(path: str) -> bool:
+    """Return whether a file has the content that it has in the commit of its repository, without links and filters."""
+    top, deadline = _repository(os.path.dirname(path)), time.monotonic() + TIMEOUT_S
+    try:
+        found = os.lstat(path)
+        if top is None or not stat.S_ISREG(found.st_mode):
+            return False
+        content = _read_content(path, found.st_mode, found.st_size, deadline)
+        committed = _run_git(top, deadline, "rev-parse", "--verify", f"HEAD:{os.path.relpath(path, top)}")
+    except (OSError, _Unknown):
+        return False
+    return committed is not None and content.endswith(f" {committed.decode().strip()}")
+
+
 class _Look:
     """One look at the files."""
 

@@ -31,6 +31,8 @@ from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, Projec
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
 from turngate.gates.tree_state import tree_state
 from turngate.ports import HeldPass, Shell
+from turngate.project.checkouts import in_main_checkout
+from turngate.project.files import LOCAL
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
 MAX_CHANGED = 5  # files that a notice names
@@ -63,18 +65,30 @@ def make_context(
     reviewed: Mapping[str, str | None] = MappingProxyType({}),  # `Rule.files`
     environ: Mapping[str, str] = os.environ,
 ) -> GateContext:
-    """Return what one run of a gate is given; the state is that of this session, agent and gate."""
-    path = None
+    """Return what one run of a gate is given; the state is that of this session, agent and gate.
+
+    The start of a session is one for all checkouts of a repository and for all agents; a subagent may have its own.
+    """
+    path, starts = None, list[str]()
     if state_folder is not None:
         agent = event.subagent.id if event.subagent else ""
         definition = gate_definition(gate.name, options, repr(command), project)
         path = state_path(state_folder, event.session_id, agent, definition)
+        main = (
+            in_main_checkout(os.path.realpath(project), LOCAL)
+            if getattr(shell, "is_local", False)
+            else project
+        )
+        of_start = "start " + gate_definition(gate.name, options, repr(command).replace(project, main), main)
+        starts = [
+            state_path(state_folder, event.session_id, each, of_start) for each in dict.fromkeys((agent, ""))
+        ]
     return GateContext(
         project=project,
         name=gate.name,
         event=event,
         commands=ProjectCommands(shell, project, {**env, IN_GATE: "1"}, timeout, redactor),
-        state=GateState(path),
+        state=GateState(path, starts, project),
         state_folder=state_folder,
         options=options,
         command=command,
@@ -165,10 +179,9 @@ def describe_fault(name: str, fault: Fault) -> str:
 
 
 async def record_start(gate: Gate, context: GateContext) -> None:
-    """Store what is there at the session's start, once in a session."""
-    if gate.record and context.state.start is None:
-        context.state.start = dict(await gate.record(context))
-        context.state.save()
+    """Store what is there at the start of the session, or of a subagent, once for each."""
+    if gate.record and not context.state.has_start:
+        context.state.save_start(dict(await gate.record(context)))
 
 
 async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> Decision:

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 try:
@@ -16,6 +16,8 @@ except ImportError:
 VERSION = 1
 # A file that was changed this shortly before could be changed again without a new time.
 CLOCK_TICK_NS = 2_000_000_000
+# Of a record of the start, what says nothing about another checkout of the repository.
+OF_CHECKOUT = ("tree", "left_out", "repositories", "status", "operations")
 KEPT_S = 30 * 24 * 3600  # the state of a session that had no stop since
 
 
@@ -73,8 +75,9 @@ def stat_file(path: str) -> list[int] | None:
 class GateState:
     """The state of one gate: `data` is its own, the rest is about its last result. `None` as path: nothing is kept."""
 
-    def __init__(self, path: str | None) -> None:
-        self.path = path
+    def __init__(self, path: str | None, starts: Sequence[str] = (), project: str = "") -> None:
+        """`starts`: the files with what was at the start of the agent, and of its session."""
+        self.path, self._starts, self._project = path, starts, project
         self.holds = False  # whether the last result is that of this tree and may be reused
         record = _read(path) if path else {}
 
@@ -89,7 +92,11 @@ class GateState:
             tree: result for tree, result in (read_dict("passed") or {}).items() if isinstance(result, dict)
         }
         self.activity: object = record.get("activity")  # how much the agent had done by then
-        self.start: dict[str, object] | None = read_dict("start")  # at SessionStart
+        recorded = next(filter(None, map(_read, starts)), {})
+        start, is_here = recorded.get("start"), recorded.get("project") == project
+        self.start: dict[str, object] | None = None  # what was recorded there
+        if isinstance(start, dict):
+            self.start = {name: start[name] for name in start if is_here or name not in OF_CHECKOUT}
         # When each task in the background was first seen running.
         self.waits: dict[str, float] = waits if isinstance(waits := record.get("waits"), dict) else {}
         self.data: dict[str, object] = read_dict("data") or {}
@@ -98,9 +105,20 @@ class GateState:
         """Write the state, with mode 0600. Return False if it could not be written: then nothing is cached."""
         if self.path is None:
             return False
-        names = ("tree", "result", "passed", "activity", "start", "waits", "data")
+        names = ("tree", "result", "passed", "activity", "waits", "data")
         record = {"version": VERSION, **{name: getattr(self, name) for name in names}}
         return write_file(self.path, json.dumps(record))
+
+    @property
+    def has_start(self) -> bool:
+        """Whether the start of this agent is recorded."""
+        return self.start is not None and (not self._starts or os.path.exists(self._starts[0]))
+
+    def save_start(self, start: dict[str, object]) -> None:
+        self.start = start
+        if self._starts:
+            record = json.dumps({"version": VERSION, "project": self._project, "start": start})
+            write_file(self._starts[0], record)
 
 
 def _read(path: str) -> dict[str, object]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from turngate.core.constants import STOP_EVENTS, STOP_OF_START
-from turngate.core.events.events import StopEvent
+from turngate.core.events.events import Event, StopEvent
 from turngate.core.events.hook_input import read_event, read_stop
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
@@ -55,7 +55,7 @@ class HostStop(NamedTuple):
 
 
 _Fields = Mapping[str, Any]
-AskOthers = Callable[[StopEvent], Awaitable[tuple[HookRun, ...]]]
+AskOthers = Callable[[Event], Awaitable[tuple[HookRun, ...]]]
 
 
 async def answer_host_event(
@@ -74,8 +74,10 @@ async def answer_host_event(
     """
     name = known["hook_event_name"]
     if name not in STOP_EVENTS:
-        rules = tuple(rule for rule in settings.rules if rule.event == STOP_OF_START[name])
-        await ask_hooks(read_event(name, {**known}, cwd=world.project), replace(settings, rules=rules), world)
+        start = read_event(name, {**known}, cwd=world.project)
+        await ask_hooks(start, rules_at(start, settings), world)
+        if ask_others:
+            await ask_others(start)
         return None
     try:
         event = replace(read_stop(name, {**known}, cwd=world.project), host_fields=dict(fields))
@@ -106,6 +108,13 @@ async def answer_host_event(
     if answer.decision == "block" and not host.adds_heading:
         answer = replace(answer, reason=f"{HEADING}\n{answer.reason}")
     return HostStop(answer, verdict)
+
+
+def rules_at(event: Event, settings: Settings) -> Settings:
+    """Return the settings with what is asked at an event: at a start, only the gates of its stop record something."""
+    stop = STOP_OF_START.get(event.name)
+    rules = tuple(rule for rule in settings.rules if stop in (None, rule.event))
+    return replace(settings, rules=rules)
 
 
 def held_pass(stop: HostStop, settings: Settings, world: World) -> HeldPass | None:

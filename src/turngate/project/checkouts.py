@@ -13,7 +13,7 @@ def in_main_checkout(project: str, files: Files) -> str:
     `project` has no links. The `.git` of another checkout is a file that names an entry of the repository, and a file there
     names the checkout. A copy of the checkout, or a folder that claims to be one, has only the first of them.
     """
-    top = _top(project, files)
+    top = find_top(project, files)
     git = os.path.join(top, ".git")
     text = "" if files.islink(git) else _read(git, files)
     if not text.startswith("gitdir:"):
@@ -30,13 +30,14 @@ def in_main_checkout(project: str, files: Files) -> str:
 def in_checkout_of(folder: str, project: str) -> str:
     """Return the project in the checkout of its repository that has this folder; the project itself if there is none."""
     real = os.path.realpath(project)
-    top, own = _top(os.path.realpath(folder), LOCAL), _top(real, LOCAL)
+    top, own = find_top(os.path.realpath(folder), LOCAL), find_top(real, LOCAL)
     found = top + real[len(own) :]
     is_same = in_main_checkout(top, LOCAL) == in_main_checkout(own, LOCAL)
     return found if is_same and found != real and os.path.isdir(found) else project
 
 
-def _top(folder: str, files: Files) -> str:
+def find_top(folder: str, files: Files) -> str:
+    """Return the folder of the repository that has this one; that of the system if there is none."""
     while not files.lexists(os.path.join(folder, ".git")) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
     return folder

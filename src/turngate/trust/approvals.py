@@ -114,17 +114,18 @@ class Approvals:
     ) -> None:
         """Add approvals: the place, the key and the fingerprint of each hook. Raises UsageError.
 
-        `env` replaces what was approved of the settings' `env`. `present` are the definitions that there are now: an
-        approval of another one at the same place is replaced.
+        `env` replaces what was approved of the settings' `env`. `present` are the definitions that there are now: another
+        one at the same place is not missed any more, and stays approved for other branches.
         """
         hooks = tuple(hooks)
         covered = CoveredFiles(self._files.live, self._path_of_folder)
         with self._changing() as data:
             for key, found in {id(found.files): (key, found) for _, key, found in hooks}.values():
                 self._keep_texts(key, found, covered)
-            _remove_replaced(data, {place for place, _, _ in hooks}, present)
+            _withdraw(data, _replaced(data, {place for place, _, _ in hooks}, present), kept=MAX_EARLIER)
             for place, key, found in hooks:
                 data["rejected"].pop(found.digest, None)
+                data["withdrawn"] = [each for each in data.get("withdrawn", ()) if each != found.digest]
                 digest = text_digest(json.dumps(found.files, sort_keys=True))
                 data["files"][digest] = dict(found.files)
                 earlier = _versions(data["approved"].get(found.digest))
@@ -146,16 +147,16 @@ class Approvals:
         """Withdraw approvals, and remember that these definitions are not wanted. The parameters are those of `approve`."""
         hooks = tuple(hooks)
         with self._changing() as data:
-            _remove_replaced(data, {place for place, _, _ in hooks}, present)
+            _withdraw(data, _replaced(data, {place for place, _, _ in hooks}, present))
             for _, key, found in hooks:
                 _withdraw(data, {found.digest} & data["approved"].keys())
                 data["rejected"][found.digest] = key
 
     def forget(self, digests: Iterable[str]) -> None:
         """Remove approvals of hooks that have vanished, and remember that a person has decided this."""
-        digests = set(digests)
         with self._changing() as data:
-            _withdraw(data, [digest for digest in data["approved"] if digest in digests])
+            places = {data["approved"][each]["place"] for each in digests if each in data["approved"]}
+            _withdraw(data, _replaced(data, places))
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
@@ -254,15 +255,17 @@ def _versions(record: Mapping[str, Any] | None) -> list[list[Any]]:
     return [[record["files"], record["variables"]], *record.get("earlier", ())] if record else []
 
 
-def _remove_replaced(data: dict[str, Any], places: Collection[str], present: Collection[str]) -> None:
-    replaced = [digest for digest, record in data["approved"].items() if record["place"] in places]
-    _withdraw(data, [digest for digest in replaced if digest not in present])
+def _replaced(data: dict[str, Any], places: Collection[str], present: Collection[str] = ()) -> list[str]:
+    """Return the definitions at these places that are not there, the last one that was approved first."""
+    approved = sorted(data["approved"].items(), key=lambda item: -item[1]["time"])
+    return [digest for digest, record in approved if record["place"] in places and digest not in present]
 
 
-def _withdraw(data: dict[str, Any], digests: Iterable[str]) -> None:
-    """Remove approvals, and remember that a person has done so: a session does not miss these gates."""
-    for digest in digests:
-        del data["approved"][digest]
+def _withdraw(data: dict[str, Any], digests: Iterable[str], kept: int = 0) -> None:
+    """Remember that a person has decided about these definitions: a session does not miss them. Remove all but some."""
+    for number, digest in enumerate(digests):
+        if number >= kept:
+            del data["approved"][digest]
         data["withdrawn"] = [*data.get("withdrawn", ()), digest][-MAX_WITHDRAWN:]
 
 

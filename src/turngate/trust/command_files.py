@@ -28,6 +28,7 @@ from turngate.trust.file_kinds import (
     is_of_code,
     is_of_hooks,
     is_of_scripts,
+    is_test,
 )
 
 UNKNOWN = "\0"  # in a word: what only a run of the command knows
@@ -37,9 +38,10 @@ MAX_WORDS = 5_000
 MAX_FOLDERS = 30  # that words name, in which the others are looked for
 _PLAIN = re.compile(r"[\w -]*", re.ASCII)
 _PATTERN = rf"[*?\[{{{UNKNOWN}]"
-_NODE = frozenset(["node", "bun", "deno", "tsx", "ts-node"])
+_NODE = frozenset(["node", "tsx", "ts-node"])
+_NODE_RUNNERS = frozenset(["bun", "deno"])  # a name without a folder is that of a task
 # What may follow the name of a module.
-_NODE_ENDS = (".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/package.json")
+_NODE_ENDS = (".js", ".mjs", ".cjs", ".ts", "/index.js", "/package.json")
 _PYTHON_ENDS = (".py", "/__main__.py", "/__init__.py")
 _SYSTEM = tuple("/bin /sbin /lib /lib64 /usr /opt /nix /dev /proc /System /Library".split())
 
@@ -98,8 +100,10 @@ class _Finder:
         self._missing: dict[str, None] = {}  # of one command
         self._pieces = {word: pieces_of(word) for words in commands for word in words}
         self._is_module = any(word.startswith("-m") for word in self._pieces)
-        is_node = any(word.rpartition("/")[2] in _NODE for word in self._pieces)
+        programs = {word.rpartition("/")[2] for word in self._pieces}
+        is_node = not programs.isdisjoint(_NODE | _NODE_RUNNERS)
         self._ends = _PYTHON_ENDS if self._is_module else _NODE_ENDS if is_node else ()
+        self._has_tasks = is_node and programs.isdisjoint(_NODE)
         self._path_folders = path_folders
         self._folders = [self._project]  # `cd FOLDER`, `PATH=FOLDER`, `dir=FOLDER`
         for piece in dict.fromkeys(piece for pieces in self._pieces.values() for piece in pieces):
@@ -140,7 +144,8 @@ class _Finder:
                 name = piece.rpartition(UNKNOWN)[2]
                 name = name.lstrip("/") if name.startswith("/") and not re.search(_PATTERN, name) else ""
             module = name.removeprefix("-m").replace(".", "/") if self._is_module else name
-            for each in (name, *(module + end for end in self._ends)) if name else ():
+            ends = () if self._has_tasks and "/" not in name else self._ends
+            for each in (name, *(module + end for end in ends)) if name else ():
                 yield from ((path, False) for path in self._existing(each))
 
     def _existing(self, name: str) -> Iterator[str]:
@@ -222,7 +227,7 @@ class _Finder:
         """Return whether a file is what the project builds or what agents change, and not a check. `is_run`: a script."""
         folder = os.path.dirname(name)
         is_built = not BUILT.isdisjoint(folder.split("/"))
-        is_code = is_built or (not is_check(name) and (is_of_code(folder) or not is_run))
+        is_code = is_built or is_test(name) or (not is_check(name) and (is_of_code(folder) or not is_run))
         return not which and not name.startswith("/") and is_code
 
     def _which(self, folder: str) -> str | None:

@@ -10,17 +10,22 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from turngate.project.files import Files
 from turngate.project.safe_paths import is_inside
 from turngate.trust.file_kinds import (
+    BUILT,
     HOOK_FOLDERS,
     INSTALLED,
     MODULES,
     NOT_HOOKS,
     NOT_READ,
+    OF_NODE,
+    OF_PYTHON,
+    has_suffix,
+    is_backup,
     is_record,
     is_written,
 )
@@ -35,10 +40,20 @@ UNREADABLE = "unreadable"  # it may be run nevertheless
 
 # A script that may run any file of its folder.
 _RUNS_ANY = re.compile(
-    r"\)\"?/\"?[*$]|\$\w+\"?/\"?[*$]|\s\*\.(?:ba)?sh\b|run-parts|importlib|__import__|listdir|scandir|iterdir|\bi?glob\b|readdir"
+    r"\)\"?/\"?[*$]|\$\w+\"?/\"?[*$]|\s\*\.(?:ba)?sh\b|run-parts|importlib|__import__"
     r"|(?:require|import)\s*\(\s*[^\"'\s]"
 )
+# One that lists a folder may run any file of its own, if it names that.
+_LISTS = re.compile(r"listdir|scandir|iterdir|\bi?glob\b|readdir")
+_OWN_FOLDER = r"__file__|__dirname|import\.meta|argv\[0\]"
+# What loads a file whose name may have no suffix, up to the end of the command.
+_LOADS = re.compile(
+    r"import\s*\([^)]*|(?:\b(?:import|from|require|source|fork|Worker|run_module|python3?|node|exec)\b"
+    r"|(?<![.\w-])(?:ba|z)?sh\s|(?:^|[;&|])[ \t]*\.\s)[^\n;|&]*",
+    re.MULTILINE,
+)
 
+_WORD, _PATH = r"(?<![\w-]){}(?![\w-])", r"(?<![\w-]){0}/|/{0}(?![\w-])"
 _COMMENT = re.compile(r"^\s*(?:#\s|//).*", re.MULTILINE)  # a whole line
 
 FileIds = Mapping[str, str | None]  # by name; None: there is no such file
@@ -58,7 +73,7 @@ class CoveredFiles:
         """`project` has no links."""
         self.files, self.project = files, project
         self._deadline = time.monotonic() + MAX_SECONDS
-        self._folders: dict[str, Mapping[str, os.stat_result | None]] = {}
+        self._folders: dict[tuple[str, str], Mapping[str, os.stat_result | None]] = {}
         self._whole: dict[tuple[str, ...], FileIds] = {}
         self._modes: dict[str, int] = {}
         self._contents: dict[str, str] = {}  # of files on another machine, by path
@@ -119,17 +134,21 @@ class CoveredFiles:
 
     def _mentioned(self, folder: str, names: Iterable[str]) -> dict[str, str | None]:
         """Return the ids of files in a folder, and of those whose names occur in them."""
-        others = dict(self._files_in(folder))
+        others = dict(self._files_in(folder, MENTIONED))
         found = {name: others.pop(name) for name in names if name in others}
         for name in (waiting := list(found)):
             text = self._text(name)
             is_python = name.endswith(".py") or "python" in text[:100]
+            modules = OF_PYTHON if is_python else OF_NODE if has_suffix(name, OF_NODE) else MODULES
             text = _COMMENT.sub("", text)
-            runs_any = _RUNS_ANY.search(text) is not None
+            own_folder = rf"{_OWN_FOLDER}|\b{re.escape(os.path.basename(folder[:-1]))}\b"
+            runs_any = _RUNS_ANY.search(text) or (_LISTS.search(text) and re.search(own_folder, text))
+            loaded = "\n".join(_LOADS.findall(text))
             for other in list(others):
-                if runs_any or _is_mentioned(other.removeprefix(folder), text, is_python=is_python):
+                if runs_any or _is_mentioned(other.removeprefix(folder), text, loaded, modules):
                     found[other] = others.pop(other)
                     waiting.append(other)
+            self._check_size(folder, found.values())
         return {folder: MENTIONED, **{name: self._content(name, info) for name, info in found.items()}}
 
     def _text(self, name: str) -> str:
@@ -138,27 +157,36 @@ class CoveredFiles:
         except (OSError, ValueError):
             return ""
 
-    def _files_in(self, folder: str) -> Iterable[tuple[str, os.stat_result | None]]:
+    def _files_in(self, folder: str, which: str = ALL) -> Iterable[tuple[str, os.stat_result | None]]:
         """Return the files below a folder by their names, without data. None: a folder that cannot be listed."""
-        if folder not in self._folders:
-            size, found = 0, dict[str, os.stat_result | None]()
-            for name, info in self._walk(folder, self.files.realpath(self.path_of(folder)), frozenset()):
+        if (folder, which) not in self._folders:
+            found, real = dict[str, os.stat_result | None](), self.files.realpath(self.path_of(folder))
+            left_out = NOT_READ if which == ALL else NOT_READ | BUILT
+            for name, info in self._walk(folder, real, frozenset(), left_out):
                 self._check_time(folder)
                 if info and is_written(name[len(folder) :]) and not self.can_run(name, info.st_mode):
                     continue
-                found[name], size = info, size + (info.st_size if info else 0)
-                if len(found) > MAX_FILES or size > MAX_BYTES:
-                    what = f"{MAX_FILES:,} files" if len(found) > MAX_FILES else f"{MAX_BYTES // 1024**2} MiB"
-                    raise _too_large(folder, f"has more than {what}")
-            self._folders[folder] = found
-        return self._folders[folder].items()
+                found[name] = info
+                if which == ALL and len(found) > MAX_FILES:
+                    break
+            if which == ALL:
+                self._check_size(folder, found.values())
+            self._folders[folder, which] = found
+        return self._folders[folder, which].items()
+
+    @staticmethod
+    def _check_size(folder: str, files: Collection[os.stat_result | None]) -> None:
+        size = sum(info.st_size for info in files if info)
+        if len(files) > MAX_FILES or size > MAX_BYTES:
+            what = f"{MAX_FILES:,} files" if len(files) > MAX_FILES else f"{MAX_BYTES // 1024**2} MiB"
+            raise _too_large(folder, f"has more than {what}")
 
     def _check_time(self, folder: str) -> None:
         if time.monotonic() > self._deadline:
             raise _too_large(folder, f"could not be read within {MAX_SECONDS:g} s")
 
     def _walk(
-        self, folder: str, real: str, above: frozenset[str]
+        self, folder: str, real: str, above: frozenset[str], left_out: Collection[str]
     ) -> Iterator[tuple[str, os.stat_result | None]]:
         """Yield the files below a folder; of what was installed there, the folder."""
         try:
@@ -170,7 +198,7 @@ class CoveredFiles:
             return
         is_of_settings, above = folder.endswith(HOOK_FOLDERS[:2]), above | {real}
         for entry, found in entries:
-            if entry in NOT_READ or (is_of_settings and entry in NOT_HOOKS):
+            if entry in left_out or is_backup(entry) or (is_of_settings and entry in NOT_HOOKS):
                 continue
             name, inner, info = f"{folder}{entry}", f"{real}/{entry}", found
             if stat.S_ISLNK(found.st_mode):
@@ -183,7 +211,7 @@ class CoveredFiles:
             if stat.S_ISREG(info.st_mode) or entry in INSTALLED:
                 yield name, info
             elif stat.S_ISDIR(info.st_mode):
-                yield from self._walk(f"{name}/", inner, above)
+                yield from self._walk(f"{name}/", inner, above, left_out)
 
     def can_run(self, name: str, mode: int) -> bool:
         """Return whether a file is executable, or begins with `#!`. One of perhaps thousands of records is not opened."""
@@ -224,14 +252,19 @@ def _id(kind: str, data: bytes) -> str:
     return f"{kind}:{hashlib.sha256(data).hexdigest()}"
 
 
-def _is_mentioned(name: str, text: str, *, is_python: bool) -> bool:
-    """Return whether a text has the name of a file, or of a folder above it; of a module, without its suffix."""
+def _is_mentioned(name: str, text: str, loaded: str, modules: Collection[str]) -> bool:
+    """Return whether a text has the name of a file, or of a folder above it.
+
+    A name without a dot has a slash beside it. In what is `loaded`, it may be any word, and a module has no suffix.
+    """
     *folders, file = name.split("/")
     stem, suffix = os.path.splitext(file)
-    names = [*folders, stem if suffix in {*MODULES, ".json"} else file]
-    if is_python and names[0] in sys.stdlib_module_names:  # it would be imported instead
+    names = [*folders, stem if suffix in modules else file]
+    if modules is OF_PYTHON and names[0] in sys.stdlib_module_names:  # it would be imported instead
         return True
-    return any(each in text and re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", text) for each in names)
+    pairs = [(each, loaded, _WORD) for each in names]
+    pairs += [(each, text, _WORD if "." in each else _PATH) for each in (*folders, file)]
+    return any(each in where and re.search(at.format(re.escape(each)), where) for each, where, at in pairs)
 
 
 def _too_large(folder: str, what: str) -> TooLarge:

@@ -23,17 +23,21 @@ MARKS_OF_CODE = tuple(
     "package.json pyproject.toml setup.py go.mod Cargo.toml __init__.py Makefile src".split()
 )
 
-# Named without the suffix.
-MODULES = frozenset(".py .pyc .so .js .mjs .cjs .jsx .ts .mts .cts .tsx .node".split())
+# Loaded without the suffix.
+OF_PYTHON = frozenset([".py", ".pyc", ".so"])
+OF_NODE = frozenset(".js .mjs .cjs .jsx .ts .mts .cts .tsx .node .json".split())
+MODULES = OF_PYTHON | OF_NODE - {".json"}
 CODE = MODULES | frozenset(".sh .bash .zsh .fish .rb .pl .pm .php .lua .awk .sed .jq .mk .wasm".split())
 _LANGUAGES = MODULES | frozenset([".rb", ".php", ".pl", ".lua"])
 _CHECK = r"check|verif|valid|lint|test|gate|guard|hook|stop|audit|polic|review|quality|ensure|assert"
 # What hooks write beside themselves, and what only people read.
-WRITTEN = frozenset(".log .jsonl .ndjson .out .err .pid .lock .tmp .swp .bak .db .sqlite .sqlite3".split())
+WRITTEN = frozenset(".log .jsonl .ndjson .out .err .pid .lock .tmp .db .sqlite .sqlite3".split())
 _WRITTEN_FILE = (
     r"\.?[^.]*(?:state|cache|histor|count|session|last|hash|status|result|stamp|seen|marker|flag)[^.]*(?:\.(?:json|txt))?"
     r"|\.(?!env|.*rc$)[^.]*|(?:readme|license|changelog)(?:\.\w+)?"
 )
+_BACKUP = r".*(?:~|\.(?:orig|rej|bak|swp))"  # of an editor or a merge
+_TEST = r"(?:tests?|spec)|test_.+|.+[._-](?:test|spec)"  # the name of a test, without its suffix
 _WRITTEN_FOLDER = r"\.?(?:logs?|state|cache|tmp|temp|archive|sessions|reports|outputs?)|\.\w+_cache"
 _RECORDS = frozenset([".json", ".jsonl", ".md", ".txt"])  # of which hooks write many
 # Data for most programs, wherever a word names it.
@@ -54,6 +58,17 @@ def is_written(name: str) -> bool:
         return False
     is_named = has_suffix(file, WRITTEN) or re.fullmatch(_WRITTEN_FILE, file)
     return bool(is_named) or any(re.fullmatch(_WRITTEN_FOLDER, each) for each in folders)
+
+
+def is_backup(name: str) -> bool:
+    return re.fullmatch(_BACKUP, name.lower()) is not None
+
+
+def is_test(name: str) -> bool:
+    """Return whether a file is a test by its name; a shell script only in a folder of tests, and not `test.sh`."""
+    stem = os.path.splitext(os.path.basename(name).lower())[0]
+    is_code = has_suffix(name, _LANGUAGES) or (stem != "test" and is_of_code(os.path.dirname(name)))
+    return is_code and re.fullmatch(_TEST, stem) is not None
 
 
 def is_record(name: str) -> bool:

@@ -10,6 +10,7 @@ from turngate.core.hooks.kinds import hook_text
 from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Layer, Rule, Settings
 from turngate.core.verdict.hints import GONE
+from turngate.gates.local_tree_state import is_committed
 from turngate.project.files import LOCAL, Files
 from turngate.settings.load import Layers, load_layers, project_path, report_unreachable
 from turngate.settings.paths import settings_snapshot
@@ -160,7 +161,7 @@ def with_running_gates_held(settings: Settings) -> Settings:
 
 
 def load_held(
-    project: str, record: SessionRecord | None, started: float = 0.0, *, own_only: bool = False
+    project: str, record: SessionRecord | None, files: str = "", *, own_only: bool = False
 ) -> tuple[Settings, SessionRecord]:
     """Return the settings for an event of a host, in which the gates of the record hold, and the record from now on.
 
@@ -177,9 +178,9 @@ def load_held(
         settings = replace(settings, rules=tuple(rule for rule in settings.rules if rule.trust == 0))
     if record:
         settings = _with_held_gates(settings, record, reviewer)
-        started, project = record.started, record.project
+        files, project = record.files, record.project
     limits = settings.limit, settings.hard_limit, settings.child_limit
-    return settings, SessionRecord(project, _session_gates(settings), limits, started, values)
+    return settings, SessionRecord(project, _session_gates(settings), limits, files, values)
 
 
 def _values_of_user(layers: Layers) -> str:
@@ -191,15 +192,15 @@ def _values_of_user(layers: Layers) -> str:
 def _with_held_gates(settings: Settings, record: SessionRecord, reviewer: Reviewer) -> Settings:
     recorded = {definition for _, _, definition in record.gates}
     rules = [replace(rule, held=rule.definition in recorded and not rule.rejected) for rule in settings.rules]
-    rules += _lost_gates(settings, record, state_folder())
+    rules += _lost_gates(settings, record, reviewer.project)
     rules = [_as_recorded(rule, reviewer) if rule.held and rule.pending else rule for rule in rules]
     limit, hard, child = record.limits
     return replace(settings, rules=tuple(rules), limit=limit, hard_limit=hard, child_limit=child)
 
 
 def _as_recorded(rule: Rule, reviewer: Reviewer) -> Rule:
-    """Return a gate without its settings file, which another branch may not have, so that it runs as it was approved."""
-    if not rule.file or os.path.lexists(os.path.join(reviewer.project, os.path.expanduser(rule.file))):
+    """Return a gate that another branch does not have, or has otherwise, so that it runs as it was approved."""
+    if not _is_of_branch(rule, reviewer.project):
         return rule
     approval = Approval("", place_of(rule), Fingerprint(rule.definition))
     reviewed = reviewer.review(gone_rule(approval, None, os.path.realpath(reviewer.project))).rule
@@ -207,18 +208,29 @@ def _as_recorded(rule: Rule, reviewer: Reviewer) -> Rule:
     return replace(reviewed, held=True) if is_same else rule
 
 
-def _lost_gates(settings: Settings, record: SessionRecord, state: str) -> Iterator[Rule]:
-    """Yield the recorded gates that are not in the settings, although no person has decided about them."""
-    present = {rule.definition for rule in settings.rules}
+def _is_of_branch(rule: Rule, project: str) -> bool:
+    """Return whether the settings file of a gate is not there, or is that of the commit."""
+    path = os.path.join(project, os.path.expanduser(rule.file or ""))
+    return bool(rule.file) and (not os.path.lexists(path) or is_committed(path))
+
+
+def _lost_gates(settings: Settings, record: SessionRecord, project: str) -> Iterator[Rule]:
+    """Yield the recorded gates that are not in the settings, although no person has decided about them.
+
+    Another branch may have another definition of one that was approved too.
+    """
+    present, state = {rule.definition for rule in settings.rules}, state_folder()
+    places = {place_of(rule) for rule in settings.rules if not rule.pending}
     lost = [gate for gate in record.gates if gate[-1] not in present]
     if not lost:
         return
     stored = (Approvals(record.project, state), Approvals(os.path.expanduser("~"), state, of_user=True))
     for key, place, definition in lost:
         approval = Approval(key, place, Fingerprint(definition))
-        if not any(each.is_withdrawn(approval.fingerprint.digest) for each in stored):
-            why = _why_lost(settings, place, record.project)
-            yield replace(gone_rule(approval, why), held=True)
+        rule = replace(gone_rule(approval, _why_lost(settings, place, record.project)), held=True)
+        is_other = place in places and _is_of_branch(rule, project)
+        if not is_other and not any(each.is_withdrawn(approval.fingerprint.digest) for each in stored):
+            yield rule
 
 
 def _why_lost(settings: Settings, place: str, project: str) -> str:

@@ -212,7 +212,9 @@ class Reviewer:
 
     def vanished(self, owner: str) -> tuple[Approval, ...]:
         """Return the approvals of hooks that are no longer in the settings, neither as approved nor changed."""
-        return tuple(each for each in self.approvals(owner).all() if self._is_gone(owner, each))
+        approved = tuple(self.approvals(owner).all())
+        present = {each.place for each in approved if each.fingerprint.digest in self.digests[owner]}
+        return tuple(each for each in approved if each.place not in present and self._is_gone(owner, each))
 
     def _is_gone(self, owner: str, approval: Approval) -> bool:
         """A hook of a file with an error may not have been loaded; the error is reported."""
@@ -221,7 +223,8 @@ class Reviewer:
             return False
         if owner == "project" and place.startswith("~/"):
             return False  # what a hook of the user runs of the project
-        return approval.fingerprint.digest not in self.digests[owner] | self._replaced
+        digest = approval.fingerprint.digest
+        return digest not in self._replaced and not self.approvals(owner).is_withdrawn(digest)
 
     @property
     def problems(self) -> tuple[Problem, ...]:

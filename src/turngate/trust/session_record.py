@@ -5,13 +5,14 @@ Imports little: every stop looks for a record.
 
 import json
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
-from turngate.gates.stored_state import state_path, write_file
-from turngate.project.checkouts import in_main_checkout
+from turngate.gates.stored_state import digest, state_path, write_file
+from turngate.project.checkouts import find_top, in_main_checkout
 from turngate.project.files import LOCAL
 
-VERSION = 3
+VERSION = 4
 
 # A gate as it was approved: its id or "", where it is configured, and its definition as compact JSON.
 RecordedGate = tuple[str, str, str]
@@ -21,10 +22,10 @@ Limits = tuple[int | None, int | None, int | None]
 
 class SessionRecord:
     def __init__(
-        self, project: str, gates: tuple[RecordedGate, ...], limits: Limits, started: float, values: str
+        self, project: str, gates: tuple[RecordedGate, ...], limits: Limits, files: str, values: str
     ) -> None:
         self.project, self.gates, self.limits = project, gates, limits
-        self.started = started  # in seconds since the epoch; 0: not known
+        self.files = files  # what `files_states` returned at the start; "": not known
         self.values = values  # of the user's settings, as `trust.load` writes them
 
 
@@ -72,15 +73,21 @@ def projects_below(state: str, project: str) -> list[str]:
     return sorted(real + each[len(main) :] for each in found if each.startswith(f"{main}/"))
 
 
-def has_changed_since(folder: str, started: float) -> bool:
-    """Return whether something in this folder was changed after a time, except in other checkouts below it, or it is gone."""
-    from turngate.gates.local_tree_state import PRUNED  # noqa: PLC0415 # lazy: few projects have others inside
+def files_states(folders: Iterable[str], state: str) -> dict[str, str]:
+    """Return by folder what is the same only if its files are that git does not ignore, except in repositories inside."""
+    # lazy: it is needed at a start, and where a session has several projects or checkouts
+    from turngate.gates.local_tree_state import local_entries, local_names  # noqa: PLC0415
 
-    for path, folders, files in os.walk(folder):
-        is_checkout = path != folder and ".git" in files and in_main_checkout(path, LOCAL) != path
-        folders[:] = [name for name in folders if name not in PRUNED and not is_checkout]
-        for name in () if is_checkout else (".", *files):
-            with suppress(OSError):
-                if os.lstat(os.path.join(path, name)).st_ctime > started:
-                    return True
-    return not os.path.isdir(folder)
+    looks, found = dict[str, dict[str, str]](), dict[str, str]()
+    for folder in folders:
+        real = os.path.realpath(folder)
+        top = find_top(real, LOCAL)
+        if top not in looks:  # once for all projects of a repository
+            looks[top] = local_entries(top, state) or {}
+        below = f"{real}/"[len(top) :].lstrip("/")
+        entries = {name: entry for name, entry in looks[top].items() if name.startswith(below)}
+        if not entries:  # there is no repository, or it ignores the folder
+            paths = [os.path.join(real, name) for name in local_names(real) or ()]
+            entries = {path: str(os.lstat(path).st_ctime_ns) for path in paths if os.path.lexists(path)}
+        found[folder] = digest(repr((os.path.isdir(real), sorted(entries.items()))))
+    return found

@@ -598,6 +598,23 @@ def test_a_variable_that_the_settings_of_the_project_name_has_no_effect(
     )
 
 
+def test_a_variable_that_the_project_of_the_session_names_has_no_effect_wherever_the_agent_is(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
+    inner = project / "inner"
+    (inner / ".git").mkdir(parents=True)
+    assert hook(stop(project)) == (0, BLOCK, "")
+    write_settings(project, "claude", {"env": {"TURNGATE_IN_HOOK": "1"}})
+    monkeypatch.setenv("TURNGATE_IN_HOOK", "1")
+    note = "turngate hook: TURNGATE_IN_HOOK has no effect, because .claude/settings.json names it\n"
+    answers = []
+    for folder in (inner, tmp_path):
+        monkeypatch.setenv("TURNGATE_IN_HOOK", "1")
+        answers.append(hook(stop(folder)))
+    assert answers == [(0, BLOCK, note)] * 2
+
+
 def test_a_variable_whose_name_is_escaped_has_no_effect(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ import os
 import re
 import signal
 import sys
-import time
+from collections.abc import Iterator
 
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
@@ -18,8 +18,8 @@ from turngate.project.files import LOCAL
 from turngate.state.paths import state_folder
 from turngate.trust.session_record import (
     SessionRecord,
+    files_states,
     forget_record,
-    has_changed_since,
     projects_below,
     read_record,
     record_path,
@@ -45,16 +45,19 @@ def run(words: list[str]) -> int:
     known = normalise(fields)
     name, event = given_host or recognise(fields), str(known["hook_event_name"])
     os.environ.pop(GATES_BASE, None)  # for `turngate gates run`
-    _drop_variables_of_the_project(known)
+    given = map(os.environ.get, PROJECT_VARIABLES.values())
+    _drop_variables_of_the_project(known.get("cwd"), *given)
+    session, state = str(known.get("session_id") or ""), state_folder()
+    path = record_path(state, session)
+    record = read_record(path)
+    _drop_variables_of_the_project(record and record.project)  # the agent may be elsewhere
     if by := variable_of_command(name, known.get("session_id")):
         return refuse_command("turngate hook", by)
     if event not in EVENTS or os.environ.get(IN_HOOK):
         return _ignore(event)
-    session, state = str(known.get("session_id") or ""), state_folder()
-    path = record_path(state, session)
     if event == "SessionStart" and known.get("source") != "compact":  # the user has started or resumed it
         forget_record(path)
-    record = read_record(path)
+        record = None
     # A session keeps its project: another folder above or below it would have other gates. A worktree may be removed.
     kept = record.project if record and os.path.isdir(record.project) else None
     own = kept or _project(given_project, PROJECT_VARIABLES.get(name or ""), known)
@@ -114,12 +117,12 @@ _MAX_BYTES = 8 * 1024 * 1024
 _ESCAPE = re.compile(rb"\\(?:u00|U000000|x)([0-9a-fA-F]{2})")  # of a character in JSON and TOML
 
 
-def _drop_variables_of_the_project(known: dict[str, object]) -> None:
-    """Remove variables that switch gates off if a repository may have set them: that is for the user alone to do."""
+def _drop_variables_of_the_project(*starts: object) -> None:
+    """Remove variables that switch gates off if a repository of these folders may have set them: only the user may."""
     further = ("TURNGATE_TRUST", "TURNGATE_STATE", "XDG_STATE_HOME")
     names = [name for name in (IN_HOOK, IN_TOOL, *further) if os.environ.get(name)]
-    folder, home = str(known.get("cwd") or "") if names else "", os.path.expanduser("~")
-    while folder.startswith("/") and folder != home:
+    folders = dict.fromkeys(each for start in starts if names and start for each in _up_to_root(str(start)))
+    for folder in folders:
         for file in _FILES_WITH_VARIABLES:
             try:
                 text = LOCAL.read(os.path.join(folder, file), _MAX_BYTES)
@@ -130,6 +133,13 @@ def _drop_variables_of_the_project(known: dict[str, object]) -> None:
                 del os.environ[name]
                 names.remove(name)
                 print(f"turngate hook: {name} has no effect, because {file} names it", file=sys.stderr)
+
+
+def _up_to_root(folder: str) -> Iterator[str]:
+    """Yield a folder and those above it, up to that of its repository; not the user's home folder."""
+    home = os.path.expanduser("~")
+    while folder.startswith("/") and folder != home:
+        yield folder
         parent = os.path.dirname(folder)
         is_root = os.path.lexists(os.path.join(folder, ".git")) or parent == folder
         folder = "" if is_root else parent
@@ -167,11 +177,11 @@ def _answer_event(
     from dataclasses import replace  # noqa: PLC0415
 
     from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
-    from turngate.core.events.events import StopEvent  # noqa: PLC0415
+    from turngate.core.events.events import Event  # noqa: PLC0415
     from turngate.core.verdict.hook_run import HookRun  # noqa: PLC0415
     from turngate.engine import ask_hooks  # noqa: PLC0415
     from turngate.hosts.all_hosts import PORTABLE, find_host  # noqa: PLC0415
-    from turngate.hosts.stop import HostStop, answer_host_event, held_pass  # noqa: PLC0415
+    from turngate.hosts.stop import HostStop, answer_host_event, held_pass, rules_at  # noqa: PLC0415
     from turngate.ports import World  # noqa: PLC0415
     from turngate.stop_hooks import open_world, trouble_of  # noqa: PLC0415
     from turngate.trust.load import load_held  # noqa: PLC0415
@@ -182,28 +192,28 @@ def _answer_event(
     state = settings_state(project) if stamp else None  # before they are read
     is_start, session = known["hook_event_name"] not in STOP_EVENTS, str(known.get("session_id") or "")
     path = record_path(state_folder(), session)
-    started = record.started if record else time.time() if is_start else 0.0
-    settings, now = load_held(project, record, started)
+    now_there = files_states(others if record or not is_start else (project, *others), state_folder())
+    settings, now = load_held(project, record, now_there.get(project, ""))
     if session and own == project and now.gates != (record.gates if record else None if others else ()):
         write_record(path, now)
     changed = []
     for folder in others:
         file = path if folder == own else record_path(state_folder(), session, folder)
         before = read_record(file) if record else None
-        is_changed = has_changed_since(folder, started)
-        if is_changed or not before:
-            held, now = load_held(folder, before, started, own_only=True)
-            changed += [(folder if os.path.isdir(folder) else project, held)] if is_changed else []
+        files = now_there[folder] if before or is_start else ""
+        if not before or before.files != files:  # at a start, their gates record what is there
+            held, now = load_held(folder, before, files, own_only=True)
+            changed.append((folder if os.path.isdir(folder) else project, held))
             if session and folder != own:
                 write_record(file, now)
 
-    async def ask_others(event: StopEvent) -> tuple[HookRun, ...]:
+    async def ask_others(event: Event) -> tuple[HookRun, ...]:
         """Ask the hooks of the other projects that the session has changed."""
         runs: tuple[HookRun, ...] = ()
         for folder, held in changed:
             async with open_world(folder, held) as world:
                 world.logs, world.time_limit = False, limit
-                runs += (await ask_hooks(replace(event, cwd=folder), held, world)).runs
+                runs += (await ask_hooks(replace(event, cwd=folder), rules_at(event, held), world)).runs
         return runs
 
     async def ask() -> tuple[HostStop | None, World]:

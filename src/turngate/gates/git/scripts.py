@@ -164,11 +164,12 @@ print_filtered() {
 }
 """
 
-# Prints the commit or tree to compare with: the first of $1 and $2 that exists; it fails if there is none although one
+# Prints the commit or tree to compare with: $1, or else the last one that HEAD has in common with $2, or else $2; it fails if there is none although one
 # was recorded. Without a record: what HEAD was at the time $3, else the last commit before it. A repository that began later is compared with nothing.
 FIND_BASE = """\
 find_base() {
-    for each in "$1" "$2"; do
+    common=$(test -n "$1" || git merge-base HEAD "$2" 2> "$folder/output") || common=
+    for each in "$1" "$common" "$2"; do
         if test -n "$each" && git cat-file -e "$each^{tree}" 2> "$folder/output"; then
             echo "$each"
             return
