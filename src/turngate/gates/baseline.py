@@ -67,7 +67,8 @@ class Results:
 
 async def run_at_start(context: GateContext, command: CommandHook, needed: float) -> Exited | TimedOut | str:
     """Run a command on the files of the session's start, or return why it cannot. `needed`: the seconds that it has just taken."""
-    tree = (context.state.start or {}).get("tree")
+    start = context.state.start or {}
+    tree = start.get("tree") or start.get("head")  # in another checkout, only the commit is known
     if not isinstance(tree, str):
         return "the files of the session's start are not recorded in git"
     if context.commands.seconds_left < needed:

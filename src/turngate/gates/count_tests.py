@@ -14,7 +14,7 @@ from turngate.gates.toolchains import SKIPPED_TEST, TEST_COUNTS
 MAX_NAMES = 5  # of tests that are skipped, in a message
 MAX_LINE_CHARS = 300
 # A command that is one of these tools prints something, whatever its tests do.
-_RUNNER = r"(?:\w+ run |python3? -m |npx (?:-\S+ )*)?(?:\S*/)?(?:pytest|py\.test|unittest|jest|vitest|mocha|rspec|phpunit)\b[^|>]*$"
+_RUNNER = r"(?:\w+ run |python3? -m |npx (?:-\S+ )*)?(?:\S*/)?(?:pytest|py\.test|unittest|jest|vitest|mocha|rspec|phpunit)(?!\S)[^|>]*$"
 
 
 class Counted(NamedTuple):

@@ -229,6 +229,8 @@ def _checks_of(step: str) -> set[str]:
         return {"lint", "format"}
     if hook := re.match(r"(?:pre-commit|prek) run ([\w-]+)", step):
         return {_by_words(hook[1]) or "lint"}
+    if re.fullmatch("(?:bundle exec )?rake", step):  # its default task
+        return {"tests"}
     found = {check for check, pattern in OTHER_TOOLS.items() if re.match(pattern, step)}
     found = found or {check for check in CHECKS[:3] if check in find_kinds(step)}
     # A compiler that tests or lints also checks types; that is not why it is run.

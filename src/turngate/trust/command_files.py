@@ -352,9 +352,6 @@ def _is_check(command: str) -> bool:
 
 def describe_runner(name: str, command: str) -> str | None:
     """Return what a program runs beside the files that it is given, or None if that is nothing of the project."""
-    from turngate.gates.toolchains import BY_NAME  # noqa: PLC0415 # lazy, as above
-
-    checks = name in BY_NAME and BY_NAME[name].checks
-    if not checks and name not in {*_RUNNERS, "turngate"}:
+    if not _is_check(command) and name not in {*_RUNNERS, "turngate"}:
         return None
     return f"what `{command}` runs ({_RUNNERS.get(name, 'its configuration')} and the project's own files)"

@@ -10,7 +10,8 @@ from tests.support.patches import make_patch
 from tests.support.transcripts import talk
 from turngate.gates.library.review import show_patches
 
-BLOCKED = (0, blocked("run the tests"), "")
+KEEP = "If the user asked for this, end your answer with `turngate: keep review: why`."
+BLOCKED = (0, blocked(f"run the tests\n{KEEP}"), "")
 
 
 def begin(project: Path, *answers: str, rounds: int = 3) -> tuple[str, ...]:
