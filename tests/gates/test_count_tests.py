@@ -88,6 +88,21 @@ def test_the_user_reads_that_fewer_tests_have_passed_than_in_an_earlier_session(
     assert stop("two", "2 passed in 0.2s\n") == {}
 
 
+def test_the_user_reads_that_a_test_that_failed_in_the_session_runs_no_longer(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = gate_of_printed_results(project, monkeypatch)
+    (project / "fail").touch()
+    assert (
+        stop("one", "FAILED test_a.py::test_b - assert 0\n1 failed, 2 passed in 0.1s\n")["decision"]
+        == "block"
+    )
+    (project / "fail").unlink()
+    gone = "2 tests passed, and 3 have run in this session"
+    assert stop("one", "2 passed in 0.1s\n") == {"systemMessage": f'gate "tests": {gone}'}
+    assert stop("one", "2 passed in 0.2s\n") == {}
+
+
 def test_tests_that_were_counted_and_are_no_longer_have_not_passed(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

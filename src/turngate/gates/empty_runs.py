@@ -8,7 +8,7 @@ import re
 from functools import cache
 
 from turngate.core.text import one_line, strip_controls
-from turngate.gates.toolchains import CHECKS, EMPTY_RUNS
+from turngate.gates.toolchains import ALL_SKIPPED, CHECKS, EMPTY_RUNS
 
 MAX_LINE_CHARS = 200
 # What make and the programs that start scripts print of themselves.
@@ -19,7 +19,9 @@ def describe_empty_run(output: str, check: str | None) -> str | None:
     """Return the words that say that nothing was checked, or None. `check`: the kind of check, "other", or None for any."""
     text = strip_controls(output)
     nothing, something, alone = _patterns(check)
-    found = [] if something.search(text) else [*nothing.finditer(text)]
+    skipped = _any([*ALL_SKIPPED] if check == "tests" or check not in CHECKS else [])
+    has_run = something.search(skipped.sub("", text))
+    found = [] if has_run else [*nothing.finditer(text), *skipped.finditer(text)]
     if not found and all(map(_HEADINGS.match, text.split("\n"))):
         found = [*alone.finditer(text)]
     return one_line(found[-1][0], MAX_LINE_CHARS) if found else None  # the last one: of the summary

@@ -565,6 +565,19 @@ class EmptyRun:
     is_alone: bool = False  # it counts only if nothing else was printed: what else ran may print anything
 
 
+# What a tool prints if it has skipped all tests that it has found, where it counts these as tests that ran.
+ALL_SKIPPED = (
+    r"^Ran (?P<unittest>\d+) tests? in .*\n+OK \(skipped=(?P=unittest)\)$",
+    r"\bTests run: (?P<maven>\d+), Failures: 0, Errors: 0, Skipped: (?P=maven)\b|\bTests are skipped\.",
+    r"^> Task \S*:test SKIPPED$",
+    r"^(?P<rspec>\d+) examples?, 0 failures, (?P=rspec) pending",
+    r"^Tests: (?P<phpunit>\d+), Assertions: 0, Skipped: (?P=phpunit)\.",
+    r"^Skipped! +- Failed: +0, Passed: +0\b.*",
+    r"\bExecuted (?P<swift>\d+) tests?, with (?P=swift) tests? skipped.*",
+    r"^(?:not )?ok \d+.*# (?:SKIP|TODO)\b.*",
+    r"^ +\d+ skipped$|^ +\S+: SKIP \(.*",
+    r"^No tasks were executed\b.*",
+)
 EMPTY_RUNS = (
     EmptyRun(
         "most",
@@ -573,7 +586,7 @@ EMPTY_RUNS = (
         r"|^[ \t]*[1-9]\d* (?:tests?|examples?|runs?|assertions?|doctests?|properties), ",
     ),
     EmptyRun("pytest", r"\bcollected 0 items\b|^=*\s?(?:\d+ (?:skipped|deselected|warnings?),? )+in (?=\d)"),
-    EmptyRun("unittest, lein", r"\bRan 0 tests\b", r"\bRan [1-9]"),
+    EmptyRun("unittest, lein", r"\bRan 0 tests\b", r"\bRan [1-9]\d* tests? (?:in|containing) "),
     EmptyRun(
         "node, TAP",
         r"^[#ℹ] (?:tests|pass) 0$|^1\.\.0\b",

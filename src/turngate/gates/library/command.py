@@ -171,13 +171,25 @@ def _note_tests(
 ) -> str | None:
     """Return whether fewer tests have passed, or more were skipped, than when they passed last in this project."""
     counted = count_tests(f"{report.stdout}\n{report.stderr}")
+    data, passed = context.state.data, counted.passed if counted else 0
+    ran = int(str(data.get("tests", 0)))  # in this session
+    data["tests"] = passed if has_passed else max(ran, passed + _count_failures(context, report))
     if counted is None or context.state_folder is None:
         return None
     place = (context.state_folder, context.project, show_command(command))
     before = last_pass(*place)
     if has_passed:
         store_pass(*place, counted)
-    return describe_fewer(before, counted) if before else None
+    fewer = describe_fewer(before, counted) if before else None
+    if has_passed and passed < ran and not fewer:
+        return f"{passed} tests passed, and {ran} have run in this session"
+    return fewer
+
+
+def _count_failures(context: GateContext, report: Exited | TimedOut) -> int:
+    from turngate.gates.failures import read_output  # noqa: PLC0415 # lazy: for failures only
+
+    return read_output(report.stdout, report.stderr, context.project).names.total()
 
 
 async def record_command(context: GateContext) -> Mapping[str, Any]:
