@@ -45,7 +45,7 @@ _SCRIPT = r"\./.*|.*\.(?:ba)?sh|.*/[^/.]+"  # as the first word of a command
 # Documents, tests, sources, and what is built of them.
 _NEVER = (
     r".*\.(?:md|rst|txt|lock)|(?:.*/)?\.env[^/]*|"
-    r"(?:(?:.*/)?(?:test_.*|tests?)|.*[._-](?:test|spec)|(?:.*/)?(?:src|lib|dist|build|out|data|tests?)/.*)\.(?:py|[cm]?[jt]sx?|json|sh)"
+    r"(?:(?:.*/)?(?:test_.*|tests?)|.*[._-](?:test|spec)|(?:.*/)?(?:src|lib|dist|build|out|data|tests?)/.*)\.(?:py|[cm]?[jt]sx?|json)|(?:.*/)?test_[^/]*\.(?:sh|bats)"
 )
 
 
