@@ -218,7 +218,8 @@ def _heed_user(gate: Gate, context: GateContext, decision: Block) -> Decision:
     A soft gate, which has the option `firm`, waits for the answer. A hard one blocks once and says how to insist.
     """
     is_soft = "firm" in context.options
-    if not (context.event.transcript_path or last_answer(context.event)):  # there is no agent
+    has_agent = context.event.transcript_path or last_answer(context.event)
+    if context.base is not None or not has_agent:
         return decision
     if is_soft and _asks(context):
         return Fault(ASKS, "waiting", may_block=False)

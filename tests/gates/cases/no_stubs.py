@@ -180,12 +180,6 @@ CASES = [
         steps(repository(FILES), files({"nested/a.py": STUB}), runs_git("init", "-q", "nested")),
     ),
     GateCase(
-        "failed: more than can be read, with stubs",
-        WORDS,
-        changed({"src/a.py": f"# TODO\n{LONG}"}),
-        blocked("src/a.py:1: TODO: # TODO"),
-    ),
-    GateCase(
         "could not run: more than can be read",
         WORDS,
         changed({"src/a.py": LONG}),

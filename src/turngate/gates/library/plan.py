@@ -38,7 +38,8 @@ async def check_plan(context: GateContext) -> Decision:
         for result in results:
             if isinstance(result, kind):
                 return result
-    return Allow()
+    notes = [result.reason for result in results if isinstance(result, Allow) and result.reason]
+    return Allow("; ".join(notes) or None)
 
 
 async def _check_file(context: GateContext, name: str) -> Decision:
