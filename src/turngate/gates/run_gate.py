@@ -101,7 +101,9 @@ def make_context(
 
 
 async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) -> Decision:
-    """Answer for a stop; `strict`: block if the gate could not run. Only cancellation is raised."""
+    """Answer for a stop; `strict`: block unless the gate has run and passed, whatever the session has changed. Only cancellation is raised."""
+    if strict and "always" in context.options:
+        context.options = {**context.options, "always": True, "all-failures": True}
     try:
         if not gate.is_observer and (wait := describe_wait(context)):
             return Fault(wait, "waiting", may_block=False)

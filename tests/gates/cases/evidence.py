@@ -50,6 +50,12 @@ CASES = (
     ),
     GateCase("an answer in another language", WORDS, ends(edit(), "修正しました。"), NOTHING),
     GateCase("nothing was edited", WORDS, ends(talk()), {}),
+    GateCase(
+        "a claim whose check has run nothing, without an edit",
+        WORDS,
+        ends(talk().runs("make test", "make: 'test' is up to date."), "All tests pass."),
+        unbacked("You say \"All tests pass\", but `make test` checked nothing: make: 'test' is up to date."),
+    ),
     GateCase("only a document was edited", WORDS, ends(talk().edits("/p/README.md")), {}),
     GateCase("only settings were edited", WORDS, ends(talk().edits("/p/.claude/settings.json")), {}),
     GateCase(

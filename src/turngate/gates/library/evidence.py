@@ -10,6 +10,7 @@ from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.agent_commands import CheckRun, Edit, read_edits, read_runs
 from turngate.gates.claims import Claim, find_admission, find_claims, says_done
 from turngate.gates.conversation import find_prompt, last_answer, read_calls
+from turngate.gates.empty_runs import describe_empty_run
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.toolchains import CHECKS
 
@@ -35,7 +36,9 @@ async def check_evidence(context: GateContext) -> Decision:
     edits = read_edits(calls, event.cwd)
     prompt = find_prompt(event)
     recent = await run_in_thread(read_calls, event, prompt.offset) if prompt else calls
-    if not edits or not (edits[-1].place[0] >= len(calls) - len(recent) or says_done(answer)):
+    if not edits:
+        return _deny_empty_run(answer, read_runs(calls, own))
+    if not (edits[-1].place[0] >= len(calls) - len(recent) or says_done(answer)):
         return Allow()
     runs = read_runs(calls, own)
     later = [run for run in runs if run.place >= edits[-1].place]
@@ -53,6 +56,15 @@ async def check_evidence(context: GateContext) -> Decision:
     if admission := find_admission(answer):
         return Allow(f'it is not backed by a check, and the agent says so: "{admission}"')
     return Block("\n".join([*problems, RUN_ONE]))
+
+
+def _deny_empty_run(answer: str, runs: Sequence[CheckRun]) -> Allow | Block:
+    """Block an answer that names a check as passed whose last run has checked nothing; nothing else counts without an edit."""
+    for claim in find_claims(answer):
+        own = [run for run in runs if claim.kind in run.kinds]
+        if own and (words := describe_empty_run(own[-1].output, claim.kind)):
+            return Block(f'You say "{claim.text}", but {_show(own[-1])} checked nothing: {words}\n{RUN_ONE}')
+    return Allow()
 
 
 def _problem(later: Sequence[CheckRun], runs: Sequence[CheckRun], edit: Edit) -> str | None:
