@@ -1,5 +1,6 @@
 """Measure work in ways that do not depend on the speed of the machine, or only very little."""
 
+import gc
 import sys
 import time
 import tracemalloc
@@ -16,11 +17,14 @@ def count_calls(function: Callable[[], object]) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
+    function()  # what is compiled or imported at the first call does not count
+    gc.disable()  # nor do finalizers of what earlier tests have left
     sys.setprofile(note)
     try:
         function()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 
