@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test test-all check fmt bench chaos fuzz hosts mutants properties trace schemas api hosts-table clean
+.PHONY: demo test test-all check fmt bench chaos fuzz hosts mutants picture properties trace schemas api hosts-table clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -46,6 +46,9 @@ hosts: .venv/ready
 
 mutants: .venv/ready
 	@$(PY) tools/mutants.py --workers $(WORKERS) --only '$(ONLY)'
+
+picture: .venv/installed
+	@$(PY) tools/picture.py
 
 properties: .venv/ready
 	@$(PYTEST) -m hypothesis --hypothesis-profile thorough

@@ -175,7 +175,7 @@ LISTS = {
     f"its row in the table of timeouts: {HOOKS_PAGE}": names_in(
         HOOKS_PAGE, "\n## Timeouts\n", "\n## ", r"^\| `(\w+)`"
     ),
-    "its name at **Hook kinds**: README.md": names_in("README.md", "- **Hook kinds:**", "\n- ", r"`(\w+)`"),
+    "its name at **Hook kinds**: README.md": names_in("README.md", "**Hook kinds:**", ", at", r"`(\w+)`"),
     "its name in the row **hook** of the glossary: docs/architecture.md": names_in(
         "docs/architecture.md", "; its *kind*", " |\n", r"(?: is|,| or) (\w+)"
     ),

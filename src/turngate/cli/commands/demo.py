@@ -106,8 +106,8 @@ async def _run_demo() -> int:
     )
     _print_heading("The model was scripted; the tools, the test and the hook were real.")
     print(
-        "Next: read README.md and docs/hooks.md, add a hook to your own project, "
-        f"and run `{_program()} fire Stop` there."
+        f"Next, in your own project: `{_program()} init` writes gates for its checks, and "
+        f"`{_program()} install claude` (or codex, gemini …) lets your agent program ask them."
     )
     is_as_planned = result.outcome == "completed" and result.continuations == 1 and is_fixed
     return 0 if is_as_planned else EXIT_PROBLEMS
@@ -158,7 +158,8 @@ def _print_event(event: SessionEvent) -> None:
         case HookStarted("Stop", hook):
             print(f'  the agent wants to stop; Stop hook "{hook}" … ', end="", flush=True)
         case HookFinished("Stop", _, outcome, seconds):
-            print(f"{outcome_label(outcome)} ({seconds:.1f} s)")
+            label = outcome_label(outcome)
+            print(paint(label, "good" if label == "passed" else "bad"), f"({seconds:.1f} s)")
         case Continuation(prompt):
             print("  Sent to the agent:", indent(prompt, "    "), sep="\n")
         case _:
