@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test test-all check fmt bench chaos fuzz hosts mutants picture properties trace schemas api hosts-table clean
+.PHONY: demo test test-all check fmt bench chaos fuzz hosts mutants picture properties reference release trace schemas api hosts-table clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -55,6 +55,12 @@ properties: .venv/ready
 
 trace: .venv/ready
 	@$(PY) tests/trace.py $(if $(ISSUE),--issue $(ISSUE)) $(if $(DRAW),--draw $(DRAW)) $(if $(SEED),--seed $(SEED))
+
+reference: .venv/ready
+	@$(PY) -m tools.reference
+
+release: .venv/ready
+	@sh tools/release.sh
 
 schemas: .venv/installed
 	@for name in settings input output; do .venv/bin/turngate schema $$name > schemas/$$name.schema.json; done

@@ -11,6 +11,16 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 PACKAGE = "turngate"
+_MODULES = {  # by which an extra is known to be installed
+    "agent": ("h11", "prompt_toolkit", "yaml"),
+    "pydantic-ai": ("pydantic_ai",),
+    "claude": ("claude_agent_sdk",),
+    "ssh": ("asyncssh",),
+}
+
+
+def installed_extras() -> list[str]:
+    return [extra for extra, modules in _MODULES.items() if all(map(importlib.util.find_spec, modules))]
 
 
 def install_command(extra: str, package: Distribution | None = None, prefix: str = sys.prefix) -> str:

@@ -1,6 +1,7 @@
 import argparse
 import inspect
 import json
+import platform
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import version
@@ -107,7 +108,10 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
-    assert capsys.readouterr().out == f"turngate {version('turngate')}\n"
+    extras = "agent, pydantic-ai, claude, ssh"  # all are installed for the tests
+    assert capsys.readouterr().out == (
+        f"turngate {version('turngate')} (Python {platform.python_version()}; extras: {extras})\n"
+    )
 
 
 def test_an_internal_error_is_70_and_one_sentence(

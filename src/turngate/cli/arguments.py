@@ -20,7 +20,7 @@ FIRST_STEPS = """\
 First steps:
   turngate demo          see it work, without a model and without settings
   turngate init          write settings with gates for the checks of this project
-  turngate install       let Claude Code, Codex and other agent programs ask these gates
+  turngate install       add Turngate to Claude Code, Codex, Gemini CLI …
   turngate check         is .turngate/settings.json (or .claude/settings.json) right?
   turngate hooks         which hooks are there, and which wait for your approval?
   turngate gates run     do the checks pass now? also for CI
@@ -114,9 +114,14 @@ def build_parser(argv: Sequence[str], commands: Mapping[str, tuple[str, str]]) -
 
 class _Version(argparse.Action):
     def __call__(self, *_: object) -> None:
-        from importlib.metadata import version  # noqa: PLC0415 # lazy: loads email and zipfile
+        # lazy: loads email and zipfile
+        import platform  # noqa: PLC0415
+        from importlib.metadata import version  # noqa: PLC0415
 
-        print(f"turngate {version('turngate')}")
+        from turngate.extra_install import installed_extras  # noqa: PLC0415
+
+        extras = ", ".join(installed_extras()) or "none"
+        print(f"turngate {version('turngate')} (Python {platform.python_version()}; extras: {extras})")
         raise SystemExit(0)
 
 
@@ -154,7 +159,7 @@ def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
         "--settings",
         metavar="S",
         default=argparse.SUPPRESS if of_action else None,
-        help="further settings: a file, or JSON such as '{\"disableAllHooks\": true}'",
+        help="extra settings: a file, or JSON such as '{\"disableAllHooks\": true}'",
     )
     add(
         "--dialect",

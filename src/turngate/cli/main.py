@@ -29,16 +29,17 @@ COMMANDS = {
     "fire": ("fire", "run the hooks of one event once and print the verdict"),
     "check": ("check", "report every problem in the settings"),
     "gate": ("gate", "check a ready-made gate: tests, lint, a clean tree …"),
-    "hook": ("hook", "hold the stop of another agent program, as a hook of it"),
-    "doctor": ("doctor", "say for each hook whether it will run, and prove that gates block"),
+    "hook": ("hook", "run as a stop hook inside Claude Code, Codex, Gemini CLI …"),
+    "doctor": ("doctor", "explain why a hook will or won't run; --prove tests each gate"),
     "hooks": ("hooks", "list hooks, see what changed, approve or reject them"),
     "gates": ("gates", "run a project's gates without an agent, as CI does"),
-    "install": ("install", "let another agent program run Turngate at every stop"),
-    "uninstall": ("install", "remove Turngate from the settings of another agent program"),
+    "install": ("install", "add Turngate to Claude Code, Codex, Gemini CLI …"),
+    "uninstall": ("install", "remove it from the settings of that program"),
     "schema": ("schema", "print the JSON Schemas of settings, hook input and hook output"),
     "sessions": ("sessions", "list, show or remove earlier conversations"),
     "log": ("log", "show what the hooks did"),
     "runs": ("runs", "list, steer, kill and recover subagents"),
+    "completion": ("completion", "print the completion script for bash, zsh or fish"),
 }
 
 

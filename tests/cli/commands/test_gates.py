@@ -440,6 +440,7 @@ def test_json_holds_everything(project: Path, gates: Gates) -> None:
                     "hook": {"type": "command", **FAILS},
                     "outcome": "failed",
                     "reason": "test_a failed\ntest_b failed",
+                    "places": [],
                 },
                 {
                     **common,
@@ -447,6 +448,7 @@ def test_json_holds_everything(project: Path, gates: Gates) -> None:
                     "hook": {"type": "command", "id": "off", "command": "true"},
                     "outcome": "left_out",
                     "reason": "its own `enabled` switches it off",
+                    "places": [],
                 },
             ],
             "not_loaded": False,

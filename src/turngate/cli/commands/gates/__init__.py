@@ -57,6 +57,7 @@ Examples:
   turngate gates run lint types       only these
   turngate gates run --base origin/main --trust   in CI, for the changes of a pull request
   turngate gates run --json           one JSON object for programs
+  turngate gates run --format junit > gates.xml   a report for CI: junit, sarif, markdown, github
 
 Exit codes:
   0   all passed
@@ -70,6 +71,12 @@ Exit codes:
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="the gates (default: all)")
     _add_list_options(parser, of_action=True)
+    add(
+        "--format",
+        choices=["text", "json", "markdown", "github", "junit", "sarif"],
+        default="text",
+        help="what is printed: text, or a report for other programs; `github` annotates files and lines in a workflow",
+    )
     add("--lenient", action="store_true", help="exit with 0 if a gate could not run")
     add(
         "--base",

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import find_project_here
+from turngate.cli.commands.gates.formats import FORMATS, find_places, write_job_summary
 from turngate.cli.commands.gates.runnable_hooks import GateEntry, find_base, select_gates
 from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.console.conversation_text import flat, format_waiting
@@ -109,11 +110,20 @@ def _run(
     problems = [problem for event in STOP_EVENTS for problem in problems_for(event, settings)]
     not_loaded = has_unloaded_hooks(settings, *STOP_EVENTS)
     code = _exit_code(results, lenient=options.lenient, not_loaded=not_loaded)
-    if options.json:
-        print(json.dumps(_report_json(results, location, problems, not_loaded=not_loaded), indent=2))
-    else:
+    report = _report_json(results, location, problems, not_loaded=not_loaded)
+    name = "json" if options.json else options.format
+    if _prints_text(options):
         _print_end(results, problems, location)
+    if name != "text" and (text := FORMATS[name](report)):
+        print(text)
+    if name == "github":
+        write_job_summary(report)
     return code
+
+
+def _prints_text(options: argparse.Namespace) -> bool:
+    """GitHub Actions reads its commands from between the lines of a log."""
+    return not options.json and options.format in ("text", "github")
 
 
 async def _run_and_print(
@@ -132,7 +142,7 @@ async def _run_and_print(
         else:
             result = await run_gate(entry, settings, world, private, base)
         results.append(result)
-        if not options.json:
+        if _prints_text(options):
             _print_result(result, world.location)
     return results
 
@@ -184,6 +194,7 @@ def _report_json(
             "outcome": result.outcome.replace(" ", "_"),
             "reason": result.reason,
             "seconds": round(result.seconds, 4),
+            "places": find_places(result.reason or "", project) if result.outcome == "failed" else [],
         }
         for result in results
     ]

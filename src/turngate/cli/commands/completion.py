@@ -1,0 +1,127 @@
+"""`turngate completion`: print the completion script for a shell, made from the parsers of all commands."""
+
+import argparse
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, Parser, build_parser
+from turngate.cli.main import COMMANDS
+
+SHELLS = ["bash", "zsh", "fish"]
+# These two read their words themselves.
+_OWN_OPTIONS = {"hook": ("--host", "--project", "--timeout", "--help"), "gate": ("--help",)}
+
+
+class Node(NamedTuple):
+    """A command, or an action of one: the words that lead to it, and what may follow them."""
+
+    words: tuple[str, ...]
+    names: dict[str, str]  # of commands, actions or values, with what they do
+    options: dict[str, str]
+
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Print a script with which a shell completes commands, actions and options. Nothing is written: load the script
+from the file in which your shell is configured."""
+    parser.epilog = f"""\
+Examples:
+  eval "$(turngate completion bash)"           in ~/.bashrc
+  eval "$(turngate completion zsh)"            in ~/.zshrc, after compinit
+  turngate completion fish > ~/.config/fish/completions/turngate.fish
+
+Exit codes:
+  0   printed
+  {EXIT_USAGE}
+  {EXIT_ERRORS}"""
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
+
+
+def run(options: argparse.Namespace) -> int:
+    nodes = list(_nodes())
+    print(_fish(nodes) if options.shell == "fish" else _bash(nodes, is_zsh=options.shell == "zsh"))
+    return 0
+
+
+def _nodes() -> Iterator[Node]:
+    yield Node(
+        (), {name: summary for name, (_, summary) in COMMANDS.items()}, {"--help": "", "--version": ""}
+    )
+    for name in COMMANDS:
+        if name in _OWN_OPTIONS:
+            yield Node((name,), _gates() if name == "gate" else {}, dict.fromkeys(_OWN_OPTIONS[name], ""))
+        else:
+            yield from _parser_nodes((name,), _subparsers(build_parser([name], COMMANDS))[name])
+
+
+def _gates() -> dict[str, str]:
+    from turngate.gates.library import GATES  # noqa: PLC0415 # lazy: only for this command
+
+    return dict.fromkeys(GATES, "")
+
+
+def _parser_nodes(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Node]:
+    """Yield the node of a command, and those of its actions."""
+    names, options, actions = dict[str, str](), dict[str, str](), _subparsers(parser)
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public list of them
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
+            names |= {each.dest: each.help or "" for each in action._choices_actions}  # noqa: SLF001 - as above
+        elif action.option_strings:
+            options[action.option_strings[-1]] = action.help or ""
+        elif action.choices:
+            names |= dict.fromkeys(map(str, action.choices), "")
+    yield Node(words, names, options)
+    for name, child in actions.items():
+        yield from _parser_nodes((*words, name), child)
+
+
+def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return {
+        name: child
+        for action in parser._actions  # noqa: SLF001 - as above
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - as above
+        for name, child in action.choices.items()
+    }
+
+
+def _bash(nodes: list[Node], *, is_zsh: bool) -> str:
+    """Return the script for bash, which zsh can load too. A word that is not known completes to a file."""
+    cases = "\n".join(
+        f'    "{" ".join(node.words)}") words="{" ".join([*node.names, *node.options])}" ;;' for node in nodes
+    )
+    known = "|".join(f'"{" ".join(node.words)}"' for node in nodes if node.words)
+    head = "autoload -U +X bashcompinit && bashcompinit\n" if is_zsh else ""
+    return f"""\
+{head}_turngate() {{
+  local current="${{COMP_WORDS[COMP_CWORD]}}" command="" next word words=""
+  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    next="${{command:+$command }}$word"
+    case "$next" in
+      {known}) command="$next" ;;
+    esac
+  done
+  case "$command" in
+{cases}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}}
+complete -o default -F _turngate turngate"""
+
+
+def _fish(nodes: list[Node]) -> str:
+    lines = ["complete -c turngate -f"]
+    for node in nodes:
+        if not node.words:
+            condition = "__fish_use_subcommand"
+        else:
+            condition = " && ".join(f"__fish_seen_subcommand_from {word}" for word in node.words)
+        for name, summary in node.names.items():
+            lines.append(f"complete -c turngate -n '{condition}' -a {name} -d '{_quoted(summary)}'")
+        for option, summary in node.options.items():
+            lines.append(f"complete -c turngate -n '{condition}' -l {option[2:]} -r -d '{_quoted(summary)}'")
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    first = text.partition(";")[0].replace("%%", "%")
+    return first.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,0 +1,158 @@
+"""The report of `turngate gates run` for other programs: JSON, Markdown, JUnit, SARIF, and commands of GitHub Actions."""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from turngate.core.text import keep_ends, one_line, strip_controls
+
+MAX_PLACES = 50  # of one gate
+MAX_MESSAGE_CHARS = 300
+MAX_REASON_CHARS = 8_000
+# A file and a line as compilers and test runners print them: `a.py:3:`, `a.ts(3,5):`, `--> a.rs:3:5`.
+_PLACE = re.compile(
+    r"(?P<file>(?:[\w@+.-]+/)*[\w@+.-]+\.\w+)(?::(?P<line>\d+)(?::\d+)?|\((?P<in_brackets>\d+),\d+\)):?(?P<rest>.*)"
+)
+
+_Report = Mapping[str, Any]  # of `--json`
+
+
+def find_places(reason: str, project: str) -> list[dict[str, Any]]:
+    """Return the places in files of the project that a reason names, each with its message."""
+    places: dict[tuple[str, int], str] = {}
+    before = ""
+    for text in reason.splitlines():
+        found = _PLACE.search(text)
+        if found and os.path.isfile(os.path.join(project, found["file"])):
+            line = int(found["line"] or found["in_brackets"])
+            message = one_line(found["rest"].strip() or before or text, MAX_MESSAGE_CHARS)
+            places.setdefault((found["file"], line), message)
+        before = text.strip() or before
+    return [
+        {"file": file, "line": line, "message": message}
+        for (file, line), message in list(places.items())[:MAX_PLACES]
+    ]
+
+
+def _to_json(report: _Report) -> str:
+    return json.dumps(report, indent=2)
+
+
+def _to_markdown(report: _Report) -> str:
+    gates = report["gates"]
+    lines = ["| gate | result | seconds |", "|---|---|---|"]
+    for gate in gates:
+        name, label = _escape_markdown(gate["name"]), _label(gate)
+        lines.append(f"| {name} | {label} | {gate['seconds']:.2f} |")
+    for gate in gates:
+        if gate["reason"] and gate["outcome"] in ("failed", "could_not_run"):
+            text = _reason(gate)
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            lines += ["", f"**{_escape_markdown(gate['name'])}**: {_label(gate)}", "", fence, text, fence]
+    lines += ["", f"{_total(gates)}.", *(f"- {_escape_markdown(text)}" for text in report["warnings"])]
+    return "\n".join(lines)
+
+
+def _to_github(report: _Report) -> str:
+    """Return one workflow command for each failure, with its file and line where the gate names them."""
+    commands = []
+    for gate in report["gates"]:
+        level = {"failed": "error", "could_not_run": "warning"}.get(gate["outcome"])
+        if level is None:
+            continue
+        title = f"title={_escape_property(gate['name'] + ': ' + _label(gate))}"
+        places = [
+            (f"file={_escape_property(each['file'])},line={each['line']},{title}", each["message"])
+            for each in gate["places"]
+        ]
+        for properties, message in places or [(title, _reason(gate))]:
+            commands.append(f"::{level} {properties}::{_escape_message(message)}")
+    commands += [f"::warning::{_escape_message(text)}" for text in report["warnings"]]
+    return "\n".join(commands)
+
+
+def _to_junit(report: _Report) -> str:
+    from xml.sax.saxutils import escape, quoteattr  # noqa: PLC0415 # lazy: few runs need it
+
+    gates = report["gates"]
+    counts = Counter(gate["outcome"] for gate in gates)
+    cases = []
+    for gate in gates:
+        head = f'<testcase classname="turngate" name={quoteattr(gate["name"])} time="{gate["seconds"]:.3f}"'
+        element = {"failed": "failure", "could_not_run": "error", "left_out": "skipped"}.get(gate["outcome"])
+        if element is None:
+            cases.append(f"    {head}/>")
+            continue
+        text = _reason(gate)
+        inner = (
+            f"<{element} message={quoteattr(one_line(text, MAX_MESSAGE_CHARS))}>{escape(text)}</{element}>"
+        )
+        cases.append(f"    {head}>{inner}</testcase>")
+    numbers = f'tests="{len(gates)}" failures="{counts["failed"]}" errors="{counts["could_not_run"]}"'
+    suite = f'  <testsuite name="turngate" {numbers} skipped="{counts["left_out"]}">'
+    heading = '<?xml version="1.0" encoding="UTF-8"?>'
+    return "\n".join([heading, "<testsuites>", suite, *cases, "  </testsuite>", "</testsuites>"])
+
+
+def _to_sarif(report: _Report) -> str:
+    results = []
+    for gate in report["gates"]:
+        level = {"failed": "error", "could_not_run": "warning"}.get(gate["outcome"])
+        if level is None:
+            continue
+        result = {"ruleId": gate["name"], "level": level}
+        if not gate["places"]:
+            results.append({**result, "message": {"text": _reason(gate)}})
+        for each in gate["places"]:
+            file, region = {"uri": each["file"]}, {"startLine": each["line"]}
+            location = {"physicalLocation": {"artifactLocation": file, "region": region}}
+            results.append({**result, "message": {"text": each["message"]}, "locations": [location]})
+    rules = [{"id": gate["name"]} for gate in report["gates"]]
+    run = {"tool": {"driver": {"name": "Turngate", "rules": rules}}, "results": results}
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+FORMATS: Mapping[str, Callable[[_Report], str]] = {
+    "json": _to_json,
+    "markdown": _to_markdown,
+    "github": _to_github,
+    "junit": _to_junit,
+    "sarif": _to_sarif,
+}
+
+
+def write_job_summary(report: _Report) -> None:
+    """Append the report to the page of a job of GitHub Actions, if there is one."""
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"### Turngate\n\n{_to_markdown(report)}\n")
+
+
+def _label(gate: _Report) -> str:
+    return str(gate["outcome"]).replace("_", " ")
+
+
+def _total(gates: Sequence[_Report]) -> str:
+    counts = Counter(map(_label, gates))
+    return ", ".join(f"{number} {label}" for label, number in counts.items()) or "no gates are configured"
+
+
+def _reason(gate: _Report) -> str:
+    half = MAX_REASON_CHARS // 2
+    return strip_controls(keep_ends(gate["reason"] or "", half, half)) or "it gave no reason"
+
+
+def _escape_markdown(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", one_line(text, MAX_MESSAGE_CHARS))
+
+
+def _escape_message(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escape_property(text: str) -> str:
+    return _escape_message(text).replace(":", "%3A").replace(",", "%2C")

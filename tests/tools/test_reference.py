@@ -1,0 +1,23 @@
+"""What is generated from the parsers is what they say now."""
+
+import shutil
+import subprocess
+
+import pytest
+from tools.reference import MAN, PAGE, help_texts, man, page
+
+
+def test_the_page_and_the_manual_are_those_of_the_parsers() -> None:
+    texts = help_texts()
+    assert (PAGE.read_text(), MAN.read_text()) == (page(texts), man(texts)), "run `make reference`"
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
+def test_the_manual_is_valid_roff() -> None:
+    done = subprocess.run(
+        ["groff", "-man", "-Kutf8", "-Tutf8", "-ww", "-z", str(MAN)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,84 @@
+"""`make reference`: write docs/cli.md and man/turngate.1 from the parsers of the commands."""
+
+import argparse
+import contextlib
+import io
+from pathlib import Path
+
+from turngate.cli.arguments import build_parser
+from turngate.cli.commands.gate import print_help
+from turngate.cli.commands.hook import run as run_hook
+from turngate.cli.main import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+PAGE, MAN = ROOT / "docs" / "cli.md", ROOT / "man" / "turngate.1"
+HEADING = """\
+# Command line
+
+What `turngate COMMAND --help` prints, for every command and action. This page is written by `make reference`.
+"""
+MAN_HEADING = r""".TH TURNGATE 1
+.SH NAME
+turngate \- decide whether an AI agent may stop
+.SH SYNOPSIS
+.B turngate
+.I COMMAND
+[\fIARGUMENT\fR ...]
+"""
+
+
+def help_texts() -> dict[str, str]:
+    """Return the help of `turngate` itself, and of each command and action."""
+    texts = {"turngate": build_parser([], COMMANDS).format_help()}
+    for name in COMMANDS:
+        if name in ("gate", "hook"):
+            texts[f"turngate {name}"] = _own_help(name)
+        else:
+            texts |= _parser_help(f"turngate {name}", _subparsers(build_parser([name], COMMANDS))[name])
+    return {
+        name: "\n".join(line.rstrip() for line in text.strip().splitlines()) for name, text in texts.items()
+    }
+
+
+def _own_help(name: str) -> str:
+    """Return the help of a command that reads its words itself."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        print_help(["--help"]) if name == "gate" else run_hook(["--help"])
+    return printed.getvalue()
+
+
+def _parser_help(name: str, parser: argparse.ArgumentParser) -> dict[str, str]:
+    texts = {name: parser.format_help()}
+    for action, child in _subparsers(parser).items():
+        texts |= _parser_help(f"{name} {action}", child)
+    return texts
+
+
+def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    kind = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
+    actions = [each for each in parser._actions if isinstance(each, kind)]  # noqa: SLF001 - as above
+    return {name: child for action in actions for name, child in action.choices.items()}
+
+
+def page(texts: dict[str, str]) -> str:
+    return HEADING + "".join(f"\n## {name}\n\n```text\n{text}\n```\n" for name, text in texts.items())
+
+
+def man(texts: dict[str, str]) -> str:
+    sections = [f".SH {name.upper()}\n.nf\n{_escape(text)}\n.fi\n" for name, text in texts.items()]
+    return MAN_HEADING + "".join(sections)
+
+
+def _escape(text: str) -> str:
+    """Escape what roff would read as its own: backslashes, hyphens, and a control character that begins a line."""
+    lines = (line.replace("\\", r"\e").replace("-", r"\-") for line in text.splitlines())
+    return "\n".join(rf"\&{line}" if line.startswith((".", "'")) else line for line in lines)
+
+
+if __name__ == "__main__":
+    MAN.parent.mkdir(exist_ok=True)
+    texts = help_texts()
+    for path, text in ((PAGE, page(texts)), (MAN, man(texts))):
+        path.write_text(text, encoding="utf-8")
+        print(f"written   {path.relative_to(ROOT)}")

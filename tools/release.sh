@@ -1,0 +1,47 @@
+# Builds the sdist and the wheel, tries both in empty environments, and says what is left to do. Nothing is published.
+set -eu
+version=$(.venv/bin/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+rm -rf dist
+.venv/bin/python -m venv "$scratch/build"
+"$scratch/build/bin/pip" install -q --disable-pip-version-check build twine
+"$scratch/build/bin/python" -m build -q --outdir dist .
+"$scratch/build/bin/twine" check dist/*
+
+try() { # NAME PROGRAM: one blocked stop, by the installed program
+  mkdir -p "$scratch/project/.turngate"
+  echo '{"hooks": {"Stop": [{"hooks": [{"type": "gate", "command": "test -e done"}]}]}}' >"$scratch/project/.turngate/settings.json"
+  code=0
+  (cd "$scratch/project" && HOME="$scratch/home" "$2" fire Stop --trust >"$scratch/printed" 2>&1) || code=$?
+  [ "$code" = 10 ] || { cat "$scratch/printed"; echo "$1: exit code $code instead of 10"; exit 1; }
+  echo "works     $1: $("$2" --version)"
+}
+
+for file in dist/*; do
+  .venv/bin/python -m venv "$scratch/empty"
+  "$scratch/empty/bin/pip" install -q --disable-pip-version-check "$file"
+  try "pip install $file" "$scratch/empty/bin/turngate"
+  rm -rf "$scratch/empty"
+done
+wheel=$(ls dist/*.whl)
+if command -v uv >/dev/null; then
+  UV_TOOL_DIR="$scratch/uv" UV_TOOL_BIN_DIR="$scratch/uv-bin" uv tool install -q "$wheel"
+  try 'uv tool install' "$scratch/uv-bin/turngate"
+  uvx -q --from "$wheel" turngate --version
+else
+  echo "left out  uv tool install, uvx: uv is not installed"
+fi
+if command -v pipx >/dev/null; then
+  PIPX_HOME="$scratch/pipx" PIPX_BIN_DIR="$scratch/pipx-bin" pipx install -q "$wheel" >/dev/null
+  try 'pipx install' "$scratch/pipx-bin/turngate"
+else
+  echo "left out  pipx install: pipx is not installed"
+fi
+cat <<END
+
+Built dist/ for $version. To publish it, a person has to:
+  1. name the version and its date in CHANGELOG.md, and commit
+  2. git tag v$version && git push --tags
+  3. twine upload dist/*
+END
