@@ -12,6 +12,7 @@ import pytest
 from tests.hosts.recordings import recorded
 from tests.hosts.test_input_fields import SHOWN_BY, environment
 from tests.support.cli import turngate
+from tests.support.git_projects import BEFORE, commit, git, make_repository
 from tests.trust.support import approve_all, command, stop_settings, write
 from tests.trust.test_session_record import GONE, REDEFINED, blocked, set_hooks
 from turngate.state.paths import state_folder
@@ -281,3 +282,77 @@ def test_an_agent_that_adds_a_halting_hook_to_the_settings_of_the_user_ends_its_
     halts = command("""echo '{"continue": false, "stopReason": "enough"}'""", id="halts")
     write(Path.home(), {".turngate/settings.json": json.dumps(stop_settings(halts))})
     assert stop(repository) == {"continue": False, "stopReason": "enough"}
+
+
+# Commits, branches and checkouts
+
+TESTS = {"type": "gate", "id": "tests", "gate": "tests"}
+SOURCES = {
+    "pyproject.toml": "[tool.pytest.ini_options]\n",
+    "calc.py": "def add(a, b):\n    return a + b\n",
+    "test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+}
+BROKEN_SOURCE = {"calc.py": "def add(a, b):\n    return a - b\n"}
+
+
+@pytest.fixture
+def tested(project: Path) -> Path:
+    """A repository whose gate `tests` is approved and passes, and whose session has started."""
+    set_hooks(project, TESTS)
+    make_repository(project, SOURCES, date=BEFORE)
+    return begin(project)
+
+
+def names_the_test(answer: Any) -> bool:
+    return bool(answer) and answer["decision"] == "block" and "test_calc.py::test_add" in answer["reason"]
+
+
+def test_broken_work_that_is_committed_with_an_old_date_blocks(tested: Path) -> None:
+    write(tested, BROKEN_SOURCE)
+    commit(tested, date=BEFORE)
+    assert names_the_test(stop(tested))
+
+
+def test_a_merge_of_an_older_branch_that_breaks_the_tests_blocks(tested: Path) -> None:
+    git(tested, "checkout", "-q", "-b", "older")
+    write(tested, BROKEN_SOURCE)
+    commit(tested, date=BEFORE)
+    git(tested, "checkout", "-q", "-")
+    assert stop(tested) is None
+    git(tested, "merge", "-q", "--no-edit", "older", date=BEFORE)
+    write(tested, {"README.md": "An edit of a document beside the merge.\n"})
+    assert names_the_test(stop(tested))
+
+
+def test_work_that_failed_and_was_left_on_another_branch_is_reported(tested: Path) -> None:
+    write(tested, BROKEN_SOURCE)
+    assert names_the_test(stop(tested))
+    git(tested, "stash", "-q")
+    why = "nothing to check: it failed at the last stop, and the files are those of the session's start"
+    assert stop(tested) == {"systemMessage": f'gate "tests": {why}'}
+
+
+def test_a_gate_of_the_user_is_asked_in_the_checkout_of_the_session_and_in_another(
+    project: Path, tmp_path: Path
+) -> None:
+    make_repository(project, {"calc.py": "1\n"}, date=BEFORE)
+    home = Path(os.path.expanduser("~"))
+    gate = {"type": "gate", "id": "none", "command": "test ! -e broken"}
+    write(home, {".turngate/settings.json": json.dumps(stop_settings(gate))})
+    begin(project)
+    other = tmp_path / "other"
+    git(project, "worktree", "add", "-q", str(other))
+    write(project, {"calc.py": "2\n"})
+    assert stop(other) is None
+    write(project, {"broken": ""})
+    assert stop(other)["decision"] == "block"
+
+
+def test_fewer_tests_in_another_checkout_are_reported(tested: Path, tmp_path: Path) -> None:
+    write(tested, {"test_more.py": "def test_more():\n    pass\n"})
+    assert stop(tested) is None
+    other = tmp_path / "other"
+    git(tested, "worktree", "add", "-q", str(other))
+    write(other, {"calc.py": SOURCES["calc.py"] + "\n"})
+    answer = stop(other)
+    assert answer == {"systemMessage": 'gate "tests": 1 tests passed, and 2 at the last pass'}

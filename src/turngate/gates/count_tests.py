@@ -1,6 +1,7 @@
 """How many tests a run has passed and skipped, by what its tool prints, compared with the last run of the project that passed."""
 
 import json
+import os
 import re
 from functools import cache
 from typing import NamedTuple
@@ -10,6 +11,8 @@ from turngate.core.text import strip_controls
 from turngate.gates.gate import GateContext
 from turngate.gates.stored_state import state_path, write_file
 from turngate.gates.toolchains import SKIPPED_TEST, TEST_COUNTS
+from turngate.project.checkouts import in_main_checkout
+from turngate.project.files import LOCAL
 
 MAX_NAMES = 5  # of tests that are skipped, in a message
 MAX_LINE_CHARS = 300
@@ -79,5 +82,6 @@ def store_pass(state: str, project: str, command: str, counted: Counted) -> None
 
 
 def _path(state: str, project: str, command: str) -> str:
-    """Return a file of the project: all its sessions share it."""
-    return state_path(state, f"project {project}", "", f"tests of {command}")
+    """Return a file of the project: all its sessions share it, and all checkouts of its repository."""
+    main = in_main_checkout(os.path.realpath(project), LOCAL)
+    return state_path(state, f"project {main}", "", f"tests of {command}")

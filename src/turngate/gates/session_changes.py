@@ -77,9 +77,12 @@ def changed_paths(changes: Sequence[Change], globs: Sequence[str]) -> tuple[str,
     return tuple(sorted(path for path in paths if matches_globs(globs, path)))
 
 
-async def find_changes(context: GateContext) -> tuple[Change, ...]:
-    """Return the files that have changed. Raises FilesUnreadable."""
-    report = await _diff(context, "--raw --no-abbrev")
+async def find_changes(context: GateContext, *, of_others: bool = False) -> tuple[Change, ...]:
+    """Return the files that have changed. Raises FilesUnreadable.
+
+    `of_others`: also those of commits from before the session, which a merge or a rebase has brought.
+    """
+    report = await _diff(context, "--raw --no-abbrev", of_others=of_others)
     if lacks_git(report):
         return tuple(_compare(_recorded_checksums(context, report), await _checksums(context.commands)))
     text = stdout_of(report, PROBLEM)
@@ -109,12 +112,15 @@ async def find_patches(
     return Patches(read_patches(stdout_of(report, PROBLEM)), is_truncated)
 
 
-async def _diff(context: GateContext, options: str, *pathspecs: str) -> Exited | TimedOut:
+async def _diff(
+    context: GateContext, options: str, *pathspecs: str, of_others: bool = False
+) -> Exited | TimedOut:
     if context.base == "":
         raise FilesUnreadable(NO_SESSION)
     start = {"tree": context.base} if context.base else context.state.start or {}
     tree, head = start.get("tree", ""), start.get("head", "")
-    moment = None if context.base else session_start(context) or start.get("time")
+    is_exact = context.base or (tree and of_others)
+    moment = None if is_exact else session_start(context) or start.get("time")
     seconds = "" if moment is None else f"{moment:.0f}"
     return await run_comparison(context, DIFF, str(tree), str(head), seconds, options, *(pathspecs or (".",)))
 

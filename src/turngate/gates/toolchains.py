@@ -323,7 +323,7 @@ NO_CONFIGURATION = (
 )
 # What a check may depend on by its name alone: all of these, scripts, and files of runners.
 MAY_DEFINE = (
-    rf"{CONFIGURATION_FILE}|(^|/)([^/]*\.(mk|sh|bash|config\.[a-z]+)|\.[a-z_-]+rc(\.[a-z]+)?|tasks\.py|dockerfile|cmakelists\.txt|"
+    rf"{CONFIGURATION_FILE}|(^|/)([^/]*\.(mk|sh|bash|config\.[a-z]+)|\.[a-z_-]+rc(\.[a-z]+)?|\.ignore|tasks\.py|dockerfile|cmakelists\.txt|"
     r"pom\.xml|build\.gradle(\.kts)?)$|^(\./)?((scripts?|tools|bin|ci)/[^/]+|\.env)$"
 )
 CONFIGURATION_IN_ROOT = (

@@ -202,7 +202,7 @@ def _answer_event(
         before = read_record(file) if record else None
         files = now_there[folder] if before or is_start else ""
         if not before or before.files != files:  # at a start, their gates record what is there
-            held, now = load_held(folder, before, files, own_only=True)
+            held, now = load_held(folder, before, files, own_only=folder != own)
             changed.append((folder if os.path.isdir(folder) else project, held))
             if session and folder != own:
                 write_record(file, now)

@@ -285,6 +285,12 @@ def is_unchanged(context: GateContext, *, with_git: bool = False) -> Allow | Non
         return None
     if start != context.tree if with_git else content_of(start) != content_of(context.tree):
         return None
+    if (context.state.result or {}).get(
+        "outcome"
+    ) == "failed":  # the work may be on another branch, or stashed
+        return _nothing(
+            context, "it failed at the last stop, and the files are those of the session's start", quiet=False
+        )
     return _nothing(context, "nothing has changed since the session's start")
 
 
@@ -304,7 +310,7 @@ async def nothing_to_check(
     from turngate.gates.session_changes import changed_paths, find_changes  # noqa: PLC0415 # lazy: few need it
 
     try:
-        changes = await find_changes(context)
+        changes = await find_changes(context, of_others=True)
     except FilesUnreadable:  # or there is no session to compare with: then the command decides
         return None
     if globs and not changed_paths(changes, globs):
