@@ -64,19 +64,15 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     What fails as at the session's start does not block.
     """
     results, name = Results(context, _text(command)), show_command(command)
-    if (
-        (ended := results.find(context.tree))
-        and ended.seconds
-        and context.commands.seconds_left <= ended.seconds
-    ):
+    if (ended := results.find(context.tree)) and ended.is_too_slow(context.commands.seconds_left):
         return Fault(
-            f"it did not end within {ended.seconds:.3g} s with these files, and does not run again until one changes"
+            f"not run again until a file changes or its timeout is raised: on these files {ended.problem}"
         )
     began = time.monotonic()
     report = await context.commands.run(command)
+    seconds = time.monotonic() - began
     result = judge(command, report, check, context.project, _limit(context))
-    known = _describe_run(context, report, result)
-    results.store(context.tree, known)
+    results.store(context.tree, _describe_run(context, report, result, seconds))
     if (
         isinstance(result, Allow)
         and check == "tests"
@@ -84,9 +80,7 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     ):
         return Fault(why)
     if isinstance(result, Block) and isinstance(report, Exited):
-        result = await _without_known_failures(
-            context, command, check, report, result, time.monotonic() - began
-        )
+        result = await _without_known_failures(context, command, check, report, result, seconds)
     fewer = (
         _note_tests(context, command, report, has_passed=isinstance(result, Allow))
         if check == "tests"
@@ -102,8 +96,8 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     )
 
 
-def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision) -> Known:
-    """Return what a later run is compared with."""
+def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision, seconds: float) -> Known:
+    """Return what a later run is compared with. `seconds`: how long it took."""
     match result, report:
         case Allow(), _:
             return Known(Counter())
@@ -112,8 +106,8 @@ def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decis
 
             output = read_output(report.stdout, report.stderr, context.project)
             return Known(output.names, output.incomplete)
-        case _, TimedOut(seconds):
-            return Known(None, seconds=seconds)
+        case Fault(error), TimedOut():
+            return Known(None, seconds=seconds, problem=error)
         case _:
             return Known(None)
 
@@ -135,16 +129,19 @@ async def _without_known_failures(
     context.is_shared = False
     results = Results(context, _text(command))
     known = results.find(start)
-    if known is None or known.names is None:
+    if known is None or (known.names is None and not known.is_too_slow(context.commands.seconds_left)):
+        began = time.monotonic()
         ran = await run_at_start(context, command, seconds)
         if isinstance(ran, str):
             return Block(
                 f"{result.reason}\n\nAll failures count, because what failed at the session's start is not known: {ran}."
             )
-        known = _describe_run(context, ran, judge(command, ran, check, context.project))
+        at_start = judge(command, ran, check, context.project)
+        known = _describe_run(context, ran, at_start, time.monotonic() - began)
         results.store(start, known)
     if known.names is None:
-        return Block(f"{result.reason}\n\nAt the session's start it could not run, so all failures count.")
+        why = "did not end in its time" if known.seconds is not None else "could not run"
+        return Block(f"{result.reason}\n\nAt the session's start it {why}, so all failures count.")
     if not known.names:
         return result
     output = read_output(report.stdout, report.stderr, context.project)
