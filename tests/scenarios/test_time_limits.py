@@ -57,6 +57,15 @@ def test_a_strict_gate_blocks_without_running_it_again(project: Path) -> None:
     assert runs(project) == 1
 
 
+def test_the_gate_tests_says_that_there_is_an_option_for_that(project: Path) -> None:
+    make_repository(project, {"a.py": ""})
+    words = ("tests", "--timeout", "0.7", "--", HANGS)
+    stop(project, *words)
+    hint = "is raised (`related` runs the tests of a change first):"
+    why = AGAIN.format(0.7).replace("is raised:", hint)
+    assert [stop(project, *words), runs(project)] == [could_not_run("tests", f"`{HANGS}`: {why}"), 1]
+
+
 def test_the_short_limit_of_a_host_is_a_limit_like_any_other(project: Path) -> None:
     """Qwen Code gives up on a hook after 60 seconds; a shorter time stands for that."""
     make_repository(project, {"a.py": ""})
