@@ -49,7 +49,12 @@ def test_options_and_the_command_are_read(
 def test_the_options_of_every_gate_are_read() -> None:
     words = ["tests", "--strict", "--timeout", "2.5", "--exit-code", "--project", "shop"]
     assert parse_gate_words(words) == GateArguments(
-        GATES["tests"], NO_OPTIONS, strict=True, timeout=2.5, exit_code=True, project="shop"
+        GATES["tests"],
+        {**NO_OPTIONS, "related": False},
+        strict=True,
+        timeout=2.5,
+        exit_code=True,
+        project="shop",
     )
 
 

@@ -25,6 +25,15 @@ class PythonTool:
 
 
 @frozen
+class Related:
+    """How a command of a tool becomes one that runs only the tests that a change concerns."""
+
+    pattern: str  # the part of the command that is replaced; without a match the tool cannot
+    # With {command}, {files}, {files_list} (with commas), {packages} of go, {test_files} of Python; an empty one means that nothing is related.
+    replacement: str
+
+
+@frozen
 class Tool:
     """A program that checks. Subcommands are regular expressions; ALWAYS is the program without one."""
 
@@ -36,6 +45,7 @@ class Tool:
     plants: Mapping[str, str] = field(default_factory=dict)  # subcommands → the failure that it has to find
     use: str | None = None  # how a text shows that it is run, where its name is not enough
     python: PythonTool | None = None
+    related: tuple[Related, ...] = ()  # all of them are run
 
 
 ALWAYS = ""
@@ -63,6 +73,16 @@ _PYTHON_TEST, _PYTHON_SOURCE = {ALWAYS: "python test"}, {ALWAYS: "python source"
 _NODE_TEST, _NODE_SOURCE = {ALWAYS: "node test"}, {ALWAYS: "node source"}
 _RUST = {"test|nextest": "rust test", "check|clippy|build|fmt": "rust source"}
 _GO = {"test": "go test", "vet|build": "go source"}
+# Where testmon has its data, it knows better which tests a change concerns than their names do. `-k` leaves alone what the configuration leaves out.
+_RELATED_PYTEST = (
+    Related(".*", "test -e .testmondata && {command} --testmon"),
+    Related(r"^(?!.*\s-k).*", "test -e .testmondata || {command} -k {test_files}"),
+    Related(".*", "grep -qs : .pytest_cache/v/cache/lastfailed && {command} --lf --lfnf=none"),
+)
+_RELATED_JEST = (Related("$", " --findRelatedTests {files}"),)
+_RELATED_VITEST = (Related(r"\bvitest(?:\s+run)?(?=\s|$)", "vitest related {files} --run"),)
+_RELATED_GO = (Related(r"(?<=\s)\./\.\.\.(?=\s|$)", "{packages}"),)
+_RELATED_NX = (Related(r"\brun-many\b(?!.*\s(?:-p|--projects|--all)\b)", "affected --files={files_list}"),)
 
 
 def _tools(names: str, checks: Mapping[str, str], ends_with_1: str | None = None) -> tuple[Tool, ...]:
@@ -72,7 +92,14 @@ def _tools(names: str, checks: Mapping[str, str], ends_with_1: str | None = None
 TOOLS: tuple[Tool, ...] = (
     # Python: the usual choice of each check first
     Tool(
-        "pytest", _TESTS, ALWAYS, prints_to_stdout=True, plants=_PYTHON_TEST, use=_USES_PYTEST, python=_PYTEST
+        "pytest",
+        _TESTS,
+        ALWAYS,
+        prints_to_stdout=True,
+        plants=_PYTHON_TEST,
+        use=_USES_PYTEST,
+        python=_PYTEST,
+        related=_RELATED_PYTEST,
     ),
     *_tools("py.test", _TESTS, ALWAYS),
     Tool("unittest", _TESTS, ALWAYS, plants=_PYTHON_TEST, use=r"-m\s+unittest\b"),
@@ -94,8 +121,8 @@ TOOLS: tuple[Tool, ...] = (
     *_tools("poetry uv", {"build": "build"}),
     *_tools("hatch", _TEST_AND_BUILD),
     # JavaScript and TypeScript
-    Tool("jest", _TESTS, ALWAYS, plants=_NODE_TEST),
-    Tool("vitest", _TESTS, ALWAYS, plants=_NODE_TEST),
+    Tool("jest", _TESTS, ALWAYS, plants=_NODE_TEST, related=_RELATED_JEST),
+    Tool("vitest", _TESTS, ALWAYS, plants=_NODE_TEST, related=_RELATED_VITEST),
     Tool("mocha", _TESTS, plants=_NODE_TEST),
     Tool("ava", _TESTS, plants=_NODE_TEST),
     Tool("node", {"tests": "--test"}, plants={"--test": "node test"}),
@@ -112,12 +139,13 @@ TOOLS: tuple[Tool, ...] = (
     *_tools("playwright", {"tests": _TEST}, ALWAYS),
     *_tools("cypress", {"tests": "run"}, ALWAYS),
     *_tools("npm pnpm yarn", _TEST_AND_BUILD),
+    Tool("nx", related=_RELATED_NX),
     *_tools("bun", _TEST_AND_BUILD, "test"),
     *_tools("deno", {"tests": _TEST}, "test|lint|check|fmt"),
     *_tools("vite next nuxt astro ng", {"build": "build"}),
     # Rust and Go
     Tool("cargo", _COMPILER, "test|check|clippy|build|fmt|nextest", plants=_RUST),
-    Tool("go", _COMPILER, "test|build", plants=_GO),
+    Tool("go", _COMPILER, "test|build", plants=_GO, related=_RELATED_GO),
     Tool("gofmt", plants={ALWAYS: "go source"}),
     Tool("golangci-lint", _LINT, ALWAYS, plants={ALWAYS: "go source"}),
     # Others
@@ -537,6 +565,11 @@ FAILURE_READERS = (
 SUMMARY = (
     r"=*\s?[1-9]\d* (?:failed|errors?)\b.* in [\d.]+|FAILED \(|Ran \d+ tests? in|(?:Tests|Test Suites|Test Files):? +\d|\s+(?:Tests|Test Files)  \d|\s+\d+ (?:passing|failing|pending)\b|"
     r"[#ℹ] (?:tests|pass|fail) \d|test result: |FAIL$|\d+ examples?, |Tests: |\d+% tests passed|Found \d+ |\d+ errors?, |✖ \d+ problem|\d+ files? would|error: could not compile|!+ "
+)
+# Lines that show that tests ran and failed: not a usage error, nor a coverage that is too low.
+FAILED_TESTS = (
+    r"(?m)^=*\s?[1-9]\d* failed\b.* in [\d.]+s|^Test(?: Suite)?s:\s+[1-9]\d* failed|^[ \t]+Test(?:s| Files)  [1-9]\d* failed|"
+    r"^[ \t]*--- FAIL: |^[#ℹ] fail [1-9]|^[ \t]*[1-9]\d* failing\b"
 )
 # What a run has left out because of a failure: without it, more failures may be there.
 INCOMPLETE = r"!+ Interrupted: (?P<count>\d+) errors? during collection !+$|ImportError while loading conftest|.*\(errors prevented further checking\)$|error: could not compile "

@@ -1,10 +1,12 @@
 """The gate `command`: holds the stop until a command passes."""
 
+import asyncio
 import re
 import shlex
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from turngate.core.answers.report_types import Exited, TimedOut
@@ -34,6 +36,8 @@ KILLED = frozenset(128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 1
 NOT_COMPARABLE = (
     "The output differs from that at the session's start, and it has no names of failures to compare."
 )
+RELATED_SHARE = 1 / 3  # of the time that is left, for the tests of a change
+ONLY_RELATED = "These are tests that the change concerns. The others were not run."
 
 OPTIONS = (
     GateOption(
@@ -50,6 +54,8 @@ OPTIONS = (
     GateOption("reason-chars", "number", "the most characters of a reason", "N", default=MAX_REASON_CHARS),
 )
 
+RELATED = GateOption("related", "flag", "run the tests that the session's change concerns before all others")
+
 
 async def check_command(context: GateContext) -> Decision:
     """Run the command once: any failing exit code blocks, except where the command has checked nothing."""
@@ -64,19 +70,18 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     What fails as at the session's start does not block.
     """
     results, name = Results(context, _text(command)), show_command(command)
-    if (
-        (ended := results.find(context.tree))
-        and ended.seconds
-        and context.commands.seconds_left <= ended.seconds
-    ):
+    if context.options.get("related") and (block := await _check_related(context, command)):
+        return block
+    if (ended := results.find(context.tree)) and ended.is_too_slow(context.commands.seconds_left):
+        hint = "" if context.options.get("related", True) else " (`related` runs the tests of a change first)"
         return Fault(
-            f"it did not end within {ended.seconds:.3g} s with these files, and does not run again until one changes"
+            f"not run again until a file changes or its timeout is raised{hint}: on these files {ended.problem}"
         )
     began = time.monotonic()
     report = await context.commands.run(command)
+    seconds = time.monotonic() - began
     result = judge(command, report, check, context.project, _limit(context))
-    known = _describe_run(context, report, result)
-    results.store(context.tree, known)
+    results.store(context.tree, _describe_run(context, report, result, seconds))
     if (
         isinstance(result, Allow)
         and check == "tests"
@@ -84,9 +89,7 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     ):
         return Fault(why)
     if isinstance(result, Block) and isinstance(report, Exited):
-        result = await _without_known_failures(
-            context, command, check, report, result, time.monotonic() - began
-        )
+        result = await _without_known_failures(context, command, check, report, result, seconds)
     fewer = (
         _note_tests(context, command, report, has_passed=isinstance(result, Allow))
         if check == "tests"
@@ -102,8 +105,8 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     )
 
 
-def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision) -> Known:
-    """Return what a later run is compared with."""
+def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision, seconds: float) -> Known:
+    """Return what a later run is compared with. `seconds`: how long it took."""
     match result, report:
         case Allow(), _:
             return Known(Counter())
@@ -112,8 +115,8 @@ def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decis
 
             output = read_output(report.stdout, report.stderr, context.project)
             return Known(output.names, output.incomplete)
-        case _, TimedOut(seconds):
-            return Known(None, seconds=seconds)
+        case Fault(error), TimedOut():
+            return Known(None, seconds=seconds, problem=error)
         case _:
             return Known(None)
 
@@ -127,7 +130,7 @@ async def _without_known_failures(
     seconds: float,
 ) -> Decision:
     """Leave out the failures that were there at the session's start."""
-    from turngate.gates.failures import WHOLE_OUTPUT, describe_failures, read_output  # noqa: PLC0415 # lazy: for failures only
+    from turngate.gates.failures import WHOLE_OUTPUT, read_output  # noqa: PLC0415 # lazy: for failures only
 
     start = (context.state.start or {}).get("state")
     if context.options.get("all-failures") or not isinstance(start, str):
@@ -135,16 +138,19 @@ async def _without_known_failures(
     context.is_shared = False
     results = Results(context, _text(command))
     known = results.find(start)
-    if known is None or known.names is None:
+    if known is None or (known.names is None and not known.is_too_slow(context.commands.seconds_left)):
+        began = time.monotonic()
         ran = await run_at_start(context, command, seconds)
         if isinstance(ran, str):
             return Block(
                 f"{result.reason}\n\nAll failures count, because what failed at the session's start is not known: {ran}."
             )
-        known = _describe_run(context, ran, judge(command, ran, check, context.project))
+        at_start = judge(command, ran, check, context.project)
+        known = _describe_run(context, ran, at_start, time.monotonic() - began)
         results.store(start, known)
     if known.names is None:
-        return Block(f"{result.reason}\n\nAt the session's start it could not run, so all failures count.")
+        why = "did not end in its time" if known.seconds is not None else "could not run"
+        return Block(f"{result.reason}\n\nAt the session's start it {why}, so all failures count.")
     if not known.names:
         return result
     output = read_output(report.stdout, report.stderr, context.project)
@@ -152,18 +158,100 @@ async def _without_known_failures(
         return Block(
             f"{result.reason}\n\n{known.incomplete} at the session's start, so what else failed then is not known: all failures count."
         )
-    new = output.names - known.names
-    if not new:
+    if not output.names - known.names:
         note = f"; {output.incomplete}, so the rest was not checked" if output.incomplete else ""
         return Allow(f"it fails only as it did at the session's start{note}")
-    if any(name.startswith(WHOLE_OUTPUT) for name in (*new, *known.names)):
+    if any(name.startswith(WHOLE_OUTPUT) for name in (*(output.names - known.names), *known.names)):
         return Block(f"{result.reason}\n\n{NOT_COMPARABLE}")
-    left_out = (output.names & known.names).total()
-    shown = describe_failures(output, output.without(known.names), _limit(context))
-    text = f"exit code {report.code}\n{shown}"
+    return Block(_describe_new(context, report, known.names))
+
+
+def _describe_new(context: GateContext, report: Exited, known: Counter[str]) -> str:
+    """Return the failures without known ones, and how many these are."""
+    from turngate.gates.failures import describe_failures, read_output  # noqa: PLC0415 # lazy: for failures only
+
+    output = read_output(report.stdout, report.stderr, context.project)
+    left_out = (output.names & known).total()
+    shown = describe_failures(output, output.without(known) if known else None, _limit(context))
     one = "1 failure that was there at the session's start is left out."
     many = f"{left_out} failures that were there at the session's start are left out."
-    return Block("\n\n".join([text, *([one if left_out == 1 else many] if left_out else [])]))
+    return "\n\n".join(
+        [f"exit code {report.code}\n{shown}", *([one if left_out == 1 else many] if left_out else [])]
+    )
+
+
+async def _check_related(context: GateContext, command: CommandHook) -> Block | None:
+    """Return a block if tests that the session's change concerns fail, and did not at its start. What is not certain is for the whole suite."""
+    from turngate.gates.related_tests import related_commands  # noqa: PLC0415 # lazy: an option
+
+    for name, text in await related_commands(context, _text(command)):
+        results, seconds = Results(context, name), context.commands.seconds_left * RELATED_SHARE
+        known = results.find(context.tree)
+        if known and (known.names is not None or known.is_too_slow(seconds)):
+            continue
+        related = replace(command, command=text, args=None)
+        try:
+            async with asyncio.timeout(seconds if seconds < float("inf") else None):
+                report = await context.commands.run(related)
+                result = judge(related, report, "tests", context.project)
+                if isinstance(result, Block) and isinstance(report, Exited):
+                    block = await _block_for_related(context, command, related, report)
+                    if block is not None:
+                        return block
+            results.store(context.tree, Known(Counter()))
+        except TimeoutError:
+            results.store(context.tree, Known(None, seconds=seconds))
+    return None
+
+
+async def _block_for_related(
+    context: GateContext, command: CommandHook, related: CommandHook, report: Exited
+) -> Block | None:
+    """Return a block if tests have failed that did not fail at the session's start, and both is certain."""
+    from turngate.gates.related_tests import show_related  # noqa: PLC0415 # lazy: for failures only
+
+    failed = _read_failed_tests(context, report)
+    if failed is None:
+        return None
+    start, known = (context.state.start or {}).get("state"), Counter[str]()
+    if isinstance(start, str) and not context.options.get("all-failures"):
+        context.is_shared = False
+        at_start = await _find_failed_at_start(context, command, related, start)
+        if at_start is None or not failed - at_start:
+            return None
+        known = at_start
+    name = one_line(show_related(related.command), MAX_COMMAND_CHARS)
+    return Block(f"`{name}`: {_describe_new(context, report, known)}\n\n{ONLY_RELATED}")
+
+
+async def _find_failed_at_start(
+    context: GateContext, command: CommandHook, related: CommandHook, start: str
+) -> Counter[str] | None:
+    """Return the tests that failed on the files of the start, by a run of the same tests there or a stored one of all. None: not known."""
+    from turngate.gates.failures import WHOLE_OUTPUT  # noqa: PLC0415 # lazy: for failures only
+
+    found = []
+    whole = Results(context, _text(command)).find(start)
+    if whole and whole.names is not None and not whole.incomplete:
+        found += [] if any(name.startswith(WHOLE_OUTPUT) for name in whole.names) else [whole.names]
+    ran = await run_at_start(context, related, 0.0)
+    if isinstance(ran, Exited):
+        if ran.code == 0 or _describe_empty_run(related, ran, "tests") is not None:
+            found.append(Counter())
+        elif failed := _read_failed_tests(context, ran):
+            found.append(failed)
+    return found[0] | found[-1] if found else None
+
+
+def _read_failed_tests(context: GateContext, report: Exited) -> Counter[str] | None:
+    """Return the names of failed tests; None for a usage error, a coverage that is too low for a part of the tests and the like."""
+    # lazy: for failures only
+    from turngate.gates.failures import read_output  # noqa: PLC0415
+    from turngate.gates.toolchains import FAILED_TESTS  # noqa: PLC0415
+
+    output = read_output(report.stdout, report.stderr, context.project)
+    has_failed = output.failures and re.search(FAILED_TESTS, "\n".join(output.lines))
+    return output.names if has_failed and not output.incomplete else None
 
 
 def _note_tests(

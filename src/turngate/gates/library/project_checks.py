@@ -18,6 +18,7 @@ from turngate.gates.find_checks import (
 from turngate.gates.gate import Gate, GateContext
 from turngate.gates.library.command import (
     OPTIONS,
+    RELATED,
     hold_until_passed,
     is_unchanged,
     nothing_to_check,
@@ -85,7 +86,7 @@ def _project_check(name: str, summary: str) -> Gate:
         name=name,
         summary=summary,
         check=check,
-        options=OPTIONS,
+        options=(*OPTIONS, RELATED) if name == "tests" else OPTIONS,
         command="optional",
         is_cached=True,
         record=record,
