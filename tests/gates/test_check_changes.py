@@ -225,6 +225,15 @@ WEAKENED: dict[str, tuple[Files, str, Files, str]] = {
         {"vite.config.ts": "export default {test: {exclude: ['**']}}\n"},
         "vite.config.ts was `export default {}`, now `export default {test: {exclude: ['**']}}`",
     ),
+    "a module that an option loads": (
+        {
+            "package.json": '{"scripts": {"test": "node --import ./setup.mjs --test"}}',
+            "setup.mjs": "init()\n",
+        },
+        "npm test",
+        {"setup.mjs": "process.exit(0)\n"},
+        "setup.mjs was `init()`, now `process.exit(0)`",
+    ),
     "what a linter ignores": (
         {},
         "prettier --check .",

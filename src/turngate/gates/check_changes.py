@@ -39,7 +39,7 @@ TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | hea
 
 _CONFIGURATION = f"(?i){toolchains.CONFIGURATION_FILE}"
 _BARE_MAKE = r"(?m)\bg?make(?:[ \t]+-\S{1,99}){0,9}[ \t]*(?:$|[;&|)])"
-_LOADING = frozenset("source . include -include from require import extends --config -c -r -f".split())
+_LOADING = frozenset("source . include from require import loader extends config -c -r -f".split())
 _INTERPRETERS = frozenset("sh bash node python python3 tsx ts-node bun deno ruby perl php uv run".split())
 _SCRIPT = r"\./.*|.*\.(?:ba)?sh|.*/[^/.]+"  # as the first word of a command
 # Documents, tests, sources, and what is built of them.
@@ -134,7 +134,8 @@ def _paths(folder: str, text: str) -> list[str]:
         for word in re.findall(r"[\w@.+/-]+|[;&|]", line):
             is_run = before in _INTERPRETERS and re.search(r"[./]", word)
             is_run = is_run or (before in {*";&|"} and re.fullmatch(_SCRIPT, word))
-            if len(word) < MAX_VALUE_CHARS and (is_run or before in _LOADING):
+            is_loaded = before in _LOADING or before.lstrip("-") in _LOADING
+            if len(word) < MAX_VALUE_CHARS and (is_run or is_loaded):
                 endings = ("",) if is_run else ("", ".json", ".js", ".ts")
                 found += [normpath(join(each, word + ending)) for each in {folder, ""} for ending in endings]
             before = word

@@ -352,7 +352,8 @@ NO_CONFIGURATION = (
 # What a check may depend on by its name alone: all of these, scripts, and files of runners.
 MAY_DEFINE = (
     rf"{CONFIGURATION_FILE}|(^|/)([^/]*\.(mk|sh|bash|config\.[a-z]+)|\.[a-z_-]+rc(\.[a-z]+)?|\.ignore|tasks\.py|dockerfile|cmakelists\.txt|"
-    r"pom\.xml|build\.gradle(\.kts)?)$|^(\./)?((scripts?|tools|bin|ci)/[^/]+|\.env)$"
+    r"pom\.xml|(build|settings)\.gradle(\.kts)?|gradle\.properties|mix\.exs|go\.work|[^/]*\.(csproj|props|targets|runsettings))$|"
+    r"(^|/)\.(mvn|cargo)/[^/]+$|^(\./)?((scripts?|tools|bin|ci)/[^/]+|\.env)$"
 )
 CONFIGURATION_IN_ROOT = (
     r"^(\./)?[^/]+\.(toml|ini|cfg|jsonc?|json5|ya?ml)$"  # which a check may write if git ignores them

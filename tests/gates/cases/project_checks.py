@@ -54,6 +54,13 @@ CASES = (
         start=red({}),
     ),
     GateCase(
+        "a text in the root may be data of the tests",
+        ("tests", "--all-failures"),
+        project_with({"expected.txt": "x"}),
+        RAN,
+        start=red({}),
+    ),
+    GateCase(
         "documents have changed, and it always runs",
         ("tests", "--all-failures", "--always"),
         project_with({"README.md": "x"}),

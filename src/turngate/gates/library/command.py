@@ -413,12 +413,10 @@ async def nothing_to_check(
 
 # Texts in the root and below `docs`, and what has such a name in any folder.
 _DOCUMENT = re.compile(
-    r"(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc|txt)|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)(?:[.-][^/]*)?",
+    r"(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc)|docs?/.*\.txt|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)(?:[.-][^/]*)?",
     re.IGNORECASE,
 )
-_NO_DOCUMENT = re.compile(
-    r"(?:.*/)?(?:CMakeLists|[^/]*(?:requirements|constraints)[^/]*)\.txt|.*\.(?:py|[cm]?[jt]sx?|json)"
-)
+_NO_DOCUMENT = re.compile(r"(?:.*/)?[^/]*(?:requirements|constraints)[^/]*\.txt|.*\.(?:py|[cm]?[jt]sx?|json)")
 _READS_DOCUMENTS = re.compile(
     r"\b(?:markdown\w*|mdformat|prettier|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
 )
