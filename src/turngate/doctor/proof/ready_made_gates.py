@@ -33,6 +33,7 @@ from turngate.errors import UsageError
 from turngate.gates.arguments import GateArguments, GateCall, GateProblem, parse_gate_words, read_gate_hook
 from turngate.gates.find_checks import chosen_commands, find_check_commands, read_project_files
 from turngate.gates.gate import Gate as ReadyMadeGate
+from turngate.gates.toolchains import PROJECT_CHECKS
 
 
 @frozen
@@ -287,7 +288,7 @@ def _budget(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
 
 
 _PLANTERS: Mapping[str, Callable[[NamedGate, Gate], list[PlantedFailure]]] = {
-    **dict.fromkeys(("command", "tests", "lint", "types", "build"), _command),
+    **dict.fromkeys(("command", *PROJECT_CHECKS), _command),
     "clean": lambda _, gate: [dirty_tree(gate)],
     "todos": _todos,
     "checklist": _checklist,

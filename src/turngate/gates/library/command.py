@@ -326,7 +326,7 @@ _NO_DOCUMENT = re.compile(
     r"(?:.*/)?(?:CMakeLists|[^/]*(?:requirements|constraints)[^/]*)\.txt|.*\.(?:py|[cm]?[jt]sx?|json)"
 )
 _READS_DOCUMENTS = re.compile(
-    r"\b(?:markdown\w*|mdformat|prettier|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
+    r"\b(?:markdown\w*|mdformat|prettier|biome|deno fmt|dprint|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
 )
 
 
