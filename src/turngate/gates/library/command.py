@@ -63,7 +63,7 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
 
     What fails as at the session's start does not block.
     """
-    results, name = Results(context, _text(command)), show_command(command)
+    results, name = _results(context, command), show_command(command)
     if (
         (ended := results.find(context.tree))
         and ended.seconds
@@ -102,6 +102,10 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     )
 
 
+def _results(context: GateContext, command: CommandHook) -> Results:
+    return Results(context.state_folder, context.project, _text(command))
+
+
 def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision) -> Known:
     """Return what a later run is compared with."""
     match result, report:
@@ -133,7 +137,7 @@ async def _without_known_failures(
     if context.options.get("all-failures") or not isinstance(start, str):
         return result
     context.is_shared = False
-    results = Results(context, _text(command))
+    results = _results(context, command)
     known = results.find(start)
     if known is None or known.names is None:
         ran = await run_at_start(context, command, seconds)
