@@ -408,6 +408,28 @@ def test_what_ci_runs_comes_first(name: str) -> None:
     } == expected
 
 
+def test_a_project_that_is_not_configured_yet_has_tests_only_if_nothing_else_has() -> None:
+    """The second part of a project that is built must not make the gate fail."""
+    for texts, expected in (
+        ({"CMakeLists.txt": ""}, "cmake --build build && ctest --test-dir build --output-on-failure"),
+        ({"configure.ac": "", "Makefile.am": ""}, "make check"),
+        ({"CMakeLists.txt": "", "pytest.ini": ""}, "pytest -q"),
+        ({"configure.ac": "", "Makefile.am": "", "Makefile": "check:\n\t./run\n"}, "make check"),
+    ):
+        found = chosen_commands(find_check_commands(project_files(texts)), "tests")
+        assert [each.command for each in found] == [expected]
+
+
+def test_tests_in_a_browser_by_the_configuration_of_vitest_are_left_out() -> None:
+    package = '{"scripts": {"test": "vitest"}, "devDependencies": {"@vitest/browser-playwright": "4"}}'
+    assert find_check_commands(project_files({"package.json": package})) == []
+
+
+def test_what_looks_at_packages_and_dependencies_is_no_check() -> None:
+    tox = "[testenv:packaging]\ncommands =\n    python -m build\n    twine check dist/*\n    pip check\n"
+    assert find_check_commands(project_files({"tox.ini": tox})) == []
+
+
 # Files of a project, its steps of CI, the command of the gate `format`, and whether it is only a guess, which `init` does not propose by itself.
 FORMATS: dict[str, tuple[dict[str, str], str, tuple[str, bool] | None]] = {
     "no formatter": ({"pyproject.toml": "[tool.ruff]\n", "package.json": "{}"}, "", None),

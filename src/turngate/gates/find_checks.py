@@ -212,7 +212,10 @@ def unreadable_files(files: ProjectFiles) -> dict[str, str]:
 # What a simple command checks
 
 _NEVER_ENDS = r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b"
-_ONLY_BUILDS = r"(?:cargo|go) build\b"
+# They build, or look at packages and dependencies.
+_ONLY_BUILDS = (
+    r"(?:cargo|go) build\b|build\b|(?:twine|pip|poetry|uv lock|check-manifest|check-wheel-contents)\b"
+)
 _NO_TEST = "no test specified"  # the script that `npm init` writes
 
 
@@ -589,8 +592,14 @@ def _others(project: _Project) -> Iterator[CheckCommand]:
                 kind,
                 (in_ci or step,),
                 is_in_ci=in_ci is not None,
-                is_guess=bool(project.ci) and not in_ci and not is_sign,
+                is_guess=(bool(project.ci) and not in_ci and not is_sign)
+                or is_unready(program, project.names),
             )
+
+
+def is_unready(program: str, names: Collection[str]) -> bool:
+    """Whether a file of the project that a command needs has to be made first, as by `./configure`."""
+    return program.startswith("./") and os.path.normpath(program) not in names
 
 
 _LANGUAGE_FILES = frozenset(

@@ -304,6 +304,9 @@ PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("Package.swift Tests", "swift", "swift", {"tests": "{} test"}),
     ("Package.swift Sources", "swift", "swift", {"build": "{} build"}),
     ("build/CTestTestfile.cmake", "c++", "cmake", _CTEST),
+    # A program that is a file: before the project is configured, it is not there.
+    ("CMakeLists.txt", "c++", "./build/CTestTestfile.cmake", {"tests": _CTEST["tests"].format("cmake")}),
+    ("configure.ac Makefile.am", "c", "./Makefile", {"tests": "make check"}),
 )
 
 
@@ -553,6 +556,7 @@ NOT_CONFIGURED = (
     r"|(?:\[error\] )?No files matching the pattern .*|error TS(?:5\d{3}|6\d{3}|18003): .*|tsc: The TypeScript Compiler - .*"
     r"|● (?:Unrecognized CLI Parameter|Validation Error).*|No tests? (?:files? )?found, exiting with code 1|Error: No test files found.*|CACError: Unknown option .*"
     r"|invalid option: -.*|flag provided but not defined: .*|Unknown option \"-.*|Failed to change working directory to .*|\S*node: bad option: .*"
+    r"|g?make: \*\*\* No rule to make target '[^']*'\. +Stop\.|Error: (?:\S*/)?build is not a directory|Error: could not load cache"
     r"|npm (?:ERR!|error) (?:npx )?canceled due to missing packages.*|npm (?:ERR!|error) code E404|npm (?:ERR!|error) network .*"
 )
 

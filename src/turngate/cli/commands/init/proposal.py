@@ -17,6 +17,7 @@ from turngate.gates.find_checks import (
     ProjectFiles,
     chosen_commands,
     find_check_commands,
+    is_unready,
     read_project_files,
     repeats,
 )
@@ -62,7 +63,8 @@ def propose_for(
 
     `wanted`: checks that a person asks for, also if nothing shows that the project uses them.
     """
-    root = propose(find_check_commands(files), has_program, wanted)
+    commands = find_check_commands(files)
+    root = propose(commands, has_program, wanted)
     found = {gate.check for gate in root.gates} | {each.check for each in root.missing}
     if "tests" in found:
         return root
@@ -74,6 +76,8 @@ def propose_for(
         )
         gates += [_in_folder(gate, folder) for gate in own.gates]
         missing += own.missing
+    if not gates:
+        missing += [each for each in commands if is_unready(each.program, files.names)]
     return Proposal(tuple(gates), tuple(missing))
 
 
