@@ -14,7 +14,8 @@ from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.gates import claude_input
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal, wait_for
-from turngate.cli.commands.init.proposal import JsonStyle, ProposedGate, settings_text
+from turngate.cli.commands.init.proposal import ProposedGate, settings_text
+from turngate.hosts.install.json_text import JsonStyle
 
 PACKAGE = json.dumps({"scripts": {"test": "node --test", "lint": "eslint ."}})
 WRITTEN = """\

@@ -188,6 +188,21 @@ CASES = (
         ),
     ),
     GateCase(
+        "a formatter may read documents",
+        ("format",),
+        project_with({"README.md": "x"}),
+        blocked(
+            "`make format-check`: exit code 2\n[warn] README.md\nmake: *** [Makefile:2: format-check] Error 1"
+        ),
+        start=lambda project: make_repository(
+            project,
+            make(
+                "format-check",
+                "oxfmt() { test ! -e README.md || { echo '[warn] README.md'; exit 1; }; }; oxfmt --check .",
+            ),
+        ),
+    ),
+    GateCase(
         "a formatter that has found no file",
         ("format",),
         project_with(

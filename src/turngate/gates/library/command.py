@@ -300,9 +300,14 @@ def _nothing(context: GateContext, why: str, *, quiet: bool = True) -> Allow:
 async def nothing_to_check(
     context: GateContext, check: str | None, definition: Mapping[str, str]
 ) -> Allow | None:
-    """Return that nothing has changed that the check is about: files that match `if-changed`; for a known check, more than documents."""
+    """Return that nothing has changed that the check is about: files that match `if-changed`; for a known check, more than documents.
+
+    A formatter may read documents too.
+    """
     globs, start = context.options.get("if-changed"), context.state.start or {}
-    skips_documents = check and start.get("tree") and not context.options.get("always")
+    skips_documents = (
+        check not in (None, "format") and start.get("tree") and not context.options.get("always")
+    )
     if not (globs or skips_documents):
         return None
     from turngate.gates.session_changes import changed_paths, find_changes  # noqa: PLC0415 # lazy: few need it
@@ -330,7 +335,7 @@ _NO_DOCUMENT = re.compile(
     r"(?:.*/)?(?:CMakeLists|[^/]*(?:requirements|constraints)[^/]*)\.txt|.*\.(?:py|[cm]?[jt]sx?|json)"
 )
 _READS_DOCUMENTS = re.compile(
-    r"\b(?:markdown\w*|mdformat|prettier|biome|deno fmt|dprint|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
+    r"\b(?:markdown\w*|mdformat|prettier|biome|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
 )
 
 
