@@ -1,4 +1,4 @@
-"""Which commands the gates tests, lint, types and build stand for."""
+"""Which commands the gates tests, lint, types, format and build stand for."""
 
 import json
 
@@ -126,7 +126,7 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {
             "tests": "go test ./...",
             "lint": "go vet ./...",
-            "format": 'test -z "$(gofmt -l .)"',
+            "format": 'out=$(gofmt -l .) && ! echo "$out" | grep .',
             "build": "go build ./...",
         },
     ),
@@ -135,7 +135,7 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {
             "tests": "go test ./...",
             "lint": "golangci-lint run",
-            "format": 'test -z "$(gofmt -l .)"',
+            "format": 'out=$(gofmt -l .) && ! echo "$out" | grep .',
             "build": "go build ./...",
         },
     ),
@@ -406,6 +406,114 @@ def test_what_ci_runs_comes_first(name: str) -> None:
         check: chosen_commands(found, check)[0].command
         for check in dict.fromkeys(each.check for each in found)
     } == expected
+
+
+def test_a_project_that_is_not_configured_yet_has_tests_only_if_nothing_else_has() -> None:
+    """The second part of a project that is built must not make the gate fail."""
+    for texts, expected in (
+        ({"CMakeLists.txt": ""}, "cmake --build build && ctest --test-dir build --output-on-failure"),
+        ({"configure.ac": "", "Makefile.am": ""}, "make check"),
+        ({"CMakeLists.txt": "", "pytest.ini": ""}, "pytest -q"),
+        ({"configure.ac": "", "Makefile.am": "", "Makefile": "check:\n\t./run\n"}, "make check"),
+    ):
+        found = chosen_commands(find_check_commands(project_files(texts)), "tests")
+        assert [each.command for each in found] == [expected]
+
+
+def test_tests_in_a_browser_by_the_configuration_of_vitest_are_left_out() -> None:
+    package = '{"scripts": {"test": "vitest"}, "devDependencies": {"@vitest/browser-playwright": "4"}}'
+    assert find_check_commands(project_files({"package.json": package})) == []
+
+
+def test_what_looks_at_packages_and_dependencies_is_no_check() -> None:
+    tox = "[testenv:packaging]\ncommands =\n    python -m build\n    twine check dist/*\n    pip check\n"
+    assert find_check_commands(project_files({"tox.ini": tox})) == []
+
+
+# Files of a project, its steps of CI, the command of the gate `format`, and whether it is only a guess, which `init` does not propose by itself.
+FORMATS: dict[str, tuple[dict[str, str], str, tuple[str, bool] | None]] = {
+    "no formatter": ({"pyproject.toml": "[tool.ruff]\n", "package.json": "{}"}, "", None),
+    "a script that only looks": (
+        {
+            "package.json": '{"scripts": {"format": "prettier --write .", "format:check": "prettier --check ."}}'
+        },
+        "",
+        ("npm run format:check", False),
+    ),
+    "what a script formats": (
+        {
+            "package.json": '{"scripts": {"fmt": "prettier -w \'src/**/*.ts\' docs"}, "devDependencies": {"prettier": "3"}}'
+        },
+        "",
+        ("npx --no-install prettier --check 'src/**/*.ts' docs", True),
+    ),
+    "prettier without a script": (
+        {"package.json": '{"devDependencies": {"prettier": "3"}}'},
+        "",
+        ("npx --no-install prettier --check .", True),
+    ),
+    "prettier in CI": (
+        {"package.json": '{"devDependencies": {"prettier": "3"}}'},
+        "npx prettier . --check",
+        ("npx --no-install prettier --check .", False),
+    ),
+    "biome": (
+        {
+            "package.json": '{"scripts": {"format": "biome format --write src"}, "devDependencies": {"@biomejs/biome": "2"}}'
+        },
+        "",
+        ("npx --no-install biome format src", True),
+    ),
+    "ruff as a target of make formats": (
+        {"Makefile": "fmt:\n\truff format src tests\n", "pyproject.toml": ""},
+        "",
+        ("ruff format src tests --check", True),
+    ),
+    "black in the project's environment": (
+        {"pyproject.toml": "[tool.black]\n", "uv.lock": ""},
+        "",
+        ("uv run black --check .", False),
+    ),
+    "ruff by a hook of pre-commit": (
+        {"pyproject.toml": "", ".pre-commit-config.yaml": "repos:\n  - hooks:\n    - id: ruff-format\n"},
+        "pre-commit run --all-files",
+        ("ruff format --check", False),
+    ),
+    "cargo": ({"Cargo.toml": ""}, "cargo fmt --check", ("cargo fmt --check", False)),
+    "rustfmt as a target of make": (
+        {"Makefile": "format-check:\n\trustfmt --check src/*.rs\nformat:\n\trustfmt src/*.rs\n"},
+        "",
+        ("make format-check", False),
+    ),
+    "gofmt in CI": (
+        {"go.mod": ""},
+        'test -z "$(gofmt -l .)"',
+        ('out=$(gofmt -l .) && ! echo "$out" | grep .', False),
+    ),
+    "gofmt, and CI does not run it": (
+        {"go.mod": ""},
+        "go test ./...",
+        ('out=$(gofmt -l .) && ! echo "$out" | grep .', True),
+    ),
+    "dart": (
+        {"pubspec.yaml": ""},
+        "",
+        ("dart format --output=none --set-exit-if-changed .", False),
+    ),
+    "mix": (
+        {".formatter.exs": ""},
+        "mix format --check-formatted",
+        ("mix format --check-formatted", False),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_gate_format_runs_what_only_looks(name: str) -> None:
+    texts, step, expected = FORMATS[name]
+    workflow = {".github/workflows/ci.yml": f"jobs:\n  a:\n    steps:\n      - run: {step}\n"} if step else {}
+    found = chosen_commands(find_check_commands(project_files({**texts, **workflow})), "format")
+    assert [(each.command, each.is_guess) for each in found] == ([expected] if expected else [])
 
 
 # A command, and whether the tests of the same project run it too.

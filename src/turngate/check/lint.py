@@ -27,7 +27,7 @@ from turngate.gates.find_checks import (
     has_program,
     read_project_files,
 )
-from turngate.gates.toolchains import CHECKS
+from turngate.gates.toolchains import PROJECT_CHECKS
 from turngate.settings.problem_log import rule_problem
 
 _HINT = "load the plugin with --plugin-dir or `pluginDirs`, or write the path of the script"
@@ -177,7 +177,7 @@ def _lint_gate_hook(rule: Rule, hook: GateHook, settings: Settings, project: str
     """Check a gate of the settings: a program that is missing does not make it block."""
     command = command_of(hook)
     if command is None:
-        if hook.gate in CHECKS:
+        if hook.gate in PROJECT_CHECKS:
             yield from _lint_project_check(rule, hook.gate, project)
         return
     scope = command_scope(command, settings, project, settings.passed_variables(rule))

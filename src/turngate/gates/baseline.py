@@ -43,9 +43,10 @@ class Known:
 class Results:
     """The results of one command in one project, by the content of its files. All sessions share them."""
 
-    def __init__(self, context: GateContext, command: str) -> None:
-        folder = context.state_folder
-        self._path = folder and state_path(folder, f"project {context.project}", "", f"results of {command}")
+    def __init__(self, state_folder: str | None, project: str, command: str) -> None:
+        self._path = state_folder and state_path(
+            state_folder, f"project {project}", "", f"results of {command}"
+        )
 
     def find(self, state: object) -> Known | None:
         """Return what was found for a state of the tree."""

@@ -8,7 +8,7 @@ import re
 from functools import cache
 
 from turngate.core.text import one_line, strip_controls
-from turngate.gates.toolchains import ALL_SKIPPED, CHECKS, EMPTY_RUNS
+from turngate.gates.toolchains import ALL_SKIPPED, EMPTY_RUNS, PROJECT_CHECKS
 
 MAX_LINE_CHARS = 200
 # What make and the programs that start scripts print of themselves.
@@ -19,7 +19,7 @@ def describe_empty_run(output: str, check: str | None) -> str | None:
     """Return the words that say that nothing was checked, or None. `check`: the kind of check, "other", or None for any."""
     text = strip_controls(output)
     nothing, something, alone = _patterns(check)
-    skipped = _any([*ALL_SKIPPED] if check == "tests" or check not in CHECKS else [])
+    skipped = _any([*ALL_SKIPPED] if check == "tests" or check not in PROJECT_CHECKS else [])
     has_run = something.search(skipped.sub("", text))
     found = [] if has_run else [*nothing.finditer(text), *skipped.finditer(text)]
     if not found and all(map(_HEADINGS.match, text.split("\n"))):
@@ -35,7 +35,7 @@ def counts_tests(text: str) -> bool:
 @cache
 def _patterns(check: str | None) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """Return what says that nothing was checked, that something was, and the former if nothing else is printed."""
-    is_any = check not in CHECKS
+    is_any = check not in PROJECT_CHECKS
     rows = [row for row in EMPTY_RUNS if is_any or check in row.checks]
     nothing = [row.nothing for row in rows if not row.is_alone]
     something = [row.something for row in rows if row.something]

@@ -1,4 +1,4 @@
-"""Finds a project's own checks from its files: the commands behind the gates tests, lint, types and build, and format checks.
+"""Finds a project's own checks from its files: the commands behind the gates tests, lint, types, format and build.
 
 It decides from names and texts alone, so that it holds wherever the project is. What the project's CI runs comes first.
 `toolchains.py` has the tables, `project_tasks.py` reads what the files run.
@@ -212,7 +212,10 @@ def unreadable_files(files: ProjectFiles) -> dict[str, str]:
 # What a simple command checks
 
 _NEVER_ENDS = r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b"
-_ONLY_BUILDS = r"(?:cargo|go) build\b"
+# They build, or look at packages and dependencies.
+_ONLY_BUILDS = (
+    r"(?:cargo|go) build\b|build\b|(?:twine|pip|poetry|uv lock|check-manifest|check-wheel-contents)\b"
+)
 _NO_TEST = "no test specified"  # the script that `npm init` writes
 
 
@@ -389,6 +392,34 @@ def _typescript(project: _Project) -> Iterator[CheckCommand]:
         yield CheckCommand("types", command, "npx", "tsconfig.json", "node", steps, is_in_ci, is_guess)
 
 
+_NODE_FORMATTERS = {"prettier": ("prettier", "prettier --check"), "biome": ("@biomejs/biome", "biome format")}
+_WRITES = r"\s(?:--write|--list-different|--check|-[wlc])(?=\s|$)"
+
+
+def _node_formatters(project: _Project) -> Iterator[CheckCommand]:
+    """Yield the check of a formatter that CI runs; else, as a guess, the check of what a script formats, or of all files."""
+    package = read_json(project.texts.get("package.json", ""))
+    packages = {**table(package, "dependencies"), **table(package, "devDependencies")}
+    scripts = [
+        step
+        for runner in project.runners
+        if runner.kind == "node"
+        for name in runner.tasks
+        for step in runner.steps(name)
+    ]
+    for name, (dependency, check) in _NODE_FORMATTERS.items():
+        in_ci = [step for step in project.ci if step.startswith(name) and re.match(CHECKS_FORMAT, step)]
+        start = rf"{check.partition(' -')[0]}\s(?!.*[$`<>\\])"
+        use = next((step for step in (*in_ci, *scripts) if re.match(start, step)), f"{check} .")
+        if dependency in packages:
+            places = re.sub(_WRITES, "", use.removeprefix(check.partition(" -")[0]))
+            step = f"{check} {places.strip() or '.'}"
+            is_in_ci = use in in_ci
+            found_in = "CI" if is_in_ci else "package.json"
+            command = f"npx --no-install {step}"
+            yield CheckCommand("format", command, "npx", found_in, "node", (step,), is_in_ci, not is_in_ci)
+
+
 # Python
 
 _SECTION = r"(?m)^\[{}\]"
@@ -428,10 +459,14 @@ def _python(project: _Project) -> Iterator[CheckCommand]:
         formats = re.compile(rf"{default.partition(' -')[0]}(?:\s|$)")
         uses = [step for step in in_ci if formats.match(step)]
         uses += [step for step in recipes if formats.match(step) and re.match(CHECKS_FORMAT, step)]
-        if uses or "format" in table(configured, name) or (name == "black" and name in configured):
-            arguments = _clean(uses[0]) if uses else default.partition(" ")[2]
-            found = _python_command("format", name, arguments, "CI" if uses else "pyproject.toml", project)
-            yield replace(found, is_in_ci=any(step in in_ci for step in uses))
+        edits = [step for step in recipes if formats.match(step)]
+        is_configured = "format" in table(configured, name) or (name == "black" and name in configured)
+        if uses or is_configured or edits:
+            arguments = _clean((uses or edits)[0]) if uses or edits else default.partition(" ")[2]
+            sign = "CI" if uses else "pyproject.toml" if is_configured else "a task"
+            found = _python_command("format", name, arguments, sign, project)
+            is_guess = not uses and not is_configured
+            yield replace(found, is_in_ci=any(step in in_ci for step in uses), is_guess=is_guess)
     yield from _unittest(project)
 
 
@@ -557,8 +592,14 @@ def _others(project: _Project) -> Iterator[CheckCommand]:
                 kind,
                 (in_ci or step,),
                 is_in_ci=in_ci is not None,
-                is_guess=bool(project.ci) and not in_ci and not is_sign,
+                is_guess=(bool(project.ci) and not in_ci and not is_sign)
+                or is_unready(program, project.names),
             )
+
+
+def is_unready(program: str, names: Collection[str]) -> bool:
+    """Whether a file of the project that a command needs has to be made first, as by `./configure`."""
+    return program.startswith("./") and os.path.normpath(program) not in names
 
 
 _LANGUAGE_FILES = frozenset(
@@ -572,24 +613,28 @@ _SUBCOMMANDS = frozenset(("cargo", "go", "deno", "mix", "dotnet"))
 
 def _in_ci(step: str, check: str, project: _Project) -> str | None:
     """Return how CI runs the same tool for the same check, on the whole project."""
-    words = step.split()
-    program = os.path.basename(words[0])
+    words, program = step.split(), _program(step)
     found = [
         each
         for each in project.ci
-        if os.path.basename(each.split()[0]) == program
+        if _program(each) == program
         and check in _checks_of(each)
-        and not re.search(_PARTIAL, each)
+        and (program == "gofmt" or not re.search(_PARTIAL, each))
     ]
     same = [each for each in found if program not in _SUBCOMMANDS or each.split()[1:2] == words[1:2]]
     return min(same, key=len, default=None)
+
+
+def _program(step: str) -> str:
+    """Return what a step runs; gofmt only lists files, so it is a part of another command."""
+    return "gofmt" if re.search(r"\bgofmt\b", step) else os.path.basename(step.split(maxsplit=1)[0])
 
 
 def _with_start(command: str, step: str) -> str:
     """Return a step of CI with what starts the program here; for tests without what only reports."""
     start = command.split(maxsplit=1)[0]
     words = [word for word in step.split()[1:] if not re.match(_REPORTING, word)]
-    if start in ("test", "cmake") or step.startswith(("mvn", "go ", "golangci", "phpunit", "gofmt")):
+    if start == "cmake" or "gofmt" in step or step.startswith(("mvn", "go ", "golangci", "phpunit")):
         return command
     return " ".join((f"{start} exec {step.split(maxsplit=1)[0]}" if start == "bundle" else start, *words))
 
@@ -597,6 +642,7 @@ def _with_start(command: str, step: str) -> str:
 _FINDERS: tuple[Callable[[_Project], Iterator[CheckCommand]], ...] = (
     _tasks,
     _typescript,
+    _node_formatters,
     _python,
     _python_runners,
     _others,

@@ -170,9 +170,14 @@ def _read_scripts(text: str, key: str = "scripts") -> dict[str, str]:
 
 
 def _read_package(text: str) -> dict[str, str]:
-    """Each script with those that npm runs before and after it."""
-    scripts = table(read_json(text), "scripts")
-    found = {name: value for name, value in scripts.items() if isinstance(value, str)}
+    """Each script with those that npm runs before and after it. What starts a browser by its configuration says so."""
+    package = read_json(text)
+    found = {name: value for name, value in table(package, "scripts").items() if isinstance(value, str)}
+    if any(name.startswith("@vitest/browser") for name in table(package, "devDependencies")):
+        found = {
+            name: re.sub(r"\bvitest\b(?!:)", "vitest --browser=playwright", value)
+            for name, value in found.items()
+        }
     around = {name: (f"pre{name}", None, f"post{name}") for name in found}
     return {
         name: "\n".join(

@@ -9,8 +9,8 @@ from dataclasses import field
 
 from turngate._frozen_dataclass import frozen
 
-CHECKS = ("tests", "lint", "types", "build")
-PROJECT_CHECKS = ("tests", "lint", "types", "format", "build")  # whose commands are found
+CHECKS = ("tests", "lint", "types", "build")  # that an agent may claim to have passed
+PROJECT_CHECKS = ("tests", "lint", "types", "format", "build")  # that are gates; their commands are found
 
 
 @frozen
@@ -250,15 +250,16 @@ OTHER_TOOLS = {  # in scripts of packages
 # Formatters that only look.
 CHECKS_FORMAT = (
     r"ruff format .*(?:--check|--diff)|black .*(?:--check|--diff)|prettier .*(?:--check|-c\b|-l\b|--list-different)|cargo fmt .*--check|"
-    r"(?:test -z .*)?gofmt .*-[ld]\b|biome format(?! .*--write)|deno fmt .*--check|mix format .*--check-formatted|oxfmt .*--check|"
+    r"(?:(?:if )?(?:test|\[) .*|\w+=.*)?gofmt .*-[ld]\b|biome format(?! .*--write)|deno fmt .*--check|mix format .*--check-formatted|oxfmt .*--check|"
     r"dotnet format .*--verify-no-changes|(?:\S*/)?php-cs-fixer .*--dry-run|rustfmt .*--check|dprint check|zig fmt .*--check|"
-    r"terraform fmt .*-check|shfmt .*-d\b|clang-format .*--dry-run|isort .*--check|stylua .*--check|swift-format lint"
+    r"terraform fmt .*-check|shfmt .*-d\b|clang-format .*--dry-run|isort .*--check|stylua .*--check|swift-format lint|"
+    r"dart format .*--set-exit-if-changed"
 )
 # Commands that change files, unless one of the patterns above matches.
 CHANGES_FILES = (
     r".*\s--(?:fix|write|fix-only|unsafe-fixes|autocorrect(?:-all)?|update-snapshot\S*)\b(?!=false)|(?:pre-commit|prek) run(?!\s+[a-z])|"
-    r"(?:ruff format|black|isort|cargo fmt|biome format|deno fmt|mix format|oxfmt|autopep8|autoflake|pyupgrade)\b|prettier\s+.*-w\b|"
-    r"(?:go|cargo) (?:generate|fix)\b|go fmt\b|gofmt .*-w\b|rubocop .*-[aA]\b|(?:\S*/)?(?:phpcbf|php-cs-fixer)\b|git (?:add|commit|push)\b"
+    r"(?:ruff format|black|isort|cargo fmt|biome format|deno fmt|mix format|dart format|zig fmt|terraform fmt|oxfmt|rustfmt|stylua|autopep8|autoflake|pyupgrade)\b|prettier\s+.*-w\b|"
+    r"(?:go|cargo) (?:generate|fix)\b|go fmt\b|gofmt .*-w\b|clang-format .*-i\b|shfmt .*-w\b|dprint fmt\b|rubocop .*-[aA]\b|(?:\S*/)?(?:phpcbf|php-cs-fixer)\b|git (?:add|commit|push)\b"
 )
 # Tables of pyproject.toml with tasks; the program, and the command of one of them.
 PYTHON_TASK_TABLES = (
@@ -311,7 +312,7 @@ PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("go.mod", "go", "go", {"tests": "{} test ./...", "build": "{} build ./..."}),
     (".golangci.y*ml", "go", "golangci-lint", {"lint": "{} run"}),
     ("go.mod", "go", "go", {"lint": "{} vet ./..."}),
-    ("go.mod", "go", "gofmt", {"format": 'test -z "$({} -l .)"'}),
+    ("go.mod", "go", "gofmt", {"format": 'out=$({} -l .) && ! echo "$out" | grep .'}),
     ("deno.json*", "deno", "deno", _DENO),
     (".rspec", "ruby", "bundle", {"tests": "{} exec rspec"}),
     (".rubocop.yml", "ruby", "bundle", {"lint": "{} exec rubocop"}),
@@ -326,10 +327,14 @@ PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("*.sln*", "dotnet", "dotnet", _DOTNET),
     ("*.csproj", "dotnet", "dotnet", _DOTNET),
     ("mix.exs", "elixir", "mix", {"tests": "{} test", "build": "{} compile"}),
+    ("pubspec.yaml", "dart", "dart", {"format": "{} format --output=none --set-exit-if-changed ."}),
     (".formatter.exs", "elixir", "mix", {"format": "{} format --check-formatted"}),
     ("Package.swift Tests", "swift", "swift", {"tests": "{} test"}),
     ("Package.swift Sources", "swift", "swift", {"build": "{} build"}),
     ("build/CTestTestfile.cmake", "c++", "cmake", _CTEST),
+    # A program that is a file: before the project is configured, it is not there.
+    ("CMakeLists.txt", "c++", "./build/CTestTestfile.cmake", {"tests": _CTEST["tests"].format("cmake")}),
+    ("configure.ac Makefile.am", "c", "./Makefile", {"tests": "make check"}),
 )
 
 
@@ -560,6 +565,7 @@ FAILURE_READERS = (
         tools="prettier",
         start=r"\[(?:warn|error)\] (?!Code style|Ignored|Invalid| )(?P<path>[^\s:]+\.\w+)(?::(?P<name> \w*Error: .*)|$)",
     ),
+    FailureReader(tools="gofmt -l", start=r"(?P<path>[^\s:]+\.go)$"),
     FailureReader(tools="cargo fmt", start=rf"Diff in {_PATH}:{_LINE}:", end="Diff in "),
 )
 # What a tool says of all failures together.
@@ -584,6 +590,7 @@ NOT_CONFIGURED = (
     r"|(?:\[error\] )?No files matching the pattern .*|error TS(?:5\d{3}|6\d{3}|18003): .*|tsc: The TypeScript Compiler - .*"
     r"|● (?:Unrecognized CLI Parameter|Validation Error).*|No tests? (?:files? )?found, exiting with code 1|Error: No test files found.*|CACError: Unknown option .*"
     r"|invalid option: -.*|flag provided but not defined: .*|Unknown option \"-.*|Failed to change working directory to .*|\S*node: bad option: .*"
+    r"|g?make: \*\*\* No rule to make target '[^']*'\. +Stop\.|Error: (?:\S*/)?build is not a directory|Error: could not load cache"
     r"|npm (?:ERR!|error) (?:npx )?canceled due to missing packages.*|npm (?:ERR!|error) code E404|npm (?:ERR!|error) network .*"
 )
 
@@ -612,6 +619,7 @@ ALL_SKIPPED = (
     r"^ +\d+ skipped$|^ +\S+: SKIP \(.*",
     r"^No tasks were executed\b.*",
 )
+_LOOKS = ("lint", "format")
 EMPTY_RUNS = (
     EmptyRun(
         "most",
@@ -652,14 +660,14 @@ EMPTY_RUNS = (
     EmptyRun("swift, xcodebuild", r"\bExecuted 0 tests\b", r"\bExecuted [1-9]"),
     EmptyRun("dart, flutter", r"\bNo tests ran\b", r"\+[1-9][\d ~-]*: All tests passed"),
     EmptyRun("prove", r"^Result: NOTESTS", r"\bTests=[1-9]"),
-    EmptyRun("ruff, black", r"\bNo Python files (?:found|are present)\b", checks=("lint",)),
-    EmptyRun("pre-commit", r"\(no files to check\) *Skipped", r"\.(?:Passed|Failed)$", checks=("lint",)),
+    EmptyRun("ruff, black", r"\bNo Python files (?:found|are present)\b", checks=_LOOKS),
+    EmptyRun("pre-commit", r"\(no files to check\) *Skipped", r"\.(?:Passed|Failed)$", checks=_LOOKS),
     EmptyRun("pyright", r"\bNo source files found\b", checks=("types",)),
     # A folder with the name of the target, and no .PHONY. What is built may be up to date.
     EmptyRun(
         "make, ninja",
         r"^(?:\S*/)?g?make(?:\[\d+\])?: (?:Nothing to be done for .*|[`'].*' is up to date\.)$|^ninja: no work to do\.$",
-        checks=("tests", "lint", "types"),
+        checks=("tests", "types", *_LOOKS),
         is_alone=True,
     ),
 )

@@ -12,8 +12,10 @@ import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
+from tests.support.gates import claude_input
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal, wait_for
-from turngate.cli.commands.init.proposal import JsonStyle, ProposedGate, settings_text
+from turngate.cli.commands.init.proposal import ProposedGate, settings_text
+from turngate.hosts.install.json_text import JsonStyle
 
 PACKAGE = json.dumps({"scripts": {"test": "node --test", "lint": "eslint ."}})
 WRITTEN = """\
@@ -238,6 +240,13 @@ def test_a_check_without_its_program_is_left_out_and_named(init: Init, project: 
     assert init("--yes") == (1, said + NOTHING_FOUND, "")
 
 
+def test_a_project_that_is_not_configured_yet_is_told_what_is_missing(init: Init, project: Path) -> None:
+    (project / "configure.ac").touch()
+    (project / "Makefile.am").touch()
+    said = "tests is left out: `make check` (configure.ac) needs ./Makefile, which is not there\n"
+    assert init("--yes") == (1, said + NOTHING_FOUND, "")
+
+
 def gates(project: Path) -> list[dict[str, object]]:
     [group] = json.loads((project / ".turngate" / "settings.json").read_text())["hooks"]["Stop"]
     found: list[dict[str, object]] = group["hooks"]
@@ -357,6 +366,15 @@ def test_a_list_that_does_not_fit_is_printed_in_lines() -> None:
     assert settings_text([gate]).splitlines()[8] == '              "ifChanged": ["a/**", "b/**"]'
 
 
+def test_the_comma_behind_a_list_takes_room_too() -> None:
+    """The list, without the comma, fits exactly; prettier and biome open it."""
+    options = {"globs": ["a/**", "b/**"], "noWeakening": True}
+    gate = ProposedGate({"id": "untouched", "options": options}, "", "")
+    line = '              "globs": ["a/**", "b/**"],'
+    assert settings_text([gate], JsonStyle(width=len(line))).splitlines()[8] == line
+    assert settings_text([gate], JsonStyle(width=len(line) - 1)).splitlines()[8] == line.partition('"a')[0]
+
+
 def test_a_target_of_make_stands_for_all_parts(init: Init, package: Path) -> None:
     (package / "Makefile").write_text("test:\n\tnpm test\n")
     assert init("--dry-run")[1].endswith(
@@ -433,6 +451,198 @@ def test_hostile_files_are_not_waited_for(init: Init, project: Path) -> None:
         "\ntests  runs `python3 -m unittest discover -s tests` (tests/test_a  b.py)\n"
         "nothing was written (--dry-run)\n"
     )
+
+
+# Gates by their names
+
+
+PLAIN = ("suppressions", "debug", "dependencies", "secrets", "clean", "todos", "evidence", "no-stubs")
+WITH_SIZE = {"maxLines": 1000, "maxFiles": 50}
+
+
+def named(name: str, **options: object) -> dict[str, object]:
+    return {"type": "gate", "id": name, "gate": name, **({"options": options} if options else {})}
+
+
+def test_gates_are_added_by_their_names(init: Init, package: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=package, check=True)
+    (package / "tests").mkdir()
+    (package / "src").mkdir()
+    (package / "CHANGELOG.md").touch()
+    (package / "lcov.info").touch()
+    code, out, err = init("--yes", "--with", ", ".join(PLAIN), "--with", "untouched,touched,size,coverage")
+    assert (code, err) == (0, "")
+    assert gates(package)[2:] == [
+        *map(named, PLAIN),
+        named("untouched", globs=["tests/**", "**/*.test.*", "**/*.spec.*"], noWeakening=True),
+        named("touched", **{"if": ["src/**"], "then": ["CHANGELOG.md"]}),
+        named("size", **WITH_SIZE),
+        named("coverage", min=80),
+    ]
+    assert "\ndebug         the added lines hold no breakpoint and no debug print\n" in out
+    assert turngate("check", "--project", str(package)) == (
+        0,
+        ".turngate/settings.json\n14 hooks, no problems\n",
+        "",
+    )
+
+
+def test_format_by_its_name_is_the_check_of_what_a_script_formats(
+    init: Init, project: Path, tmp_path: Path
+) -> None:
+    script(tmp_path / "bin" / "npx", "#!/bin/sh\n")
+    (project / "package.json").write_text(
+        '{"scripts": {"test": "jest", "format": "prettier --write src"}, "devDependencies": {"prettier": "3"}}'
+    )
+    assert "prettier" not in init("--dry-run")[1]
+    code, out, _ = init("--yes", "--with", "format")
+    assert (code, gates(project)[1]) == (0, {"type": "gate", "id": "format", "gate": "format"})
+    assert "\nformat  runs `npx --no-install prettier --check src` (package.json)\n" in out
+
+
+# What is named, and the line about it.
+LEFT_OUT = {
+    "ran": "its options cannot be guessed; write "
+    '{"type": "gate", "id": "ran", "gate": "ran", "options": {"if": ["GLOB"], "then": "COMMAND"}}',
+    "plan": "its options cannot be guessed; write "
+    '{"type": "gate", "id": "plan", "gate": "plan", "options": {"files": ["PLAN.md"]}}',
+    "budget": "its options cannot be guessed; write "
+    '{"type": "gate", "id": "budget", "gate": "budget", "options": {"minutes": 60}}',
+    "command": 'name its command: {"type": "gate", "id": "command", "command": "COMMAND"}',
+    "size": "it compares with git; run `git init`, and then `turngate init --with size`",
+    "checks": "it needs gh, the command line of GitHub; install it, and run `turngate init --with checks`",
+    "format": "looked for a target `format-check` in a Makefile, a script `format:check` in package.json, ruff format, "
+    "black, prettier, biome, cargo fmt, gofmt and others; name the command: "
+    '{"type": "gate", "id": "format", "gate": "format", "command": "COMMAND"}',
+    "lint": "a hook of .turngate/settings.json runs it already",
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_what_a_gate_needs_is_said_in_one_sentence(init: Init, package: Path, name: str) -> None:
+    init("--yes")
+    before = tree(package)
+    code, out, err = init("--yes", "--with", name)
+    assert (code, err, f"{name} is left out: {LEFT_OUT[name]}" in out.splitlines()) == (0, "", True)
+    assert tree(package) == before
+
+
+def test_a_gate_that_asks_a_model_needs_one(
+    init: Init, package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=package, check=True)
+    write = '{"type": "gate", "id": "review", "gate": "review", "options": {"model": "PROVIDER:NAME"}}'
+    said = f"review is left out: it asks a model, and none is configured; write {write}"
+    assert said in init("--dry-run", "--with", "review")[1].splitlines()
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    assert init("--yes", "--with", "review")[0] == 0
+    assert gates(package)[2:] == [named("review")]
+
+
+def test_a_gate_with_what_else_it_could_use(init: Init, package: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=package, check=True)
+    _, out, _ = init("--yes", "--with", "coverage,secrets")
+    assert out.splitlines()[:2] == [
+        "coverage: let the tests write coverage.xml or lcov.info, as `c8 --reporter=lcov node --test` does; without a report it cannot run",
+        "secrets: it knows the usual formats of keys; if gitleaks is installed, it runs that too",
+    ]
+    assert [gate["id"] for gate in gates(package)] == ["tests", "lint", "coverage", "secrets"]
+
+
+def test_an_unknown_gate_is_wrong_usage_with_the_nearest_name_and_the_list(init: Init, package: Path) -> None:
+    code, out, err = init("--yes", "--with", "debug,formt")
+    start = 'turngate: --with: there is no gate "formt"; did you mean "format"? The gates are archive, budget, build, '
+    assert (code, out, err.startswith(start), err.endswith(", until, untouched\n")) == (64, "", True, True)
+    assert tree(package) == {"package.json": PACKAGE}
+
+
+MINE = """\
+{
+    // mine
+    "turngate": {"showPass": true},
+    "hooks": {
+        "Stop": [
+            {
+                "hooks": [
+                    {"type": "gate", "command": "make  it"} // the last one
+                ]
+            }
+        ]
+    }
+}
+"""
+
+
+def test_existing_settings_keep_every_character_when_gates_are_added(init: Init, package: Path) -> None:
+    path = write_settings(package, "turngate", MINE)
+    code, out, _ = init("--yes", "--with", "debug,untouched", "--with", "todos")
+    added = """,
+                    {
+                        "type": "gate",
+                        "id": "debug",
+                        "gate": "debug"
+                    },
+                    {
+                        "type": "gate",
+                        "id": "todos",
+                        "gate": "todos"
+                    }"""
+    one, comment, rest = MINE.partition(" // the last one")
+    assert (code, path.read_text()) == (0, f"{one}{added[0]}{comment}{added[1:]}{rest}")
+    assert out.splitlines()[-8:] == [
+        'added to the hooks of "Stop" in .turngate/settings.json:',
+        '  {"type": "gate", "id": "debug", "gate": "debug"},',
+        '  {"type": "gate", "id": "todos", "gate": "todos"}',
+        "debug  the added lines hold no breakpoint and no debug print",
+        "todos  the agent's own task list is done",
+        "written   .turngate/settings.json",
+        APPROVE.rstrip("\n"),
+        WHEN_APPROVED.rstrip("\n"),
+    ]
+
+
+# Settings before, and after `--with debug`.
+ADDED = {
+    "one line": (
+        '{"hooks": {"Stop": [{"hooks": []}]}}',
+        '{"hooks": {"Stop": [{"hooks": [{"type": "gate", "id": "debug", "gate": "debug"}]}]}}',
+    ),
+    "another event": (
+        '{"hooks":{"SessionStart":[]}}',
+        '{"hooks":{"SessionStart":[],"Stop":[{"hooks":[{"type":"gate","id":"debug","gate":"debug"}]}]}}',
+    ),
+    "a group with a matcher": (
+        '{"hooks": {"Stop": [{"matcher": "a", "hooks": []}]}}',
+        '{"hooks": {"Stop": [{"matcher": "a", "hooks": []}, {"hooks": [{"type": "gate", "id": "debug", "gate": "debug"}]}]}}',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_where_a_gate_is_added(init: Init, package: Path, name: str) -> None:
+    before, after = ADDED[name]
+    path = write_settings(package, "turngate", before)
+    assert (init("--yes", "--with", "debug")[0], path.read_text()) == (0, after)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"hooks": {"Stop": {}}}'])
+def test_settings_that_cannot_be_read_get_nothing_added(init: Init, package: Path, content: str) -> None:
+    path = write_settings(package, "turngate", content)
+    code, _, err = init("--yes", "--with", "debug")
+    start = "turngate: .turngate/settings.json cannot be changed: "
+    assert (code, err.startswith(start), err.endswith("; nothing was changed\n")) == (64, True, True)
+    assert path.read_text() == content
+
+
+def test_only_what_was_added_and_confirmed_is_approved(package: Path) -> None:
+    write_settings(package, "turngate", stop_hooks("./mine"))
+    with Terminal("init", "--no-try", "--with", "debug", cwd=package, env={"NO_COLOR": "1"}) as terminal:
+        terminal.expect("write it, and let this gate run on this machine? [y]es, [n]o ")
+        terminal.say("y")
+        assert terminal.end() == 0
+        terminal.expect("approved  debug")
+    listed = json.loads(turngate("hooks", "--json", "--project", str(package))[1])["hooks"]
+    assert [hook["trust"] for hook in listed] == ["new", "approved"]
 
 
 # Places
@@ -561,22 +771,64 @@ def tried(out: str) -> list[str]:
 
 def test_a_green_command_is_written(trial: Init, project: Path) -> None:
     code, out, _ = trial(test="true")
-    assert (code, tried(out)) == (0, [TRIED, "tests  green: `make test`"])
+    assert (code, tried(out)) == (0, [TRIED, "tests  runs `make test`", "tests  green"])
     assert [gate["id"] for gate in gates(project)] == ["tests"]
 
 
 def test_a_red_command_is_written_and_old_failures_do_not_block(trial: Init, project: Path) -> None:
     code, out, _ = trial(test="@echo '1 failed'; false")
-    said = "tests  red; what fails now does not block, only what a session breaks: `make test`"
-    assert (code, tried(out)) == (0, [TRIED, said])
+    said = "tests  red; what fails now does not block, only what a session breaks"
+    assert (code, tried(out)) == (0, [TRIED, "tests  runs `make test`", said])
     assert [gate["id"] for gate in gates(project)] == ["tests"]
+
+
+FAILING = "@echo x >> ../runs; cat output; test ! -s output"
+
+
+def test_what_the_trial_saw_is_the_baseline_of_the_first_session(
+    trial: Init, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check does not run on the files of the session's start: that the trial has done."""
+    old, new = (f"FAILED tests/test_a.py::{name} - assert 1 == 2\n" for name in ("test_old", "test_new"))
+    (project / "output").write_text(old)
+    trial(test=FAILING)
+    monkeypatch.setenv("TURNGATE_TRUST", "1")
+    answers = [ask(project, "SessionStart")]
+    (project / "src.py").write_text("1\n")
+    answers.append(ask(project, "Stop"))
+    assert (project.parent / "runs").read_text() == "x\nx\n"  # of the trial, and of the stop
+    (project / "output").write_text(old + new)
+    answers.append(ask(project, "Stop"))
+    assert (project.parent / "runs").read_text() == "x\nx\nx\n"
+    only_old = 'gate "tests": it fails only as it did at the session\'s start'
+    reason = (
+        "`make test`: exit code 2\ntests/test_a.py::test_new\nassert 1 == 2\n\nmake: *** [Makefile:3: test] Error 1\n\n"
+        "1 failure that was there at the session's start is left out."
+    )
+    assert answers == [{}, {"systemMessage": only_old}, {"decision": "block", "reason": reason}]
+
+
+def ask(project: Path, event: str) -> object:
+    """Return what Claude Code is told at an event of its session."""
+    fields = claude_input(project, session_id="s", hook_event_name=event)
+    code, out, err = turngate("hook", "--project", str(project), stdin=json.dumps(fields))
+    assert (code, err) == (0, "")
+    return json.loads(out or "{}")
 
 
 def test_a_command_that_cannot_run_is_left_out_with_the_reason(trial: Init, project: Path) -> None:
     code, out, _ = trial(test="no-such-program-here", lint="true")
-    first, second, third = tried(out)
-    assert (code, first, third) == (0, TRIED, "lint  green: `make lint`")
-    assert second.startswith("tests  left out: `make test` could not run: ")
+    missing = "make: *** [Makefile:3: test] Error 127"
+    assert (code, tried(out)) == (
+        0,
+        [
+            TRIED,
+            "tests  runs `make test`",
+            f"tests  left out: it could not run: `make test`: exit code 2: {missing}",
+            "lint  runs `make lint`",
+            "lint  green",
+        ],
+    )
     assert [gate["id"] for gate in gates(project)] == ["lint"]
 
 
@@ -586,9 +838,12 @@ def test_a_command_that_changes_files_is_left_out_and_the_file_is_named(trial: I
         0,
         [
             TRIED,
-            "tests  green: `make test`",
-            "lint  left out: `make lint` changed a.txt",
-            "types  green: `make types`",
+            "tests  runs `make test`",
+            "tests  green",
+            "lint  runs `make lint`",
+            "lint  left out: it changed a.txt",
+            "types  runs `make types`",
+            "types  green",
         ],
     )
     assert [gate["id"] for gate in gates(project)] == ["tests", "types"]
@@ -609,7 +864,7 @@ def test_at_a_terminal_a_person_decides_whether_commands_run(
         terminal.expect(QUESTION)
         terminal.say("n")
         assert terminal.end() == 1
-        assert re.findall(r"^\w+  \w+(?=, [\d.]+ s: )", terminal.text, re.MULTILINE) == [
+        assert re.findall(r"^\w+  \w+(?=, [\d.]+ s$)", terminal.text, re.MULTILINE) == [
             "tests  green",
             "lint  green",
         ]
@@ -626,7 +881,7 @@ def test_ctrl_c_leaves_out_the_command_that_runs(
         terminal.say("y")
         wait_for(project / "started")
         terminal.type(CTRL_C)
-        terminal.expect("tests  left out: `make test` was ended by Ctrl-C")
+        terminal.expect("tests  left out: it was ended by Ctrl-C")
         terminal.expect("lint  green")
         terminal.expect("write it, and let this gate run on this machine? [y]es, [n]o ")
         terminal.say("n")

@@ -37,7 +37,15 @@ def with_test(project: Path) -> None:
 def with_makefile(project: Path) -> None:
     (project / "src").mkdir()
     compiles = f"{sys.executable} -m compileall -q src"
-    targets = {"test": PYTEST, "lint": compiles, "types": compiles, "build": compiles}
+    formats = f"{sys.executable} -m ruff format --check --no-cache --isolated src"
+    (project / "src" / "a.py").write_text("A = 1\n")
+    targets = {
+        "test": PYTEST,
+        "lint": compiles,
+        "types": compiles,
+        "build": compiles,
+        "format-check": formats,
+    }
     (project / "Makefile").write_text("".join(f"{name}:\n\t{text}\n" for name, text in targets.items()))
     with_test(project)
 
@@ -51,6 +59,7 @@ SAMPLES = {
     "tests": Sample("tests", {"gate": "tests"}, "a failing test", with_makefile),
     "lint": Sample("lint", {"gate": "lint"}, "a syntax error", with_makefile),
     "types": Sample("types", {"gate": "types"}, "a syntax error", with_makefile),
+    "format": Sample("format", {"gate": "format"}, "a syntax error", with_makefile),
     "build": Sample("build", {"gate": "build"}, "a syntax error", with_makefile),
     "clean": Sample("clean", {"gate": "clean"}, "a dirty tree"),
     "todos": Sample("todos", {"gate": "todos"}, "an open task"),
@@ -79,6 +88,10 @@ SAMPLES = {
         with_test,
     ),
     "no-stubs": Sample("no-stubs", {"gate": "no-stubs"}, "a stub"),
+    "debug": Sample("debug", {"gate": "debug"}, "a breakpoint"),
+    "suppressions": Sample("suppressions", {"gate": "suppressions"}, "a suppression"),
+    "secrets": Sample("secrets", {"gate": "secrets"}, "a private key"),
+    "size": Sample("size --max-lines 20", {"gate": "size", "options": {"maxLines": 20}}, "too many lines"),
     "touched": Sample(
         "touched --if 'src/**' --then CHANGELOG.md",
         {"gate": "touched", "options": {"if": ["src/**"], "then": ["CHANGELOG.md"]}},
@@ -152,6 +165,21 @@ def test_a_gate_in_a_command_is_shown_to_block(
     sample.setup(repository)
     hook = {"type": "command", "command": f"{TURNGATE} gate {sample.words}"}
     assert prove(repository, hook, capsys) == proved(sample.blocks, is_limit=sample.is_limit)
+
+
+@pytest.mark.parametrize("type_", ["gate", "command"])
+def test_a_check_that_is_red_without_a_planted_failure_is_not_proved(
+    type_: str, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a session, what fails at its start does not block."""
+    with_makefile(repository)
+    (repository / "src" / "a.py").write_text("A  =  1\n")
+    hook = {"type": "gate", "gate": "format"}
+    code, said = prove(
+        repository, hook if type_ == "gate" else {"type": type_, "command": f"{TURNGATE} gate format"}, capsys
+    )
+    start = '  NOT PROVED     Stop[0].hooks[0] "gate": it blocks also without a planted failure: `make format-check`: '
+    assert (code, said.startswith(start)) == (13, True)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -1,4 +1,4 @@
-"""The gates `tests`, `lint`, `types` and `build`. A command that is found runs as that of the gate `command`."""
+"""The gates `tests`, `lint`, `types`, `format` and `build`. A command that is found runs as that of the gate `command`."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +9,10 @@ from tests.support.git_projects import commit, make_repository, steps, write
 LOOKED_FOR_TESTS = (
     "this project has none that is known; looked for a target `test` in a Makefile, a script `test` in package.json, "
     "pytest, unittest, cargo, go and others"
+)
+LOOKED_FOR_FORMAT = (
+    "this project has none that is known; looked for a target `format-check` in a Makefile, a script `format:check` in package.json, "
+    "ruff format, black, prettier, biome, cargo fmt, gofmt and others"
 )
 NAME_IT = "name it: turngate gate tests -- COMMAND"
 
@@ -179,6 +183,45 @@ CASES = (
         ("types",),
         project_with(make("types", "no-such-checker")),
         could_not_run("types", "`make types`: exit code 2: make: *** [Makefile:2: types] Error 127"),
+    ),
+    GateCase(
+        "files that are not formatted",
+        ("format",),
+        project_with(
+            make("format-check", "prettier() { echo '[warn] src/a.ts'; exit 1; }; prettier --check .")
+        ),
+        blocked(
+            "`make format-check`: exit code 2\n[warn] src/a.ts\nmake: *** [Makefile:2: format-check] Error 1"
+        ),
+    ),
+    GateCase(
+        "a formatter may read documents",
+        ("format",),
+        project_with({"README.md": "x"}),
+        blocked(
+            "`make format-check`: exit code 2\n[warn] README.md\nmake: *** [Makefile:2: format-check] Error 1"
+        ),
+        start=lambda project: make_repository(
+            project,
+            make(
+                "format-check",
+                "oxfmt() { test ! -e README.md || { echo '[warn] README.md'; exit 1; }; }; oxfmt --check .",
+            ),
+        ),
+    ),
+    GateCase(
+        "a formatter that has found no file",
+        ("format",),
+        project_with(
+            make("format-check", "ruff() { echo 'No Python files are present'; }; ruff format --check")
+        ),
+        could_not_run("format", "`make format-check`: it checked nothing: No Python files are present"),
+    ),
+    GateCase(
+        "a task that formats is not a check",
+        ("format", "--strict"),
+        project_with(make("format", "touch ran; prettier --write .")),
+        blocked(f'gate "format" could not run: {LOOKED_FOR_FORMAT}; {NAME_IT.replace("tests", "format")}'),
     ),
     GateCase("build passes", ("build",), project_with(make("build", "true")), {}),
     GateCase(

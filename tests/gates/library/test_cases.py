@@ -42,5 +42,7 @@ def test_the_gate_answers_for_a_project_on_another_machine(
 
 @pytest.mark.parametrize("gate", list(GATES))
 def test_every_gate_has_cases_or_tests(gate: str) -> None:
-    name = "project_checks" if gate in ("tests", "lint", "types", "build") else gate.replace("-", "_")
+    name = (
+        "project_checks" if gate in ("tests", "lint", "types", "format", "build") else gate.replace("-", "_")
+    )
     assert name in TABLES or Path(__file__).with_name(f"test_{name}.py").exists()

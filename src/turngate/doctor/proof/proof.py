@@ -28,6 +28,7 @@ from turngate.doctor.proof.ready_made_gates import (
     judge_script,
     named_gate,
     why_no_failure,
+    with_all_failures,
     with_judge,
 )
 from turngate.doctor.proof.sample_transcript import conversation
@@ -88,10 +89,10 @@ async def _try(trial: "_Trial") -> Proof:
         if outcome(run) == "failed":
             reason = one_line(run_message(run) or "", MAX_REASON_CHARS)
             return cannot_prove(f"it could not run as it is: {reason}")
-    run = await trial.run(first.passing, first.passing_answer)
+    run = await trial.run(first.passing, first.passing_answer, is_control=True)
     repaired = is_blocking(run, trial.settings.dialect) and trial.repair(failures)
     if repaired:
-        run = await trial.run(first.passing, first.passing_answer)
+        run = await trial.run(first.passing, first.passing_answer, is_control=True)
     if is_blocking(run, trial.settings.dialect):
         reason = one_line(run_message(run) or "no reason given", MAX_REASON_CHARS)
         return Proof("NOT PROVED", f"it blocks also without a planted failure: {reason}", _RED_HINT)
@@ -196,14 +197,20 @@ class _Trial:
         except CannotPlantError as error:
             return [], [str(error)]
 
-    async def run(self, files: Mapping[str, bytes], answer: str) -> HookRun:
-        """Run the gate once, while these files are in the copy, at the end of a session of its own."""
+    async def run(self, files: Mapping[str, bytes], answer: str, *, is_control: bool = False) -> HookRun:
+        """Run the gate once, while these files are in the copy, at the end of a session of its own.
+
+        `is_control`: a gate that runs a command also runs if nothing has changed, and all that fails counts.
+        """
+        settings = self.settings
+        if is_control and self._named and "always" in self._named.options:
+            settings = replace(settings, rules=(replace(self.rule, hook=with_all_failures(self.rule.hook)),))
         world = World(LocalShell(), self.copy, environ=self._relocation.environ(os.environ), logs=False)
         stop = self._event(answer)
         start = SessionStart(session_id=stop.session_id, transcript_path=stop.transcript_path, cwd=self.copy)
-        await ask_hooks(start, self.settings, world)  # a gate may record what is there
+        await ask_hooks(start, settings, world)  # a gate may record what is there
         with self._planted(files):
-            verdict = await ask_hooks(stop, self.settings, world)
+            verdict = await ask_hooks(stop, settings, world)
             await world.close()
         return verdict.runs[0]
 

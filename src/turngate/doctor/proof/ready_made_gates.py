@@ -33,6 +33,7 @@ from turngate.errors import UsageError
 from turngate.gates.arguments import GateArguments, GateCall, GateProblem, parse_gate_words, read_gate_hook
 from turngate.gates.find_checks import chosen_commands, find_check_commands, read_project_files
 from turngate.gates.gate import Gate as ReadyMadeGate
+from turngate.gates.toolchains import PROJECT_CHECKS
 
 
 @frozen
@@ -93,6 +94,23 @@ def with_judge(hook: Hook, model: str) -> Hook:
     return hook
 
 
+def with_all_failures(hook: Hook) -> Hook:
+    """Return the hook of a gate that runs a command, which runs at every stop and counts also what failed at the start."""
+    if isinstance(hook, GateHook):
+        return replace(hook, options={**hook.options, "always": True, "allFailures": True})
+    flags = ("--always", "--all-failures")
+    if isinstance(hook, CommandHook) and hook.args is not None:
+        after = hook.args.index("gate") + 1
+        place = after if hook.args[after].startswith("-") else after + 1  # the name may be missing
+        return replace(hook, args=(*hook.args[:place], *flags, *hook.args[place:]))
+    if isinstance(hook, CommandHook):
+        command = re.sub(
+            r"(\bgate(?:\s+[a-z][\w-]*)?)(?=\s|$)", rf"\1 {' '.join(flags)}", hook.command, count=1
+        )
+        return replace(hook, command=command)
+    return hook
+
+
 # Files
 
 
@@ -150,10 +168,19 @@ def _untouched(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
     return [PlantedFailure("a changed protected file", path, files, commits=True)]
 
 
-def _no_stubs(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
-    content = f"def planted():\n    raise NotImplementedError  # TODO: {MARK}\n"
+# What a gate that reads added lines has to find in them.
+_ADDED = {
+    "no-stubs": ("a stub", f"def planted():\n    raise NotImplementedError  # TODO: {MARK}\n"),
+    "debug": ("a breakpoint", "def planted():\n    breakpoint()\n"),
+    "suppressions": ("a suppression", "import os  # noqa\n"),
+    "secrets": ("a private key", f'KEY = "{"-" * 5}BEGIN PRIVATE KEY{"-" * 5}"\n'),
+}
+
+
+def _added_lines(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    what, content = _ADDED.get(named.name) or ("too many lines", "1\n" * (named.options["max-lines"] + 1))
     files = {os.path.join(gate.project, "turngate_planted.py"): content.encode()}
-    return [PlantedFailure("a stub", "turngate_planted.py", files, commits=True)]
+    return [PlantedFailure(what, "turngate_planted.py", files, commits=True)]
 
 
 def _touched(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
@@ -287,7 +314,7 @@ def _budget(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
 
 
 _PLANTERS: Mapping[str, Callable[[NamedGate, Gate], list[PlantedFailure]]] = {
-    **dict.fromkeys(("command", "tests", "lint", "types", "build"), _command),
+    **dict.fromkeys(("command", *PROJECT_CHECKS), _command),
     "clean": lambda _, gate: [dirty_tree(gate)],
     "todos": _todos,
     "checklist": _checklist,
@@ -295,7 +322,7 @@ _PLANTERS: Mapping[str, Callable[[NamedGate, Gate], list[PlantedFailure]]] = {
     "until": _until,
     "evidence": _evidence,
     "untouched": _untouched,
-    "no-stubs": _no_stubs,
+    **dict.fromkeys((*_ADDED, "size"), _added_lines),
     "touched": _touched,
     "outputs": _outputs,
     "judge": _judge,

@@ -7,7 +7,7 @@ from importlib import import_module
 from turngate.gates.gate import Gate, GateOption
 
 # A gate is in the module of its name, as its name in capitals; the checks of projects share one module.
-_PROJECT_CHECKS = ("tests", "lint", "types", "build")
+_PROJECT_CHECKS = ("tests", "lint", "types", "format", "build")
 _NAMES = (
     *("archive", "budget", "checklist", "command", "clean", "evidence", "plan", "judge", "log", "notify"),
     *("no-stubs", "outputs", *_PROJECT_CHECKS, "todos", "touched", "until", "untouched"),

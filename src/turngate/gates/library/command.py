@@ -69,11 +69,20 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
 
     What fails as at the session's start does not block.
     """
+<<<<<<< HEAD
     results, name = Results(context, _text(command)), show_command(command)
     if context.options.get("related") and (block := await _check_related(context, command)):
         return block
     if (ended := results.find(context.tree)) and ended.is_too_slow(context.commands.seconds_left):
         hint = "" if context.options.get("related", True) else " (`related` runs the tests of a change first)"
+=======
+    results, name = _results(context, command), show_command(command)
+    if (
+        (ended := results.find(context.tree))
+        and ended.seconds
+        and context.commands.seconds_left <= ended.seconds
+    ):
+>>>>>>> w_init
         return Fault(
             f"not run again until a file changes or its timeout is raised{hint}: on these files {ended.problem}"
         )
@@ -105,8 +114,17 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     )
 
 
+<<<<<<< HEAD
 def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision, seconds: float) -> Known:
     """Return what a later run is compared with. `seconds`: how long it took."""
+=======
+def _results(context: GateContext, command: CommandHook) -> Results:
+    return Results(context.state_folder, context.project, _text(command))
+
+
+def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision) -> Known:
+    """Return what a later run is compared with."""
+>>>>>>> w_init
     match result, report:
         case Allow(), _:
             return Known(Counter())
@@ -136,7 +154,7 @@ async def _without_known_failures(
     if context.options.get("all-failures") or not isinstance(start, str):
         return result
     context.is_shared = False
-    results = Results(context, _text(command))
+    results = _results(context, command)
     known = results.find(start)
     if known is None or (known.names is None and not known.is_too_slow(context.commands.seconds_left)):
         began = time.monotonic()
@@ -390,9 +408,14 @@ def _nothing(context: GateContext, why: str, *, quiet: bool = True) -> Allow:
 async def nothing_to_check(
     context: GateContext, check: str | None, definition: Mapping[str, str]
 ) -> Allow | None:
-    """Return that nothing has changed that the check is about: files that match `if-changed`; for a known check, more than documents."""
+    """Return that nothing has changed that the check is about: files that match `if-changed`; for a known check, more than documents.
+
+    A formatter may read documents too.
+    """
     globs, start = context.options.get("if-changed"), context.state.start or {}
-    skips_documents = check and start.get("tree") and not context.options.get("always")
+    skips_documents = (
+        check not in (None, "format") and start.get("tree") and not context.options.get("always")
+    )
     if not (globs or skips_documents):
         return None
     from turngate.gates.session_changes import changed_paths, find_changes  # noqa: PLC0415 # lazy: few need it
@@ -418,7 +441,7 @@ _DOCUMENT = re.compile(
 )
 _NO_DOCUMENT = re.compile(r"(?:.*/)?[^/]*(?:requirements|constraints)[^/]*\.txt|.*\.(?:py|[cm]?[jt]sx?|json)")
 _READS_DOCUMENTS = re.compile(
-    r"\b(?:markdown\w*|mdformat|prettier|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
+    r"\b(?:markdown\w*|mdformat|prettier|biome|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
 )
 
 

@@ -1,4 +1,4 @@
-"""The gates `tests`, `lint`, `types` and `build`: hold the stop until the project's own check passes.
+"""The gates `tests`, `lint`, `types`, `format` and `build`: hold the stop until the project's own check passes.
 
 Which command that is, the project's files say: see `find_checks.py`.
 """
@@ -32,6 +32,7 @@ LOOKED_FOR = {
     "tests": "a target `test` in a Makefile, a script `test` in package.json, pytest, unittest, cargo, go and others",
     "lint": "a target `lint` in a Makefile, a script `lint` in package.json, ruff, flake8, clippy, go vet and others",
     "types": "a target `types` in a Makefile, a script `typecheck` in package.json, mypy, pyright, tsc, cargo and others",
+    "format": "a target `format-check` in a Makefile, a script `format:check` in package.json, ruff format, black, prettier, biome, cargo fmt, gofmt and others",
     "build": "a target `build` in a Makefile, a script `build` in package.json, cargo, go, maven, gradle and others",
 }
 
@@ -104,4 +105,5 @@ async def _definition(
 TESTS = _project_check("tests", "the project's tests pass")
 LINT = _project_check("lint", "the project's linter has no complaints")
 TYPES = _project_check("types", "the project's type checker has no complaints")
+FORMAT = _project_check("format", "the project's files are formatted")
 BUILD = _project_check("build", "the project builds")

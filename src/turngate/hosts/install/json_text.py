@@ -159,6 +159,39 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 @frozen
+class JsonStyle:
+    """How a formatter prints JSON."""
+
+    indent: str = "  "
+    width: int = 80
+    tab_width: int = 2
+
+
+def format_json(value: Any, style: JsonStyle, before: str = "", start: str = "", end: str = "") -> str:
+    """Return a value as prettier and biome print it. `before`: the indentation; `start`, `end`: what else is on its line.
+
+    An object stays open that begins with a new line; a list of texts is closed where it fits.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    inner = before + style.indent
+    if isinstance(value, dict) and value:
+        last = list(value)[-1]
+        starts = {key: f"{inner}{json.dumps(key, ensure_ascii=False)}: " for key in value}
+        ends = {key: "" if key == last else "," for key in value}
+        lines = [
+            f"{starts[key]}{format_json(each, style, inner, starts[key], ends[key])}{ends[key]}"
+            for key, each in value.items()
+        ]
+        return "{\n" + "\n".join(lines) + f"\n{before}}}"
+    if isinstance(value, list) and value:
+        is_open = any(isinstance(each, dict | list) for each in value)
+        if is_open or len((start + text + end).expandtabs(style.tab_width)) > style.width:
+            items = (f"{inner}{format_json(each, style, inner, inner)}" for each in value)
+            return "[\n" + ",\n".join(items) + f"\n{before}]"
+    return text
+
+
+@frozen
 class TextStyle:
     """How a text is written, so that what is added looks the same."""
 
@@ -175,8 +208,9 @@ class TextStyle:
         if not multiline:
             separators = (",", ":") if self.is_compact else (", ", ": ")
             return name + json.dumps(value, ensure_ascii=False, separators=separators)
-        lines = json.dumps(value, ensure_ascii=False, indent=self.indent).split("\n")
-        return name + (self.newline + before).join(lines)
+        return name + format_json(value, JsonStyle(self.indent), before, before + name).replace(
+            "\n", self.newline
+        )
 
 
 def style_of(text: str, root: Node | None) -> TextStyle:

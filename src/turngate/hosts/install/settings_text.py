@@ -71,6 +71,31 @@ def add_lines(text: str, entries: Mapping[str, Mapping[str, Any]], others: Mappi
     return AddedLines(_checked(apply_edits(text, edits)), frozenset(created))
 
 
+def add_hooks(text: str, event: str, hooks: Sequence[Mapping[str, Any]]) -> str:
+    """Return the settings with further hooks of an event: in its last group, if that is for all of them, or in a new one.
+
+    Raises UnsuitableSettings.
+    """
+    root = _read(text)
+    found = root.member(HOOKS) if root else None
+    groups = found.node.member(event) if found else None
+    last = (
+        groups.node.items[-1].node
+        if groups and isinstance(groups.node.value, list) and groups.node.items
+        else None
+    )
+    inner = (
+        last.member(HOOKS) if last and isinstance(last.value, dict) and "matcher" not in last.value else None
+    )
+    if inner is None or not isinstance(inner.node.value, list):
+        return add_lines(text, {event: {HOOKS: list(hooks)}}, {}).text
+    return _checked(
+        apply_edits(
+            text, append_items(text, inner.node, [(None, hook) for hook in hooks], style_of(text, root))
+        )
+    )
+
+
 def _read(text: str) -> Node | None:
     """Return the value of settings, or None for a text without a value."""
     try:

@@ -11,12 +11,16 @@ def declare(parser: Parser) -> None:
 Find the checks that a project has (tests, linter, type checker, format check: what its CI runs, and from package.json,
 pyproject.toml, Makefile and others), run each once, and write .turngate/settings.json with a gate for each that can run
 and changes no file. It prints what it would write, and asks. The gates that you confirm are approved, so they run.
-A file that exists is never changed, except that .gitignore gets a line for .turngate/settings.local.json."""
+Settings that exist are not changed, except that --with adds the gates that it names, and leaves the rest as it is.
+.gitignore gets a line for .turngate/settings.local.json."""
     parser.epilog = f"""\
 Examples:
   turngate init                   look, try, ask, write
   turngate init --dry-run         look only
-  turngate init --yes             in a script: write, and approve nothing
+  turngate init --yes             in a script: try, write, and approve nothing
+  turngate init --with format,no-stubs,debug
+                                  add gates by their names (`turngate gate` lists them), also to settings that exist;
+                                  one that needs more, such as the options of `ran`, says what to write
 
 Exit codes:
   0   written, or nothing to write: the settings exist
@@ -26,6 +30,14 @@ Exit codes:
   74  the settings could not be written"""
     add = parser.add_argument
     add("--project", metavar="DIR", help=PROJECT_HELP)
+    add(
+        "--with",
+        dest="with_gates",
+        metavar="NAME[,NAME…]",
+        action="append",
+        default=[],
+        help="also add these gates",
+    )
     add("--yes", action="store_true", help="do not ask; what is written has to be approved afterwards")
     add("--no-try", action="store_true", help="do not run the commands")
     add("--dry-run", action="store_true", help="print what would be written; run and write nothing")

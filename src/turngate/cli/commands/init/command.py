@@ -7,11 +7,13 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from turngate.cli.commands.check import NOT_IGNORED, check_ignore
+from turngate.cli.commands.init.named_gates import Place, in_repository, propose_named, read_names
 from turngate.cli.commands.init.proposal import Proposal, ProposedGate, json_style, propose_for, settings_text
-from turngate.cli.commands.init.trial import try_gates
+from turngate.cli.commands.init.trial import keep_results, try_gates
 from turngate.cli.console.conversation_text import flat
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
@@ -20,10 +22,13 @@ from turngate.cli.review import approve_shown, review_hooks
 from turngate.cli.review.entries import PENDING, shown_key, what_to_do
 from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
-from turngate.core.settings import Rule
+from turngate.core.settings import Rule, Settings
 from turngate.errors import UsageError
 from turngate.gates.find_checks import has_program, read_project_files, unreadable_files
 from turngate.hosts.all_hosts import AGENT_MARKERS
+from turngate.hosts.install.settings_file import read_settings_text, replace_settings_text
+from turngate.hosts.install.settings_text import UnsuitableSettings, add_hooks
+from turngate.models.resolve import DEFAULT_MODELS
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path
 from turngate.settings.load import load_layers, project_path
@@ -72,6 +77,7 @@ WHEN_APPROVED = (
 
 
 def init(options: argparse.Namespace) -> int:
+    names = read_names(options.with_gates)
     project = project_folder(options.project)
     check_place(project)
     if note := search_note(project, options.project):
@@ -79,18 +85,33 @@ def init(options: argparse.Namespace) -> int:
     files = read_project_files(project)
     for name, why in unreadable_files(files).items():
         print(f"! {name}: {flat(why)}, so the checks that it names are not known", file=sys.stderr)
-    proposal = propose_for(project, files, lambda program: has_program(project, program))
-    configured = _configured(proposal.gates, project)
-    new = tuple(gate for gate in proposal.gates if gate.id not in configured)
+    settings = load_layers(project_path(project, LOCAL), dialect="turngate", files=LOCAL).merge()
+    here = Place(files, partial(has_program, project), in_repository(project), _has_judge(settings))
+    proposal = propose_for(project, files, here.has_program, names)
+    named = propose_named(names, here, proposal)
+    gates = (*proposal.gates, *named.gates)
+    configured = _configured(gates, settings)
+    new = tuple(gate for gate in gates if gate.id not in configured)
+    before = None
     if settings_exist(project):
-        return _show_additions(new, configured, proposal)
-    _print_left_out(proposal, configured)
-    if new and _is_tried(new, options):
+        asked = tuple(gate for gate in new if gate in named.gates or gate.check in names)
+        _show_additions([gate for gate in new if gate not in asked], configured, proposal, is_kept=not asked)
+        _print_notes(named.notes)
+        if not asked:
+            return 0
+        new, before = asked, read_settings_text(os.path.join(project, SETTINGS))
+    else:
+        _print_left_out(proposal, configured)
+        _print_notes(named.notes)
+    trees: dict[str, str | None] = {}
+    if any(gate.command for gate in new) and _is_tried(new, options):
         print("each command is run once (Ctrl-C leaves one out):", flush=True)
-        new = tuple(try_gates(new, project))
+        new, trees = try_gates(new, project)
         print()
     if new:
-        return _write(new, project, options)
+        code = _write(new, project, options, before)
+        keep_results(trees, project)
+        return code
     if configured:
         print("every check that was found is a hook already")
         return 0
@@ -104,13 +125,16 @@ def _is_tried(gates: Sequence[ProposedGate], options: argparse.Namespace) -> boo
         return False
     if options.yes:
         return True
-    _print_commands(gates)
+    _print_commands([gate for gate in gates if gate.command])
     return confirm("run each of them once now, to see whether it can run?")
 
 
-def _configured(gates: Sequence[ProposedGate], project: str) -> dict[str, str]:
+def _has_judge(settings: Settings) -> bool:
+    return bool(settings.judge or any(map(os.environ.get, DEFAULT_MODELS)))
+
+
+def _configured(gates: Sequence[ProposedGate], settings: Settings) -> dict[str, str]:
     """Return the ids of gates whose check a hook of the project runs already, each with the file of that hook."""
-    settings = load_layers(project_path(project, LOCAL), dialect="turngate", files=LOCAL).merge()
     rules = [rule for rule in settings.rules if rule.event == "Stop" and rule.source != "user"]
     found = ((gate.id, rule.file or "") for gate in gates for rule in rules if _runs(rule, gate))
     return dict(found)
@@ -121,31 +145,39 @@ def _runs(rule: Rule, gate: ProposedGate) -> bool:
     if isinstance(rule.hook, GateHook) and rule.hook.gate == gate.entry.get("gate"):
         return True
     text = " ".join((command.command, *(command.args or ()))) if command else ""
-    return gate.command in text
+    return bool(gate.command) and gate.command in text
 
 
 # What is shown
 
 
-def _show_additions(new: Sequence[ProposedGate], configured: dict[str, str], proposal: Proposal) -> int:
-    print(f"{SETTINGS} exists, and is not changed")
+def _show_additions(
+    new: Sequence[ProposedGate], configured: Mapping[str, str], proposal: Proposal, *, is_kept: bool
+) -> None:
+    print(f"{SETTINGS} exists, and is not changed" if is_kept else f"{SETTINGS} exists")
     _print_left_out(proposal, configured)
     if new:
         print('these gates can be added to the hooks of "Stop" in it:')
         print(",\n".join(f"  {json.dumps(gate.entry)}" for gate in new))
         _print_commands(new)
-    elif not configured:
+    elif is_kept and not configured:
         print(NOTHING_FOUND)
-    return 0
 
 
 def _print_commands(gates: Sequence[ProposedGate]) -> None:
     width = max(len(gate.id) for gate in gates)
     for gate in gates:
-        print(f"{gate.id.ljust(width)}  runs `{flat(gate.command)}` ({flat(gate.found_in)})")
+        found_in = flat(gate.found_in)
+        what = f"runs `{flat(gate.command)}` ({found_in})" if gate.command else found_in
+        print(f"{gate.id.ljust(width)}  {what}")
 
 
-def _print_left_out(proposal: Proposal, configured: dict[str, str]) -> None:
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        print(flat(note))
+
+
+def _print_left_out(proposal: Proposal, configured: Mapping[str, str]) -> None:
     for name, file in configured.items():
         print(f"{name} is left out: a hook of {flat(file)} runs it already")
     for tool in proposal.missing:
@@ -156,10 +188,18 @@ def _print_left_out(proposal: Proposal, configured: dict[str, str]) -> None:
 # Write
 
 
-def _write(gates: Sequence[ProposedGate], project: str, options: argparse.Namespace) -> int:
-    text = settings_text(gates, json_style(project))
-    ignores = ignore_is_missing(project)
-    print(f"{SETTINGS}:", text, sep="\n")
+def _write(
+    gates: Sequence[ProposedGate], project: str, options: argparse.Namespace, before: str | None
+) -> int:
+    """Write settings with these gates, or add them to the settings `before`."""
+    own = settings_text(gates, json_style(project))
+    text, ignores = own, ignore_is_missing(project)
+    if before is None:
+        print(f"{SETTINGS}:", text, sep="\n")
+    else:
+        text = _with_gates(before, gates)
+        print(f'added to the hooks of "Stop" in {SETTINGS}:')
+        print(",\n".join(f"  {json.dumps(gate.entry, ensure_ascii=False)}" for gate in gates))
     _print_commands(gates)
     if ignores:
         print(f".gitignore gets the line {LOCAL_SETTINGS}")
@@ -170,9 +210,16 @@ def _write(gates: Sequence[ProposedGate], project: str, options: argparse.Namesp
     if is_confirmed and not _ask(gates):
         print("nothing was written")
         return EXIT_PROBLEMS
-    if not _write_files(project, text, ignores=ignores):
+    if not _write_files(project, before, text, ignores=ignores):
         return EXIT_IO_ERROR
-    return _approve(project, text, is_confirmed=is_confirmed)
+    return _approve(project, own, is_confirmed=is_confirmed)
+
+
+def _with_gates(before: str, gates: Sequence[ProposedGate]) -> str:
+    try:
+        return add_hooks(before, "Stop", [gate.entry for gate in gates])
+    except UnsuitableSettings as error:
+        raise UsageError(f"{SETTINGS} cannot be changed: {error}; nothing was changed") from None
 
 
 def _ask(gates: Sequence[ProposedGate]) -> bool:
@@ -188,9 +235,12 @@ def _is_agent() -> bool:
     return any(name in os.environ for name in AGENT_MARKERS)
 
 
-def _write_files(project: str, text: str, *, ignores: bool) -> bool:
+def _write_files(project: str, before: str | None, text: str, *, ignores: bool) -> bool:
     try:
-        write_settings(project, text)
+        if before is None:
+            write_settings(project, text)
+        else:
+            replace_settings_text(os.path.join(project, SETTINGS), before, text)
     except OSError as error:
         print(
             f"turngate: {SETTINGS} cannot be written: {error.strerror}; nothing was changed", file=sys.stderr

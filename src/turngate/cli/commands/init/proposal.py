@@ -2,11 +2,10 @@
 
 import configparser
 import contextlib
-import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field
 from glob import glob
 from typing import Any
@@ -18,12 +17,14 @@ from turngate.gates.find_checks import (
     ProjectFiles,
     chosen_commands,
     find_check_commands,
+    is_unready,
     read_project_files,
     repeats,
 )
 from turngate.gates.library import GATES
 from turngate.gates.project_tasks import read_json, read_toml, table
 from turngate.gates.toolchains import NODE_LOCK_FILES, PYTHON_LOCK_FILES
+from turngate.hosts.install.json_text import JsonStyle, format_json
 from turngate.project.files import LOCAL
 
 TEST_TIMEOUT_S = 600
@@ -36,13 +37,17 @@ class ProposedGate:
     """One gate as it would stand in the settings."""
 
     entry: dict[str, Any]
-    command: str  # what it runs in this project
-    found_in: str
+    command: str  # what it runs in this project; "" for a gate that runs no command
+    found_in: str  # the file that names the command; or what the gate holds
     others: "tuple[ProposedGate, ...]" = field(default=(), compare=False)  # in its place, if it cannot run
 
     @property
     def id(self) -> str:
         return str(self.entry["id"])
+
+    @property
+    def check(self) -> str:
+        return self.id.partition("-")[0]
 
 
 @frozen
@@ -51,35 +56,48 @@ class Proposal:
     missing: tuple[CheckCommand, ...] = ()  # checks that the project names and whose program is not there
 
 
-def propose_for(project: str, files: ProjectFiles, has_program: Callable[[str], bool]) -> Proposal:
-    """Choose gates for a project; without tests of its own, also for each of its packages."""
-    root = propose(find_check_commands(files), has_program)
-    found = {gate.id.partition("-")[0] for gate in root.gates} | {each.check for each in root.missing}
+def propose_for(
+    project: str, files: ProjectFiles, has_program: Callable[[str], bool], wanted: Collection[str] = ()
+) -> Proposal:
+    """Choose gates for a project; without tests of its own, also for each of its packages.
+
+    `wanted`: checks that a person asks for, also if nothing shows that the project uses them.
+    """
+    commands = find_check_commands(files)
+    root = propose(commands, has_program, wanted)
+    found = {gate.check for gate in root.gates} | {each.check for each in root.missing}
     if "tests" in found:
         return root
     gates, missing = [*root.gates], [*root.missing]
     for folder in _packages(project, files, is_searched=not found)[:MAX_PACKAGES]:
         inner = _package_files(project, folder, files)
-        own = propose([each for each in find_check_commands(inner) if each.check not in found], has_program)
+        own = propose(
+            [each for each in find_check_commands(inner) if each.check not in found], has_program, wanted
+        )
         gates += [_in_folder(gate, folder) for gate in own.gates]
         missing += own.missing
+    if not gates:
+        missing += [each for each in commands if is_unready(each.program, files.names)]
     return Proposal(tuple(gates), tuple(missing))
 
 
-def propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
+def propose(
+    commands: Sequence[CheckCommand], has_program: Callable[[str], bool], wanted: Collection[str] = ()
+) -> Proposal:
     """Choose gates for the checks whose programs are there; none for what another gate checks too."""
-    usual = _propose([each for each in commands if each.check in _USUAL], has_program)
+    sure = [each for each in commands if not each.is_guess or each.check in wanted]
+    first = {*_USUAL, *wanted}
+    usual = _propose([each for each in sure if each.check in first], has_program)
     if usual.gates:
         return usual
-    others = _propose([each for each in commands if each.check not in _USUAL], has_program)
+    others = _propose([each for each in sure if each.check not in first], has_program)
     return Proposal(others.gates, (*usual.missing, *others.missing))
 
 
-def _propose(commands: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
+def _propose(sure: Sequence[CheckCommand], has_program: Callable[[str], bool]) -> Proposal:
     gates: list[ProposedGate] = []
     missing: list[CheckCommand] = []
     kept: list[CheckCommand] = []
-    sure = [each for each in commands if not each.is_guess]
     for check in dict.fromkeys(each.check for each in sure):
         chosen = chosen_commands(sure, check)
         for best in chosen:
@@ -201,36 +219,10 @@ def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
 # The text of the settings
 
 
-@frozen
-class JsonStyle:
-    """How a project's formatter prints JSON."""
-
-    indent: str = "  "
-    width: int = 80
-
-
 def settings_text(gates: Iterable[ProposedGate], style: JsonStyle | None = None) -> str:
     """Return the text of a settings file with these gates, as prettier and biome print it."""
     hooks = [gate.entry for gate in gates]
-    return f"{_format({'hooks': {'Stop': [{'hooks': hooks}]}}, style or JsonStyle(), '', '')}\n"
-
-
-def _format(value: Any, style: JsonStyle, before: str, start: str) -> str:
-    """An object stays open that begins with a new line; a list of texts is closed where it fits. `start`: of the line."""
-    inner = before + style.indent
-    if isinstance(value, dict):
-        keys = {key: f"{inner}{json.dumps(key)}: " for key in value}
-        lines = [f"{text}{_format(value[key], style, inner, text)}" for key, text in keys.items()]
-        return "{\n" + ",\n".join(lines) + f"\n{before}}}"
-    text = json.dumps(value, ensure_ascii=False)
-    is_texts = isinstance(value, list) and not isinstance(value[0], dict)
-    if isinstance(value, list) and not (is_texts and len((start + text).expandtabs(2)) <= style.width):
-        return (
-            "[\n"
-            + ",\n".join(f"{inner}{_format(each, style, inner, inner)}" for each in value)
-            + f"\n{before}]"
-        )
-    return text
+    return f"{format_json({'hooks': {'Stop': [{'hooks': hooks}]}}, style or JsonStyle())}\n"
 
 
 _ENDINGS = "json yaml yml js cjs mjs ts".split()
@@ -256,7 +248,9 @@ def json_style(project: str) -> JsonStyle:
         for name in names:
             if text := _read(project, name):
                 spaces = _number(indent, text, 2)
-                return JsonStyle("\t" if re.search(tabs, text) else " " * spaces, _number(width, text, 80))
+                return JsonStyle(
+                    "\t" if re.search(tabs, text) else " " * spaces, _number(width, text, 80), spaces
+                )
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     with contextlib.suppress(configparser.Error):
         parser.read_string(f"[top]\n{_read(project, '.editorconfig')}")
@@ -265,7 +259,7 @@ def json_style(project: str) -> JsonStyle:
         options |= parser[section] if section == "*" or "json" in section else {}
     spaces = _number(r"(\d+)", options.get("indent_size", ""), 2)
     line = _number(r"(\d+)", options.get("max_line_length", ""), 80)
-    return JsonStyle("\t" if options.get("indent_style") == "tab" else " " * spaces, line)
+    return JsonStyle("\t" if options.get("indent_style") == "tab" else " " * spaces, line, spaces)
 
 
 def _number(pattern: str, text: str, usual: int) -> int:

@@ -16,6 +16,8 @@ from turngate.cli.console.signals import restore_handlers, run_until_signal
 from turngate.core.dialect import TURNGATE
 from turngate.core.settings import Settings
 from turngate.core.text import one_line
+from turngate.gates.baseline import Results
+from turngate.gates.local_tree_state import local_tree_state
 from turngate.ports import World
 from turngate.project.git import run_git
 from turngate.settings.parse import parse_layer
@@ -29,9 +31,31 @@ MAX_REASON_CHARS = 200
 RED = "red; what fails now does not block, only what a session breaks"
 
 
-def try_gates(gates: Sequence[ProposedGate], project: str) -> list[ProposedGate]:
-    """Return the gates that can run; print what was seen of each."""
-    return [kept for gate in gates if (kept := _try(gate, project)) is not None]
+def try_gates(
+    gates: Sequence[ProposedGate], project: str
+) -> tuple[tuple[ProposedGate, ...], dict[str, str | None]]:
+    """Return the gates that can run, and for each command the state of the files that it was tried on; print what was seen."""
+    kept: list[ProposedGate] = []
+    trees: dict[str, str | None] = {}
+    for gate in gates:
+        tree = local_tree_state(project, state_folder())
+        found = _try(gate, project) if gate.command else gate
+        if found is not None:
+            kept.append(found)
+            trees |= {found.command: tree} if found.command else {}
+    return tuple(kept), trees
+
+
+def keep_results(trees: Mapping[str, str | None], project: str) -> None:
+    """Store what the trial has found also for the files as they are now, with the settings that were written.
+
+    So the first session that starts here knows what failed before it.
+    """
+    now = local_tree_state(project, state_folder()) if trees else None
+    for command, tree in trees.items():
+        results = Results(state_folder(), project, command)
+        if (known := results.find(tree)) is not None:
+            results.store(now, known)
 
 
 def _try(gate: ProposedGate, project: str) -> ProposedGate | None:
@@ -39,13 +63,13 @@ def _try(gate: ProposedGate, project: str) -> ProposedGate | None:
     for each in (gate, *gate.others):
         before = _stats(project, "diff", "--name-only", "--relative", "-z")
         new = _stats(project, "ls-files", "-z", "--others", "--exclude-standard")
+        print(flat(f"{each.id}  runs `{each.command}`"), flush=True)
         result = _run(each, project)
         after = _stats(project, "diff", "--name-only", "--relative", "-z")
         edited = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
         edited += [path for path, stat in new.items() if _stat(project, path) != stat]
         note, is_kept = _describe(result, edited)
-        line = f"{note}: `{each.command}`" if is_kept else f"left out: `{each.command}` {note}"
-        print(flat(f"{each.id}  {line}"), flush=True)
+        print(flat(f"{each.id}  {note if is_kept else f'left out: it {note}'}"), flush=True)
         if is_kept:
             return each
         if result is None:
