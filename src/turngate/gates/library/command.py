@@ -69,20 +69,11 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
 
     What fails as at the session's start does not block.
     """
-<<<<<<< HEAD
-    results, name = Results(context, _text(command)), show_command(command)
+    results, name = _results(context, command), show_command(command)
     if context.options.get("related") and (block := await _check_related(context, command)):
         return block
     if (ended := results.find(context.tree)) and ended.is_too_slow(context.commands.seconds_left):
         hint = "" if context.options.get("related", True) else " (`related` runs the tests of a change first)"
-=======
-    results, name = _results(context, command), show_command(command)
-    if (
-        (ended := results.find(context.tree))
-        and ended.seconds
-        and context.commands.seconds_left <= ended.seconds
-    ):
->>>>>>> w_init
         return Fault(
             f"not run again until a file changes or its timeout is raised{hint}: on these files {ended.problem}"
         )
@@ -114,17 +105,12 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     )
 
 
-<<<<<<< HEAD
-def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision, seconds: float) -> Known:
-    """Return what a later run is compared with. `seconds`: how long it took."""
-=======
 def _results(context: GateContext, command: CommandHook) -> Results:
     return Results(context.state_folder, context.project, _text(command))
 
 
-def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision) -> Known:
-    """Return what a later run is compared with."""
->>>>>>> w_init
+def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision, seconds: float) -> Known:
+    """Return what a later run is compared with. `seconds`: how long it took."""
     match result, report:
         case Allow(), _:
             return Known(Counter())
@@ -203,7 +189,10 @@ async def _check_related(context: GateContext, command: CommandHook) -> Block | 
     from turngate.gates.related_tests import related_commands  # noqa: PLC0415 # lazy: an option
 
     for name, text in await related_commands(context, _text(command)):
-        results, seconds = Results(context, name), context.commands.seconds_left * RELATED_SHARE
+        results, seconds = (
+            Results(context.state_folder, context.project, name),
+            context.commands.seconds_left * RELATED_SHARE,
+        )
         known = results.find(context.tree)
         if known and (known.names is not None or known.is_too_slow(seconds)):
             continue
@@ -249,7 +238,7 @@ async def _find_failed_at_start(
     from turngate.gates.failures import WHOLE_OUTPUT  # noqa: PLC0415 # lazy: for failures only
 
     found = []
-    whole = Results(context, _text(command)).find(start)
+    whole = _results(context, command).find(start)
     if whole and whole.names is not None and not whole.incomplete:
         found += [] if any(name.startswith(WHOLE_OUTPUT) for name in whole.names) else [whole.names]
     ran = await run_at_start(context, related, 0.0)
