@@ -20,7 +20,7 @@ from turngate.gates.count_tests import (
     last_pass,
     store_pass,
 )
-from turngate.gates.gate import Gate, GateContext, GateOption
+from turngate.gates.gate import WITHOUT_BASELINE, Gate, GateContext, GateOption
 from turngate.gates.local_tree_state import content_of
 from turngate.gates.project_files import read_project
 from turngate.gates.run_commands import FilesUnreadable
@@ -134,10 +134,12 @@ async def _without_known_failures(
         return result
     context.is_shared = False
     results = Results(context, _text(command))
+    output = read_output(report.stdout, report.stderr, context.project)
     known = results.find(start)
     if known is None or known.names is None:
         ran = await run_at_start(context, command, seconds)
         if isinstance(ran, str):
+            context.state.data[WITHOUT_BASELINE] = sorted(output.names.elements())
             return Block(
                 f"{result.reason}\n\nAll failures count, because what failed at the session's start is not known: {ran}."
             )
@@ -147,7 +149,6 @@ async def _without_known_failures(
         return Block(f"{result.reason}\n\nAt the session's start it could not run, so all failures count.")
     if not known.names:
         return result
-    output = read_output(report.stdout, report.stderr, context.project)
     if known.incomplete and not output.incomplete:
         return Block(
             f"{result.reason}\n\n{known.incomplete} at the session's start, so what else failed then is not known: all failures count."
