@@ -91,6 +91,7 @@ CLAUDE = Program(
     write_settings=write_settings,
     environment=environment,
     arguments=arguments,
+    resume=lambda prompt: ["--continue", *arguments(prompt)],
     terminal=lambda prompt: [prompt],
     shell=lambda command: {"name": "Bash", "input": {"command": command, "description": "work"}},
     subagent=[{"tools": [{"name": "Agent", "input": SUBAGENT}]}],

@@ -98,6 +98,7 @@ CODEX = Program(
     write_settings=write_settings,
     environment=environment,
     arguments=arguments,
+    resume=lambda prompt: ["exec", "resume", "--last", *BYPASS, prompt],
     terminal=lambda prompt: [*BYPASS, prompt],
     shell=lambda command: {"name": "exec_command", "input": {"cmd": command}},
     subagent=[{"tools": [SPAWN]}, wait_for_subagent],

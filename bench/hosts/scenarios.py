@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from bench.hosts.program import TASK, Program, Reply, Script
+from bench.hosts.program import PROMPT, TASK, Program, Reply, Script
 from bench.hosts.room import Room, base_environment, run
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.install.hook_command import NOT_CHECKED
@@ -27,6 +27,12 @@ HALTS = """printf '{"continue":false,"stopReason":"the budget is used up"}'"""
 TAKES_90_S = f"turngate gate -- sh -c 'test -e work.txt || {{ sleep 90; echo {REASON}; exit 1; }}'"  # in `GATE_TIMEOUT_S`
 GATE_TIMEOUT_S = 300
 NEVER_ENDS = f"touch ../gate-started; sleep {SLEEPS_S}"
+# A project whose tests fail, and what the agent adds to it
+TESTS = {"type": "gate", "gate": "tests", "command": "node --test"}
+OLD_FAILURE, NEW_FAILURE = "broken long ago", "broken just now"
+OLD_TEST = {"old.test.js": f'require("node:test")("old", () => {{ throw new Error("{OLD_FAILURE}") }})\n'}
+ADD_FAILURE = f"sed 's/{OLD_FAILURE}/{NEW_FAILURE}/' old.test.js > new.test.js"
+REPAIR = "sed -i 's/throw.*)/ })/' new.test.js"
 KEEPS_INPUT = "cat > ../hook-$(date +%s%N)"
 
 # What the agent does to its gate
@@ -60,9 +66,11 @@ class Scenario:
 
     name: str
     shows: str  # what has to happen
-    gates: Mapping[str, str]  # event: command line of the gate
+    gates: Mapping[str, str | Mapping[str, str]]  # event: command line of the gate, or the hook
     files: Mapping[str, str] = field(default_factory=dict)  # of the project, that are approved with the gates
+    prompts: Sequence[str] = (PROMPT,)  # of one session: the program is started for each of them
     reason: str = REASON  # that the agent is sent back with
+    not_in_reason: str | None = None
     script: Callable[[Program], Script]
     expected: Mapping[str, Any]
     notice: str | None = None  # that the user has to see
@@ -347,6 +355,29 @@ SCENARIOS = (
         level="user",
         prepare=add_worktree,
         folder="worktree",
+    ),
+    Scenario(
+        name="a greeting in a project whose tests fail",
+        shows="the agent stops, without another request to the model",
+        gates={"Stop": TESTS},
+        files=OLD_TEST,
+        prompts=("hi",),
+        script=lambda _program: {"main": ["Hi!"]},
+        expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
+    ),
+    Scenario(
+        name="a greeting in a project whose tests fail, then a new failure in the same session",
+        shows="the first stop is as above; then the agent is sent back once, with the new failure alone, repairs it, and stops",
+        gates={"Stop": TESTS},
+        files=OLD_TEST,
+        prompts=("hi", PROMPT),
+        script=lambda program: {
+            "main": ["Hi!", do(program, ADD_FAILURE), "I am done.", do(program, REPAIR), "Now I am done."]
+        },
+        expected={"requests": 5, "stops": 3, "sent_back": 1, "not_in_reason": True, "code": 0},
+        reason=NEW_FAILURE,
+        not_in_reason=OLD_FAILURE,
+        applies=lambda program: program.resume is not None,
     ),
     Scenario(
         name="a gate that takes 90 seconds",

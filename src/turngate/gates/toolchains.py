@@ -408,6 +408,7 @@ class FailureReader:
     until: str | None = None  # and before this one, from which on they are repeated
     place: str | None = None  # the line of a failure that has `path` and `line`
     needs_place: bool = False  # without one it is not a failure
+    is_named_by_place: bool = False  # its file is part of the name, since tests of other files may have the same one
     needs_line: bool = False  # nor is it one without a line below it
     ignore: str | None = None  # a line of what is not a failure, such as a warning
     title_end: str | None = None  # the last character of the name, which may take several lines
@@ -454,6 +455,7 @@ FAILURE_READERS = (
         start=r"(?P<indent>\s*)not ok \d+ (?:- )?(?!.* # (?:TODO|SKIP))(?P<name>.*)",
         end=r"{indent}  \.\.\.$|\s*(?:not )?ok \d|\s*# ",
         place=rf"\s+location: '{_PATH}:{_LINE}:\d+'",
+        is_named_by_place=True,
         ignore=r"\s+failureType: 'subtestsFailed'",
     ),
     FailureReader(

@@ -183,7 +183,7 @@ def _note_tests(
         store_pass(*place, counted)
     fewer = describe_fewer(before, counted) if before else None
     if has_passed and passed < ran and not fewer:
-        return f"{passed} tests passed, and {ran} have run in this session"
+        return f"{passed} test{'s' * (passed != 1)} passed, and {ran} have run in this session"
     return fewer
 
 
