@@ -97,7 +97,10 @@ CLAUDE = Program(
     subagent=[{"tools": [{"name": "Agent", "input": SUBAGENT}]}],
     heard=heard,
     notice="stdout",
-    expected={"a hook that halts": {"notice": "nowhere"}},  # only in a terminal
+    expected={  # only in a terminal
+        "a hook that halts": {"notice": "nowhere"},
+        "the feature workflow": {"notice": "nowhere"},
+    },
     transcript=transcript,
     keeps=keeps,
 )

@@ -106,6 +106,7 @@ CODEX = Program(
     tries=("raw.githubusercontent.com:443",),  # tips, in a terminal
     expected={  # it waits for a subagent with a call of its own
         "a subagent that is blocked once": {"requests": 3},
+        "the feature workflow": {"requests": 8},
         "a subagent that is always blocked, with work in between": {"requests": 3},
     },
     transcript=transcript,

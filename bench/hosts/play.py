@@ -1,8 +1,9 @@
 """Plays one scenario on one program, and compares what was seen with what is expected."""
 
 import json
+import runpy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from bench.hosts.scenarios import GATE_TIMEOUT_S, SLEEPS_S, Scenario, install_re
 from bench.hosts.terminal import squeezed, watch
 from turngate.hosts.input_fields import EVENT_NAMES
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 OUTPUT_SHOWN = 2000  # characters of each stream, of a run that failed
 
 
@@ -72,11 +74,22 @@ def start(
     ended = run_program(scenario.arguments(program.arguments(scenario.prompts[0])))
     for prompt in scenario.prompts[1:]:
         if program.resume and ended.code == 0:
+            before = ended
             ended = run_program(program.resume(prompt))
+            ended = replace(ended, stdout=before.stdout + ended.stdout, stderr=before.stderr + ended.stderr)
     return ended
 
 
 def write_gates(room: Room, scenario: Scenario, environment: Mapping[str, str]) -> None:
+    if scenario.example:
+        runpy.run_path(str(EXAMPLES / scenario.example / "install.py"))["install"](room.project)
+    else:
+        write_settings(room, scenario)
+    if scenario.approved:
+        turngate(["turngate", "hooks", "approve", "--all", "--yes"], room, environment)
+
+
+def write_settings(room: Room, scenario: Scenario) -> None:
     for name, text in scenario.files.items():
         (room.project / name).write_text(text)
     hooks = {
@@ -93,8 +106,6 @@ def write_gates(room: Room, scenario: Scenario, environment: Mapping[str, str]) 
         for event, gate in scenario.gates.items()
     }
     room.write("project/.turngate/settings.json", {"hooks": hooks})
-    if scenario.approved:
-        turngate(["turngate", "hooks", "approve", "--all", "--yes"], room, environment)
 
 
 def turngate(words: Sequence[str], room: Room, environment: Mapping[str, str]) -> None:

@@ -72,4 +72,9 @@ def line(row: Row) -> str:
 def described(values: Mapping[str, Any]) -> str:
     """Say in words what was seen, in one order for all rows."""
     said = (WORDS[key].format(values[key]) for key in WORDS if key in values)
-    return re.sub(r"\b1 (request|time)s\b", r"1 \1", ", ".join(said)).replace("[]", "none").replace(": True", ": yes").replace(": False", ": no")
+    return (
+        re.sub(r"\b1 (request|time)s\b", r"1 \1", ", ".join(said))
+        .replace("[]", "none")
+        .replace(": True", ": yes")
+        .replace(": False", ": no")
+    )

@@ -72,11 +72,8 @@ async def _check_file(context: GateContext, name: str) -> Decision:
 
 
 async def _was_named(context: GateContext, name: str) -> bool:
-    """Return whether a plan is part of the session: the user or the agent has named it, or that is not known.
-
-    A plan with a pause after each phase is meant to be carried out in every session.
-    """
-    if context.base is not None or context.options["pause-between-phases"]:
+    """Return whether a plan is part of the session: the user or the agent has named it, or that is not known."""
+    if context.base is not None:
         return True
     try:
         return await run_in_thread(is_mentioned, context.event, basename(name))
@@ -122,23 +119,23 @@ async def _is_unconfirmed(context: GateContext, name: str, phase: str) -> bool:
     """Return whether the user has not answered yet since this phase was completed, in this session."""
     prompt = find_prompt(context.event)
     here = prompt.offset if prompt else context.event.prompt_id
-    asked = context.state.data.setdefault("asked", {})
+    asked, key = context.state.data.setdefault("asked", {}), f"{name}: {phase}"
     if not isinstance(asked, dict):
         return False
-    if phase in asked:
-        return here is not None and asked[phase] == here
-    if not await _was_completed_here(context, name, phase):
+    if key in asked:
+        return here is not None and asked[key] == here
+    if not await _was_completed_here(context, name, key):
         return False
-    asked[phase] = here
+    asked[key] = here
     return True
 
 
-async def _was_completed_here(context: GateContext, name: str, phase: str) -> bool:
+async def _was_completed_here(context: GateContext, name: str, key: str) -> bool:
     """Return whether the phase was still open at the session's start, or if that is unknown, the plan was edited since."""
     start = context.state.start
     if start is not None:
         complete = start.get("complete")
-        return not (isinstance(complete, list) and phase in complete)
+        return not (isinstance(complete, list) and key in complete)
     try:
         return await was_edited(context, name)
     except TranscriptUnreadable:
@@ -151,7 +148,7 @@ async def record_phases(context: GateContext) -> Mapping[str, Any]:
     with suppress(FilesUnreadable):  # a plan that comes later has no phases yet
         for name in await expand_globs(context.commands, context.options["files"]):
             phases = _phases(read_plan(await read_file(context.commands, name) or ""))
-            complete += [phase for phase, tasks in phases.items() if not count_open(tasks)]
+            complete += [f"{name}: {phase}" for phase, tasks in phases.items() if not count_open(tasks)]
     return {"complete": complete}
 
 
