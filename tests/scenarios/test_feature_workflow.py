@@ -225,7 +225,7 @@ def test_a_chunk_that_is_never_checked_ends_at_the_limit_and_the_run_says_so(pla
 @pytest.mark.req("S3-59", "S3-60")
 def test_the_full_suite_blocks_although_every_chunk_passes(planned: Workflow) -> None:
     broken, repaired = (
-        "def words(text: str) -> list[str]:\n    return {}\n".format(each) for each in ("[]", "text.split()")
+        f"def words(text: str) -> list[str]:\n    return {each}\n" for each in ("[]", "text.split()")
     )
     script = shipped("implement")
     first = {"tool": "Bash", "input": {"command": f"printf '{broken}' > words.py"}}
@@ -402,10 +402,12 @@ def test_the_same_files_hold_the_workflow_as_a_hook_of(host: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("host", ["claude", "codex"])
-def test_another_session_is_not_held_by_a_plan_with_open_tasks_as_a_hook_of(
+def test_a_session_without_a_plan_or_about_something_else_is_not_held_as_a_hook_of(
     host: str, tmp_path: Path
 ) -> None:
     session = HostSession(host, tmp_path)
+    session.user("main", "hello")
+    assert session.stops("main", "Hello!") == (None, "")
     subprocess.run(["sh", "-c", WRITE_PLAN.format(GOOD_PLAN)], cwd=session.project, check=True)
     session.user("main", "hi")
     assert session.stops("main", "Hi!") == (None, "")

@@ -19,7 +19,7 @@ from turngate.gates.conversation import (
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.git.output import show_path
 from turngate.gates.markdown_tasks import Task, count_open, describe_open, in_scope, read_plan
-from turngate.gates.project_files import expand_globs, read_file
+from turngate.gates.project_files import NoSuchFiles, expand_globs, read_file
 from turngate.gates.run_commands import FilesUnreadable
 
 # Phases that the user names: `phase 1`, `phases 1 and 2`, `not phase 3`.
@@ -32,7 +32,12 @@ _PHASE = re.compile(r"(?:phase|stage|milestone)\s+\S", re.IGNORECASE)
 
 
 async def check_plan(context: GateContext) -> Decision:
-    names = await expand_globs(context.commands, context.options["files"])
+    try:
+        names = await expand_globs(context.commands, context.options["files"])
+    except NoSuchFiles:
+        if (context.state.start or {}).get("files") == [] and not context.state.data.get("asked"):
+            return Allow()  # there is no plan yet
+        raise
     results = [await _check_file(context, name) for name in names]
     for kind in (Fault, Halt, Block):
         for result in results:
@@ -143,13 +148,15 @@ async def _was_completed_here(context: GateContext, name: str, key: str) -> bool
 
 
 async def record_phases(context: GateContext) -> Mapping[str, Any]:
-    """Return which phases are complete at the session's start."""
+    """Return which plans are there at the session's start, and which of their phases are complete."""
     complete: list[str] = []
+    names: list[str] = []
     with suppress(FilesUnreadable):  # a plan that comes later has no phases yet
-        for name in await expand_globs(context.commands, context.options["files"]):
+        names += await expand_globs(context.commands, context.options["files"])
+        for name in names:
             phases = _phases(read_plan(await read_file(context.commands, name) or ""))
             complete += [f"{name}: {phase}" for phase, tasks in phases.items() if not count_open(tasks)]
-    return {"complete": complete}
+    return {"files": names, "complete": complete}
 
 
 def _describe(tasks: Sequence[Task], where: str) -> str:
