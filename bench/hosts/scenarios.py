@@ -402,7 +402,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="the feature workflow",
-        shows="the planner is sent back once, because there is no plan; the first stop waits for the user, who is told so; after the answer the agent is sent back for the open "
+        shows="the planner is sent back once, because there is no plan; the first stop waits for the user; after the answer the agent is sent back for the open "
         "task, and then with the failed test",
         gates={"Stop": "", "SubagentStop": ""},
         example="feature-workflow",
