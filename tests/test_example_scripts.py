@@ -4,7 +4,6 @@ import concurrent.futures
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -356,7 +355,7 @@ def test_every_shipped_hook_that_can_block_reads_the_flag() -> None:
     """Those in Python read it where they read their input."""
     blocking = [
         path
-        for path in (*SCRIPTS.iterdir(), *(ROOT / "examples" / "feature-workflow" / "hooks").iterdir())
+        for path in SCRIPTS.iterdir()
         if path.is_file() and re.search(r"\bblock\(|exit 2", path.read_text())
     ]
     unguarded = [
@@ -582,22 +581,10 @@ HOLD_SECRETS = (*SECRET_FILES, "./.env", ".//.env", "sub/link.py", "folder/.env.
 LEAD_OUT = ("sub/../.env", "../.env", "~/.env", "/etc/.env", "out.py", "-rf")
 
 
-@pytest.fixture
-def hooks(tmp_path: Path) -> Path:
-    """A folder with the scripts and with those of the feature workflow."""
-    folder = tmp_path / "hooks"
-    shutil.copytree(SCRIPTS, folder)
-    for path in (ROOT / "examples" / "feature-workflow" / "hooks").glob("*.py"):
-        shutil.copy(path, folder)
-    return folder
-
-
 @pytest.mark.req("S3-49")
 @pytest.mark.parametrize("name", [*HOLD_SECRETS, *LEAD_OUT])
-def test_a_plan_that_lists_a_file_with_secrets_is_refused_by_name(
-    project: Path, hooks: Path, name: str
-) -> None:
-    """By each hook that reads the table, also if the name is that of a link."""
+def test_a_plan_that_lists_a_file_with_secrets_is_refused_by_name(project: Path, name: str) -> None:
+    """By the hook that reads the table, also if the name is that of a link."""
     rows = f"| chunk-1 | slug.py, `{name}` | tests/test_slug.py |\n| chunk-2 | page.py | {name}, tests/test_page.py |\n"
     plan = f"- [x] chunk-1\n- [x] chunk-2\n\n| Chunk | Files | Tests |\n|---|---|---|\n{rows}"
     code = {**chunk_files(slug=GOOD.format(name="slug")), "PLAN.md": plan, "-rf": SECRETS}
@@ -605,22 +592,11 @@ def test_a_plan_that_lists_a_file_with_secrets_is_refused_by_name(
     (project.parent / ".env").write_text(SECRETS)
     second = {"message": {"role": "user", "content": "Implement chunk-2."}}
     answers = [
-        run(project, str(hooks / script), payload(project, script, transcript, **fields))
-        for script, transcript, fields in (
-            ("implementation_begins.py", [], {"prompt": "/implement it"}),
-            ("validate_plan.py", [], {}),
-            ("validate_chunk.py", [PROMPT_1], {}),
-            ("validate_chunk.py", [second], {}),
-        )
+        run(project, "validate_chunk.py", payload(project, "validate_chunk.py", transcript))
+        for transcript in ([PROMPT_1], [second])
     ]
     why = refused(name) if name in HOLD_SECRETS else f"{name!r} is not a path in the project"
-    owners = f"- PLAN.md: {name} belongs to chunk-1 and to chunk-2; they are implemented at the same time"
     assert answers == [
-        block(f"The plan cannot be implemented:\n- chunk-1: {why}\n- chunk-2: {why}"),
-        block(
-            f"The plan is not ready to be implemented:\n- PLAN.md: chunk-1: {why}\n- PLAN.md: chunk-2: {why}\n{owners}"
-        ),
         block(f"chunk-1: {why}. Correct the plan."),
         block(f"chunk-2: {why}. Correct the plan."),
     ]
-    assert not [*(project.parent / "hook-state").rglob("implementing")]

@@ -91,12 +91,16 @@ CLAUDE = Program(
     write_settings=write_settings,
     environment=environment,
     arguments=arguments,
+    resume=lambda prompt: ["--continue", *arguments(prompt)],
     terminal=lambda prompt: [prompt],
     shell=lambda command: {"name": "Bash", "input": {"command": command, "description": "work"}},
     subagent=[{"tools": [{"name": "Agent", "input": SUBAGENT}]}],
     heard=heard,
     notice="stdout",
-    expected={"a hook that halts": {"notice": "nowhere"}},  # only in a terminal
+    expected={  # only in a terminal
+        "a hook that halts": {"notice": "nowhere"},
+        "the feature workflow": {"notice": "nowhere"},
+    },
     transcript=transcript,
     keeps=keeps,
 )

@@ -98,6 +98,7 @@ CODEX = Program(
     write_settings=write_settings,
     environment=environment,
     arguments=arguments,
+    resume=lambda prompt: ["exec", "resume", "--last", *BYPASS, prompt],
     terminal=lambda prompt: [*BYPASS, prompt],
     shell=lambda command: {"name": "exec_command", "input": {"cmd": command}},
     subagent=[{"tools": [SPAWN]}, wait_for_subagent],
@@ -105,6 +106,7 @@ CODEX = Program(
     tries=("raw.githubusercontent.com:443",),  # tips, in a terminal
     expected={  # it waits for a subagent with a call of its own
         "a subagent that is blocked once": {"requests": 3},
+        "the feature workflow": {"requests": 8},
         "a subagent that is always blocked, with work in between": {"requests": 3},
     },
     transcript=transcript,

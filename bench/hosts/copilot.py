@@ -70,6 +70,7 @@ COPILOT = Program(
     write_other_hooks=write_other_hooks,
     environment=environment,
     arguments=arguments,
+    resume=lambda prompt: ["--continue", *arguments(prompt)],
     terminal=terminal,
     shell=lambda command: {"name": "bash", "input": {"command": command, "description": "work"}},
     subagent=[{"tools": [SUBAGENT]}],

@@ -65,6 +65,7 @@ GEMINI = Program(
     write_settings=write_settings,
     environment=environment,
     arguments=arguments,
+    resume=lambda prompt: ["--resume", "latest", *arguments(prompt)],
     terminal=terminal,
     shell=lambda command: {"name": "run_shell_command", "input": {"command": command, "description": "work"}},
     subagent=(),

@@ -1,17 +1,19 @@
 """Plays one scenario on one program, and compares what was seen with what is expected."""
 
 import json
+import runpy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.hosts.program import PROMPT, Json, Model, Program
+from bench.hosts.program import Json, Model, Program
 from bench.hosts.room import TIME_LIMIT_S, Ended, Room, base_environment, open_room, run
 from bench.hosts.scenarios import GATE_TIMEOUT_S, SLEEPS_S, Scenario, install_recorder
 from bench.hosts.terminal import squeezed, watch
 from turngate.hosts.input_fields import EVENT_NAMES
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 OUTPUT_SHOWN = 2000  # characters of each stream, of a run that failed
 
 
@@ -61,23 +63,49 @@ def start(
     program: Program, binary: Path, scenario: Scenario, room: Room, environment: Mapping[str, str]
 ) -> Ended:
     if scenario.in_terminal and program.terminal and scenario.notice:
-        words = [str(binary), *program.terminal(PROMPT)]
+        words = [str(binary), *program.terminal(scenario.prompts[0])]
         return Ended(None, "", "", watch(words, room, environment, scenario.notice, TIME_LIMIT_S))
-    words = [str(binary), *scenario.arguments(program.arguments(PROMPT))]
     interrupt_at = room.home / "gate-started" if scenario.interrupted else None
-    return run(words, room, environment, folder=room.home / scenario.folder, interrupt_at=interrupt_at)
+
+    def run_program(words: Sequence[str]) -> Ended:
+        folder = room.home / scenario.folder
+        return run([str(binary), *words], room, environment, folder=folder, interrupt_at=interrupt_at)
+
+    ended = run_program(scenario.arguments(program.arguments(scenario.prompts[0])))
+    for prompt in scenario.prompts[1:]:
+        if program.resume and ended.code == 0:
+            before = ended
+            ended = run_program(program.resume(prompt))
+            ended = replace(ended, stdout=before.stdout + ended.stdout, stderr=before.stderr + ended.stderr)
+    return ended
 
 
 def write_gates(room: Room, scenario: Scenario, environment: Mapping[str, str]) -> None:
+    if scenario.example:
+        runpy.run_path(str(EXAMPLES / scenario.example / "install.py"))["install"](room.project)
+    else:
+        write_settings(room, scenario)
+    if scenario.approved:
+        turngate(["turngate", "hooks", "approve", "--all", "--yes"], room, environment)
+
+
+def write_settings(room: Room, scenario: Scenario) -> None:
     for name, text in scenario.files.items():
         (room.project / name).write_text(text)
     hooks = {
-        event: [{"hooks": [{"type": "command", "command": command, "timeout": GATE_TIMEOUT_S}]}]
-        for event, command in scenario.gates.items()
+        event: [
+            {
+                "hooks": [
+                    {
+                        **({"type": "command", "command": gate} if isinstance(gate, str) else gate),
+                        "timeout": GATE_TIMEOUT_S,
+                    }
+                ]
+            }
+        ]
+        for event, gate in scenario.gates.items()
     }
     room.write("project/.turngate/settings.json", {"hooks": hooks})
-    if scenario.approved:
-        turngate(["turngate", "hooks", "approve", "--all", "--yes"], room, environment)
 
 
 def turngate(words: Sequence[str], room: Room, environment: Mapping[str, str]) -> None:
@@ -91,13 +119,16 @@ def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: 
     agent = "main" if "Stop" in scenario.gates else "sub"
     bodies = [body for who, body in zip(model.agents, model.requests, strict=True) if who == agent]
     asked = stops(program, scenario, room)
+    heard = program.heard(bodies[-1]) if bodies else []
     seen: dict[str, Any] = {
         "code": ended.code,
         "requests": model.agents.count("main"),
         "subagent": model.agents.count("sub"),
         "stops": len(asked),
-        "sent_back": sum(is_sent_back(text, scenario) for text in program.heard(bodies[-1])) if bodies else 0,
+        "sent_back": sum(is_sent_back(text, scenario) for text in heard),
     }
+    if scenario.not_in_reason:
+        seen["not_in_reason"] = not any(scenario.not_in_reason in text for text in heard)
     if ended.left is not None:
         seen["left"] = [words for words in ended.left if {"hook", SLEEPS_S} & {*words.split()}]
     if kept := [json.loads(file.read_text()) for file in sorted(room.home.glob("hook-*"))]:

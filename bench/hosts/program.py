@@ -38,6 +38,7 @@ class Program:
     write_other_hooks: Callable[[Room, str], None] = lambda _room, _command: None  # that are only recorded
     environment: Callable[[Room, Model], Mapping[str, str]]
     arguments: Callable[[str], Sequence[str]]  # prompt: the words after the command
+    resume: Callable[[str], Sequence[str]] | None = None  # the same, in the session before
     terminal: Callable[[str], Sequence[str]] | None = None  # the same in a terminal; None: not run there
     shell: Callable[[str], Json]  # a command: the model's call of the shell tool, {"name", "input"}
     subagent: Sequence[Reply | ReplyTo]  # the model starts a subagent with SUBAGENT_PROMPT; (): it has none

@@ -61,6 +61,7 @@ QWEN = Program(
     write_settings=write_settings,
     environment=environment,
     arguments=arguments,
+    resume=lambda prompt: ["--continue", *arguments(prompt)],
     terminal=terminal,
     shell=lambda command: {
         "name": "run_shell_command",

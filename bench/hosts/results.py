@@ -22,6 +22,7 @@ WORDS = {
     "subagent": "{} requests of the subagent",
     "stops": "Turngate asked {} times",
     "sent_back": "sent back {} times",
+    "not_in_reason": "with the new failure alone: {}",
     "refused": "refused {} times",
     "own_hook": "the other hook ran {} times",
     "lost_fields": "lost fields: {}",
@@ -71,4 +72,9 @@ def line(row: Row) -> str:
 def described(values: Mapping[str, Any]) -> str:
     """Say in words what was seen, in one order for all rows."""
     said = (WORDS[key].format(values[key]) for key in WORDS if key in values)
-    return re.sub(r"\b1 (request|time)s\b", r"1 \1", ", ".join(said)).replace("[]", "none")
+    return (
+        re.sub(r"\b1 (request|time)s\b", r"1 \1", ", ".join(said))
+        .replace("[]", "none")
+        .replace(": True", ": yes")
+        .replace(": False", ": no")
+    )

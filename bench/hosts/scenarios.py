@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from bench.hosts.program import TASK, Program, Reply, Script
+from bench.hosts.program import PROMPT, TASK, Program, Reply, ReplyTo, Script
 from bench.hosts.room import Room, base_environment, run
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.install.hook_command import NOT_CHECKED
@@ -27,6 +27,22 @@ HALTS = """printf '{"continue":false,"stopReason":"the budget is used up"}'"""
 TAKES_90_S = f"turngate gate -- sh -c 'test -e work.txt || {{ sleep 90; echo {REASON}; exit 1; }}'"  # in `GATE_TIMEOUT_S`
 GATE_TIMEOUT_S = 300
 NEVER_ENDS = f"touch ../gate-started; sleep {SLEEPS_S}"
+# A project whose tests fail, and what the agent adds to it
+TESTS = {"type": "gate", "gate": "tests", "command": "node --test"}
+OLD_FAILURE, NEW_FAILURE = "broken long ago", "broken just now"
+OLD_TEST = {"old.test.js": f'require("node:test")("old", () => {{ throw new Error("{OLD_FAILURE}") }})\n'}
+ADD_FAILURE = f"sed 's/{OLD_FAILURE}/{NEW_FAILURE}/' old.test.js > new.test.js"
+REPAIR = "sed 's/throw.*)/ })/' old.test.js > new.test.js"
+# The work of examples/feature-workflow
+PLAN_FILE = "docs/plans/text/PLAN.md"
+WRITE_PLAN = f"mkdir -p docs/plans/text; printf '## Phase 1: Plan\\n- [x] Write the plan\\n## Phase 2: Work\\n- [ ] slugs\\n' > {PLAN_FILE}"
+WRITE_SLUG = "printf 'def slug(text):\\n    return text{}\\n' > slug.py"
+WRITE_TEST = (
+    "printf 'import unittest\\nfrom slug import slug\\n\\nclass SlugTest(unittest.TestCase):\\n    def test_slug(self):\\n"
+    '        self.assertEqual(slug("A"), "a")\\n\' > tests/test_slug.py'
+)
+CHECK_OFF = f"sed 's/\\[ \\]/[x]/' {PLAN_FILE} > plan; mv plan {PLAN_FILE}"
+TYPE_FIELDS = {"claude": "subagent_type", "codex": "agent_type"}  # of the tool that starts a subagent
 KEEPS_INPUT = "cat > ../hook-$(date +%s%N)"
 
 # What the agent does to its gate
@@ -60,9 +76,14 @@ class Scenario:
 
     name: str
     shows: str  # what has to happen
-    gates: Mapping[str, str]  # event: command line of the gate
+    gates: Mapping[str, str | Mapping[str, str]]  # event: command line of the gate, or the hook
+    example: str | None = (
+        None  # the project is that of a folder of examples, and `gates` only names the events
+    )
     files: Mapping[str, str] = field(default_factory=dict)  # of the project, that are approved with the gates
+    prompts: Sequence[str] = (PROMPT,)  # of one session: the program is started for each of them
     reason: str = REASON  # that the agent is sent back with
+    not_in_reason: str | None = None
     script: Callable[[Program], Script]
     expected: Mapping[str, Any]
     notice: str | None = None  # that the user has to see
@@ -83,6 +104,14 @@ def work(program: Program) -> Reply:
 
 def do(program: Program, command: str) -> Reply:
     return {"tools": [program.shell(command)]}
+
+
+def start_subagent(program: Program, kind: str) -> Sequence[Reply | ReplyTo]:
+    """Return the replies that start a subagent of a type of the project."""
+    first, *rest = program.subagent
+    assert isinstance(first, dict)
+    [call] = first["tools"]
+    return [{"tools": [{**call, "input": {**call["input"], TYPE_FIELDS[program.name]: kind}}]}, *rest]
 
 
 def install_recorder(room: Room) -> None:
@@ -347,6 +376,53 @@ SCENARIOS = (
         level="user",
         prepare=add_worktree,
         folder="worktree",
+    ),
+    Scenario(
+        name="a greeting in a project whose tests fail",
+        shows="the agent stops, without another request to the model",
+        gates={"Stop": TESTS},
+        files=OLD_TEST,
+        prompts=("hi",),
+        script=lambda _program: {"main": ["Hi!"]},
+        expected={"requests": 1, "stops": 1, "sent_back": 0, "code": 0},
+    ),
+    Scenario(
+        name="a greeting in a project whose tests fail, then a new failure in the same session",
+        shows="the first stop is as above; then the agent is sent back once, with the new failure alone, repairs it, and stops",
+        gates={"Stop": TESTS},
+        files=OLD_TEST,
+        prompts=("hi", PROMPT),
+        script=lambda program: {
+            "main": ["Hi!", do(program, ADD_FAILURE), "I am done.", do(program, REPAIR), "Now I am done."]
+        },
+        expected={"requests": 5, "stops": 3, "sent_back": 1, "not_in_reason": True, "code": 0},
+        reason=NEW_FAILURE,
+        not_in_reason=OLD_FAILURE,
+        applies=lambda program: program.resume is not None,
+    ),
+    Scenario(
+        name="the feature workflow",
+        shows="the planner is sent back once, because there is no plan; the first stop waits for the user; after the answer the agent is sent back for the open "
+        "task, and then with the failed test",
+        gates={"Stop": "", "SubagentStop": ""},
+        example="feature-workflow",
+        prompts=(f"Plan slugs in {PLAN_FILE}.", "yes"),
+        script=lambda program: {
+            "main": [
+                *start_subagent(program, "feature-plan"),
+                "The plan has one task.",
+                "All is done.",
+                do(program, f"{WRITE_SLUG.format('')}; {WRITE_TEST}; {CHECK_OFF}"),
+                "All is done.",
+                do(program, WRITE_SLUG.format(".lower()")),
+                "Now I am done.",
+            ],
+            "sub": ["The plan is ready.", do(program, WRITE_PLAN), "The plan is written."],
+        },
+        expected={"requests": 7, "subagent": 3, "stops": 6, "sent_back": 1, "code": 0},
+        reason="'A' != 'a'",
+        notice="Phase 1: Plan is complete",
+        applies=lambda program: program.name in TYPE_FIELDS,
     ),
     Scenario(
         name="a gate that takes 90 seconds",

@@ -15,8 +15,7 @@ from install import HERE, install
 
 STEPS = (
     ("plan", ("-p", "/plan text functions", "--session", "plan")),
-    ("approve", ("-p", "yes", "--resume", "--session", "plan")),
-    ("implement", ("-p", "/implement text", "--session", "implement")),
+    ("implement", ("-p", "yes", "--resume", "--session", "plan")),
 )
 
 
@@ -24,7 +23,19 @@ def turngate(project: Path, script: str, *words: str) -> int:
     print(f"\n$ turngate run {shlex.join(words)}", flush=True)
     model = f"scripted:{HERE / 'scripts' / script}.json"
     # --trust: the hooks are those of this example. In your project, `turngate hooks approve` shows them first.
-    options = ("--project", str(project), "--model", model, "--allow", "Write", "--allow", "Edit", "--trust")
+    options = (
+        "--project",
+        str(project),
+        "--model",
+        model,
+        "--allow",
+        "Write",
+        "--allow",
+        "Edit",
+        "--allow",
+        "Bash",
+        "--trust",
+    )
     command = [sys.executable, "-m", "turngate", "run", *options, *words]
     environ = {**os.environ, "HOOK_STATE": f"{project}-state", "TURNGATE_STATE": f"{project}-state"}
     environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

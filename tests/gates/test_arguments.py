@@ -17,6 +17,7 @@ NO_OPTIONS = {
     "all-failures": False,
     "baseline": False,
     "reason-chars": 2500,
+    "firm": False,
 }
 
 

@@ -185,7 +185,8 @@ def test_without_mount_namespaces_all_failures_count_and_the_reason_says_so(
     session = begin(project, failing("test_old"))
     write(project, {"other": ""})
     text = "All failures count, because what failed at the session's start is not known: the files of the start cannot be mounted."
-    assert session.stop() == blocked(f"`{COMMAND}`: exit code 1\n{failing('test_old')}\n{text}")
+    keep = "If all of this failed before, end your answer with `turngate: keep command: failed before`."
+    assert session.stop() == blocked(f"`{COMMAND}`: exit code 1\n{failing('test_old')}\n{text}\n{keep}")
 
 
 def test_settings_can_let_all_failures_count(project: Path) -> None:

@@ -18,6 +18,9 @@ from turngate.gates.run_gate import make_context
 from turngate.shells.local import LocalShell
 
 OUTPUTS = {
+    "Ran 4 tests in 0.1s\n\nFAILED (failures=1, errors=2)": Counted(1, 0),
+    "5 examples, 2 failures, 1 pending": Counted(3, 1),
+    "Tests: 5, Assertions: 9, Errors: 1, Failures: 2, Skipped: 1.": Counted(2, 1),
     "..s [100%]\n2 passed, 1 skipped in 0.01s": Counted(2, 1),
     "=== short test summary info ===\nSKIPPED [1] test_a.py:3: later\n=== 5 passed, 1 skipped, 2 deselected in 1.2s ===": Counted(
         5, 3, ("test_a.py:3: later",)

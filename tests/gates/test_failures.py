@@ -217,3 +217,10 @@ def test_outputs_are_compared_by_names_and_without_names_as_a_whole_except_for_t
     before: str, after: str, is_same: bool
 ) -> None:
     assert (read(before).names == read(after).names) is is_same
+
+
+def test_tests_of_two_files_with_one_name_are_told_apart_in_tap() -> None:
+    block = "not ok {} - works\n  ---\n  location: '/home/user/shop/{}.test.js:1:1'\n  error: '{}'\n  ...\n"
+    before = read_output(block.format(1, "b", "long ago"), "", PROJECT)
+    after = read_output(block.format(1, "a", "just now") + block.format(2, "b", "long ago"), "", PROJECT)
+    assert [each.name for each in after.without(before.names)] == ["a.test.js works"]

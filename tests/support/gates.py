@@ -79,9 +79,10 @@ def blocked(reason: str, keep: str | None = None) -> dict[str, Any]:
 def answer_to(case: GateCase) -> dict[str, Any]:
     """Return the whole answer to a case; a soft gate that has found something says how to disagree."""
     answer = dict(case.answer)
-    options = parse_gate_words(case.words).options
+    call = parse_gate_words(case.words)
+    is_soft = call.options.get("firm") is False and not call.gate.is_cached
     has_found = "decision" in answer and " could not run: " not in answer["reason"]
-    return blocked(answer["reason"], case.words[0]) if has_found and options.get("firm") is False else answer
+    return blocked(answer["reason"], case.words[0]) if has_found and is_soft else answer
 
 
 def could_not_run(gate: str, why: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ that matter are parsed. Other hosts write other records: `TranscriptFormat` says
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
@@ -238,18 +239,18 @@ def describe_wait(context: GateContext) -> str | None:
 _KEEPS = re.compile(r"^\W*turngate: keep (\S+?):[ \t]*(\S.*?)\W*$", re.IGNORECASE | re.MULTILINE)
 
 
-def kept_reason(context: GateContext, found: str = "") -> str | None:
-    """Return why the agent keeps what the gate has `found`: once per prompt, and then the same as long as that prompt is worked on."""
+def kept_reason(context: GateContext, found: Sequence[str]) -> str | None:
+    """Return why the agent keeps what the gate has `found`: once per prompt, and then that or less as long as that prompt is worked on."""
     event, data = context.event, context.state.data
     prompt = find_prompt(event)
     here = event.prompt_id or (prompt.offset if prompt else -1)
     kept = data.get("kept")
     if isinstance(kept, dict) and kept.get("prompt") == here:
-        return str(kept.get("why")) if kept.get("found") == found else None
+        return None if Counter(found) - Counter(kept["found"]) else str(kept["why"])
     ends = last_answer(event)[-MAX_KEEP_CHARS:]
     why = next((match[2] for match in _KEEPS.finditer(ends) if match[1] == context.name), None)
     if why is not None:
-        data["kept"] = {"prompt": here, "found": found, "why": why}
+        data["kept"] = {"prompt": here, "found": [*found], "why": why}
         context.state.save()
     return why
 

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from functools import cache
 from typing import NamedTuple
 
 from turngate.core.answers.report_types import Exited, TimedOut
@@ -29,18 +28,17 @@ class Counted(NamedTuple):
 def count_tests(output: str) -> Counted | None:
     """Return how many tests the output counts; cargo counts each of its programs. None: it does not say so."""
     text = "\n".join(line[:MAX_LINE_CHARS] for line in strip_controls(output).split("\n"))
-    for passed, skipped in _patterns():
-        if found := passed.findall(text):
+    for row in TEST_COUNTS:
+        if passed := _numbers(row.passed, text):
             names = (next(filter(None, groups)) for groups in re.findall(SKIPPED_TEST, text, re.MULTILINE))
-            count = sum(map(int, skipped.findall(text)))
-            return Counted(sum(map(int, found)), count, tuple(dict.fromkeys(names)))
+            failed = sum(_numbers(row.failed, text)) if row.failed else 0
+            skipped = sum(_numbers(row.skipped, text))
+            return Counted(max(0, sum(passed) - failed), skipped, tuple(dict.fromkeys(names)))
     return None
 
 
-@cache
-def _patterns() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    rows = TEST_COUNTS
-    return [(re.compile(row.passed, re.MULTILINE), re.compile(row.skipped, re.MULTILINE)) for row in rows]
+def _numbers(pattern: str, text: str) -> list[int]:
+    return [*map(int, re.findall(pattern, text, re.MULTILINE))]
 
 
 def describe_fewer(before: Counted, now: Counted) -> str | None:

@@ -281,7 +281,8 @@ def _make_failure(
     at = place.groupdict() if place else groups if groups.get("path") else heading
     path, line = at.get("path") or "", groups.get("line") or at.get("line") or heading.get("line") or 0
     # A test has a name of its own; the path is part of that of a complaint, which other files may have too.
-    file = heading.get("path") or (path if groups.get("path") or reader.needs_place else "")
+    is_named = groups.get("path") or reader.needs_place or reader.is_named_by_place
+    file = heading.get("path") or (path if is_named else "")
     title = " ".join(name.rstrip(reader.title_end or "").split())
     if heading and not groups.get("path"):
         first = f"{heading['path']}{f':{line}' if groups.get('line') else ''}: {title}"
@@ -293,7 +294,7 @@ def _make_failure(
     while body and not body[0].strip():
         body.pop(0)
     error = "\n".join(each for each in body if not (reader.place and _match(reader.place).match(each)))
-    full = _OTHER_LINE.sub(r"\1", " ".join(filter(None, (file, title))))
+    full = _OTHER_LINE.sub(r"\1", " ".join(dict.fromkeys(filter(None, (file, title)))))
     return Failure(full, "\n".join([first, *body]), path, int(line), error)
 
 

@@ -14,6 +14,9 @@ from turngate.core.verdict.decisions import Decision
 from turngate.gates.run_commands import ProjectCommands
 from turngate.gates.stored_state import GateState
 
+# In the state of a gate: the names of the failures of its last run, if it is not known what failed at the session's start.
+WITHOUT_BASELINE = "without baseline"
+
 # flag: true or false; text, number, texts: one text, one number, several texts.
 OptionKind = Literal["flag", "text", "number", "texts"]
 

@@ -75,8 +75,12 @@ async def list_files(commands: ProjectCommands, pattern: str = "", limit: int = 
     return tuple(sorted(names))
 
 
+class NoSuchFiles(FilesUnreadable):
+    """A glob names no file."""
+
+
 async def expand_globs(commands: ProjectCommands, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names, and for each one with `*` or `?` the files that it names. Raises FilesUnreadable for none."""
+    """Return the names, and for each one with `*` or `?` the files that it names. Raises FilesUnreadable."""
     if not any(_GLOB.search(name) for name in names):
         return tuple(names)
     files = await list_files(commands)
@@ -84,7 +88,7 @@ async def expand_globs(commands: ProjectCommands, names: Sequence[str]) -> tuple
     for name in names:
         matching = [file for file in files if matches_glob(name, file)] if _GLOB.search(name) else [name]
         if not matching:
-            raise FilesUnreadable(f"{show_path(name)} names no file of the project")
+            raise NoSuchFiles(f"{show_path(name)} names no file of the project")
         found.update(dict.fromkeys(matching))
     return tuple(found)
 

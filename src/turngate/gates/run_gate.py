@@ -23,7 +23,7 @@ from turngate.gates.conversation import (
     last_answer,
     measure_activity,
 )
-from turngate.gates.gate import Gate, GateContext, GateInputs
+from turngate.gates.gate import WITHOUT_BASELINE, Gate, GateContext, GateInputs
 from turngate.gates.gate_lock import open_gate_lock
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.local_tree_state import content_of
@@ -45,6 +45,7 @@ _SCRIPT = re.compile(r"\.(?:(?:ba|z)?sh|py|[cm]?[jt]s|rb|pl|php|lua)$")
 MAX_WHY_CHARS = 300
 INSIST = "If you need the user's answer first, ask again and do nothing else."
 KEEP = "If the user asked for this, end your answer with `turngate: keep {}: why`."
+KEEP_FAILURES = "If all of this failed before, end your answer with `turngate: keep {}: failed before`."
 ASKS = "the agent asks the user"
 STILL = "This is the same result as at the last stop, although files have changed since."
 
@@ -217,24 +218,30 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
 def _heed_user(gate: Gate, context: GateContext, decision: Block) -> Decision:
     """Return what becomes of a block if the agent asks the user, or says that the user wants it this way.
 
-    A soft gate, which has the option `firm`, waits for the answer. A hard one blocks once and says how to insist.
+    A soft gate waits for the answer. A hard one blocks once and says how to insist; what it has found can be kept only if
+    it is not known what failed at the session's start.
     """
-    is_soft = "firm" in context.options
     has_agent = context.event.transcript_path or last_answer(context.event)
     if context.base is not None or not has_agent:
         return decision
+    is_soft = "firm" in context.options and not gate.is_cached
     if is_soft and _asks(context):
         return Fault(ASKS, "waiting", may_block=False)
+    failures = context.state.data.get(WITHOUT_BASELINE)
+    can_keep = (is_soft or isinstance(failures, list)) and not context.options["firm"]
+    found = failures if isinstance(failures, list) else [digest(decision.reason)]
+    if can_keep and (why := kept_reason(context, found)):
+        context.state.holds = False  # the tree has not passed
+        shown = one_line(decision.reason, MAX_WHY_CHARS)
+        return Allow(f"the agent keeps this: {one_line(why, MAX_WHY_CHARS)} (found: {shown})")
     if gate.is_cached and _asks(context):
         context.state.data["asked"] = measure_activity(context.event)
         context.state.save()
         return replace(decision, reason=f"{decision.reason}\n{INSIST}")
-    if not is_soft or context.options["firm"]:
-        return decision
-    if why := kept_reason(context, digest(decision.reason)):
-        found = one_line(decision.reason, MAX_WHY_CHARS)
-        return Allow(f"the agent keeps this: {one_line(why, MAX_WHY_CHARS)} (found: {found})")
-    return replace(decision, reason=f"{decision.reason}\n{KEEP.format(gate.name)}")
+    if can_keep:
+        hint = (KEEP if is_soft else KEEP_FAILURES).format(gate.name)
+        return replace(decision, reason=f"{decision.reason}\n{hint}")
+    return decision
 
 
 def _insists(context: GateContext) -> bool:
@@ -342,6 +349,7 @@ def _changed_since(path: str, moment_ns: int) -> bool:
 
 async def _check(gate: Gate, context: GateContext) -> Decision:
     """Ask the gate. What it answers is shown, sent to a model and stored: secrets are hidden here."""
+    context.state.data.pop(WITHOUT_BASELINE, None)
     try:
         decision = await gate.check(context)
     except NO_ANSWER as error:

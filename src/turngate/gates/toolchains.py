@@ -403,6 +403,7 @@ class CountLine:
     tools: str
     passed: str
     skipped: str
+    failed: str | None = None  # that `passed` counts too
 
 
 TEST_COUNTS = (
@@ -411,7 +412,12 @@ TEST_COUNTS = (
         passed=r"^(?:=+ )?(?:\d+ [a-z]+, )*(\d+) passed\b.* in [\d.]+",
         skipped=r"\b(\d+) (?:skipped|deselected)\b(?=.* in \d)",
     ),
-    CountLine(tools="unittest", passed=r"^Ran (\d+) tests?", skipped=r"\bskipped=(\d+)"),
+    CountLine(
+        tools="unittest",
+        passed=r"^Ran (\d+) tests?",
+        skipped=r"\bskipped=(\d+)",
+        failed=r"\b(?:failures|errors)=(\d+)",
+    ),
     CountLine(tools="jest", passed=r"^Tests: .*?\b(\d+) passed", skipped=r"^Tests: .*?\b(\d+) skipped"),
     CountLine(
         tools="vitest", passed=r"^[ \t]*Tests  .*?\b(\d+) passed", skipped=r"^[ \t]*Tests  .*?\b(\d+) skipped"
@@ -421,8 +427,18 @@ TEST_COUNTS = (
     CountLine(
         tools="cargo", passed=r"^test result: \w+\. (\d+) passed", skipped=r"^test result: .* (\d+) ignored"
     ),
-    CountLine(tools="rspec", passed=r"^(\d+) examples?,", skipped=r"^\d+ examples?,.* (\d+) pending"),
-    CountLine(tools="phpunit", passed=r"^(?:OK \(|Tests: )(\d+)", skipped=r"^Tests: .*Skipped: (\d+)"),
+    CountLine(
+        tools="rspec",
+        passed=r"^(\d+) examples?,",
+        skipped=r"^\d+ examples?,.* (\d+) pending",
+        failed=r"^\d+ examples?, (\d+) failures?",
+    ),
+    CountLine(
+        tools="phpunit",
+        passed=r"^(?:OK \(|Tests: )(\d+)",
+        skipped=r"^Tests: .*Skipped: (\d+)",
+        failed=r"\b(?:Failures|Errors): (\d+)",
+    ),
 )
 # A line with the name of a test that was skipped.
 SKIPPED_TEST = r"^SKIPPED \[\d+\] (.+)$|^[ \t]*--- SKIP: (\S+)|^test (\S+) \.\.\. ignored|^ok \d+ - (.+?) # SKIP|^[ \t]*﹣ (.+?) \("
@@ -442,6 +458,9 @@ class FailureReader:
     until: str | None = None  # and before this one, from which on they are repeated
     place: str | None = None  # the line of a failure that has `path` and `line`
     needs_place: bool = False  # without one it is not a failure
+    is_named_by_place: bool = (
+        False  # its file is part of the name, since tests of other files may have the same one
+    )
     needs_line: bool = False  # nor is it one without a line below it
     ignore: str | None = None  # a line of what is not a failure, such as a warning
     title_end: str | None = None  # the last character of the name, which may take several lines
@@ -488,6 +507,7 @@ FAILURE_READERS = (
         start=r"(?P<indent>\s*)not ok \d+ (?:- )?(?!.* # (?:TODO|SKIP))(?P<name>.*)",
         end=r"{indent}  \.\.\.$|\s*(?:not )?ok \d|\s*# ",
         place=rf"\s+location: '{_PATH}:{_LINE}:\d+'",
+        is_named_by_place=True,
         ignore=r"\s+failureType: 'subtestsFailed'",
     ),
     FailureReader(

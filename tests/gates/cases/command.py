@@ -251,7 +251,8 @@ CASES = (
         blocked(
             f"`{CAT_AND_FAIL}`: exit code 1\n{failing('test_old')}\n"
             "All failures count, because what failed at the session's start is not known: "
-            "the files of the session's start are not recorded in git."
+            "the files of the session's start are not recorded in git.\n"
+            "If all of this failed before, end your answer with `turngate: keep command: failed before`."
         ),
         start=known_failures,
     ),

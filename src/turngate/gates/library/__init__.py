@@ -15,6 +15,7 @@ _NAMES = (
 )
 
 # They judge words and differences, so that the user's wish may speak against them. The agent can say so, unless they are firm.
+# Against those that run a command it can only say so if it is not known what failed before.
 _SOFT = (
     *("checklist", "clean", "evidence", "no-stubs", "plan", "todos", "touched", "untouched"),
     *("coverage", "debug", "dependencies", "ran", "review", "size", "suppressions"),
@@ -33,7 +34,7 @@ class _Gates(Mapping[str, Gate]):
             f"turngate.gates.library.{'project_checks' if name in _PROJECT_CHECKS else own}"
         )
         gate: Gate = getattr(module, own.upper())
-        return replace(gate, options=(*gate.options, FIRM)) if name in _SOFT else gate
+        return replace(gate, options=(*gate.options, FIRM)) if name in _SOFT or gate.is_cached else gate
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMES)

@@ -22,7 +22,7 @@ from turngate.gates.count_tests import (
     last_pass,
     store_pass,
 )
-from turngate.gates.gate import Gate, GateContext, GateOption
+from turngate.gates.gate import WITHOUT_BASELINE, Gate, GateContext, GateOption
 from turngate.gates.local_tree_state import content_of
 from turngate.gates.project_files import read_project
 from turngate.gates.run_commands import FilesUnreadable
@@ -141,11 +141,13 @@ async def _without_known_failures(
         return result
     context.is_shared = False
     results = _results(context, command)
+    output = read_output(report.stdout, report.stderr, context.project)
     known = results.find(start)
     if known is None or (known.names is None and not known.is_too_slow(context.commands.seconds_left)):
         began = time.monotonic()
         ran = await run_at_start(context, command, seconds)
         if isinstance(ran, str):
+            context.state.data[WITHOUT_BASELINE] = sorted(output.names.elements())
             return Block(
                 f"{result.reason}\n\nAll failures count, because what failed at the session's start is not known: {ran}."
             )
@@ -157,7 +159,6 @@ async def _without_known_failures(
         return Block(f"{result.reason}\n\nAt the session's start it {why}, so all failures count.")
     if not known.names:
         return result
-    output = read_output(report.stdout, report.stderr, context.project)
     if known.incomplete and not output.incomplete:
         return Block(
             f"{result.reason}\n\n{known.incomplete} at the session's start, so what else failed then is not known: all failures count."
@@ -277,7 +278,7 @@ def _note_tests(
         store_pass(*place, counted)
     fewer = describe_fewer(before, counted) if before else None
     if has_passed and passed < ran and not fewer:
-        return f"{passed} tests passed, and {ran} have run in this session"
+        return f"{passed} test{'s' * (passed != 1)} passed, and {ran} have run in this session"
     return fewer
 
 

@@ -19,7 +19,7 @@ from turngate.gates.conversation import (
 from turngate.gates.gate import Gate, GateContext, GateOption
 from turngate.gates.git.output import show_path
 from turngate.gates.markdown_tasks import Task, count_open, describe_open, in_scope, read_plan
-from turngate.gates.project_files import expand_globs, read_file
+from turngate.gates.project_files import NoSuchFiles, expand_globs, read_file
 from turngate.gates.run_commands import FilesUnreadable
 
 # Phases that the user names: `phase 1`, `phases 1 and 2`, `not phase 3`.
@@ -32,7 +32,12 @@ _PHASE = re.compile(r"(?:phase|stage|milestone)\s+\S", re.IGNORECASE)
 
 
 async def check_plan(context: GateContext) -> Decision:
-    names = await expand_globs(context.commands, context.options["files"])
+    try:
+        names = await expand_globs(context.commands, context.options["files"])
+    except NoSuchFiles:
+        if (context.state.start or {}).get("files") == [] and not context.state.data.get("asked"):
+            return Allow()  # there is no plan yet
+        raise
     results = [await _check_file(context, name) for name in names]
     for kind in (Fault, Halt, Block):
         for result in results:
@@ -72,11 +77,8 @@ async def _check_file(context: GateContext, name: str) -> Decision:
 
 
 async def _was_named(context: GateContext, name: str) -> bool:
-    """Return whether a plan is part of the session: the user or the agent has named it, or that is not known.
-
-    A plan with a pause after each phase is meant to be carried out in every session.
-    """
-    if context.base is not None or context.options["pause-between-phases"]:
+    """Return whether a plan is part of the session: the user or the agent has named it, or that is not known."""
+    if context.base is not None:
         return True
     try:
         return await run_in_thread(is_mentioned, context.event, basename(name))
@@ -122,23 +124,23 @@ async def _is_unconfirmed(context: GateContext, name: str, phase: str) -> bool:
     """Return whether the user has not answered yet since this phase was completed, in this session."""
     prompt = find_prompt(context.event)
     here = prompt.offset if prompt else context.event.prompt_id
-    asked = context.state.data.setdefault("asked", {})
+    asked, key = context.state.data.setdefault("asked", {}), f"{name}: {phase}"
     if not isinstance(asked, dict):
         return False
-    if phase in asked:
-        return here is not None and asked[phase] == here
-    if not await _was_completed_here(context, name, phase):
+    if key in asked:
+        return here is not None and asked[key] == here
+    if not await _was_completed_here(context, name, key):
         return False
-    asked[phase] = here
+    asked[key] = here
     return True
 
 
-async def _was_completed_here(context: GateContext, name: str, phase: str) -> bool:
+async def _was_completed_here(context: GateContext, name: str, key: str) -> bool:
     """Return whether the phase was still open at the session's start, or if that is unknown, the plan was edited since."""
     start = context.state.start
     if start is not None:
         complete = start.get("complete")
-        return not (isinstance(complete, list) and phase in complete)
+        return not (isinstance(complete, list) and key in complete)
     try:
         return await was_edited(context, name)
     except TranscriptUnreadable:
@@ -146,13 +148,15 @@ async def _was_completed_here(context: GateContext, name: str, phase: str) -> bo
 
 
 async def record_phases(context: GateContext) -> Mapping[str, Any]:
-    """Return which phases are complete at the session's start."""
+    """Return which plans are there at the session's start, and which of their phases are complete."""
     complete: list[str] = []
+    names: list[str] = []
     with suppress(FilesUnreadable):  # a plan that comes later has no phases yet
-        for name in await expand_globs(context.commands, context.options["files"]):
+        names += await expand_globs(context.commands, context.options["files"])
+        for name in names:
             phases = _phases(read_plan(await read_file(context.commands, name) or ""))
-            complete += [phase for phase, tasks in phases.items() if not count_open(tasks)]
-    return {"complete": complete}
+            complete += [f"{name}: {phase}" for phase, tasks in phases.items() if not count_open(tasks)]
+    return {"files": names, "complete": complete}
 
 
 def _describe(tasks: Sequence[Task], where: str) -> str:
