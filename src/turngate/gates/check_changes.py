@@ -57,7 +57,10 @@ async def find_definition(
         return {}
     ignored = (await context.commands.run_script(IGNORED)).stdout.split("\n")
     listed = await list_files(
-        context.commands, f"{toolchains.MAY_DEFINE}|{toolchains.CONFIGURATION_IN_ROOT}", MAX_NAMES
+        context.commands,
+        f"{toolchains.MAY_DEFINE}|{toolchains.CONFIGURATION_IN_ROOT}",
+        MAX_NAMES,
+        context.state_folder,
     )
     names = {*files.names, *listed, *ignored}
     start = {COMMAND: "\n".join(sorted(map(_kind, commands)))}

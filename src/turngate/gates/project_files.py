@@ -58,14 +58,16 @@ done
 _GLOB = re.compile(r"[*?]")
 
 
-async def list_files(commands: ProjectCommands, pattern: str = "", limit: int = 0) -> tuple[str, ...]:
+async def list_files(
+    commands: ProjectCommands, pattern: str = "", limit: int = 0, state: str | None = None
+) -> tuple[str, ...]:
     """Return the paths of all files that git does not ignore; without a repository, of all files.
 
-    `pattern`: only of files that match it, as with `grep -iE`, and of at most `limit`.
+    `pattern`: only of files that match it, as with `grep -iE`, and of at most `limit`. `state`: the state folder of Turngate.
     """
     problem = "the project's files cannot be listed"
-    if pattern and commands.is_local:  # one process instead of five
-        listed = await run_in_thread(local_names, commands.project)
+    if pattern and commands.is_local and state:  # one process or none instead of five
+        listed = await run_in_thread(local_names, commands.project, state)
         if listed is None:
             raise FilesUnreadable(problem)
         return tuple(sorted(filter(re.compile(f"(?i){pattern}").search, listed))[:limit])
