@@ -30,6 +30,7 @@ FIELDS, STAT_BYTES = 5, 40
 MAX_ARGUMENTS = 1000
 UNTRACKED = b"?"  # git's tag of a file
 LIST_FILES = ("ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard")
+LIST_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 # Folders that hold what others wrote, or what tools have made of the rest.
 PRUNED = (
     *(".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox"),
@@ -81,6 +82,17 @@ def local_names(project: str, state: str) -> list[str] | None:
     except (OSError, _Unknown):
         return None
     return [os.fsdecode(name[len(look.below) :]) for name in look.names if name.startswith(look.below)]
+
+
+def find_names(project: str, state: str, pattern: str) -> tuple[list[str], list[str]] | None:
+    """Return the names of files that match a pattern, in lower case, and of files that git ignores, except in ignored folders.
+
+    None: they cannot be found out in time.
+    """
+    try:
+        return _Look(project, state).find_names(pattern)
+    except (OSError, _Unknown):
+        return None
 
 
 def is_committed(path: str) -> bool:
@@ -135,6 +147,29 @@ class _Look:
             return entries
         own = (name for name in entries if name.startswith(below) and not name.startswith(inside))
         return {name: entries[name] for name in own}
+
+    def find_names(self, pattern: str) -> tuple[list[str], list[str]]:
+        """Return the names that match, and those of ignored files, as long as the listing holds those of the last time. Raises OSError, _Unknown."""
+        path = os.path.join(os.path.dirname(self._cache), f"names-{digest(pattern)}")
+        key = hash_bytes(b"\0".join((self.below, *self._listing.values())))
+        try:
+            with open(path, encoding="utf-8") as file:
+                before, matching, ignored = json.load(file)
+        except (OSError, ValueError):  # most often there is none yet
+            before = None
+        if before != key or not self._listing:
+            import re  # noqa: PLC0415 # lazy: few looks need it
+
+            below, matches = os.fsdecode(self.below), re.compile(pattern).search
+            names = [
+                name.removeprefix(below) for name in map(os.fsdecode, self.names) if name.startswith(below)
+            ]
+            matching = [name for name in names if matches(name.lower())]
+            listed = _run_git(self._top, self._deadline, *LIST_IGNORED) or b""
+            others = [os.fsdecode(name) for name in _split(listed[:-1]) if not name.endswith(b"/")]
+            ignored = [name.removeprefix(below) for name in others if name.startswith(below)]
+            write_file(path, json.dumps((key, matching, ignored)))
+        return matching, ignored
 
     def _key(self) -> dict[str, bytes]:
         """Return what is the same only if the state is."""

@@ -13,7 +13,7 @@ from turngate.gates.find_checks import LISTED_FOLDERS, ProjectFiles, files_to_re
 from turngate.gates.find_checks import MAX_FILE_BYTES as MAX_CHECK_FILE_BYTES
 from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import IN_REPOSITORY
-from turngate.gates.local_tree_state import local_names
+from turngate.gates.local_tree_state import find_names
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands
 from turngate.project.files import LOCAL
 
@@ -31,6 +31,8 @@ list() {{
 }}
 if test -z "$1"; then list; else list | grep -aiE "$1" | head -n "$2"; fi
 """
+LIST_IGNORED = "git ls-files --others --ignored --exclude-standard --directory | grep -v '/$'"
+PROBLEM = "the project's files cannot be listed"
 NO_SUCH_FILE = 3
 MAX_FILE_BYTES = 64 * 1024 * 1024
 # A pipe or a device may never end.
@@ -58,23 +60,31 @@ done
 _GLOB = re.compile(r"[*?]")
 
 
-async def list_files(
-    commands: ProjectCommands, pattern: str = "", limit: int = 0, state: str | None = None
-) -> tuple[str, ...]:
+async def list_files(commands: ProjectCommands, pattern: str = "", limit: int = 0) -> tuple[str, ...]:
     """Return the paths of all files that git does not ignore; without a repository, of all files.
 
-    `pattern`: only of files that match it, as with `grep -iE`, and of at most `limit`. `state`: the state folder of Turngate.
+    `pattern`: only of files that match it, as with `grep -iE`, and of at most `limit`.
     """
-    problem = "the project's files cannot be listed"
-    if pattern and commands.is_local and state:  # one process or none instead of five
-        listed = await run_in_thread(local_names, commands.project, state)
-        if listed is None:
-            raise FilesUnreadable(problem)
-        return tuple(sorted(filter(re.compile(f"(?i){pattern}").search, listed))[:limit])
     report = await commands.run_script(LIST_SCRIPT, pattern, str(limit))
-    text = stdout_of(report, problem)
+    text = stdout_of(report, PROBLEM)
     names = (unquote_path(line).replace("\0", "\n").removeprefix("./") for line in text.split("\n") if line)
     return tuple(sorted(names))
+
+
+async def list_matching(
+    commands: ProjectCommands, pattern: str, limit: int, state: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the paths of files that match a pattern in lower case, as with `grep -iE`, and of files that git ignores; at most `limit` of each.
+
+    `state`: the state folder of Turngate. Raises FilesUnreadable.
+    """
+    if commands.is_local and state:
+        found = await run_in_thread(find_names, commands.project, state, pattern)
+        if found is None:
+            raise FilesUnreadable(PROBLEM)
+        return tuple(sorted(found[0])[:limit]), tuple(found[1][:limit])
+    ignored = (await commands.run_script(f"{LIST_IGNORED} | head -n {limit}")).stdout.split("\n")
+    return await list_files(commands, pattern, limit), tuple(filter(None, ignored))
 
 
 async def expand_globs(commands: ProjectCommands, names: Sequence[str]) -> tuple[str, ...]:
