@@ -15,9 +15,8 @@ from posixpath import basename, dirname, join, normpath, splitext
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Block
 from turngate.gates import toolchains
-from turngate.gates.find_checks import MAKEFILES, ProjectFiles
 from turngate.gates.gate import GateContext
-from turngate.gates.project_files import list_matching, read_texts
+from turngate.gates.project_files import MAKEFILES, ProjectFiles, list_matching, read_texts
 from turngate.gates.stored_state import digest
 
 MAX_ROUNDS = 8  # from a text to the files that it runs or loads

@@ -22,7 +22,8 @@ from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
 from turngate.core.settings import Rule
 from turngate.errors import UsageError
-from turngate.gates.find_checks import has_program, read_project_files, unreadable_files
+from turngate.gates.find_checks import has_program, unreadable_files
+from turngate.gates.project_files import read_project_files
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path

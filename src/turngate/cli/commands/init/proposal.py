@@ -12,16 +12,9 @@ from glob import glob
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
-from turngate.gates.find_checks import (
-    WHOLE,
-    CheckCommand,
-    ProjectFiles,
-    chosen_commands,
-    find_check_commands,
-    read_project_files,
-    repeats,
-)
+from turngate.gates.find_checks import WHOLE, CheckCommand, chosen_commands, find_check_commands, repeats
 from turngate.gates.library import GATES
+from turngate.gates.project_files import ProjectFiles, read_project_files
 from turngate.gates.project_tasks import read_json, read_toml, table
 from turngate.gates.toolchains import NODE_LOCK_FILES, PYTHON_LOCK_FILES
 from turngate.project.files import LOCAL
