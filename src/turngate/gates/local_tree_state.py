@@ -185,8 +185,9 @@ class _Look:
         """Return the entries of all files; those that the last look has read, and that were not changed since, are not read again."""
         key, stored = self._key(), self._stored
         if stored.get("state") and (key["stats"], key["names"]) == (stored["stats"], stored["names"]):
-            entries = [entry.decode() for entry in _split(stored["entries"])]
-            self._store(key, entries)
+            entries = stored["entries"].decode().split("\0") if self.names else []
+            if not {**key, **self._listing}.items() <= stored.items():
+                self._store(key, entries)
             return entries
         stats, before = key["stats"], stored.get("stats", b"")
         known = {
@@ -220,8 +221,8 @@ class _Look:
         parts = {**key, **self._listing, "entries": "\0".join(entries).encode()}
         parts["state"] = self._state_of(entries).encode() if is_whole else b""
         if parts != self._stored:
-            sizes = json.dumps({name: len(part) for name, part in parts.items()})
-            write_file(self._cache, b"\n".join((sizes.encode(), b"".join(parts.values()))))
+            sizes = json.dumps({name: len(part) for name, part in parts.items()}).encode()
+            write_file(self._cache, b"".join((sizes, b"\n", *parts.values())))
 
     def _stat(self) -> None:
         """Find the stats of the files. Those that are not there are left out; the files of repositories inside are added."""
