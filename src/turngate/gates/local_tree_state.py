@@ -27,7 +27,7 @@ CHUNK_BYTES = 1 << 20
 # What changes with a file, as numbers of 64 bits; all are 0 for one that is not there.
 STAT_FIELDS = attrgetter("st_mode", "st_size", "st_ino", "st_mtime_ns", "st_ctime_ns")
 FIELDS, STAT_BYTES = 5, 40
-MAX_ARGUMENTS = 1000
+PART = 1000  # how many names are handled together
 UNTRACKED = b"?"  # git's tag of a file
 LIST_FILES = ("ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard")
 LIST_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
@@ -318,8 +318,8 @@ class _Look:
     def _not_ignored(self, folders: list[bytes]) -> list[bytes]:
         """Return those of these folders in which git looks for files."""
         ignored = set[bytes]()
-        for at in range(0, len(folders), MAX_ARGUMENTS):
-            words = ("check-ignore", "--no-index", "--", *map(os.fsdecode, folders[at : at + MAX_ARGUMENTS]))
+        for at in range(0, len(folders), PART):
+            words = ("check-ignore", "--no-index", "--", *map(os.fsdecode, folders[at : at + PART]))
             ignored.update((_run_git(self._top, self._deadline, *words) or b"").split(b"\n"))
         return [folder for folder in folders if folder not in ignored]
 
@@ -353,22 +353,25 @@ def _walk(folder: bytes, below: bytes = b"") -> Iterator[bytes]:
                 yield below + entry.name
 
 
-def _stat_files(folder: str, names: Iterable[bytes]) -> "array[int]":
+def _stat_files(folder: str, names: list[bytes]) -> "array[int]":
     """Return the fields of each file. They are numbers in one array: objects for each file would take as long as the system."""
-    values, look_at, fields = list[int](), os.stat, STAT_FIELDS
+    found, look_at, fields = array("Q"), os.stat, STAT_FIELDS
     fd = os.open(folder, os.O_RDONLY)  # so that the system does not look up the whole path of each file
     try:
-        for name in names:
+        for at in range(0, len(names), PART):
+            values = list[int]()
+            for name in names[at : at + PART]:
+                try:
+                    values += fields(look_at(name, dir_fd=fd, follow_symlinks=False))
+                except (FileNotFoundError, NotADirectoryError):
+                    values += (0,) * FIELDS
             try:
-                values += fields(look_at(name, dir_fd=fd, follow_symlinks=False))
-            except (FileNotFoundError, NotADirectoryError):
-                values += (0,) * FIELDS
+                found.extend(array("Q", values))
+            except OverflowError:  # a time before 1970
+                found.extend(value & 0xFFFF_FFFF_FFFF_FFFF for value in values)
     finally:
         os.close(fd)
-    try:
-        return array("Q", values)
-    except OverflowError:  # a time before 1970
-        return array("Q", (value & 0xFFFF_FFFF_FFFF_FFFF for value in values))
+    return found
 
 
 def _git_state(repository: str, deadline: float) -> Iterator[str]:
