@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from turngate._frozen_dataclass import frozen
 from turngate.aio.threads import run_in_thread
@@ -18,10 +18,8 @@ from turngate.core.events.events import StopEvent
 from turngate.gates.gate import GateContext
 from turngate.state.files import open_regular_file
 from turngate.transcript.format_detection import CLAUDE, lines_backwards, recognise_format, tool_call_position
+from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.reader import blocks, parse_record, result_text, time_of
-
-if TYPE_CHECKING:
-    from turngate.transcript.host_records import TranscriptFormat
 
 MAX_SEARCH_COST = 60_000_000  # of a whole transcript, in the units of `find_lines`: some seconds
 MAX_KEEP_CHARS = 2000  # of the end of an answer, in which the agent says what it keeps
@@ -93,9 +91,7 @@ def _read_calls(
     event: StopEvent, needles: Sequence[bytes], max_cost: int | None = None, since: int = 0
 ) -> tuple[ToolCall, ...]:
     """Read the calls in the lines with a needle; other hosts have other names of tools, so all calls are read there."""
-    # lazy: only if there is a transcript
-    from turngate.transcript.host_records import FORMATS  # noqa: PLC0415
-    from turngate.transcript.record_search import MAX_COST  # noqa: PLC0415
+    from turngate.transcript.record_search import MAX_COST  # noqa: PLC0415 # lazy: only if there is a transcript
 
     calls: list[ToolCall] = []
     places: dict[str, int] = {}  # of the latest call with an id
@@ -303,7 +299,7 @@ def measure_activity(event: StopEvent) -> str | None:
 
 
 @contextmanager
-def _open(event: StopEvent) -> "Iterator[tuple[BinaryIO, TranscriptFormat]]":
+def _open(event: StopEvent) -> Iterator[tuple[BinaryIO, TranscriptFormat]]:
     path = event.stopping_transcript
     if not path:
         raise TranscriptUnreadable("the event names no transcript")
@@ -312,8 +308,6 @@ def _open(event: StopEvent) -> "Iterator[tuple[BinaryIO, TranscriptFormat]]":
     except OSError as error:
         raise TranscriptUnreadable(f"the transcript cannot be read: {error.strerror}") from None
     with open(fd, "rb", buffering=0) as file:
-        from turngate.transcript.host_records import FORMATS  # noqa: PLC0415 # lazy: only if there is a transcript
-
         form = recognise_format(fd)
         if form is None:
             known = " in a format that Turngate knows" if os.fstat(fd).st_size else ""
@@ -322,7 +316,7 @@ def _open(event: StopEvent) -> "Iterator[tuple[BinaryIO, TranscriptFormat]]":
 
 
 def _records_since(
-    offset: int, file: BinaryIO, form: "TranscriptFormat", needles: Iterable[bytes], max_cost: int
+    offset: int, file: BinaryIO, form: TranscriptFormat, needles: Iterable[bytes], max_cost: int
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the records in the lines with a needle, from an offset on."""
     from turngate.transcript.record_search import find_lines, parse_spans  # noqa: PLC0415 # lazy: as above
@@ -333,7 +327,7 @@ def _records_since(
             yield from form.convert(record)
 
 
-def _parse(line: bytes, form: "TranscriptFormat") -> Sequence[Mapping[str, Any]]:
+def _parse(line: bytes, form: TranscriptFormat) -> Sequence[Mapping[str, Any]]:
     """Parse one line that is not too large to be parsed."""
     from turngate.transcript.record_search import MAX_RECORD_BYTES, MAX_SEPARATORS  # noqa: PLC0415 # lazy: as above
 
