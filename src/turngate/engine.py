@@ -9,8 +9,7 @@ from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 
-from turngate.aio.cancellation import current_task_cancelled
-from turngate.aio.foreign_code import CallbackCancelledItself
+from turngate.aio.cancellation import CallbackCancelledItself, current_task_cancelled
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.interpret import Interpretation, interpret
 from turngate.core.answers.report_types import Detached, HookFailed, Report, Skipped, TimedOut

@@ -14,8 +14,8 @@ from tests.support.gates import answer_with_shell, claude_input, record_with_she
 from tests.support.git_projects import make_repository, write
 from turngate.core.events.events import StopEvent
 from turngate.gates.check_changes import HASH_OF, describe_changes, find_definition
-from turngate.gates.find_checks import read_project_files
 from turngate.gates.library.project_checks import TESTS
+from turngate.gates.project_files import read_project_files
 from turngate.gates.run_gate import make_context
 from turngate.shells.local import LocalShell
 

@@ -6,12 +6,12 @@ import pytest
 
 from turngate.gates.find_checks import (
     CheckCommand,
-    ProjectFiles,
     chosen_commands,
     find_check_commands,
     repeats,
     unreadable_files,
 )
+from turngate.gates.project_files import ProjectFiles
 
 PYPROJECT = """\
 [project]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.gates import ELSEWHERE, OtherShell
 from tests.support.git_projects import make_repository, write
-from turngate.gates.project_files import list_files
+from turngate.gates.project_files import list_matching
 from turngate.gates.run_commands import ProjectCommands
 from turngate.shells.local import LocalShell
 
@@ -28,7 +28,8 @@ def names_of(project: Path, *, is_local: bool, limit: int = 10) -> tuple[str, ..
     async def read() -> tuple[str, ...]:
         shell, folder = (LocalShell(), str(project)) if is_local else (OtherShell(project), ELSEWHERE)
         commands = ProjectCommands(shell, folder, os.environ, None)
-        return await list_files(commands, CONFIGURATION, limit)
+        state = os.environ["TURNGATE_STATE"]
+        return (await list_matching(commands, CONFIGURATION, limit, state))[0]
 
     return asyncio.run(read())
 

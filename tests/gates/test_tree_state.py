@@ -389,3 +389,96 @@ def test_a_look_that_takes_too_long_is_continued_by_the_next_one(
     assert tree_state_of(repository) is None
     reads = 0
     assert (tree_state_of(repository), reads) == (expected, 1)
+
+
+def in_empty_folder(folder: Path) -> None:
+    (folder / "empty" / "inner" / "new").write_text("")
+
+
+def in_ignored_folder(folder: Path) -> None:
+    (folder / "ignored" / "forced").write_text("again\n")
+
+
+def by_rule(folder: Path) -> None:
+    (folder / "sub" / ".gitignore").write_text("/other.txt\n")
+
+
+def by_ignored_rule(folder: Path) -> None:
+    (folder / "hidden" / ".gitignore").write_text("*\n!.gitignore\n")
+
+
+def by_exclude(folder: Path) -> None:
+    (folder / ".git" / "info" / "exclude").write_text("other.txt\n")
+
+
+def by_index(folder: Path) -> None:
+    git(folder, "update-index", "--assume-unchanged", "a.txt")
+
+
+def by_repository_inside(folder: Path) -> None:
+    make_repository(folder / "empty" / "inner", {"x": "1"})
+
+
+def by_folder(folder: Path) -> None:
+    shutil.move(folder / "sub", folder / "moved")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        in_empty_folder,
+        in_ignored_folder,
+        by_rule,
+        by_ignored_rule,
+        by_exclude,
+        by_index,
+        by_repository_inside,
+        by_folder,
+    ],
+)
+def test_names_of_the_last_look_hold_only_while_nothing_they_depend_on_has_changed(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr("turngate.gates.local_tree_state.RACY_NS", -1)
+    rules = {".gitignore": "*.log\n/ignored/\n", "hidden/.gitignore": ".gitignore\n"}
+    for name, text in {
+        **rules,
+        "hidden/b.txt": "",
+        "sub/other.txt": "",
+        "ignored/forced": "",
+        "a.log": "",
+    }.items():
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_text(text)
+    git(repository, "add", "-f", "ignored/forced")
+    (repository / "ignored" / "forced").unlink()
+    (repository / "empty" / "inner").mkdir(parents=True)
+    before = tree_state_of(repository)
+    assert state_and_listings(tmp_path, monkeypatch, repository) == (before, 0)
+    change(repository)
+    after = tree_state_of(repository)
+    monkeypatch.setenv("TURNGATE_STATE", str(tmp_path / "new"))
+    assert (after, after != before) == (tree_state_of(repository), True)
+
+
+def state_and_listings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path
+) -> tuple[str | None, int]:
+    """Return the state, and how often git was asked for the names of files."""
+    real, log = shutil.which("git"), tmp_path / "calls"
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "git").write_text(f'#!/bin/sh\necho "$*" >> {log}\nexec {real} "$@"\n')
+    (programs / "git").chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+        state = tree_state_of(repository)
+    return state, log.read_text().count(" ls-files ")
+
+
+def test_names_are_not_kept_if_a_folder_was_changed_just_now(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngate.gates.local_tree_state.RACY_NS", 3_600_000_000_000)
+    before = tree_state_of(repository)
+    assert state_and_listings(tmp_path, monkeypatch, repository) == (before, 1)

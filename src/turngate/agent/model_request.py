@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from turngate.agent.loop_context import LoopContext
-from turngate.aio.foreign_code import CallbackCancelledItself, run_isolated
+from turngate.aio.cancellation import CallbackCancelledItself
+from turngate.aio.foreign_code import run_isolated
 from turngate.core.conversation.messages import ModelRequest, Reply, Text, ToolUse
 from turngate.core.text import describe
 from turngate.errors import ModelError

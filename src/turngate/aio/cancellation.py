@@ -6,6 +6,10 @@ from collections.abc import Awaitable
 from turngate.aio.threads import T
 
 
+class CallbackCancelledItself(RuntimeError):
+    """Foreign code ended with a cancellation that its caller did not request."""
+
+
 async def finish_despite_cancel(work: Awaitable[T]) -> T:
     """Finish bounded work however often the task is cancelled meanwhile, then raise CancelledError."""
     task = asyncio.ensure_future(work)

@@ -8,15 +8,11 @@ import types
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.cancellation import CallbackCancelledItself, finish_despite_cancel
 from turngate.aio.threads import T, run_in_thread
 from turngate.core.text import describe_exception
 
 CANCEL_GRACE_S = 0.5  # time to clean up between the cancellation of foreign code and its end
-
-
-class CallbackCancelledItself(RuntimeError):
-    """Foreign code ended with a cancellation that its caller did not request."""
 
 
 async def call_callback(callback: Callable[[Any], Any], event: Any) -> Any:

@@ -21,12 +21,8 @@ from turngate.core.text import describe_name
 from turngate.core.verdict.verdict import honours_on_failure
 from turngate.errors import UsageError
 from turngate.extra_install import install_command
-from turngate.gates.find_checks import (
-    chosen_commands,
-    find_check_commands,
-    has_program,
-    read_project_files,
-)
+from turngate.gates.find_checks import chosen_commands, find_check_commands, has_program
+from turngate.gates.project_files import read_project_files
 from turngate.gates.toolchains import PROJECT_CHECKS
 from turngate.settings.problem_log import rule_problem
 

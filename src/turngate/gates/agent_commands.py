@@ -10,10 +10,8 @@ from itertools import islice
 from os.path import basename, splitext
 
 from turngate._frozen_dataclass import frozen
-from turngate.core.shell.invocation import SHELLS
 from turngate.core.shell.parse import MAX_COMMANDS, WrittenCommand, split_list
 from turngate.gates.conversation import ToolCall
-from turngate.gates.empty_runs import counts_tests, describe_empty_run
 from turngate.gates.toolchains import BY_NAME, CHECKS
 
 MAX_COMMAND_CHARS = 50_000  # of a command line that are read
@@ -44,7 +42,7 @@ class Edit:
 _WORD = r"(?s)(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\])+"
 _QUOTE = r"(?s)^(['\"])(.*)\1$"
 _NOT_A_PROGRAM = r"[({!]+$|-|\w+=|(?:then|do|sudo|time|env|nice|exec)$"
-_NESTS = frozenset([*SHELLS, "ssh", "su", "nix", "nix-shell"])  # they run a command line that they are given
+_NESTS = ("ssh", "su", "nix", "nix-shell")  # like shells, they run a command line that they are given
 
 
 def run_commands(command: str) -> list[WrittenCommand]:
@@ -55,8 +53,11 @@ def run_commands(command: str) -> list[WrittenCommand]:
 def _run_commands(command: str, depth: int) -> Iterator[WrittenCommand]:
     for step in split_list(command):
         words = _words(step.text)
-        nests = any(basename(word) in _NESTS for word in words)
-        inner = next((word for word in words[1:] if re.search(r"\s", word)), "") if nests and depth else ""
+        inner = next((word for word in words[1:] if re.search(r"\s", word)), "") if depth else ""
+        if inner:
+            from turngate.core.shell.invocation import SHELLS  # noqa: PLC0415 # lazy: few commands have such a word
+
+            inner = inner if {*map(basename, words)} & {*SHELLS, *_NESTS} else ""
         *most, last = [*_run_commands(inner, depth - 1)] or [step]
         yield from (*most, WrittenCommand(last.text, step.operator))
 
@@ -261,12 +262,16 @@ def _fails(output: str) -> bool:
 
 @lru_cache(maxsize=8)
 def _ran_nothing(output: str, kind: str) -> bool:
+    from turngate.gates.empty_runs import describe_empty_run  # noqa: PLC0415 # lazy: for what an agent has run
+
     return describe_empty_run(output, kind) is not None
 
 
 @lru_cache(maxsize=2)
 def _is_well(output: str, command: str, words: str) -> bool:
     """Return whether an output shows a success and no failure, apart from the lines that the command itself holds."""
+    from turngate.gates.empty_runs import counts_tests, describe_empty_run  # noqa: PLC0415 # lazy: as above
+
     own = "\n".join(line for line in output.splitlines()[-MAX_LINES:] if line.strip() not in command)
     if re.search(_FAILURE, own):
         return False

@@ -16,7 +16,6 @@ from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.gate import GateContext
 from turngate.gates.git.scripts import NO_OVERLAY, OVERLAY, RESTORE
 from turngate.gates.local_tree_state import content_of
-from turngate.gates.session_changes import run_comparison
 from turngate.gates.stored_state import state_path, write_file
 
 MAX_TREES = 8  # whose results are kept for a command
@@ -88,6 +87,8 @@ async def run_at_start(context: GateContext, command: CommandHook, needed: float
         return "the files of the session's start are not recorded in git"
     if context.commands.seconds_left < needed:
         return "there is no time left to run it on the files of the session's start"
+    from turngate.gates.session_changes import run_comparison  # noqa: PLC0415 # lazy: few runs need the start again
+
     report = await run_comparison(context, RESTORE, tree)
     lines = report.stdout.split("\n") if isinstance(report, Exited) and report.code == 0 else []
     if len(lines) <= RESTORE_FIELDS:

@@ -15,9 +15,8 @@ from posixpath import basename, dirname, join, normpath, splitext
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Block
 from turngate.gates import toolchains
-from turngate.gates.find_checks import MAKEFILES, ProjectFiles
 from turngate.gates.gate import GateContext
-from turngate.gates.project_files import list_files, read_texts
+from turngate.gates.project_files import MAKEFILES, ProjectFiles, list_matching, read_texts
 from turngate.gates.stored_state import digest
 
 MAX_ROUNDS = 8  # from a text to the files that it runs or loads
@@ -32,9 +31,6 @@ MAX_NOTED_FILES = 5
 COMMAND = "the command"
 HASH_OF = "the hash of "  # a file that a check may depend on
 EVERY_TARGET = "%"  # as a word: make is run without a target
-IGNORED = (
-    f"git ls-files --others --ignored --exclude-standard --directory | grep -v '/$' | head -n {MAX_NAMES}"
-)
 TRACKED_AND_IGNORED = f"git ls-files --cached --ignored --exclude-standard | head -n {MAX_NAMES}"
 
 _CONFIGURATION = f"(?i){toolchains.CONFIGURATION_FILE}"
@@ -55,10 +51,8 @@ async def find_definition(
     """Return the parts that define a check, by how a message names them, and hashes of files; none without a command."""
     if not commands:
         return {}
-    ignored = (await context.commands.run_script(IGNORED)).stdout.split("\n")
-    listed = await list_files(
-        context.commands, f"{toolchains.MAY_DEFINE}|{toolchains.CONFIGURATION_IN_ROOT}", MAX_NAMES
-    )
+    pattern = f"{toolchains.MAY_DEFINE}|{toolchains.CONFIGURATION_IN_ROOT}"
+    listed, ignored = await list_matching(context.commands, pattern, MAX_NAMES, context.state_folder)
     names = {*files.names, *listed, *ignored}
     start = {COMMAND: "\n".join(sorted(map(_kind, commands)))}
     for each in toolchains.VARIABLES:

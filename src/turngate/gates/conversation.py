@@ -21,13 +21,6 @@ from turngate.state.files import open_regular_file
 from turngate.transcript.format_detection import CLAUDE, lines_backwards, recognise_format, tool_call_position
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.reader import blocks, parse_record, result_text, time_of
-from turngate.transcript.record_search import (
-    MAX_COST,
-    MAX_RECORD_BYTES,
-    MAX_SEPARATORS,
-    find_lines,
-    parse_spans,
-)
 
 MAX_SEARCH_COST = 60_000_000  # of a whole transcript, in the units of `find_lines`: some seconds
 MAX_KEEP_CHARS = 2000  # of the end of an answer, in which the agent says what it keeps
@@ -96,15 +89,17 @@ def read_calls_of(event: StopEvent, names: Sequence[str]) -> tuple[ToolCall, ...
 
 
 def _read_calls(
-    event: StopEvent, needles: Sequence[bytes], max_cost: int = MAX_COST, since: int = 0
+    event: StopEvent, needles: Sequence[bytes], max_cost: int | None = None, since: int = 0
 ) -> tuple[ToolCall, ...]:
     """Read the calls in the lines with a needle; other hosts have other names of tools, so all calls are read there."""
+    from turngate.transcript.record_search import MAX_COST  # noqa: PLC0415 # lazy: only if there is a transcript
+
     calls: list[ToolCall] = []
     places: dict[str, int] = {}  # of the latest call with an id
     with _open(event) as (file, form):
         own = form is FORMATS[CLAUDE]
         needles = (*(needles if own else form.calls), *form.results, b'"cleared"')
-        for record in _records_since(since, file, form, needles, max_cost):
+        for record in _records_since(since, file, form, needles, max_cost or MAX_COST):
             if record.get("type") == "cleared" and own:
                 calls, places = [], {}
             for block in _blocks_of(record, event):
@@ -325,6 +320,8 @@ def _records_since(
     offset: int, file: BinaryIO, form: TranscriptFormat, needles: Iterable[bytes], max_cost: int
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the records in the lines with a needle, from an offset on."""
+    from turngate.transcript.record_search import find_lines, parse_spans  # noqa: PLC0415 # lazy: as above
+
     fd = file.fileno()
     for record in parse_spans(fd, find_lines(fd, offset, os.fstat(fd).st_size, needles, max_cost)):
         if record is not None:
@@ -333,6 +330,8 @@ def _records_since(
 
 def _parse(line: bytes, form: TranscriptFormat) -> Sequence[Mapping[str, Any]]:
     """Parse one line that is not too large to be parsed."""
+    from turngate.transcript.record_search import MAX_RECORD_BYTES, MAX_SEPARATORS  # noqa: PLC0415 # lazy: as above
+
     too_large = len(line) > MAX_RECORD_BYTES or sum(map(line.count, (b",", b"[", b"{"))) > MAX_SEPARATORS
     record = None if too_large else parse_record(line)
     return () if record is None else form.convert(record)

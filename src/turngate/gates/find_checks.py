@@ -17,8 +17,8 @@ from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.gates.agent_commands import find_kinds
+from turngate.gates.project_files import ProjectFiles
 from turngate.gates.project_tasks import (
-    WORKFLOWS,
     TaskRunner,
     ci_commands,
     pre_commit_commands,
@@ -44,56 +44,6 @@ from turngate.gates.toolchains import (
     UNFIT_WORDS,
     PythonTool,
 )
-from turngate.project.files import LOCAL
-
-# What `ProjectFiles` needs: the names in these folders, and the texts of these files.
-LISTED_FOLDERS = (
-    ".",
-    "tests",
-    "test",
-    ".venv/bin",
-    "venv/bin",
-    "build",
-    WORKFLOWS,
-    "scripts",
-    "script",
-    "ci",
-)
-MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # GNU make reads the first of them
-_SETTINGS = """package.json deno.json deno.jsonc composer.json pyproject.toml setup.cfg tox.ini noxfile.py mypy.ini .mypy.ini requirements.txt
-requirements-dev.txt Cargo.toml justfile Justfile .justfile Taskfile.yml Taskfile.yaml .pre-commit-config.yaml Rakefile"""
-READ_FILES = (*MAKEFILES, *_SETTINGS.split(), "Pipfile", "Gemfile")
-_ALSO_READ = rf"{re.escape(WORKFLOWS)}/[^/]+\.ya?ml|(?:scripts?|ci)/[\w.-]*(?:test|lint|check|format|types)[\w.-]*|[\w.-]*\.sh"
-MAX_FILE_BYTES = 1024 * 1024  # of a file in READ_FILES; a larger one is left out
-
-
-@frozen
-class ProjectFiles:
-    """What is known of a project: names relative to its folder, and the texts of READ_FILES that exist."""
-
-    names: frozenset[str]  # "Makefile", "tests/test_prices.py"
-    texts: Mapping[str, str]
-
-
-def read_project_files(project: str) -> ProjectFiles:
-    """Read them in a project on this machine."""
-    names: set[str] = set()
-    for folder in LISTED_FOLDERS:
-        with contextlib.suppress(OSError):
-            listed = os.listdir(os.path.join(project, folder))
-            names.update(os.path.normpath(os.path.join(folder, name)) for name in listed)
-    texts = {}
-    for name in files_to_read(names):
-        with contextlib.suppress(OSError):
-            data = LOCAL.read(os.path.join(project, name), MAX_FILE_BYTES + 1)
-            if len(data) <= MAX_FILE_BYTES:
-                texts[name] = data.decode("utf-8-sig", "replace")
-    return ProjectFiles(frozenset(names), texts)
-
-
-def files_to_read(names: Collection[str]) -> list[str]:
-    """Return which of these files say what the checks of a project are."""
-    return sorted(name for name in names if name in READ_FILES or re.fullmatch(_ALSO_READ, name))
 
 
 def has_program(project: str, program: str) -> bool:

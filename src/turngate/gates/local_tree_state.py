@@ -4,6 +4,9 @@ The files are those that git does not ignore, of the whole repository; without a
 tools. A file is read again only if its times, size, mode or inode have changed since the last look, which a private file
 in the state folder remembers. So neither flags in git's index nor filters hide a change. The state covers what a command may ask git
 as well: HEAD, the index, refs and configuration.
+
+Git is asked for the names again only if something has changed that they depend on: the index, a folder in which git looks for files, or a
+rule of what it ignores.
 """
 
 import json
@@ -11,7 +14,9 @@ import os
 import select
 import stat
 import time
+from array import array
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.gates.stored_state import digest, hash_bytes, write_file
@@ -19,8 +24,13 @@ from turngate.gates.stored_state import digest, hash_bytes, write_file
 TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its time
 RACY_NS = 2_000_000_000  # a file that was changed this shortly before could change again without a new time
 CHUNK_BYTES = 1 << 20
-UNTRACKED = "?"  # git's tag of a file
+# What changes with a file, as numbers of 64 bits; all are 0 for one that is not there.
+STAT_FIELDS = attrgetter("st_mode", "st_size", "st_ino", "st_mtime_ns", "st_ctime_ns")
+FIELDS, STAT_BYTES = 5, 40
+PART = 1000  # how many names are handled together
+UNTRACKED = b"?"  # git's tag of a file
 LIST_FILES = ("ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard")
+LIST_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 # Folders that hold what others wrote, or what tools have made of the rest.
 PRUNED = (
     *(".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox"),
@@ -65,16 +75,24 @@ def local_entries(project: str, state: str) -> dict[str, str] | None:
         return None
 
 
-def local_names(project: str) -> list[str] | None:
+def local_names(project: str, state: str) -> list[str] | None:
     """Return the names of the files without a look at them, of a repository inside only its folder. None: not in time."""
-    deadline, project = time.monotonic() + TIMEOUT_S, os.path.realpath(project)
     try:
-        top = _find_top(project, deadline)
-        _, names = _list_files(top, deadline)
+        look = _Look(project, state)
     except (OSError, _Unknown):
         return None
-    below = "" if top == project else f"{project.removeprefix(top).strip('/')}/"
-    return [name.removeprefix(below) for name in names if name.startswith(below)]
+    return [os.fsdecode(name[len(look.below) :]) for name in look.names if name.startswith(look.below)]
+
+
+def find_names(project: str, state: str, pattern: str) -> tuple[list[str], list[str]] | None:
+    """Return the names of files that match a pattern, in lower case, and of files that git ignores, except in ignored folders.
+
+    None: they cannot be found out in time.
+    """
+    try:
+        return _Look(project, state).find_names(pattern)
+    except (OSError, _Unknown):
+        return None
 
 
 def is_committed(path: str) -> bool:
@@ -95,101 +113,215 @@ class _Look:
     """One look at the files."""
 
     def __init__(self, project: str, state: str) -> None:
+        """Raises OSError, _Unknown."""
         self._now_ns = time.time_ns()
         self._deadline = time.monotonic() + TIMEOUT_S
-        self._project = os.path.realpath(project)
-        self._top = _find_top(self._project, self._deadline)
-        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-4")
-        self._stats: dict[str, str] = {}  # by name; a text that changes with the file
+        project = os.path.realpath(project)
+        self._top = _find_top(project, self._deadline)
+        self.below = b"" if project == self._top else os.fsencode(f"{os.path.relpath(project, self._top)}/")
+        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-5")
+        self._stored = _read_parts(self._cache)  # by the last look
+        self._listing: dict[str, bytes] = {}  # what tells whether the names still hold, if that can be told
         self._states: list[str] = []  # of the repositories
-        self._nested: list[str] = []  # repositories inside of the first one
+        self._nested: list[bytes] = []  # repositories inside of the first one
         self._is_known = True  # whether there is nothing else: no link leads out
-        self._add("")
+        self._stats = array("Q")
+        self.names = self._list()
 
     def find_state(self, since_ns: int | None = None) -> str:
-        """Raises _Unknown."""
-        changed = (int(found.rpartition(" ")[2]) for found in self._stats.values())
-        if not self._is_known or (since_ns and max(changed, default=0) > since_ns):
+        """Raises OSError, _Unknown."""
+        self._stat()
+        if not self._is_known or (since_ns and max(self._stats[FIELDS - 1 :: FIELDS], default=0) > since_ns):
             raise _Unknown
-        stored = _read_lines(self._cache)
-        if (before := next(stored, {})).get("key") == self._key():
-            return before["state"]
-        return self._state_of(self._read(before, next(stored, {})))
+        key = {**self._key(), **self._listing}
+        if self._stored.get("state") and key.items() <= self._stored.items():
+            return self._stored["state"].decode()
+        return self._state_of(self._read())
 
     def find_entries(self) -> dict[str, str]:
-        """Raises _Unknown."""
-        stored = _read_lines(self._cache)
-        below = "" if self._project == self._top else f"{self._project[len(self._top) + 1 :]}/"
-        inside = tuple(name.rstrip("/") + "/" for name in self._nested)
-        entries = self._read(next(stored, {}), next(stored, {}))
+        """Raises OSError, _Unknown."""
+        self._stat()
+        entries = dict(zip(map(os.fsdecode, self.names), self._read(), strict=True))
+        below, inside = os.fsdecode(self.below), tuple(map(os.fsdecode, self._nested))
         if not (below or inside):
             return entries
         own = (name for name in entries if name.startswith(below) and not name.startswith(inside))
         return {name: entries[name] for name in own}
 
-    def _key(self) -> str:
-        return _hash_texts([*self._states, "", *self._stats, "", *self._stats.values()])
-
-    def _state_of(self, entries: dict[str, str]) -> str:
-        """Return the state of git, and that of the content, which has no git in it."""
-        content = (f"{entry} {name}" for name, entry in sorted(entries.items()))
-        return f"{_hash_texts(self._states)}:{_hash_texts(content)}"
-
-    def _read(self, before: dict[str, str], known: dict[str, str]) -> dict[str, str]:
-        """Return the entries of all files. `before`, `known`: state, and entries by name and stat, of the last look."""
-        entries: dict[str, str] = {}
-        kept: dict[str, str] = {}  # of files that were not changed just now
+    def find_names(self, pattern: str) -> tuple[list[str], list[str]]:
+        """Return the names that match, and those of ignored files, as long as the listing holds those of the last time. Raises OSError, _Unknown."""
+        path = os.path.join(os.path.dirname(self._cache), f"names-{digest(pattern)}")
+        key = hash_bytes(b"\0".join((self.below, *self._listing.values())))
         try:
-            for name, found in sorted(self._stats.items()):
-                file = f"{name} {found}"
-                content = known.get(file)
-                if content is None:
-                    mode, size, _, modified_ns, changed_ns = map(int, found.split())
-                    content = _read_content(f"{self._top}/{name}", mode, size, self._deadline)
-                    if self._now_ns - max(modified_ns, changed_ns) <= RACY_NS:
-                        entries[name] = content
-                        continue
-                kept[file] = entries[name] = content
+            with open(path, encoding="utf-8") as file:
+                before, matching, ignored = json.load(file)
+        except (OSError, ValueError):  # most often there is none yet
+            before = None
+        if before != key or not self._listing:
+            import re  # noqa: PLC0415 # lazy: few looks need it
+
+            below, matches = os.fsdecode(self.below), re.compile(pattern).search
+            names = [
+                name.removeprefix(below) for name in map(os.fsdecode, self.names) if name.startswith(below)
+            ]
+            matching = [name for name in names if matches(name.lower())]
+            listed = _run_git(self._top, self._deadline, *LIST_IGNORED) or b""
+            others = [os.fsdecode(name) for name in _split(listed[:-1]) if not name.endswith(b"/")]
+            ignored = [name.removeprefix(below) for name in others if name.startswith(below)]
+            write_file(path, json.dumps((key, matching, ignored)))
+        return matching, ignored
+
+    def _key(self) -> dict[str, bytes]:
+        """Return what is the same only if the state is."""
+        states = _hash_texts(self._states).encode()
+        return {"states": states, "stats": self._stats.tobytes(), "names": b"\0".join(self.names)}
+
+    def _state_of(self, entries: list[str]) -> str:
+        """Return the state of git, and that of the content, which has no git in it."""
+        content = b"\0".join(self.names) + "\0\0".join(["", *entries]).encode()
+        return f"{_hash_texts(self._states)}:{hash_bytes(content)}"
+
+    def _read(self) -> list[str]:
+        """Return the entries of all files; those that the last look has read, and that were not changed since, are not read again."""
+        key, stored = self._key(), self._stored
+        if stored.get("state") and (key["stats"], key["names"]) == (stored["stats"], stored["names"]):
+            entries = stored["entries"].decode().split("\0") if self.names else []
+            if not {**key, **self._listing}.items() <= stored.items():
+                self._store(key, entries)
+            return entries
+        stats, before = key["stats"], stored.get("stats", b"")
+        known = {
+            (name, before[at : at + STAT_BYTES]): entry.decode()
+            for name, at, entry in zip(
+                _split(stored.get("names", b"")),
+                range(0, len(before), STAT_BYTES),
+                stored.get("entries", b"").split(b"\0"),
+                strict=False,
+            )
+            if entry
+        }
+        entries, kept = list[str](), list[str]()  # `kept`: "" for a file that was changed just now
+        try:
+            for at, name in enumerate(self.names):
+                found = stats[at * STAT_BYTES : (at + 1) * STAT_BYTES]
+                entry = known.get((name, found))
+                is_old = entry is not None
+                if entry is None:
+                    mode, size, _, modified_ns, changed_ns = self._stats[at * FIELDS : (at + 1) * FIELDS]
+                    entry = _read_content(f"{self._top}/{os.fsdecode(name)}", mode, size, self._deadline)
+                    is_old = self._now_ns - max(modified_ns, changed_ns) > RACY_NS
+                entries.append(entry)
+                kept.append(entry if is_old else "")
             return entries
         finally:  # also if the time is up: the next look goes on from here
-            key = self._key() if len(kept) == len(self._stats) else ""
-            if kept != known or before.get("key", "") != key:
-                states = {"key": key, "state": self._state_of(entries)} if key else {}
-                write_file(self._cache, f"{json.dumps(states)}\n{json.dumps(kept)}\n")
+            self._store(key, kept)
 
-    def _add(self, below: str) -> None:
-        """Add the files of a folder: "", or its name with a slash. Raises _Unknown."""
-        folder = f"{self._top}/{below}".rstrip("/")
-        listed, names = _list_files(folder, self._deadline)
-        if listed is not None:
-            self._states += [below, hash_bytes(listed), *_git_state(folder, self._deadline)]
-        fd = os.open(folder, os.O_RDONLY)  # so that the system does not look up the whole path of each file
-        try:
-            for name in names:
-                try:
-                    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                except (FileNotFoundError, NotADirectoryError):  # it is deleted
-                    continue
-                mode = found.st_mode
-                if mode & 0o170000 == stat.S_IFREG or self._is_link(below + name, mode):
-                    self._stats[below + name] = (
-                        f"{mode} {found.st_size} {found.st_ino} {found.st_mtime_ns} {found.st_ctime_ns}"
-                    )
-        finally:
-            os.close(fd)
+    def _store(self, key: dict[str, bytes], entries: list[str]) -> None:
+        is_whole = len(entries) == len(self.names) and all(entries)
+        parts = {**key, **self._listing, "entries": "\0".join(entries).encode()}
+        parts["state"] = self._state_of(entries).encode() if is_whole else b""
+        if parts != self._stored:
+            sizes = json.dumps({name: len(part) for name, part in parts.items()}).encode()
+            write_file(self._cache, b"".join((sizes, b"\n", *parts.values())))
 
-    def _is_link(self, name: str, mode: int) -> bool:
+    def _stat(self) -> None:
+        """Find the stats of the files. Those that are not there are left out; the files of repositories inside are added."""
+        names, self.names = self.names, []
+        self._add(b"", names)
+        if self._nested:
+            self._listing = {}
+
+    def _add(self, below: bytes, names: list[bytes]) -> None:
+        """Add the files of a folder: "", or its name with a slash."""
+        found = _stat_files(f"{self._top}/{os.fsdecode(below)}", names)
+        if {stat.S_IFMT(mode) for mode in {*found[::FIELDS]}} <= {stat.S_IFREG}:
+            self.names += [below + name for name in names] if below else names
+            self._stats += found
+            return
+        for name, at in zip(names, range(0, len(found), FIELDS), strict=True):
+            if stat.S_ISREG(found[at]) or self._is_link(below + name, found[at]):
+                self.names.append(below + name)
+                self._stats += found[at : at + FIELDS]
+
+    def _is_link(self, name: bytes, mode: int) -> bool:
         """Return whether it is a link, and note whether its content is known. A repository is added."""
-        path = f"{self._top}/{name}"
+        path = f"{self._top}/{os.fsdecode(name)}"
+        if mode == 0:  # it is deleted
+            return False
         if stat.S_ISDIR(mode):
             if os.path.lexists(f"{path}/.git"):
-                self._nested.append(name)
-                self._add(f"{name.rstrip('/')}/")
+                self._nested.append(below := name.rstrip(b"/") + b"/")
+                self._add(below, self._list(below))
             return False
         target = os.path.realpath(path)
         leads_out = not f"{target}/".startswith(f"{self._top}/") or "/.git/" in f"{target[len(self._top) :]}/"
         self._is_known = self._is_known and stat.S_ISLNK(mode) and not leads_out
         return stat.S_ISLNK(mode)
+
+    def _list(self, below: bytes = b"") -> list[bytes]:
+        """Return the names of the files of a folder, and note the state of its repository. Raises OSError, _Unknown."""
+        folder = f"{self._top}/{os.fsdecode(below)}".rstrip("/")
+        if not os.path.lexists(f"{folder}/.git"):
+            return sorted(_walk(os.fsencode(folder)))
+        git, stored = _hash_texts(_git_state(folder, self._deadline)), {} if below else self._stored
+        watched = _split(stored.get("watched", b"")) if stored.get("git") == git.encode() else []
+        if watched and _stat_files(folder, watched).tobytes() == stored["watched_stats"]:
+            self._listing = {name: stored[name] for name in ("git", "listed", "watched", "watched_stats")}
+            self._states += ["", stored["listed"].decode(), git]
+            return _split(stored["names"])
+        listed = _run_git(folder, self._deadline, *LIST_FILES)
+        if listed is None:  # git cannot read it
+            return sorted(_walk(os.fsencode(folder)))
+        self._states += [os.fsdecode(below), hash_bytes(listed), git]
+        lines = _split(listed[:-1])
+        names = sorted({line[2:] if line[:1] == UNTRACKED else line.partition(b"\t")[2] for line in lines})
+        if not below and (watched := self._find_watched(names)):
+            stats = _stat_files(folder, watched)
+            if all(self._now_ns - max(stats[at::FIELDS]) > RACY_NS for at in (FIELDS - 2, FIELDS - 1)):
+                parts = (git.encode(), hash_bytes(listed).encode(), b"\0".join(watched), stats.tobytes())
+                self._listing = dict(zip(("git", "listed", "watched", "watched_stats"), parts, strict=True))
+        return names
+
+    def _find_watched(self, names: list[bytes]) -> list[bytes]:
+        """Return what the names depend on, beside the state of git: the index, the folders in which git looks for files, their `.gitignore`.
+
+        None of them if a folder cannot be read.
+        """
+        with_files = {b""}  # the folders of files, and those above
+        new = {os.path.dirname(name) for name in names}
+        while new := new - with_files:
+            with_files |= new
+            new = {os.path.dirname(folder) for folder in new}
+        watched, pending, unknown = (
+            [os.fsencode(_git_folders(self._top)[0]) + b"/index"],
+            [b""],
+            list[bytes](),
+        )
+        while pending or unknown:
+            if not pending:
+                pending, unknown = self._not_ignored(unknown), []
+                continue
+            watched.append((folder := pending.pop()) or b".")
+            try:
+                entries = os.scandir(os.path.join(os.fsencode(self._top), folder))
+            except OSError:
+                return []
+            with entries:
+                for entry in entries:
+                    name = os.path.join(folder, entry.name)
+                    if entry.name == b".gitignore":
+                        watched.append(name)
+                    elif entry.is_dir(follow_symlinks=False) and entry.name != b".git":
+                        (pending if name in with_files else unknown).append(name)
+        return watched
+
+    def _not_ignored(self, folders: list[bytes]) -> list[bytes]:
+        """Return those of these folders in which git looks for files."""
+        ignored = set[bytes]()
+        for at in range(0, len(folders), PART):
+            words = ("check-ignore", "--no-index", "--", *map(os.fsdecode, folders[at : at + PART]))
+            ignored.update((_run_git(self._top, self._deadline, *words) or b"").split(b"\n"))
+        return [folder for folder in folders if folder not in ignored]
 
 
 def _find_top(project: str, deadline: float) -> str:
@@ -210,32 +342,41 @@ def _repository(folder: str) -> str | None:
     return folder
 
 
-def _list_files(folder: str, deadline: float) -> tuple[bytes | None, list[str]]:
-    """Return what git lists, and the names of the files: all of them if git cannot read the folder."""
-    listed = _run_git(folder, deadline, *LIST_FILES) if os.path.lexists(f"{folder}/.git") else None
-    if listed is None:
-        return None, [*_walk(folder)]
-    lines = os.fsdecode(listed).split("\0")[:-1]
-    return listed, [line[2:] if line[0] == UNTRACKED else line.partition("\t")[2] for line in lines]
-
-
-def _walk(folder: str, below: str = "") -> Iterator[str]:
-    with os.scandir(f"{folder}/{below}") as entries:
+def _walk(folder: bytes, below: bytes = b"") -> Iterator[bytes]:
+    with os.scandir(os.path.join(folder, below)) as entries:
         for entry in entries:
-            if entry.name in PRUNED:
+            if os.fsdecode(entry.name) in PRUNED:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _walk(folder, f"{below}{entry.name}/")
+                yield from _walk(folder, below + entry.name + b"/")
             elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                yield f"{below}{entry.name}"
+                yield below + entry.name
+
+
+def _stat_files(folder: str, names: list[bytes]) -> "array[int]":
+    """Return the fields of each file. They are numbers in one array: objects for each file would take as long as the system."""
+    found, look_at, fields = array("Q"), os.stat, STAT_FIELDS
+    fd = os.open(folder, os.O_RDONLY)  # so that the system does not look up the whole path of each file
+    try:
+        for at in range(0, len(names), PART):
+            values = list[int]()
+            for name in names[at : at + PART]:
+                try:
+                    values += fields(look_at(name, dir_fd=fd, follow_symlinks=False))
+                except (FileNotFoundError, NotADirectoryError):
+                    values += (0,) * FIELDS
+            try:
+                found.extend(array("Q", values))
+            except OverflowError:  # a time before 1970
+                found.extend(value & 0xFFFF_FFFF_FFFF_FFFF for value in values)
+    finally:
+        os.close(fd)
+    return found
 
 
 def _git_state(repository: str, deadline: float) -> Iterator[str]:
     """Yield what git knows beside the index, and the rules of what it ignores that are not in the work tree."""
-    own = f"{repository}/.git"
-    if not os.path.isdir(own):  # a worktree or a submodule
-        own = os.path.join(repository, _read_text(own).removeprefix("gitdir: "))
-    common = os.path.join(own, _read_text(f"{own}/commondir"))
+    own, common = _git_folders(repository)
     yield from (_read_text(f"{own}/{name}") for name in OWN_STATE)
     yield from (_read_text(f"{common}/{name}") for name in COMMON_STATE)
     for folder, _, names in sorted(os.walk(f"{common}/refs")):
@@ -252,6 +393,14 @@ def _git_state(repository: str, deadline: float) -> Iterator[str]:
         configured = _run_git(repository, deadline, "config", "--type=path", "--get", "core.excludesFile")
         path = os.path.join(repository, os.fsdecode(configured).rstrip("\n")) if configured else path
     yield _read_text(path)
+
+
+def _git_folders(repository: str) -> tuple[str, str]:
+    """Return the folder of git for the work tree, and that for all work trees of a repository."""
+    own = f"{repository}/.git"
+    if not os.path.isdir(own):  # a worktree or a submodule
+        own = os.path.join(repository, _read_text(own).removeprefix("gitdir: "))
+    return own, os.path.join(own, _read_text(f"{own}/commondir"))
 
 
 def _read_text(path: str) -> str:
@@ -285,12 +434,17 @@ def _read_content(path: str, mode: int, size: int, deadline: float) -> str:
     return f"{kind} {content.hexdigest()}"
 
 
-def _read_lines(path: str) -> Iterator[dict[str, str]]:
+def _read_parts(path: str) -> dict[str, bytes]:
+    """Return what a look has stored: the first line has the names of the parts and their lengths."""
     try:
-        with open(path, encoding="utf-8") as file:
-            yield from map(json.loads, file)
+        with open(path, "rb") as file:
+            return {name: file.read(size) for name, size in json.loads(file.readline()).items()}
     except (OSError, ValueError):  # most often there is none yet
-        return
+        return {}
+
+
+def _split(text: bytes) -> list[bytes]:
+    return text.split(b"\0") if text else []
 
 
 def _hash_texts(texts: Iterable[str]) -> str:

@@ -3,17 +3,15 @@
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from turngate._frozen_dataclass import frozen
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.globs import matches_glob
 from turngate.core.text import one_line
-from turngate.gates.find_checks import LISTED_FOLDERS, ProjectFiles, files_to_read, read_project_files
-from turngate.gates.find_checks import MAX_FILE_BYTES as MAX_CHECK_FILE_BYTES
-from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.git.scripts import IN_REPOSITORY
-from turngate.gates.local_tree_state import local_names
+from turngate.gates.local_tree_state import find_names
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands
 from turngate.project.files import LOCAL
 
@@ -31,6 +29,8 @@ list() {{
 }}
 if test -z "$1"; then list; else list | grep -aiE "$1" | head -n "$2"; fi
 """
+LIST_IGNORED = "git ls-files --others --ignored --exclude-standard --directory | grep -v '/$'"
+PROBLEM = "the project's files cannot be listed"
 NO_SUCH_FILE = 3
 MAX_FILE_BYTES = 64 * 1024 * 1024
 # A pipe or a device may never end.
@@ -63,20 +63,32 @@ async def list_files(commands: ProjectCommands, pattern: str = "", limit: int = 
 
     `pattern`: only of files that match it, as with `grep -iE`, and of at most `limit`.
     """
-    problem = "the project's files cannot be listed"
-    if pattern and commands.is_local:  # one process instead of five
-        listed = await run_in_thread(local_names, commands.project)
-        if listed is None:
-            raise FilesUnreadable(problem)
-        return tuple(sorted(filter(re.compile(f"(?i){pattern}").search, listed))[:limit])
     report = await commands.run_script(LIST_SCRIPT, pattern, str(limit))
-    text = stdout_of(report, problem)
+    text = stdout_of(report, PROBLEM)
+    from turngate.gates.git.output import unquote_path  # noqa: PLC0415 # lazy: it compiles patterns, and few answers need it
+
     names = (unquote_path(line).replace("\0", "\n").removeprefix("./") for line in text.split("\n") if line)
     return tuple(sorted(names))
 
 
 class NoSuchFiles(FilesUnreadable):
     """A glob names no file."""
+
+
+async def list_matching(
+    commands: ProjectCommands, pattern: str, limit: int, state: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the paths of files that match a pattern in lower case, as with `grep -iE`, and of files that git ignores; at most `limit` of each.
+
+    `state`: the state folder of Turngate. Raises FilesUnreadable.
+    """
+    if commands.is_local and state:
+        found = await run_in_thread(find_names, commands.project, state, pattern)
+        if found is None:
+            raise FilesUnreadable(PROBLEM)
+        return tuple(sorted(found[0])[:limit]), tuple(found[1][:limit])
+    ignored = (await commands.run_script(f"{LIST_IGNORED} | head -n {limit}")).stdout.split("\n")
+    return await list_files(commands, pattern, limit), tuple(filter(None, ignored))
 
 
 async def expand_globs(commands: ProjectCommands, names: Sequence[str]) -> tuple[str, ...]:
@@ -88,7 +100,7 @@ async def expand_globs(commands: ProjectCommands, names: Sequence[str]) -> tuple
     for name in names:
         matching = [file for file in files if matches_glob(name, file)] if _GLOB.search(name) else [name]
         if not matching:
-            raise NoSuchFiles(f"{show_path(name)} names no file of the project")
+            raise NoSuchFiles(f"{_show(name)} names no file of the project")
         found.update(dict.fromkeys(matching))
     return tuple(found)
 
@@ -98,7 +110,13 @@ async def read_file(commands: ProjectCommands, name: str) -> str | None:
     report = await commands.run_script(READ_SCRIPT, name if name.startswith("/") else f"./{name}")
     if isinstance(report, Exited) and report.code == NO_SUCH_FILE:
         return None
-    return stdout_of(report, f"{show_path(name)} cannot be read")
+    return stdout_of(report, f"{_show(name)} cannot be read")
+
+
+def _show(name: str) -> str:
+    from turngate.gates.git.output import show_path  # noqa: PLC0415 # lazy: it compiles patterns, and few answers need it
+
+    return show_path(name)
 
 
 def stdout_of(report: Exited | TimedOut, problem: str) -> str:
@@ -116,6 +134,57 @@ def stdout_of(report: Exited | TimedOut, problem: str) -> str:
 
 
 # What the checks of a project are found from
+
+WORKFLOWS = ".github/workflows"
+# What `ProjectFiles` needs: the names in these folders, and the texts of these files.
+LISTED_FOLDERS = (
+    ".",
+    "tests",
+    "test",
+    ".venv/bin",
+    "venv/bin",
+    "build",
+    WORKFLOWS,
+    "scripts",
+    "script",
+    "ci",
+)
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # GNU make reads the first of them
+_SETTINGS = """package.json deno.json deno.jsonc composer.json pyproject.toml setup.cfg tox.ini noxfile.py mypy.ini .mypy.ini requirements.txt
+requirements-dev.txt Cargo.toml justfile Justfile .justfile Taskfile.yml Taskfile.yaml .pre-commit-config.yaml Rakefile"""
+READ_FILES = (*MAKEFILES, *_SETTINGS.split(), "Pipfile", "Gemfile")
+_ALSO_READ = rf"{re.escape(WORKFLOWS)}/[^/]+\.ya?ml|(?:scripts?|ci)/[\w.-]*(?:test|lint|check|format|types)[\w.-]*|[\w.-]*\.sh"
+MAX_READ_BYTES = 1024 * 1024  # of a file in READ_FILES; a larger one is left out
+
+
+@frozen
+class ProjectFiles:
+    """What is known of a project: names relative to its folder, and the texts of READ_FILES that exist."""
+
+    names: frozenset[str]  # "Makefile", "tests/test_prices.py"
+    texts: Mapping[str, str]
+
+
+def read_project_files(project: str) -> ProjectFiles:
+    """Read them in a project on this machine."""
+    names: set[str] = set()
+    for folder in LISTED_FOLDERS:
+        with contextlib.suppress(OSError):
+            listed = os.listdir(os.path.join(project, folder))
+            names.update(os.path.normpath(os.path.join(folder, name)) for name in listed)
+    texts = {}
+    for name in files_to_read(names):
+        with contextlib.suppress(OSError):
+            data = LOCAL.read(os.path.join(project, name), MAX_READ_BYTES + 1)
+            if len(data) <= MAX_READ_BYTES:
+                texts[name] = data.decode("utf-8-sig", "replace")
+    return ProjectFiles(frozenset(names), texts)
+
+
+def files_to_read(names: Collection[str]) -> list[str]:
+    """Return which of these files say what the checks of a project are."""
+    return sorted(name for name in names if name in READ_FILES or re.fullmatch(_ALSO_READ, name))
+
 
 # Prints the names in each folder, and then the texts of the files that exist, all separated by \0.
 _LIST_EACH_SCRIPT = """\
@@ -145,10 +214,8 @@ async def read_project(commands: ProjectCommands) -> ProjectFiles:
     problem = "the project's files cannot be read"
     listed = stdout_of(await commands.run_script(_LIST_EACH_SCRIPT, *LISTED_FOLDERS), problem)
     names = frozenset(listed.split("\0")) - {""}
-    texts = await read_texts(commands, files_to_read(names), MAX_CHECK_FILE_BYTES + 1)
-    return ProjectFiles(
-        names, {name: text for name, text in texts.items() if len(text) <= MAX_CHECK_FILE_BYTES}
-    )
+    texts = await read_texts(commands, files_to_read(names), MAX_READ_BYTES + 1)
+    return ProjectFiles(names, {name: text for name, text in texts.items() if len(text) <= MAX_READ_BYTES})
 
 
 async def read_texts(commands: ProjectCommands, names: Sequence[str], limit: int) -> dict[str, str]:

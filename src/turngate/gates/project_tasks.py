@@ -13,10 +13,10 @@ from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.gates.agent_commands import run_commands
+from turngate.gates.project_files import WORKFLOWS
 from turngate.gates.toolchains import CI_ACTIONS, PRE_COMMIT_HOOKS, PYTHON_TASK_TABLES
 
 MAX_STEPS = 200  # simple commands of one task
-WORKFLOWS = ".github/workflows"
 _RARE_WORKFLOW = (
     r"(?i)release|publish|deploy|nightly|stale|label|codeql|bench|perf|autofix|third|website|(?:^|/)docs?[.-]"
 )

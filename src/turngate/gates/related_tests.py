@@ -4,9 +4,8 @@ import re
 import shlex
 from os.path import basename, dirname
 
-from turngate.gates.find_checks import ProjectFiles
 from turngate.gates.gate import GateContext
-from turngate.gates.project_files import list_files, read_project
+from turngate.gates.project_files import ProjectFiles, list_files, read_project
 from turngate.gates.project_tasks import read_json, table
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands
 from turngate.gates.session_changes import find_changes

@@ -25,7 +25,6 @@ from turngate.gates.conversation import (
 )
 from turngate.gates.gate import WITHOUT_BASELINE, Gate, GateContext, GateInputs
 from turngate.gates.gate_lock import open_gate_lock
-from turngate.gates.git.output import show_path, unquote_path
 from turngate.gates.local_tree_state import content_of
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
@@ -331,6 +330,8 @@ async def _note_own_changes(
         return decision
     if content_of(before) == content_of(await tree_state(context) or ""):
         return decision
+    from turngate.gates.git.output import show_path, unquote_path  # noqa: PLC0415 # lazy: few checks change files
+
     report = await context.commands.run_script("git ls-files --modified")
     names = [unquote_path(line) for line in report.stdout.splitlines()]
     changed = [name for name in names if _changed_since(os.path.join(context.project, name), began_ns)]

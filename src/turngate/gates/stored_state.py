@@ -130,14 +130,14 @@ def _read(path: str) -> dict[str, object]:
     return record if isinstance(record, dict) and record.get("version") == VERSION else {}
 
 
-def write_file(path: str, text: str) -> bool:
+def write_file(path: str, content: str | bytes) -> bool:
     """Write a whole file at once: another process reads the old one or the new one."""
     temporary = f"{path}.{os.urandom(8).hex()}"
     try:
         make_folder(os.path.dirname(path))
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(text)
+        with open(fd, "wb") as file:
+            file.write(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
         os.replace(temporary, path)
     except OSError:
         with suppress(OSError):

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from turngate._frozen_dataclass import frozen
-from turngate.aio.foreign_code import CallbackCancelledItself, call_callback
+from turngate.aio.cancellation import CallbackCancelledItself
+from turngate.aio.foreign_code import call_callback
 from turngate.core.events.plugin_events import (
     SubagentStoppingContext,
     SubagentStoppingEvent,

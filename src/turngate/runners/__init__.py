@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, assert_never
 
-from turngate.aio.foreign_code import call_callback
 from turngate.core.answers.report_types import HookFailed, Report, Returned, Skipped
 from turngate.core.events.events import Event, copy_event
 from turngate.core.hooks.kinds import AgentHook, CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
@@ -56,6 +55,8 @@ async def run_hook(
 
 async def run_callback(callback: Callable[[Any], Any], event: Any) -> Any:
     """Return what a function in this process returns. A session that it opens runs no hooks, or it would never end."""
+    from turngate.aio.foreign_code import call_callback  # noqa: PLC0415 # lazy: only a Python program has callbacks
+
     scope = CallbackScope()
     token = in_callback.set(scope)
     try:

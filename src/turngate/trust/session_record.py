@@ -87,7 +87,7 @@ def files_states(folders: Iterable[str], state: str) -> dict[str, str]:
         below = f"{real}/"[len(top) :].lstrip("/")
         entries = {name: entry for name, entry in looks[top].items() if name.startswith(below)}
         if not entries:  # there is no repository, or it ignores the folder
-            paths = [os.path.join(real, name) for name in local_names(real) or ()]
+            paths = [os.path.join(real, name) for name in local_names(real, state) or ()]
             entries = {path: str(os.lstat(path).st_ctime_ns) for path in paths if os.path.lexists(path)}
         found[folder] = digest(repr((os.path.isdir(real), sorted(entries.items()))))
     return found

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from turngate._frozen_dataclass import frozen
 from turngate.core.answers.report_types import HookFailed, Skipped
 from turngate.core.constants import EVENTS, MANAGED
-from turngate.core.conversation.tools import tool_names
 from turngate.core.events.events import Event, StopEvent, ToolEvent
 from turngate.core.hooks.kinds import identity
 from turngate.core.hooks.matcher import InvalidMatcher, read_matcher
@@ -139,7 +138,11 @@ def matches(matcher: str | None, event: Event) -> bool:
     if matcher is None or matcher in ("", "*") or EVENTS[event.name] is None:
         return True
     subject = event.subject or ""
-    names = tool_names(subject) if isinstance(event, ToolEvent) else (subject,)
+    names: Iterable[str] = (subject,)
+    if isinstance(event, ToolEvent):
+        from turngate.core.conversation.tools import tool_names  # noqa: PLC0415 # lazy: a stop has no tool
+
+        names = tool_names(subject)
     return any(map(read_matcher(matcher or "").matches, names))
 
 

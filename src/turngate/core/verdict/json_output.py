@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turngate.core.answers.report_types import Exited, printed
+from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import Evaluation
 from turngate.core.hooks.kinds import (
     COMMAND_GATE,
@@ -17,7 +18,6 @@ from turngate.core.hooks.kinds import (
 from turngate.core.settings import Settings
 from turngate.core.text import keep_ends
 from turngate.core.verdict.hook_run import HookOutput, HookRun, outcome, run_message
-from turngate.core.verdict.tool_effects import context_of, permission_of
 from turngate.core.verdict.verdict import Stop, Verdict, warnings
 
 MAX_STREAM_CHARS = 8_000  # of stdout and of stderr that results and the journal keep
@@ -32,7 +32,11 @@ def verdict_json(
     not_loaded: bool = False,
 ) -> dict[str, Any]:
     """Return the object that `turngate fire --json` prints. `not_loaded`: a part of the settings was not loaded."""
-    permission = permission_of(event, verdict.runs)
+    permission, context = None, ""
+    if event not in STOP_EVENTS:
+        from turngate.core.verdict.tool_effects import context_of, permission_of  # noqa: PLC0415 # lazy: a stop has neither
+
+        permission, context = permission_of(event, verdict.runs), context_of(event, verdict.runs)
     return {
         "event": event,
         "verdict": "stop" if isinstance(verdict, Stop) else "continue",
@@ -40,7 +44,7 @@ def verdict_json(
         "prompt": None if isinstance(verdict, Stop) else verdict.prompt,
         "stop_reason": verdict.stop_reason if isinstance(verdict, Stop) else None,
         "permission": permission and permission.behavior,
-        "context": context_of(event, verdict.runs),
+        "context": context,
         "runs": [run_json(run) for run in verdict.runs],
         "unenforced": unenforced_json(verdict.unenforced),
         "not_loaded": not_loaded,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from turngate.gates.find_checks import MAKEFILES
+from turngate.gates.project_files import MAKEFILES
 from turngate.project.files import LOCAL, Files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 

@@ -31,8 +31,9 @@ from turngate.doctor.proof.planted_failures import (
 from turngate.doctor.proof.sample_transcript import conversation, spent_conversation
 from turngate.errors import UsageError
 from turngate.gates.arguments import GateArguments, GateCall, GateProblem, parse_gate_words, read_gate_hook
-from turngate.gates.find_checks import chosen_commands, find_check_commands, read_project_files
+from turngate.gates.find_checks import chosen_commands, find_check_commands
 from turngate.gates.gate import Gate as ReadyMadeGate
+from turngate.gates.project_files import read_project_files
 from turngate.gates.toolchains import PROJECT_CHECKS
 
 

@@ -9,12 +9,7 @@ from typing import Any
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.check_changes import block_once, find_definition, note_changes
-from turngate.gates.find_checks import (
-    ProjectFiles,
-    chosen_commands,
-    find_check_commands,
-    unreadable_files,
-)
+from turngate.gates.find_checks import chosen_commands, find_check_commands, unreadable_files
 from turngate.gates.gate import Gate, GateContext
 from turngate.gates.library.command import (
     OPTIONS,
@@ -25,7 +20,7 @@ from turngate.gates.library.command import (
     record_command,
     show_command,
 )
-from turngate.gates.project_files import read_project
+from turngate.gates.project_files import ProjectFiles, read_project
 
 # Where a command of each check can be named, for a project without one.
 LOOKED_FOR = {

@@ -24,7 +24,8 @@ from turngate.core.dialect import TURNGATE
 from turngate.core.hooks.kinds import GateHook, command_of
 from turngate.core.settings import Rule, Settings
 from turngate.errors import UsageError
-from turngate.gates.find_checks import has_program, read_project_files, unreadable_files
+from turngate.gates.find_checks import has_program, unreadable_files
+from turngate.gates.project_files import read_project_files
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.hosts.install.settings_file import read_settings_text, replace_settings_text
 from turngate.hosts.install.settings_text import UnsuitableSettings, add_hooks

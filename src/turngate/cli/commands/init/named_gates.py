@@ -11,11 +11,12 @@ from turngate.cli.commands.init.proposal import Proposal, ProposedGate
 from turngate.core.text import closest_word, quote_name
 from turngate.errors import UsageError
 from turngate.gates.arguments import json_name, option_rows
-from turngate.gates.find_checks import ProjectFiles, chosen_commands, find_check_commands
+from turngate.gates.find_checks import chosen_commands, find_check_commands
 from turngate.gates.gate import Gate, GateOption
 from turngate.gates.library import GATES
 from turngate.gates.library.coverage import REPORTS
 from turngate.gates.library.project_checks import LOOKED_FOR
+from turngate.gates.project_files import ProjectFiles
 from turngate.gates.toolchains import PROJECT_CHECKS
 
 

@@ -14,14 +14,13 @@ from turngate._frozen_dataclass import frozen
 from turngate.gates.find_checks import (
     WHOLE,
     CheckCommand,
-    ProjectFiles,
     chosen_commands,
     find_check_commands,
     is_unready,
-    read_project_files,
     repeats,
 )
 from turngate.gates.library import GATES
+from turngate.gates.project_files import ProjectFiles, read_project_files
 from turngate.gates.project_tasks import read_json, read_toml, table
 from turngate.gates.toolchains import NODE_LOCK_FILES, PYTHON_LOCK_FILES
 from turngate.hosts.install.json_text import JsonStyle, format_json
