@@ -217,3 +217,42 @@ def test_outputs_are_compared_by_names_and_without_names_as_a_whole_except_for_t
     before: str, after: str, is_same: bool
 ) -> None:
     assert (read(before).names == read(after).names) is is_same
+
+
+LONG_FUNCTION = "\n".join(f"        line_{number}()" for number in range(200))
+SAME_HEADING = f"""\
+________________________ TestSerializer.test_max_age ________________________
+
+    def unsign(self, value):
+{LONG_FUNCTION}
+>       raise SignatureExpired("Signature age 1 > 10 seconds")
+E       shop.SignatureExpired: Signature age 1 > 10 seconds
+
+src/shop/timed.py:142: SignatureExpired
+________________________ TestSerializer.test_max_age ________________________
+
+    def test_max_age(self):
+>       assert 1 == 2
+E       assert 1 == 2
+
+tests/test_url_safe.py:7: AssertionError
+=========================== short test summary info ============================
+FAILED tests/test_timed.py::TestSerializer::test_max_age
+FAILED tests/test_url_safe.py::TestSerializer::test_max_age
+2 failed, 3 passed in 0.05s
+"""
+
+
+def test_pytest_tells_the_error_below_a_long_function_and_tests_with_one_heading_apart() -> None:
+    assert [each.text for each in read_output(SAME_HEADING, "").failures] == [
+        """\
+tests/test_timed.py::TestSerializer::test_max_age
+>       raise SignatureExpired("Signature age 1 > 10 seconds")
+E       shop.SignatureExpired: Signature age 1 > 10 seconds
+src/shop/timed.py:142: SignatureExpired""",
+        """\
+tests/test_url_safe.py::TestSerializer::test_max_age
+>       assert 1 == 2
+E       assert 1 == 2
+tests/test_url_safe.py:7: AssertionError""",
+    ]

@@ -187,36 +187,37 @@ _PYTEST_PREFIX = re.compile(r"ERROR (?:at (?:setup|teardown) of|collecting) ")
 
 def _read_pytest(lines: list[str], taken: set[int]) -> list[Failure]:
     """Read the failures with their names in the summary; where it is switched off, with those of their headings."""
-    blocks: dict[str, list[int]] = {}
-    names: dict[
-        str, tuple[str, str]
-    ] = {}  # the end of the name, as in a heading → the whole name, and the message
+    blocks: dict[str, list[list[int]]] = {}  # by their headings, which tests of several files may have
+    names: list[tuple[str, str, str]] = []  # the heading, the whole name, and the message
     current: list[int] | None = None
     for number, line in enumerate(lines):
         if found := _PYTEST_HEADER.match(line):
-            current = blocks.setdefault(_PYTEST_PREFIX.sub("", found["name"]), [])
+            current = []
+            blocks.setdefault(_PYTEST_PREFIX.sub("", found["name"]), []).append(current)
             taken.add(number)
         elif _PYTEST_END.match(line):
             current = None
         elif found := _PYTEST_NAME.match(line):
             current = None
             path, _, rest = found["name"].partition("::")
-            key = rest.replace("::", ".") if rest else path
-            names[key if key not in names else found["name"]] = (found["name"], found["why"] or "")
+            names.append((rest.replace("::", ".") if rest else path, found["name"], found["why"] or ""))
             taken.add(number)
         elif current is not None:
             current.append(number)
             taken.add(number)
-    if not names and not any(lines[each].startswith("E  ") for block in blocks.values() for each in block):
+    all_blocks = [(key, block) for key, several in blocks.items() for block in several]
+    if not names and not any(lines[each].startswith("E  ") for _, block in all_blocks for each in block):
         count = sum(int(found[1]) for line in lines if (found := _PYTEST_COUNT.match(line)))
         return [
             Failure("a failed test without a name", f"failed test {each + 1}")
             for each in range(min(count, MAX_FAILURES))
         ]
     failures = []
-    for key, (name, why) in (names or {key: (key, "") for key in blocks}).items():
-        block = _clean(lines[each] for each in blocks.get(key, ())[:MAX_BLOCK_LINES])
+    for key, name, why in names or [(key, key, "") for key, _ in all_blocks]:
+        own = blocks[key].pop(0) if blocks.get(key) else []
+        block = _clean(lines[each] for each in own)
         kept = [line for line in block if line.startswith((">", "E ")) or _PYTEST_PLACE.match(line)]
+        kept = kept[-MAX_BLOCK_LINES:]
         errors = "\n".join(line for line in block if line.startswith("E ")) or why
         places = [found for line in kept if (found := _PYTEST_PLACE.match(line))]
         place = (places[-1]["path"], int(places[-1]["line"])) if places else ("", 0)
