@@ -168,6 +168,7 @@ def missing_program(code: int, output: Output, stderr: str) -> str | None:
     if has_failures(output):
         return None
     lines = [line.strip() for line in stderr[-20_000:].splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("from ")]  # frames of Ruby
     missing = next((line for line in lines[-LAST_LINES:] if re.fullmatch(MISSING, line)), None)
     if missing is not None:
         return f"exit code {code}: {one_line(missing, MAX_WHY_CHARS)}"
