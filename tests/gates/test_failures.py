@@ -178,6 +178,8 @@ def test_the_same_error_is_shown_once_and_the_other_places_are_named() -> None:
         "FAILED a.py::b - c\n" * 500_000,
         "  1) a\n  3 failing\n" * 100_000,
         "a.py:1:1: F401 x\n" * 500_000,
+        "--- FAIL: TestPadding (1.00s)\n"
+        + f"    id_test.go:79: String() = c6e5, want c6e4 {list(range(30))}\n" * 70_000,
     ],
     ids=[
         "a line",
@@ -190,6 +192,7 @@ def test_the_same_error_is_shown_once_and_the_other_places_are_named() -> None:
         "pytest",
         "mocha",
         "flake8",
+        "go test",
     ],
 )
 def test_ten_megabytes_of_anything_give_a_short_reason(text: str) -> None:
