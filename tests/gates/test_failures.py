@@ -178,6 +178,8 @@ def test_the_same_error_is_shown_once_and_the_other_places_are_named() -> None:
         "FAILED a.py::b - c\n" * 500_000,
         "  1) a\n  3 failing\n" * 100_000,
         "a.py:1:1: F401 x\n" * 500_000,
+        "--- FAIL: TestPadding (1.00s)\n"
+        + f"    id_test.go:79: String() = c6e5, want c6e4 {list(range(30))}\n" * 70_000,
     ],
     ids=[
         "a line",
@@ -190,6 +192,7 @@ def test_the_same_error_is_shown_once_and_the_other_places_are_named() -> None:
         "pytest",
         "mocha",
         "flake8",
+        "go test",
     ],
 )
 def test_ten_megabytes_of_anything_give_a_short_reason(text: str) -> None:
@@ -224,3 +227,42 @@ def test_tests_of_two_files_with_one_name_are_told_apart_in_tap() -> None:
     before = read_output(block.format(1, "b", "long ago"), "", PROJECT)
     after = read_output(block.format(1, "a", "just now") + block.format(2, "b", "long ago"), "", PROJECT)
     assert [each.name for each in after.without(before.names)] == ["a.test.js works"]
+
+
+LONG_FUNCTION = "\n".join(f"        line_{number}()" for number in range(200))
+SAME_HEADING = f"""\
+________________________ TestSerializer.test_max_age ________________________
+
+    def unsign(self, value):
+{LONG_FUNCTION}
+>       raise SignatureExpired("Signature age 1 > 10 seconds")
+E       shop.SignatureExpired: Signature age 1 > 10 seconds
+
+src/shop/timed.py:142: SignatureExpired
+________________________ TestSerializer.test_max_age ________________________
+
+    def test_max_age(self):
+>       assert 1 == 2
+E       assert 1 == 2
+
+tests/test_url_safe.py:7: AssertionError
+=========================== short test summary info ============================
+FAILED tests/test_timed.py::TestSerializer::test_max_age
+FAILED tests/test_url_safe.py::TestSerializer::test_max_age
+2 failed, 3 passed in 0.05s
+"""
+
+
+def test_pytest_tells_the_error_below_a_long_function_and_tests_with_one_heading_apart() -> None:
+    assert [each.text for each in read_output(SAME_HEADING, "").failures] == [
+        """\
+tests/test_timed.py::TestSerializer::test_max_age
+>       raise SignatureExpired("Signature age 1 > 10 seconds")
+E       shop.SignatureExpired: Signature age 1 > 10 seconds
+src/shop/timed.py:142: SignatureExpired""",
+        """\
+tests/test_url_safe.py::TestSerializer::test_max_age
+>       assert 1 == 2
+E       assert 1 == 2
+tests/test_url_safe.py:7: AssertionError""",
+    ]

@@ -222,6 +222,22 @@ PROJECTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         },
         {"tests": "bundle exec rake test"},
     ),
+    "a Rakefile without a Gemfile": (
+        {"Rakefile": "task :test do\n  sh 'ruby test/all.rb'\nend\n"},
+        {"tests": "rake test"},
+    ),
+    "tests of Perl": ({"Makefile.PL": "", "t": ""}, {"tests": "prove -lr t"}),
+    "tests of bats": ({"test/assert.bats": ""}, {"tests": "bats test"}),
+    "a target of make that only compiles the tests": (
+        {
+            "Makefile": "all: sds-test\n\nsds-test: sds.c sds.h\n\t$(CC) -o sds-test sds.c -DTEST_MAIN\n\t@echo 'Type ./sds-test'\n"
+        },
+        {},
+    ),
+    "a target of make that compiles and runs the tests": (
+        {"Makefile": "test: tests.c\n\t$(CC) -o $@ tests.c\n\t./$@\n"},
+        {"tests": "make test"},
+    ),
     "tasks of deno": (
         {"deno.json": '{"tasks": {"test": "deno test -A"}}'},
         {

@@ -37,6 +37,20 @@ MISSING = [
     (2, "make: *** No targets specified and no makefile found.  Stop."),
     (1, "Command not found: pytest"),
     (126, "sh: 1: ./check: Permission denied"),
+    (
+        101,
+        "As a reminder, you're using offline mode (--offline) which can sometimes cause surprising resolution failures, …",
+    ),
+    (
+        1,
+        "Shall I install Hex? [Yn] ** (Mix) Could not find an SCM for dependency :ex_doc from MIME.Mixfile",
+    ),
+    (1, "** (Mix) Can't continue due to errors on dependencies"),
+    (
+        1,
+        "/usr/lib/bundler/resolver.rb:271:in `block in verify!': Could not find gem 'test-unit-ruby-core' in locally installed gems. "
+        "(Bundler::GemNotFound)\n" + "\tfrom /usr/lib/bundler/resolver.rb:254:in `map!'\n" * 16,
+    ),
 ]
 
 
@@ -47,9 +61,8 @@ def find_missing(code: int, stdout: str, stderr: str) -> str | None:
 @pytest.mark.req("X-37")
 @pytest.mark.parametrize(("code", "line"), MISSING)
 def test_a_message_of_a_tool_that_is_missing_is_recognized(code: int, line: str) -> None:
-    assert (
-        find_missing(code, "", f"something before\n{line}\n") == f"exit code {code}: {' '.join(line.split())}"
-    )
+    said = " ".join(line.partition("\n")[0].split())
+    assert find_missing(code, "", f"something before\n{line}\n") == f"exit code {code}: {said}"
 
 
 @pytest.mark.parametrize(

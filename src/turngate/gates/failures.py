@@ -21,6 +21,7 @@ MAX_LINE_CHARS = 400
 MAX_SEARCHED_LINES = 200_000
 MAX_BLOCK_LINES = 80  # of one failure
 MAX_FAILURES = 2000
+MAX_WHOLE_LINES = 2000  # of an output that is sent whole, without what is noise
 LAST_LINES = 12  # the summary, or the message of a tool that does not start
 LINES_BEFORE, LINES_AFTER = 1, 4  # around a line with an error
 CANNOT_EXECUTE, NOT_FOUND = 126, 127  # exit codes of a shell
@@ -124,9 +125,10 @@ def describe_failures(
     `failures`: only these.
     """
     if failures is None:
-        whole = "\n".join(_without_repeats(_clean(output.lines)))
-        if len(whole) <= limit:
-            return whole
+        if len(output.lines) <= MAX_WHOLE_LINES:
+            whole = "\n".join(_without_repeats(_clean(output.lines)))
+            if len(whole) <= limit:
+                return whole
         failures = output.failures
     if not failures:
         return _useful_lines(output, limit)
@@ -168,6 +170,7 @@ def missing_program(code: int, output: Output, stderr: str) -> str | None:
     if has_failures(output):
         return None
     lines = [line.strip() for line in stderr[-20_000:].splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("from ")]  # frames of Ruby
     missing = next((line for line in lines[-LAST_LINES:] if re.fullmatch(MISSING, line)), None)
     if missing is not None:
         return f"exit code {code}: {one_line(missing, MAX_WHY_CHARS)}"
@@ -187,37 +190,37 @@ _PYTEST_PREFIX = re.compile(r"ERROR (?:at (?:setup|teardown) of|collecting) ")
 
 def _read_pytest(lines: list[str], taken: set[int]) -> list[Failure]:
     """Read the failures with their names in the summary; where it is switched off, with those of their headings."""
-    blocks: dict[str, list[int]] = {}
-    names: dict[
-        str, tuple[str, str]
-    ] = {}  # the end of the name, as in a heading → the whole name, and the message
+    blocks: dict[str, list[list[int]]] = {}  # by their headings, which tests of several files may have
+    names: list[tuple[str, str, str]] = []  # the heading, the whole name, and the message
     current: list[int] | None = None
     for number, line in enumerate(lines):
         if found := _PYTEST_HEADER.match(line):
-            current = blocks.setdefault(_PYTEST_PREFIX.sub("", found["name"]), [])
+            current = []
+            blocks.setdefault(_PYTEST_PREFIX.sub("", found["name"]), []).append(current)
             taken.add(number)
         elif _PYTEST_END.match(line):
             current = None
         elif found := _PYTEST_NAME.match(line):
             current = None
             path, _, rest = found["name"].partition("::")
-            key = rest.replace("::", ".") if rest else path
-            names[key if key not in names else found["name"]] = (found["name"], found["why"] or "")
+            names.append((rest.replace("::", ".") if rest else path, found["name"], found["why"] or ""))
             taken.add(number)
         elif current is not None:
             current.append(number)
             taken.add(number)
-    if not names and not any(lines[each].startswith("E  ") for block in blocks.values() for each in block):
+    all_blocks = [(key, block) for key, several in blocks.items() for block in several]
+    if not names and not any(lines[each].startswith("E  ") for _, block in all_blocks for each in block):
         count = sum(int(found[1]) for line in lines if (found := _PYTEST_COUNT.match(line)))
         return [
             Failure("a failed test without a name", f"failed test {each + 1}")
             for each in range(min(count, MAX_FAILURES))
         ]
     failures = []
-    for key, (name, why) in (names or {key: (key, "") for key in blocks}).items():
-        block = _clean(lines[each] for each in blocks.get(key, ())[:MAX_BLOCK_LINES])
+    for key, name, why in (names or [(key, key, "") for key, _ in all_blocks])[:MAX_FAILURES]:
+        block = [lines[each] for each in (blocks[key].pop(0) if blocks.get(key) else ())]
         kept = [line for line in block if line.startswith((">", "E ")) or _PYTEST_PLACE.match(line)]
-        errors = "\n".join(line for line in block if line.startswith("E ")) or why
+        kept = _clean(kept[-MAX_BLOCK_LINES:])
+        errors = "\n".join(line for line in kept if line.startswith("E ")) or why
         places = [found for line in kept if (found := _PYTEST_PLACE.match(line))]
         place = (places[-1]["path"], int(places[-1]["line"])) if places else ("", 0)
         failures.append(Failure(name, "\n".join([name, *(kept or filter(None, [why]))]), *place, errors))
@@ -273,7 +276,8 @@ def _make_failure(
     name, below = groups.get("name") or "", block[1:]
     while reader.title_end and below and not name.endswith(reader.title_end):
         name, below = f"{name} {below[0].strip()}", below[1:]
-    place = next(filter(None, map(_match(reader.place).match, _clean(below))), None) if reader.place else None
+    places = map(_match(reader.place).match, below) if reader.place else ()
+    place = next((each for each in places if each and not _NOISE.match(each.string)), None)
     is_failure = (place or not reader.needs_place) and (below or not reader.needs_line)
     if not is_failure or (reader.ignore and any(map(_match(reader.ignore).match, (block[0], *below)))):
         return None
@@ -345,9 +349,10 @@ def _without_repeats(lines: list[str]) -> list[str]:
 def _find_footer(output: Output) -> list[str]:
     """Return the summary, and the last lines that belong to no failure."""
     rest = [line for number, line in enumerate(output.lines) if number not in output.taken]
-    lines = list(dict.fromkeys(line for line in _clean(rest) if line.strip()))
-    summary = [line for line in lines if _SUMMARY.match(line)][-4:]
-    return [line for line in lines if line in summary or line in lines[-2:]]
+    summary = [line for line in dict.fromkeys(rest) if _SUMMARY.match(line) and not _NOISE.match(line)][-4:]
+    last = [line for line in _clean(rest[-MAX_BLOCK_LINES:]) if line.strip()]
+    shown = [line for line in last if line in summary or line in last[-2:]]
+    return list(dict.fromkeys([*(line for line in summary if line not in last), *shown]))
 
 
 def _useful_lines(output: Output, limit: int) -> str:

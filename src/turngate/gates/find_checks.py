@@ -166,6 +166,7 @@ _NEVER_ENDS = r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b
 _ONLY_BUILDS = (
     r"(?:cargo|go) build\b|build\b|(?:twine|pip|poetry|uv lock|check-manifest|check-wheel-contents)\b"
 )
+_COMPILES = r"(?=.*\.(?:c|cc|cpp|cxx|o)\b)(?:.*\s)?-?o \S|(?:echo|rm|mkdir|touch)\b"
 _NO_TEST = "no test specified"  # the script that `npm init` writes
 
 
@@ -175,6 +176,7 @@ def _checks_of(step: str) -> set[str]:
     if (
         re.match(CHANGES_FILES, step)
         or re.match(_ONLY_BUILDS, step)
+        or re.match(_COMPILES, step)
         or step.split(maxsplit=1)[0] in TASK_PROGRAMS
     ):
         return set()
@@ -212,7 +214,8 @@ def _tasks_of(runner: TaskRunner, project: _Project) -> Iterator[CheckCommand]:
     """Yield the best task of each check."""
     in_ci = [name for step in project.ci for name in runner.mentioned(step)]
     if runner.file == "Rakefile" and "default" in runner.tasks and "rake" in project.ci:
-        yield CheckCommand("tests", "bundle exec rake", "bundle", "Rakefile", "ruby", is_in_ci=True)
+        command = runner.command.format("").rstrip()
+        yield CheckCommand("tests", command, runner.program, "Rakefile", "ruby", is_in_ci=True)
     from_ci = [each for name in in_ci for each in runner.parts(name)]
     usual = {name for names in TASK_NAMES.values() for name in names}
     named = [part for name in runner.tasks if name in usual for part in runner.parts(name)]
@@ -290,7 +293,8 @@ class _Task:
             if self.name == "check" and self.runner.kind == "make"
             else _by_words(self.name) or self.name
         )
-        return self.check == by_name
+        only_compiles = self.steps != () and all(re.match(_COMPILES, step) for step in self.steps)
+        return self.check == by_name and not only_compiles
 
 
 def _known(name: str, runner: TaskRunner) -> set[str]:

@@ -102,9 +102,11 @@ def simple_commands(text: str) -> Iterator[str]:
 
 def task_runners(texts: Mapping[str, str], manager: str) -> Iterator[TaskRunner]:
     """Yield those of a project; `manager`: the program for package.json."""
-    for file, read, kind, program, command in _RUNNERS:
+    for file, read, kind, usual, command in _RUNNERS:
         if file in texts and (tasks := read(texts[file])):
-            yield TaskRunner(kind, program.format(manager), command.format(manager, "{}"), file, tasks)
+            program = "rake" if usual == "bundle" and "Gemfile" not in texts else usual.format(manager)
+            call = command.removeprefix("bundle exec ") if program == "rake" else command
+            yield TaskRunner(kind, program, call.format(manager, "{}"), file, tasks)
     pyproject = read_toml(texts.get("pyproject.toml", ""))
     for path, program, command in PYTHON_TASK_TABLES:
         tasks = {name: _task_text(value) for name, value in table(pyproject, *path.split(".")).items()}

@@ -156,7 +156,7 @@ TOOLS: tuple[Tool, ...] = (
     *_tools("flutter bazel zig stack cabal", _TEST_AND_BUILD),
     *_tools("dart mix sbt lein forge crystal julia", {"tests": _TEST}),
     *_tools("rspec", _TESTS, ALWAYS),
-    *_tools("phpunit pest ctest bats", _TESTS),
+    *_tools("phpunit pest ctest bats prove", _TESTS),
     *_tools("rubocop hadolint ktlint swiftlint", _LINT, ALWAYS),
     Tool("shellcheck", _LINT, ALWAYS, prints_to_stdout=True),
     *_tools("detekt credo", _LINT),
@@ -300,6 +300,7 @@ _GRADLE = {"tests": "{} check", "build": "{} assemble"}
 _DENO = {"tests": "{} test", "lint": "{} lint", "types": "{} check .", "format": "{} fmt --check"}
 _DOTNET = {"tests": "{} test", "build": "{} build"}
 _PHPUNIT = {"tests": "{}"}
+_PROVE = {"tests": "{} -lr t"}
 _PHPSTAN = {"types": "{} analyse --no-progress"}
 _CTEST = {
     "tests": "{} --build build && ctest --test-dir build --output-on-failure",
@@ -335,6 +336,8 @@ PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     # A program that is a file: before the project is configured, it is not there.
     ("CMakeLists.txt", "c++", "./build/CTestTestfile.cmake", {"tests": _CTEST["tests"].format("cmake")}),
     ("configure.ac Makefile.am", "c", "./Makefile", {"tests": "make check"}),
+    *((f"{sign} t", "perl", "prove", _PROVE) for sign in ("Makefile.PL", "Build.PL", "dist.ini", "cpanfile")),
+    *((f"{folder}/*.bats", "shell", "bats", {"tests": f"{{}} {folder}"}) for folder in ("test", "tests")),
 )
 
 
@@ -503,6 +506,13 @@ FAILURE_READERS = (
         place=_AT,
     ),
     FailureReader(
+        tools="bats",
+        start=r"not ok \d+ (?P<name>.+?)(?: in \d+ms)?$",
+        end=r"[^#]",
+        place=rf"# \((?:in|from) .*file {_PATH}, line {_LINE}\b",
+        needs_place=True,
+    ),
+    FailureReader(
         tools="node --test, TAP",
         start=r"(?P<indent>\s*)not ok \d+ (?:- )?(?!.* # (?:TODO|SKIP))(?P<name>.*)",
         end=r"{indent}  \.\.\.$|\s*(?:not )?ok \d|\s*# ",
@@ -541,6 +551,20 @@ FAILURE_READERS = (
         start=r"\d+\) (?P<name>\S+::.+)",
         end=r"--$|ERRORS!|FAILURES!|Tests: ",
         place=rf"(?P<path>\S.*\.php):{_LINE}$",
+    ),
+    FailureReader(
+        tools="prove",
+        start=r"\s*#\s+Failed test '?(?P<name>(?<=').+(?='$)|at \S+ line \d+)",
+        end=r"(?!\s*#\s)|\s*#\s+Failed test|\s*# Looks like ",
+        place=rf"\s*#\s+at {_PATH} line {_LINE}\.",
+    ),
+    FailureReader(tools="perl", start=r"(?P<name>.+ at \S+ line \d+, (?:near|at) .*)"),
+    FailureReader(
+        tools="perl, at run time",
+        start=r"(?P<name>(?!#|BEGIN|Compilation).+ at \S+ line \d+\.)$",
+        end=r"(?!BEGIN failed|Compilation failed|# Looks like your test exited)",
+        place=r"BEGIN failed|Compilation failed|# Looks like your test exited",
+        needs_place=True,
     ),
     FailureReader(
         tools="ctest",
@@ -611,6 +635,7 @@ NOT_CONFIGURED = (
     r"|● (?:Unrecognized CLI Parameter|Validation Error).*|No tests? (?:files? )?found, exiting with code 1|Error: No test files found.*|CACError: Unknown option .*"
     r"|invalid option: -.*|flag provided but not defined: .*|Unknown option \"-.*|Failed to change working directory to .*|\S*node: bad option: .*"
     r"|g?make: \*\*\* No rule to make target '[^']*'\. +Stop\.|Error: (?:\S*/)?build is not a directory|Error: could not load cache"
+    r"|Cannot detect source of '--.*|Error: Bad command line option '.*"
     r"|npm (?:ERR!|error) (?:npx )?canceled due to missing packages.*|npm (?:ERR!|error) code E404|npm (?:ERR!|error) network .*"
 )
 

@@ -33,6 +33,9 @@ _ENDS_OTHERWISE = r"""
   | error:\ could\ not\ find\ `Cargo\.toml`\ in\ .*
   | go:\ (?:cannot\ find\ main\ module|go\.mod\ file\ not\ found).*
   | Command\ not\ found:\s\S+                                   # poetry
+  | As\ a\ reminder,\ you're\ using\ offline\ mode.*             # cargo, without a package
+  | .*\*\*\ \(Mix\)\ (?:Could\ not\ find\ an\ SCM\ for\ dependency\ .*|Can't\ continue\ due\ to\ errors\ on\ dependencies)
+  | .*\bCould\ not\ find\ .*\ in\ (?:locally\ installed\ gems|any\ of\ the\ sources|cached\ gems).*   # bundler
 """
 MISSING = f"(?x)(?:{_ENDS_WITH_2} | {_ENDS_OTHERWISE})"
 # At the end of stderr, with the line of uv that says why.
