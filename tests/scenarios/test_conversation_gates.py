@@ -85,7 +85,9 @@ def test_a_run_waits_after_each_phase_and_goes_on_with_the_users_message(
     )
     words = ("--session", "s1", "--allow", "Bash")
     first = bash("sed -i 's/. . parse/[x] parse/' PLAN.md")
-    code, _, err = turngate(capfd, project, "go", *words, replies=("Later.", first, "Phase 1 is done."))
+    code, _, err = turngate(
+        capfd, project, "Do what PLAN.md says.", *words, replies=("Later.", first, "Phase 1 is done.")
+    )
     assert code == 12, err
     assert "Phase 1: Parser is complete; 1 task is open in Phase 2: Printer." in err
     second = bash("sed -i 's/. . print/[x] print/' PLAN.md")

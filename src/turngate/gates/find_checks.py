@@ -166,7 +166,8 @@ _NEVER_ENDS = r"--watch(?:All)?(?!=false)\b|--ui\b|(?<![\w-])(?:nodemon|watch)\b
 _ONLY_BUILDS = (
     r"(?:cargo|go) build\b|build\b|(?:twine|pip|poetry|uv lock|check-manifest|check-wheel-contents)\b"
 )
-_COMPILES = r"(?=.*\.(?:c|cc|cpp|cxx|o)\b)(?:.*\s)?-?o \S|(?:echo|rm|mkdir|touch)\b"
+_COMPILES = r"(?=.*\.(?:c|cc|cpp|cxx|o)\b)(?:.*\s)?-?o \S"
+_CHECKS_NOTHING = rf"{_COMPILES}|(?:echo|rm|mkdir|touch)\b"
 _NO_TEST = "no test specified"  # the script that `npm init` writes
 
 
@@ -293,7 +294,9 @@ class _Task:
             if self.name == "check" and self.runner.kind == "make"
             else _by_words(self.name) or self.name
         )
-        only_compiles = self.steps != () and all(re.match(_COMPILES, step) for step in self.steps)
+        only_compiles = any(re.match(_COMPILES, step) for step in self.steps) and all(
+            re.match(_CHECKS_NOTHING, step) for step in self.steps
+        )
         return self.check == by_name and not only_compiles
 
 
