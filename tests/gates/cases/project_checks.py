@@ -205,7 +205,7 @@ CASES = (
             project,
             make(
                 "format-check",
-                "test ! -e README.md || { echo '[warn] README.md'; exit 1; }",
+                "dprint() { test ! -e README.md || { echo '[warn] README.md'; exit 1; }; }; dprint check",
             ),
         ),
     ),
