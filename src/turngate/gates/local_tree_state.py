@@ -123,6 +123,9 @@ class _Look:
         self._stored = _read_parts(self._cache)  # by the last look
         self._listing: dict[str, bytes] = {}  # what tells whether the names still hold, if that can be told
         self._states: list[str] = []  # of the repositories
+        self._excludes: list[
+            str
+        ] = []  # rules of what they ignore, which could hide a new file from the content
         self._nested: list[bytes] = []  # repositories inside of the first one
         self._is_known = True  # whether there is nothing else: no link leads out
         self._stats = array("Q")
@@ -177,8 +180,8 @@ class _Look:
         return {"states": states, "stats": self._stats.tobytes(), "names": b"\0".join(self.names)}
 
     def _state_of(self, entries: list[str]) -> str:
-        """Return the state of git, and that of the content, which has no git in it."""
-        content = b"\0".join(self.names) + "\0\0".join(["", *entries]).encode()
+        """Return the state of git, and that of the content, which has no git in it but `info/exclude`."""
+        content = b"\0".join(self.names) + "\0\0".join([*self._excludes, "", *entries]).encode()
         return f"{_hash_texts(self._states)}:{hash_bytes(content)}"
 
     def _read(self) -> list[str]:
@@ -263,6 +266,7 @@ class _Look:
         folder = f"{self._top}/{os.fsdecode(below)}".rstrip("/")
         if not os.path.lexists(f"{folder}/.git"):
             return sorted(_walk(os.fsencode(folder)))
+        self._excludes.append(_read_text(f"{_git_folders(folder)[1]}/info/exclude"))
         git, stored = _hash_texts(_git_state(folder, self._deadline)), {} if below else self._stored
         watched = _split(stored.get("watched", b"")) if stored.get("git") == git.encode() else []
         if watched and _stat_files(folder, watched).tobytes() == stored["watched_stats"]:

@@ -40,7 +40,7 @@ UNREADABLE = "unreadable"  # it may be run nevertheless
 
 # A script that may run any file of its folder.
 _RUNS_ANY = re.compile(
-    r"\)\"?/\"?[*$]|\$\w+\"?/\"?[*$]|\s\*\.(?:ba)?sh\b|run-parts|importlib|__import__"
+    r"\)\"?/\"?[*$]|\$\w+\"?/\"?[*$]|[*?\]][^\s\"';/]*\.(?:ba)?sh\b|run-parts|importlib|__import__"
     r"|(?:require|import)\s*\(\s*[^\"'\s]"
 )
 # One that lists a folder may run any file of its own, if it names that.

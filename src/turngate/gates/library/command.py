@@ -418,9 +418,8 @@ async def nothing_to_check(
         return _nothing(context, f"no file that matches {' or '.join(globs)} has changed", quiet=False)
     text = "\n".join(definition.values())
     paths = changed_paths(changes, ("**",))
-    if skips_documents and all(_is_document(path, text) for path in paths):
-        what = "only documents have" if paths else "nothing has"
-        return _nothing(context, f"{what} changed since the session's start")
+    if skips_documents and paths and all(_is_document(path, text) for path in paths):
+        return _nothing(context, "only documents have changed since the session's start")
     return None
 
 
