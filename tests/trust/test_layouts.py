@@ -113,6 +113,9 @@ LAYOUTS = {
     "a script that runs all of its folder": Layout(
         "sh ci/all.sh", "ci/all.sh", ("ci/new.sh",), 'for x in "$(dirname "$0")"/*.sh; do sh "$x"; done\n'
     ),
+    "a script with a pattern of its folder": Layout(
+        "sh ci/all.sh", "ci/all.sh", ("ci/new.sh",), 'for x in ci/n*.sh; do test ! -f "$x" || sh "$x"; done\n'
+    ),
     "all scripts of a folder": Layout(
         'for x in checks/*.sh; do sh "$x"; done', "checks/x.sh", ("checks/y.sh",)
     ),
