@@ -175,6 +175,7 @@ def commands(hostile: Path, model: str) -> list[tuple[str, ...]]:
         ("runs", "kill", RUN_ID),
         ("runs", "recover", *there),
         ("schema", "settings"),
+        ("completion", "bash"),
         ("demo", EVIL),
         (EVIL,),
     ]

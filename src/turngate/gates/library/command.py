@@ -418,8 +418,11 @@ async def nothing_to_check(
         return _nothing(context, f"no file that matches {' or '.join(globs)} has changed", quiet=False)
     text = "\n".join(definition.values())
     paths = changed_paths(changes, ("**",))
-    if skips_documents and paths and all(_is_document(path, text) for path in paths):
-        return _nothing(context, "only documents have changed since the session's start")
+    # Without a path, the agent lets git ignore a new file; the state of another machine may also be that of a new commit.
+    is_known = paths or not context.commands.is_local
+    if skips_documents and is_known and all(_is_document(path, text) for path in paths):
+        what = "only documents have" if paths else "nothing has"
+        return _nothing(context, f"{what} changed since the session's start")
     return None
 
 
