@@ -123,9 +123,7 @@ class _Look:
         self._stored = _read_parts(self._cache)  # by the last look
         self._listing: dict[str, bytes] = {}  # what tells whether the names still hold, if that can be told
         self._states: list[str] = []  # of the repositories
-        self._excludes: list[
-            str
-        ] = []  # rules of what they ignore, which could hide a new file from the content
+        self._excludes: list[str] = []  # their `info/exclude`, which could hide a new file
         self._nested: list[bytes] = []  # repositories inside of the first one
         self._is_known = True  # whether there is nothing else: no link leads out
         self._stats = array("Q")
