@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 from turngate.cli.arguments import build_parser
+from turngate.cli.commands.completion import subparsers
 from turngate.cli.commands.gate import print_help
 from turngate.cli.commands.hook import run as run_hook
 from turngate.cli.main import COMMANDS
@@ -34,7 +35,7 @@ def help_texts() -> dict[str, str]:
         if name in ("gate", "hook"):
             texts[f"turngate {name}"] = _own_help(name)
         else:
-            texts |= _parser_help(f"turngate {name}", _subparsers(build_parser([name], COMMANDS))[name])
+            texts |= _parser_help(f"turngate {name}", subparsers(build_parser([name], COMMANDS))[name])
     return {
         name: "\n".join(line.rstrip() for line in text.strip().splitlines()) for name, text in texts.items()
     }
@@ -50,15 +51,9 @@ def _own_help(name: str) -> str:
 
 def _parser_help(name: str, parser: argparse.ArgumentParser) -> dict[str, str]:
     texts = {name: parser.format_help()}
-    for action, child in _subparsers(parser).items():
+    for action, child in subparsers(parser).items():
         texts |= _parser_help(f"{name} {action}", child)
     return texts
-
-
-def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    kind = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
-    actions = [each for each in parser._actions if isinstance(each, kind)]  # noqa: SLF001 - as above
-    return {name: child for action in actions for name, child in action.choices.items()}
 
 
 def page(texts: dict[str, str]) -> str:

@@ -61,6 +61,16 @@ def test_the_script_for_fish_names_every_command() -> None:
     assert [name for name in COMMANDS if f"-n '__fish_use_subcommand' -a {name} -d '" not in text] == []
 
 
+def test_fish_expects_a_value_only_where_an_option_takes_one() -> None:
+    lines = [
+        line
+        for line in script("fish").splitlines()
+        if "from hooks && __fish_seen_subcommand_from approve'" in line
+    ]
+    options = {line.split(" -l ")[1].split()[0]: " -r -F " in line for line in lines if " -l " in line}
+    assert (options["all"], options["yes"], options["project"]) == (False, False, True)
+
+
 def test_an_unknown_shell_is_refused_with_those_that_are_known() -> None:
     code, out, err = turngate("completion", "csh")
     assert (code, out, "(choose from" in err) == (64, "", True)

@@ -18,6 +18,7 @@ class Node(NamedTuple):
     words: tuple[str, ...]
     names: dict[str, str]  # of commands, actions or values, with what they do
     options: dict[str, str]
+    with_value: frozenset[str] = frozenset()  # those of the options that take a value
 
 
 def declare(parser: Parser) -> None:
@@ -51,7 +52,7 @@ def _nodes() -> Iterator[Node]:
         if name in _OWN_OPTIONS:
             yield Node((name,), _gates() if name == "gate" else {}, dict.fromkeys(_OWN_OPTIONS[name], ""))
         else:
-            yield from _parser_nodes((name,), _subparsers(build_parser([name], COMMANDS))[name])
+            yield from _parser_nodes((name,), subparsers(build_parser([name], COMMANDS))[name])
 
 
 def _gates() -> dict[str, str]:
@@ -62,20 +63,22 @@ def _gates() -> dict[str, str]:
 
 def _parser_nodes(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Node]:
     """Yield the node of a command, and those of its actions."""
-    names, options, actions = dict[str, str](), dict[str, str](), _subparsers(parser)
+    names, options, with_value = dict[str, str](), dict[str, str](), set[str]()
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of them
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
             names |= {each.dest: each.help or "" for each in action._choices_actions}  # noqa: SLF001 - as above
         elif action.option_strings:
             options[action.option_strings[-1]] = action.help or ""
+            with_value |= set(action.option_strings) if action.nargs != 0 else set()
         elif action.choices:
             names |= dict.fromkeys(map(str, action.choices), "")
-    yield Node(words, names, options)
-    for name, child in actions.items():
+    yield Node(words, names, options, frozenset(with_value))
+    for name, child in subparsers(parser).items():
         yield from _parser_nodes((*words, name), child)
 
 
-def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+def subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of the commands, or of the actions of a command, by name."""
     return {
         name: child
         for action in parser._actions  # noqa: SLF001 - as above
@@ -118,7 +121,10 @@ def _fish(nodes: list[Node]) -> str:
         for name, summary in node.names.items():
             lines.append(f"complete -c turngate -n '{condition}' -a {name} -d '{_quoted(summary)}'")
         for option, summary in node.options.items():
-            lines.append(f"complete -c turngate -n '{condition}' -l {option[2:]} -r -d '{_quoted(summary)}'")
+            value = " -r -F" if option in node.with_value else ""
+            lines.append(
+                f"complete -c turngate -n '{condition}' -l {option[2:]}{value} -d '{_quoted(summary)}'"
+            )
     return "\n".join(lines)
 
 

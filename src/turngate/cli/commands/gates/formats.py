@@ -17,6 +17,7 @@ _PLACE = re.compile(
     r"(?P<file>(?:[\w@+.-]+/)*[\w@+.-]+\.\w+)(?::(?P<line>\d+)(?::\d+)?|\((?P<in_brackets>\d+),\d+\)):?(?P<rest>.*)"
 )
 
+_LEVELS = {"failed": "error", "could_not_run": "warning"}  # of GitHub and of SARIF
 _Report = Mapping[str, Any]  # of `--json`
 
 
@@ -60,7 +61,7 @@ def _to_github(report: _Report) -> str:
     """Return one workflow command for each failure, with its file and line where the gate names them."""
     commands = []
     for gate in report["gates"]:
-        level = {"failed": "error", "could_not_run": "warning"}.get(gate["outcome"])
+        level = _LEVELS.get(gate["outcome"])
         if level is None:
             continue
         title = f"title={_escape_property(gate['name'] + ': ' + _label(gate))}"
@@ -100,7 +101,7 @@ def _to_junit(report: _Report) -> str:
 def _to_sarif(report: _Report) -> str:
     results = []
     for gate in report["gates"]:
-        level = {"failed": "error", "could_not_run": "warning"}.get(gate["outcome"])
+        level = _LEVELS.get(gate["outcome"])
         if level is None:
             continue
         result = {"ruleId": gate["name"], "level": level}
