@@ -156,6 +156,14 @@ def test_a_project_without_gates_has_a_report_too(project: Path, name: str) -> N
     assert report(project, name)[0] == 13
 
 
+@pytest.mark.parametrize("name", ["json", "markdown", "github", "junit", "sarif"])
+def test_settings_that_cannot_be_loaded_are_in_every_report(project: Path, name: str) -> None:
+    (project / ".turngate").mkdir()
+    (project / ".turngate/settings.json").write_text("{wrong")
+    code, out, _ = turngate("gates", "run", "--format", name, "--trust", "--project", str(project))
+    assert (code, "not JSON at line 1" in out) == (13, True)
+
+
 def test_a_failure_at_the_end_of_a_long_output_is_bounded(failing: Path) -> None:
     (failing / "failure.txt").write_text("".join(f"a.py:{line}: wrong\n" for line in range(1, 400)))
     code, out = report(failing, "json")

@@ -78,7 +78,7 @@ def _to_github(report: _Report) -> str:
 def _to_junit(report: _Report) -> str:
     from xml.sax.saxutils import escape, quoteattr  # noqa: PLC0415 # lazy: few runs need it
 
-    gates = report["gates"]
+    gates = _with_warnings(report)
     counts = Counter(gate["outcome"] for gate in gates)
     cases = []
     for gate in gates:
@@ -100,7 +100,8 @@ def _to_junit(report: _Report) -> str:
 
 def _to_sarif(report: _Report) -> str:
     results = []
-    for gate in report["gates"]:
+    gates = _with_warnings(report)
+    for gate in gates:
         level = _LEVELS.get(gate["outcome"])
         if level is None:
             continue
@@ -111,7 +112,7 @@ def _to_sarif(report: _Report) -> str:
             file, region = {"uri": each["file"]}, {"startLine": each["line"]}
             location = {"physicalLocation": {"artifactLocation": file, "region": region}}
             results.append({**result, "message": {"text": each["message"]}, "locations": [location]})
-    rules = [{"id": gate["name"]} for gate in report["gates"]]
+    rules = [{"id": name} for name in dict.fromkeys(gate["name"] for gate in gates)]
     run = {"tool": {"driver": {"name": "Turngate", "rules": rules}}, "results": results}
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2)
@@ -131,6 +132,12 @@ def write_job_summary(report: _Report) -> None:
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         with open(path, "a", encoding="utf-8") as file:
             file.write(f"### Turngate\n\n{_to_markdown(report)}\n")
+
+
+def _with_warnings(report: _Report) -> list[_Report]:
+    """Return the gates, and each problem of the settings as a gate that could not run: these formats have no other place for it."""
+    common = {"name": "settings", "outcome": "could_not_run", "seconds": 0.0, "places": []}
+    return [*report["gates"], *({**common, "reason": text} for text in report["warnings"])]
 
 
 def _label(gate: _Report) -> str:
