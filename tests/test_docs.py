@@ -35,16 +35,20 @@ from turngate.core.hooks.kinds import KINDS
 from turngate.models.resolve import JudgeModels
 from turngate.settings import key_table as keys
 
+DOCS = ROOT / "docs"
 PACKAGE = ROOT / "src" / "turngate"
 NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 PAGES = [
     ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "gates").glob("*.md")),
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "decisions"),
 ]
-FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w+)(?: (?:title=\")?([^\s\"]+)\"?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = re.compile(r" +\d+\.\d\d s ")
 PROGRESS = re.compile(r"^waiting for .*\n", re.MULTILINE)  # on stderr, and only where a hook takes long
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 class Fence(NamedTuple):
@@ -120,7 +124,7 @@ def test_an_ellipsis_of_a_page_stands_for_text_that_is_left_out(shown: str, *, i
     assert (as_shown("$ ls\na.py\nb.py\n", shown) == shown) is is_same
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_shows_is_what_happens(page: Path, project: Path, request: pytest.FixtureRequest) -> None:
     """A Python snippet prints the `text` block that follows it, or nothing."""
     if page.name == "ssh.md":
@@ -141,7 +145,7 @@ def test_what_a_page_shows_is_what_happens(page: Path, project: Path, request: p
             assert printed == (after.body if after.language == "text" else "")
 
 
-DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 PROSE = [*PAGES, *DECISIONS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 
@@ -151,7 +155,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PROSE, ids=name_of)
 def test_every_link_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text())
     targets = [(page.parent / path if path else page, anchor) for path, anchor in links]
@@ -159,7 +163,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert [anchor for target, anchor in targets if anchor and anchor not in anchors(target)] == []
 
 
-@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PROSE, ids=name_of)
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
     names = set(
         re.findall(r"`([\w.-]+(?:/[\w.-]+)*/[\w-]+\.(?:py|pyi|toml|sh|txt|jsonl))`", page.read_text())
@@ -169,7 +173,12 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
 
 
 def test_the_architecture_page_lists_every_package() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text().partition("## Packages\n")[2].partition("\n## ")[0]
+    page = (
+        (DOCS / "explanation" / "architecture.md")
+        .read_text()
+        .partition("## Packages\n")[2]
+        .partition("\n## ")[0]
+    )
     packages = [path.parent.name for path in PACKAGE.glob("*/__init__.py")]
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(packages)
 
@@ -177,14 +186,14 @@ def test_the_architecture_page_lists_every_package() -> None:
 @pytest.mark.parametrize(
     ("name", "begin", "end", "header", "at_least"),
     [
-        ("security.md", "## Promises and their tests", None, "promise", 30),
-        ("holding.md", "## Settings", "## Who gives an event", "move", 60),
+        ("explanation/security.md", "## Promises and their tests", None, "promise", 30),
+        ("explanation/holding.md", "## Settings", "## Who gives an event", "move", 60),
     ],
 )
 def test_every_row_of_a_page_of_promises_names_tests_that_exist(
     name: str, begin: str, end: str | None, header: str, at_least: int
 ) -> None:
-    page = (ROOT / "docs" / name).read_text()
+    page = (DOCS / name).read_text()
     promises = page.partition(begin)[2].partition(end or "\0")[0]
     rows = [line for line in promises.splitlines() if re.match(rf"\| (?!{header} )[^-]", line)]
     assert [row for row in rows if not NAMED_TEST.search(row)] == []
@@ -219,23 +228,23 @@ def test_the_python_example_runs(project: Path) -> None:
 
 def rows(page: Path, heading: str) -> list[list[str]]:
     """Return the cells of the tables below a heading, without the header row of the first."""
-    section = page.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    [section] = re.findall(rf"^##? {heading}\n(.*?)(?=^## |\Z)", page.read_text(), re.MULTILINE | re.DOTALL)
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 @pytest.mark.req("S2-18")
 def test_the_limits_of_every_kind_are_recommended_beside_their_true_defaults() -> None:
-    table = rows(ROOT / "docs" / "hooks.md", "Timeouts")
+    table = rows(DOCS / "reference" / "hook-kinds.md", "Timeouts")
     assert {kind: default for kind, default, *_ in table} == {
         f"`{kind}`": f"{seconds:g} s" for kind, seconds in TURNGATE.timeouts.items()
-    }, "docs/hooks.md: the table of timeouts differs from the kinds and their default_timeout"
+    }, "docs/reference/hook-kinds.md: the table of timeouts differs from the kinds and their default_timeout"
     assert all(recommended and because for _, _, recommended, because in table)
 
 
 @pytest.mark.req("U-14")
 def test_the_limit_of_continuations_is_documented_with_its_true_value() -> None:
-    table = {rule: cells for rule, *cells in rows(ROOT / "docs" / "hooks.md", "Dialects")}
+    table = {rule: cells for rule, *cells in rows(DOCS / "reference" / "dialects.md", "Dialects")}
     assert [table[f"`{name}`"] for name in ("limit", "hardLimit")] == [
         [str(TURNGATE.limit), str(MUX.limit), f"{CLAUDE.limit}, or `{CLAUDE.limit_variable}`"],
         [str(TURNGATE.hard_limit), str(MUX.hard_limit), "none, unless a file sets it"],
@@ -245,7 +254,7 @@ def test_the_limit_of_continuations_is_documented_with_its_true_value() -> None:
 @pytest.mark.req("S3-36")
 def test_each_use_of_a_prompt_hook_has_a_question_that_can_be_asked(project: Path) -> None:
     uses, asked = [], []
-    for use, cell in rows(ROOT / "docs" / "hooks.md", "Prompt hooks"):
+    for use, cell in rows(DOCS / "reference" / "prompt-hooks.md", "Prompt hooks"):
         prompt, *view = re.findall(r"`([^`]*)`", cell)
         model = ScriptedModel({"judge": ['{"ok": false, "reason": "not yet"}']})
         hook = PromptHook(prompt, transcript="digest" if view else None)
@@ -270,16 +279,17 @@ def test_the_readme_lists_every_command() -> None:
 
 
 def test_every_settings_key_is_documented() -> None:
-    cells = [row[0] for row in rows(ROOT / "docs" / "hooks.md", "Settings")]
+    page = DOCS / "reference" / "settings.md"
+    cells = [row[0] for heading in ("Keys of a hook", "Keys of a file") for row in rows(page, heading)]
     documented = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
     lacks = {*keys.HOOK_KEYS, *keys.TURNGATE_KEYS} - documented
-    assert not lacks, f"docs/hooks.md lacks the keys {sorted(lacks)} in the tables below ## Settings"
+    assert not lacks, f"docs/reference/settings.md lacks the keys {sorted(lacks)} in its tables"
 
 
 @pytest.mark.req("S2-25")
 def test_every_pattern_is_documented_with_an_example() -> None:
     message_text = [
-        re.findall(r"hooks/(\w+)\.py", row[2]) for row in rows(ROOT / "docs" / "hooks.md", "Patterns")
+        re.findall(r"hooks/(\w+)\.py", row[2]) for row in rows(DOCS / "how-to" / "recipes.md", "Patterns")
     ]
     there = sorted(path.stem for path in (ROOT / "examples" / "hooks").glob("*.py"))
     assert sorted(name for names in message_text for name in names) == there
@@ -296,7 +306,7 @@ def test_what_python_users_configure_says_what_it_is() -> None:
 
 @pytest.mark.req("S2-35")
 def test_the_guide_from_the_old_form_to_the_new_one_runs(project: Path) -> None:
-    snippets = [block for block in fences(ROOT / "docs" / "migrate.md") if block.language == "python"]
+    snippets = [block for block in fences(DOCS / "how-to" / "migrate.md") if block.language == "python"]
     printed = []
     for snippet in snippets:
         (project / "snippet.py").write_text(snippet.body)
@@ -310,12 +320,14 @@ NUMBERS = ("nine", "ten", "eleven", "twelve", "thirteen")
 def test_the_pages_agree_with_the_code_on_the_number_of_events() -> None:
     """Both pages count the events besides `Stop` and `SubagentStop`."""
     number = NUMBERS[len(EVENTS) - len(STOP_EVENTS) - 9]
-    assert f"and [{number} more](docs/hooks.md#other-events)" in (ROOT / "README.md").read_text()
-    assert f"an agent fires {number} events" in (ROOT / "docs" / "hooks.md").read_text()
+    assert f"and [{number} more](docs/reference/events.md)" in (ROOT / "README.md").read_text()
+    assert f"an agent fires {number} events" in (DOCS / "reference" / "events.md").read_text()
 
 
 def test_the_page_names_every_event_of_a_prompt_hook() -> None:
-    section = (ROOT / "docs" / "hooks.md").read_text().split("## Prompt hooks\n")[1].split("```")[0]
+    section = (
+        (DOCS / "reference" / "prompt-hooks.md").read_text().split("## Prompt hooks\n")[1].split("```")[0]
+    )
     assert set(re.findall(r"`([A-Z][A-Za-z]+)`", section)) | {"Stop"} == set(JUDGED_EVENTS)
 
 
@@ -323,7 +335,7 @@ def test_the_page_names_every_extra_and_no_page_a_package_that_is_not_published(
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     [paragraph] = [
         each
-        for each in (ROOT / "docs" / "install.md").read_text().split("\n\n")
+        for each in (DOCS / "how-to" / "install.md").read_text().split("\n\n")
         if "an extra, such as" in each
     ]
     assert set(re.findall(r"`([\w-]+)` (?:and|\()", paragraph)) == set(project["optional-dependencies"]) - {

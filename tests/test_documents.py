@@ -1,4 +1,4 @@
-"""docs/documents.md has every name of the five documents, and what it names here exists."""
+"""docs/reference/documents.md has every name of the five documents, and what it names here exists."""
 
 import asyncio
 import functools
@@ -24,7 +24,7 @@ from turngate.core.constants import EVENTS, FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 from turngate.core.text import CamelCaseAccess, snake_case
 from turngate.plugins.handlers import PluginHook
 
-PAGE = (ROOT / "docs" / "documents.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "documents.md").read_text()
 NAMES: dict[str, str] = tomllib.loads((ROOT / "tests" / "data" / "document_names.toml").read_text())
 SPAN = re.compile(r"`([^`]+)`")
 

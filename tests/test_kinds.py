@@ -168,7 +168,8 @@ def names_in(file: str, after: str, before: str, pattern: str) -> set[str]:
     return set(re.findall(pattern, part, re.MULTILINE))
 
 
-HOOKS_PAGE = "docs/hooks.md"
+HOOKS_PAGE = "docs/reference/hook-kinds.md"
+SETTINGS_PAGE = "docs/reference/settings.md"
 # Where the pages list all kinds.
 LISTS = {
     f"its row in the first table: {HOOKS_PAGE}": names_in(HOOKS_PAGE, "| kind |", "\n## ", r"^\| \[?(\w+)"),
@@ -176,12 +177,12 @@ LISTS = {
         HOOKS_PAGE, "\n## Timeouts\n", "\n## ", r"^\| `(\w+)`"
     ),
     "its name at **Hook kinds**: README.md": names_in("README.md", "**Hook kinds:**", ", at", r"`(\w+)`"),
-    "its name in the row **hook** of the glossary: docs/architecture.md": names_in(
-        "docs/architecture.md", "; its *kind*", " |\n", r"(?: is|,| or) (\w+)"
+    "its name in the row **hook** of the glossary: docs/explanation/architecture.md": names_in(
+        "docs/explanation/architecture.md", "; its *kind*", " |\n", r"(?: is|,| or) (\w+)"
     ),
 }
-LISTED_TYPES = names_in(HOOKS_PAGE, "\n| `type` |", "\n", r"`(\w+)`")
-LISTED_KEYS = " ".join(names_in(HOOKS_PAGE, "\n### Keys of a hook\n", "\n#", r"^\| (.*?) \|"))
+LISTED_TYPES = names_in(SETTINGS_PAGE, "\n| `type` |", "\n", r"`(\w+)`")
+LISTED_KEYS = " ".join(names_in(SETTINGS_PAGE, "\n## Keys of a hook\n", "\n#", r"^\| (.*?) \|"))
 
 
 def missing_in_docs(hook: type[Hook]) -> Iterator[str]:
@@ -189,10 +190,10 @@ def missing_in_docs(hook: type[Hook]) -> Iterator[str]:
     if not hook.in_settings:
         return
     if hook.kind not in LISTED_TYPES:
-        yield f"its name in the row `type`: {HOOKS_PAGE}"
+        yield f"its name in the row `type`: {SETTINGS_PAGE}"
     for key, row in keys.HOOK_KEYS.items():
         if hook.kind in row.kinds and f"`{key}`" not in LISTED_KEYS:
-            yield f"the key {key!r} in the table of keys of a hook: {HOOKS_PAGE}"
+            yield f"the key {key!r} in the table of keys of a hook: {SETTINGS_PAGE}"
 
 
 def test_the_pages_list_only_kinds_that_exist() -> None:

@@ -37,7 +37,10 @@ def slow_of(*items: Any) -> list[bool]:
         (Item("tests/scenarios/test_two_processes.py::test_a"), True),
         (Item("tests/models/test_openai.py::test_a[pydantic-ai]"), True),
         (Item("tests/agent/test_conversation.py::test_a", fixture="own_server"), True),
-        (Item("tests/test_docs.py::test_what_a_page_shows_is_what_happens[hooks.md]"), True),
+        (
+            Item("tests/test_docs.py::test_what_a_page_shows_is_what_happens[docs/reference/settings.md]"),
+            True,
+        ),
         (Item("tests/test_docs.py::test_what_a_page_shows_is_what_happens[README.md]"), False),
     ],
 )

@@ -1,4 +1,4 @@
-"""Writes the part of docs/hosts.md that is made from the data in `turngate.hosts`."""
+"""Writes the part of docs/reference/hosts.md that is made from the data in `turngate.hosts`."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from pathlib import Path
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import Host, HostAnswer
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "hosts.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "hosts.md"
 BEGIN = "<!-- written by `make hosts-table` from src/turngate/hosts -->\n"
 END = "<!-- end of the written part -->\n"
 UNITS = {"s": 1, "ms": 1000}

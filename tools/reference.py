@@ -1,4 +1,4 @@
-"""`make reference`: write docs/cli.md and man/turngate.1 from the parsers of the commands."""
+"""`make reference`: write docs/reference/cli.md and man/turngate.1 from the parsers of the commands."""
 
 import argparse
 import contextlib
@@ -12,7 +12,7 @@ from turngate.cli.commands.hook import run as run_hook
 from turngate.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
-PAGE, MAN = ROOT / "docs" / "cli.md", ROOT / "man" / "turngate.1"
+PAGE, MAN = ROOT / "docs" / "reference" / "cli.md", ROOT / "man" / "turngate.1"
 HEADING = """\
 # Command line
 

@@ -17,7 +17,7 @@ from bench.hosts.results import line, page
 from bench.hosts.scenarios import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "docs" / "hosts-results.md"
+RESULTS = ROOT / "docs" / "reference" / "hosts-results.md"
 EXIT_CANNOT_RUN = 64  # never 2: agent programs take that for a block
 RECORDED = ROOT / "tests" / "hosts" / "recorded"
 

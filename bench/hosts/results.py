@@ -1,4 +1,4 @@
-"""The table of results: docs/hosts-results.md."""
+"""The table of results: docs/reference/hosts-results.md."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Moves by which an agent could end its gate, through `turngate hook`: docs/holding.md lists them all."""
+"""Moves by which an agent could end its gate, through `turngate hook`: docs/explanation/holding.md lists them all."""
 
 import json
 import os

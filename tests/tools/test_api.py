@@ -1,4 +1,4 @@
-"""docs/api.md is what the docstrings and examples say, and nothing public is missing there."""
+"""docs/reference/api.md is what the docstrings and examples say, and nothing public is missing there."""
 
 import inspect
 import re

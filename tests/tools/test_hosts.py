@@ -245,7 +245,7 @@ def test_a_process_in_a_session_of_its_own_ends_with_the_room() -> None:
 
 
 def test_every_scenario_of_the_results_has_passed_on_the_version_that_the_data_names() -> None:
-    sections = (ROOT / "docs" / "hosts-results.md").read_text().split("\n## ")[1:]
+    sections = (ROOT / "docs" / "reference" / "hosts-results.md").read_text().split("\n## ")[1:]
     found = {}
     for section in sections:
         heading, *lines = section.splitlines()

@@ -1,4 +1,4 @@
-"""docs/hosts.md and the data of hosts."""
+"""docs/reference/hosts.md and the data of hosts."""
 
 import re
 

@@ -281,7 +281,7 @@ def test_a_file_whose_name_differs_only_in_case_is_another_file(project: Path) -
 def test_a_hook_that_writes_its_own_approval_changes_nothing_in_its_session(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It runs with the rights of the user: what it writes counts for later sessions, as docs/trust.md says."""
+    """It runs with the rights of the user: what it writes counts for later sessions, as docs/explanation/trust.md says."""
     make(project, command("sh hooks/first.sh"), {"hooks/first.sh": "cp approvals.json $APPROVALS\n", **CHECK})
     approve_all(project)
     before = load_settings(str(project))

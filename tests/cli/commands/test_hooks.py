@@ -72,7 +72,7 @@ Stop
     → `turngate hooks diff Stop:2` shows it, `turngate hooks approve Stop:2` lets it run
 2 hooks, 2 pending: `turngate hooks diff` shows what a person has to approve
 """
-EMPTY = "no hooks are configured; docs/hooks.md shows how to write one\n"
+EMPTY = "no hooks are configured; docs/tutorial/first-hook.md shows how to write one\n"
 NEW = """\
 tests: PENDING, so it does not run: it is not approved
 --- /dev/null

@@ -24,7 +24,7 @@ from turngate.trust.approvals import Approval
 from turngate.trust.review import Review, ReviewedHook
 
 MAX_TEXT_CHARS = 200  # of a command or prompt in the list
-NO_HOOKS = "no hooks are configured; docs/hooks.md shows how to write one"
+NO_HOOKS = "no hooks are configured; docs/tutorial/first-hook.md shows how to write one"
 PENDING = ("new", "changed")  # statuses that wait for a decision
 
 Line = tuple[str, TextStyle]
