@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test test-all check fmt bench chaos fuzz hosts mutants picture properties reference release trace schemas api hosts-table clean
+.PHONY: demo test test-all check fmt docs bench chaos fuzz hosts mutants picture properties reference release trace schemas api hosts-table clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -32,6 +32,10 @@ fmt: .venv/ready
 	@.venv/bin/ruff format -q .
 	@.venv/bin/ruff check -q --fix .
 
+# The site of the documentation, in site/. A link that leads nowhere is an error.
+docs: .venv/ready
+	@.venv/bin/zensical build --strict
+
 bench: .venv/ready
 	@$(PY) -m bench
 
@@ -58,6 +62,7 @@ trace: .venv/ready
 
 reference: .venv/ready
 	@$(PY) -m tools.reference
+	@$(PY) -m tools.tables
 
 release: .venv/ready
 	@sh tools/release.sh
@@ -72,7 +77,7 @@ hosts-table: .venv/ready
 	@$(PY) tools/hosts.py
 
 clean:
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .venv/installed: pyproject.toml
 	@sh tools/venv.sh .

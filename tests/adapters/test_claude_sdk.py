@@ -395,7 +395,7 @@ def test_matchers_of_the_sdk_are_understood_in_our_options() -> None:
 @pytest.mark.req("S2-11", "S2-34", "S2-35")
 def test_the_example_of_the_docs_runs_with_a_program_that_writes_down_what_it_hears(project: Path) -> None:
     page = (ROOT / "docs" / "how-to" / "claude-agent-sdk.md").read_text()
-    example = page.partition("```python title="with_claude.py"\n")[2].partition("```\n")[0]
+    example = page.partition('```python title="with_claude.py"\n')[2].partition("```\n")[0]
     fake_program(project)
     path = f"{project}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(

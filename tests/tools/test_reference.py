@@ -5,11 +5,19 @@ import subprocess
 
 import pytest
 from tools.reference import MAN, PAGE, help_texts, man, page
+from tools.tables import DECISIONS, REFERENCE, decisions_page, gates_page, settings_page
 
 
 def test_the_page_and_the_manual_are_those_of_the_parsers() -> None:
     texts = help_texts()
     assert (PAGE.read_text(), MAN.read_text()) == (page(texts), man(texts)), "run `make reference`"
+
+
+def test_the_tables_of_settings_gates_and_decisions_are_those_of_the_data() -> None:
+    pages = [
+        path.read_text() for path in (REFERENCE / "settings.md", REFERENCE / "gate-options.md", DECISIONS)
+    ]
+    assert pages == [settings_page(pages[0]), gates_page(), decisions_page()], "run `make reference`"
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")

@@ -110,8 +110,16 @@ HOOK_KEYS: Mapping[str, Key] = {
     "timeout": row("timeout", SECONDS, "Seconds until the hook is killed.", drops_hook=True),
     "id": row("id", TEXT, "A name. The same id in a later file replaces this hook."),
     "enabled": row("enabled", FLAG, "false: this hook, and an earlier one with the same id, does not run."),
-    "mode": row("mode", one_of("gate", "observe"), "observe: the hook runs, and a block is only recorded."),
-    "blocking": row("blocking", FLAG, "true: a failure of the hook counts as a block."),
+    "mode": row(
+        "mode",
+        one_of("gate", "observe"),
+        "observe: the hook runs, and a block is only recorded, as `would_block`.",
+    ),
+    "blocking": row(
+        "blocking",
+        FLAG,
+        "true: a failure of the hook counts as a block. A block without a reason still does not.",
+    ),
     "onFailure": row(
         "on_failure",
         one_of("block"),
@@ -132,14 +140,14 @@ HOOK_KEYS: Mapping[str, Key] = {
     "asyncRewake": row(
         "rewake",
         FLAG,
-        "true: with `async`, the end of the session waits for the hook, and its exit code 2 wakes the agent.",
+        "true: with `async`, exit code 2 wakes the agent with what the hook printed on stderr. The session waits for the hook before it ends.",
     ),
     "if": row(
         "condition",
         TEXT._replace(expected="a permission rule"),
         "A permission rule, such as `Bash(git *)`: the hook runs only for tool calls that match it.",
     ),
-    "statusMessage": row("status_message", STRING, "The text shown while the hook runs."),
+    "statusMessage": row("status_message", STRING, "The text that Claude Code shows while the hook runs."),
 }
 
 # Keys that only other programs use: they are ignored without a note.
@@ -180,7 +188,9 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         "mode", per_event(one_of("gate", "observe")), "observe: blocks are only recorded.", merge="union"
     ),
     "payload": row(
-        "payload", one_of("full", "strict"), "strict: hooks receive only the six required fields."
+        "payload",
+        one_of("full", "strict"),
+        "strict: hooks receive only the six fields that are always present.",
     ),
     "defaults": row(
         "timeouts",
@@ -195,7 +205,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         "Maximum number of subagents of one session that run at once; default 8.",
     ),
     "childrenDepth": row(
-        "children_depth", COUNT, "How many levels of subagents are allowed; default 3, 0: none."
+        "children_depth", COUNT, "How many levels of subagents are allowed, with 0 none; default 3."
     ),
     "childSeconds": row("child_seconds", SECONDS, "Seconds for one run of a subagent; default 3600."),
     "noReviseAfterSideEffects": row(
@@ -207,7 +217,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
     "announceChildren": row(
         "announce_children",
         FLAG,
-        "false: results of background subagents stay in the registry and are not delivered to the parent.",
+        "false: results of background subagents stay in the registry (`turngate runs show`) and are not delivered to the parent.",
     ),
     "whenUserPending": row(
         "when_user_pending",
@@ -220,7 +230,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         "true: where another agent program runs Turngate, a stop that passes says so in one line.",
     ),
     "model": row("model", MODEL, "The agent's model, PROVIDER:NAME."),
-    "judge": row("judge", MODEL, "The model of prompt and agent hooks."),
+    "judge": row("judge", MODEL, "The model of prompt and agent hooks without a `model`."),
     "env": row(
         "pass_env",
         one_of(CLEAN)._replace(convert=lambda _: ()),
@@ -235,13 +245,15 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         merge="owners",
     ),
     "retentionDays": row(
-        "retention_days", DAYS, "How long `turngate sessions prune` keeps a session; default 30."
+        "retention_days",
+        DAYS,
+        "How long `turngate sessions prune` keeps a session; default 30. A project can only lengthen your time.",
     ),
-    "plugins": row("plugins", string_list("a list of names"), "The plugins that are enabled."),
+    "plugins": row("plugins", string_list("a list of names"), "The installed plugins that are enabled."),
     "pluginDirs": row(
         "plugin_dirs",
         string_list("a list of folders"),
-        "Folders of Claude Code plugins: their hooks run, and their agent types are known.",
+        "Folders of Claude Code plugins: their hooks run, and their agent types are known. At most 100 in a file.",
         merge="concat",
     ),
     "allowedUrls": row(
