@@ -1,8 +1,10 @@
-"""`make reference`: write docs/reference/cli.md and man/turngate.1 from the parsers of the commands."""
+"""`make reference`: write docs/reference/cli.md, exit-codes.md and man/turngate.1 from the parsers of the commands."""
 
 import argparse
 import contextlib
 import io
+import re
+from collections import Counter
 from pathlib import Path
 
 from turngate.cli.arguments import build_parser
@@ -13,11 +15,24 @@ from turngate.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 PAGE, MAN = ROOT / "docs" / "reference" / "cli.md", ROOT / "man" / "turngate.1"
+EXIT_CODES = ROOT / "docs" / "reference" / "exit-codes.md"
 HEADING = """\
 # Command line
 
 What `turngate COMMAND --help` prints, for every command and action. This page is written by `make reference`.
 """
+EXIT_CODES_HEADING = """\
+# Exit codes
+
+A script can rely on these. Exit code 2, with which a hook blocks, is never used, except by `turngate gate --exit-code`. This page is written by
+`make reference` from the help of each command.
+
+## Every command
+
+Unless its own list says otherwise:
+
+"""
+_EXIT_CODE = re.compile(r"^  (\d+(?: \+ N)?)  +(.*(?:\n {4,}\S.*)*)$", re.MULTILINE)
 MAN_HEADING = r""".TH TURNGATE 1
 .SH NAME
 turngate \- decide whether an AI agent may stop
@@ -60,6 +75,25 @@ def page(texts: dict[str, str]) -> str:
     return HEADING + "".join(f"\n## {name}\n\n```text\n{text}\n```\n" for name, text in texts.items())
 
 
+def exit_codes_page(texts: dict[str, str]) -> str:
+    """Return what each command says about its exit codes; what most of them say, only once."""
+    codes = {name: _EXIT_CODE.findall(text.partition("Exit codes:\n")[2]) for name, text in texts.items()}
+    counts = Counter(row for rows in codes.values() for row in rows)
+    common = [row for row, count in counts.items() if count > 5 and int(row[0].split()[0]) > 20]
+    own = {name: [row for row in rows if row not in common] for name, rows in codes.items()}
+    sections = (f"\n## {name}\n\n{_exit_codes(rows)}" for name, rows in own.items() if rows)
+    return (
+        EXIT_CODES_HEADING
+        + _exit_codes(sorted(common, key=lambda row: int(row[0].split()[0])))
+        + "".join(sections)
+    )
+
+
+def _exit_codes(rows: list[tuple[str, str]]) -> str:
+    cells = (f"| {code} | {' '.join(meaning.split())} |\n" for code, meaning in rows)
+    return "| code | meaning |\n|---|---|\n" + "".join(cells)
+
+
 def man(texts: dict[str, str]) -> str:
     sections = [f".SH {name.upper()}\n.nf\n{_escape(text)}\n.fi\n" for name, text in texts.items()]
     return MAN_HEADING + "".join(sections)
@@ -74,6 +108,6 @@ def _escape(text: str) -> str:
 if __name__ == "__main__":
     MAN.parent.mkdir(exist_ok=True)
     texts = help_texts()
-    for path, text in ((PAGE, page(texts)), (MAN, man(texts))):
+    for path, text in ((PAGE, page(texts)), (EXIT_CODES, exit_codes_page(texts)), (MAN, man(texts))):
         path.write_text(text, encoding="utf-8")
         print(f"written   {path.relative_to(ROOT)}")
