@@ -258,7 +258,7 @@ def test_the_limit_of_continuations_is_documented_with_its_true_value() -> None:
 @pytest.mark.req("S3-36")
 def test_each_use_of_a_prompt_hook_has_a_question_that_can_be_asked(project: Path) -> None:
     uses, asked = [], []
-    for use, cell in rows(DOCS / "reference" / "prompt-hooks.md", "Prompt hooks"):
+    for use, cell in rows(DOCS / "how-to" / "judge.md", r"2\. Ask well"):
         prompt, *view = re.findall(r"`([^`]*)`", cell)
         model = ScriptedModel({"judge": ['{"ok": false, "reason": "not yet"}']})
         hook = PromptHook(prompt, transcript="digest" if view else None)
