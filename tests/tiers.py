@@ -39,6 +39,8 @@ SLOW = (
     "tests/tools/test_fuzz.py*",
     "tests/tools/test_hosts.py*",
     "tests/tools/test_mutants.py::test_the_runner*",
+    "tests/tools/test_site.py::test_a_link*",
+    "tests/tools/test_site.py::test_the_site*",
     "*_bounded*",
     "*_little_*",
     "*_large_*",
