@@ -285,7 +285,7 @@ def test_the_readme_lists_every_command() -> None:
 @pytest.mark.req("S2-25")
 def test_every_pattern_is_documented_with_an_example() -> None:
     message_text = [
-        re.findall(r"hooks/(\w+)\.py", row[2]) for row in rows(DOCS / "how-to" / "recipes.md", "Patterns")
+        re.findall(r"hooks/(\w+)\.py", row[2]) for row in rows(DOCS / "how-to" / "recipes.md", "In Python")
     ]
     there = sorted(path.stem for path in (ROOT / "examples" / "hooks").glob("*.py"))
     assert sorted(name for names in message_text for name in names) == there
