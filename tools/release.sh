@@ -1,11 +1,12 @@
-# Builds the sdist and the wheel, tries both in empty environments, and says what is left to do. Nothing is published.
+# Builds the sdist and the wheel, tries both and the Dockerfile in empty environments, and says what is left to do.
+# Nothing is published.
 set -eu
 version=$(.venv/bin/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 rm -rf dist
 .venv/bin/python -m venv "$scratch/build"
-"$scratch/build/bin/pip" install -q --disable-pip-version-check build twine
+"$scratch/build/bin/pip" install -q --disable-pip-version-check build pipx twine uv
 "$scratch/build/bin/python" -m build -q --outdir dist .
 "$scratch/build/bin/twine" check dist/*
 
@@ -25,23 +26,20 @@ for file in dist/*; do
   rm -rf "$scratch/empty"
 done
 wheel=$(ls dist/*.whl)
-if command -v uv >/dev/null; then
-  UV_TOOL_DIR="$scratch/uv" UV_TOOL_BIN_DIR="$scratch/uv-bin" uv tool install -q "$wheel"
-  try 'uv tool install' "$scratch/uv-bin/turngate"
-  uvx -q --from "$wheel" turngate --version
-else
-  echo "left out  uv tool install, uvx: uv is not installed"
-fi
-if command -v pipx >/dev/null; then
-  PIPX_HOME="$scratch/pipx" PIPX_BIN_DIR="$scratch/pipx-bin" pipx install -q "$wheel" >/dev/null
-  try 'pipx install' "$scratch/pipx-bin/turngate"
-else
-  echo "left out  pipx install: pipx is not installed"
-fi
+export UV_CACHE_DIR="$scratch/cache" UV_TOOL_DIR="$scratch/uv" UV_TOOL_BIN_DIR="$scratch/uv-bin"
+"$scratch/build/bin/uv" tool install -q "$wheel"
+try 'uv tool install' "$scratch/uv-bin/turngate"
+echo "works     uvx --from: $("$scratch/build/bin/uvx" -q --from "$wheel" turngate --version)"
+PIPX_HOME="$scratch/pipx" PIPX_BIN_DIR="$scratch/pipx-bin" "$scratch/build/bin/pipx" install -q "$wheel" >/dev/null
+try 'pipx install' "$scratch/pipx-bin/turngate"
+"$scratch/build/bin/uv" lock -q --check
+.venv/bin/python tools/docker_steps.py >"$scratch/printed" 2>&1 || { cat "$scratch/printed"; echo "the steps of the Dockerfile failed"; exit 1; }
+echo "works     the steps of the Dockerfile, without apt-get"
 cat <<END
 
 Built dist/ for $version. To publish it, a person has to:
   1. name the version and its date in CHANGELOG.md, and commit
-  2. git tag v$version && git push --tags
-  3. twine upload dist/*
+  2. git tag v$version && git push origin main v$version
+  3. uvx twine upload dist/*
+  4. the first time: write "uv tool install turngate" in README.md and docs/install.md
 END

@@ -1,6 +1,7 @@
 """The JSON Schemas: they are what is committed, they are sound, and they agree with the readers."""
 
 import json
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from jsonschema import Draft202012Validator
 from tests.support.builders import stop_event, stop_hooks, subagent_stop
 from tests.support.paths import ROOT
 from tests.support.strategies import NAMES, WORDS, json_values, settings_values
+from turngate.cli.commands.init.proposal import ProposedGate, settings_text
 from turngate.core.constants import EVENTS
 from turngate.core.dialect import DIALECTS, TURNGATE
 from turngate.core.events.events import OTHER_EVENTS, Event
@@ -46,7 +48,20 @@ def test_each_schema_is_a_json_schema(name: str) -> None:
     Draft202012Validator.check_schema(SCHEMAS[name]())
 
 
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_id_of_each_schema_is_the_address_of_the_committed_file(name: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    files = project["urls"]["Homepage"].replace("github.com", "raw.githubusercontent.com") + "/main/schemas"
+    assert SCHEMAS[name]()["$id"] == f"{files}/{name}.schema.json"
+
+
 # Settings
+
+
+def test_settings_that_init_writes_name_their_schema_and_fit_it() -> None:
+    gate = ProposedGate({"type": "gate", "id": "tests", "gate": "tests", "timeout": 600}, "make test", "")
+    settings = json.loads(settings_text([gate]))
+    assert (settings["$schema"], list(SETTINGS.iter_errors(settings))) == (settings_schema()["$id"], [])
 
 
 def one_hook(entry: Any, event: str = "Stop", **group: Any) -> dict[str, Any]:

@@ -66,10 +66,16 @@ def _option(row: GateOption) -> dict[str, Any]:
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
+def schema_address(name: str) -> str:
+    """Return the address of a schema: its `$id`, and what `$schema` of a settings file names."""
+    return f"https://raw.githubusercontent.com/turngate/turngate/main/schemas/{name}.schema.json"
+
+
 def settings_schema() -> dict[str, Any]:
     """Return the schema for editors. Unknown keys are allowed, because other programs read the same files."""
     return {
         "$schema": _DRAFT,
+        "$id": schema_address("settings"),
         "title": "Turngate settings",
         "type": "object",
         "properties": {
@@ -149,6 +155,7 @@ def input_schema() -> dict[str, Any]:
     stops = {"properties": {"hook_event_name": {"enum": list(STOP_EVENTS)}}}
     return {
         "$schema": _DRAFT,
+        "$id": schema_address("input"),
         "title": "What a Turngate hook reads on stdin",
         "type": "object",
         "required": required,
@@ -170,6 +177,7 @@ def output_schema() -> dict[str, Any]:
     """Return the schema of a hook's stdout with exit code 0."""
     return {
         "$schema": _DRAFT,
+        "$id": schema_address("output"),
         "title": "What a hook may print on stdout for Turngate",
         "type": "object",
         "properties": {

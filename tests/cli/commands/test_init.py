@@ -20,6 +20,7 @@ from turngate.hosts.install.json_text import JsonStyle
 PACKAGE = json.dumps({"scripts": {"test": "node --test", "lint": "eslint ."}})
 WRITTEN = """\
 {
+  "$schema": "https://raw.githubusercontent.com/turngate/turngate/main/schemas/settings.schema.json",
   "hooks": {
     "Stop": [
       {
@@ -328,7 +329,7 @@ def test_workspaces(init: Init, project: Path, kind: str) -> None:
     assert [gate["command"] for gate in gates(project)] == ["cd libs/core && make test"]
 
 
-# Each file of a formatter, and the second line of the settings.
+# Each file of a formatter, and the third line of the settings.
 STYLES = {
     "none": ({}, '  "hooks": {'),
     "biome": ({"biome.json": "{}"}, '\t"hooks": {'),
@@ -352,18 +353,18 @@ def test_the_settings_are_printed_as_the_projects_formatter_does(
     for file, text in files.items():
         (package / file).write_text(text)
     init("--yes")
-    assert (package / ".turngate" / "settings.json").read_text().splitlines()[1] == expected
+    assert (package / ".turngate" / "settings.json").read_text().splitlines()[2] == expected
 
 
 def test_a_list_that_does_not_fit_is_printed_in_lines() -> None:
     gate = ProposedGate({"id": "tests", "options": {"ifChanged": ["a/**", "b/**"]}}, "", "")
-    assert settings_text([gate], JsonStyle(width=40)).splitlines()[8:12] == [
+    assert settings_text([gate], JsonStyle(width=40)).splitlines()[9:13] == [
         '              "ifChanged": [',
         '                "a/**",',
         '                "b/**"',
         "              ]",
     ]
-    assert settings_text([gate]).splitlines()[8] == '              "ifChanged": ["a/**", "b/**"]'
+    assert settings_text([gate]).splitlines()[9] == '              "ifChanged": ["a/**", "b/**"]'
 
 
 def test_the_comma_behind_a_list_takes_room_too() -> None:
@@ -371,8 +372,8 @@ def test_the_comma_behind_a_list_takes_room_too() -> None:
     options = {"globs": ["a/**", "b/**"], "noWeakening": True}
     gate = ProposedGate({"id": "untouched", "options": options}, "", "")
     line = '              "globs": ["a/**", "b/**"],'
-    assert settings_text([gate], JsonStyle(width=len(line))).splitlines()[8] == line
-    assert settings_text([gate], JsonStyle(width=len(line) - 1)).splitlines()[8] == line.partition('"a')[0]
+    assert settings_text([gate], JsonStyle(width=len(line))).splitlines()[9] == line
+    assert settings_text([gate], JsonStyle(width=len(line) - 1)).splitlines()[9] == line.partition('"a')[0]
 
 
 def test_a_target_of_make_stands_for_all_parts(init: Init, package: Path) -> None:
@@ -718,7 +719,7 @@ def test_a_path_with_spaces_and_newlines(tmp_path: Path) -> None:
     odd.mkdir()
     (odd / "package.json").write_text(PACKAGE)
     code, out, err = turngate("init", "--no-try", "--yes", "--project", str(odd))
-    assert (code, err, out.count("\n")) == (0, "", 28)
+    assert (code, err, out.count("\n")) == (0, "", 29)
     assert (odd / ".turngate" / "settings.json").read_text() == WRITTEN
 
 

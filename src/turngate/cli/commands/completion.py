@@ -97,7 +97,7 @@ def _bash(nodes: list[Node], *, is_zsh: bool) -> str:
     return f"""\
 {head}_turngate() {{
   local current="${{COMP_WORDS[COMP_CWORD]}}" command="" next word words=""
-  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+  for word in "${{COMP_WORDS[@]:1:$((COMP_CWORD - 1))}}"; do
     next="${{command:+$command }}$word"
     case "$next" in
       {known}) command="$next" ;;
@@ -111,20 +111,25 @@ def _bash(nodes: list[Node], *, is_zsh: bool) -> str:
 complete -o default -F _turngate turngate"""
 
 
+_FISH_HEAD = """\
+function __turngate_at -d 'Is this the command and the action that were typed?'
+  set -l at
+  for word in (commandline -opc)[2..]
+    contains -- (string join -- ' ' $at $word) {known}; and set -a at $word
+  end
+  test "$at" = "$argv"
+end
+complete -c turngate -f"""
+
+
 def _fish(nodes: list[Node]) -> str:
-    lines = ["complete -c turngate -f"]
+    lines = [_FISH_HEAD.format(known=" ".join(f"'{' '.join(node.words)}'" for node in nodes if node.words))]
     for node in nodes:
-        if not node.words:
-            condition = "__fish_use_subcommand"
-        else:
-            condition = " && ".join(f"__fish_seen_subcommand_from {word}" for word in node.words)
-        for name, summary in node.names.items():
-            lines.append(f"complete -c turngate -n '{condition}' -a {name} -d '{_quoted(summary)}'")
+        start = f"complete -c turngate -n '{' '.join(['__turngate_at', *node.words])}'"
+        lines += [f"{start} -a {name} -d '{_quoted(summary)}'" for name, summary in node.names.items()]
         for option, summary in node.options.items():
             value = " -r -F" if option in node.with_value else ""
-            lines.append(
-                f"complete -c turngate -n '{condition}' -l {option[2:]}{value} -d '{_quoted(summary)}'"
-            )
+            lines.append(f"{start} -l {option[2:]}{value} -d '{_quoted(summary)}'")
     return "\n".join(lines)
 
 

@@ -25,6 +25,7 @@ from turngate.gates.project_tasks import read_json, read_toml, table
 from turngate.gates.toolchains import NODE_LOCK_FILES, PYTHON_LOCK_FILES
 from turngate.hosts.install.json_text import JsonStyle, format_json
 from turngate.project.files import LOCAL
+from turngate.settings.json_schema import schema_address
 
 TEST_TIMEOUT_S = 600
 MAX_PACKAGES = 40
@@ -221,7 +222,8 @@ def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
 def settings_text(gates: Iterable[ProposedGate], style: JsonStyle | None = None) -> str:
     """Return the text of a settings file with these gates, as prettier and biome print it."""
     hooks = [gate.entry for gate in gates]
-    return f"{format_json({'hooks': {'Stop': [{'hooks': hooks}]}}, style or JsonStyle())}\n"
+    settings = {"$schema": schema_address("settings"), "hooks": {"Stop": [{"hooks": hooks}]}}
+    return f"{format_json(settings, style or JsonStyle())}\n"
 
 
 _ENDINGS = "json yaml yml js cjs mjs ts".split()
