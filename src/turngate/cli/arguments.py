@@ -38,6 +38,12 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=HELP_WIDTH)
 
+    def _format_action(self, action: argparse.Action) -> str:
+        """List commands as options are listed: argparse indents them more, and then the long ones leave their column."""
+        if isinstance(action, argparse._SubParsersAction):
+            return self._join_parts(map(self._format_action, action._get_subactions()))  # noqa: SLF001
+        return super()._format_action(action)
+
 
 class Parser(argparse.ArgumentParser):
     ssh_hint = "leave --ssh out"  # for a command without that option

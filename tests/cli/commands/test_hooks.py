@@ -34,6 +34,12 @@ SETTINGS = """\
 
 
 @pytest.fixture(autouse=True)
+def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hints name the project only where they are read elsewhere."""
+    monkeypatch.chdir(project)
+
+
+@pytest.fixture(autouse=True)
 def _without_trust(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TURNGATE_TRUST", raising=False)
 
