@@ -40,7 +40,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def _format_action(self, action: argparse.Action) -> str:
         """List commands as options are listed: argparse indents them more, and then the long ones leave their column."""
-        if isinstance(action, argparse._SubParsersAction):
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - there is no public name
             return self._join_parts(map(self._format_action, action._get_subactions()))  # noqa: SLF001
         return super()._format_action(action)
 

@@ -70,7 +70,11 @@ def with_place(text: str, location: str) -> str:
     if location.startswith("ssh://"):
         return with_location(text, location)
     here = project_folder(None)
-    return text if location == here else with_project(text, min(os.path.relpath(location), location, key=len))
+    return (
+        text
+        if location == here
+        else with_project(text, describe_path(min(os.path.relpath(location), location, key=len)))
+    )
 
 
 def find_project(

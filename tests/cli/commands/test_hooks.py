@@ -539,17 +539,22 @@ def test_neither_a_hook_nor_an_agent_decides(
 
 @pytest.mark.req("S3-16")
 @pytest.mark.parametrize(
-    ("answer", "end", "code"), [("y", "approved  tests\n", 0), ("n", "nothing was approved\n", 1)]
+    ("answer", "shown", "end", "code"),
+    [
+        ("y", "yes", "approved  tests\n", 0),
+        ("N", "no", "nothing was approved\n", 1),
+        ("\r", "no", "nothing was approved\n", 1),
+    ],
 )
 @pytest.mark.usefixtures("two_hooks")
 @pytest.mark.req("U-09")
-def test_at_a_terminal_it_asks(project: Path, answer: str, end: str, code: int) -> None:
+def test_at_a_terminal_one_key_answers(project: Path, answer: str, shown: str, end: str, code: int) -> None:
     with Terminal("hooks", "approve", "tests", cwd=project, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect("let this hook run on this machine? [y]es, [n]o ")
-        terminal.say(answer)
+        terminal.type(answer)
         assert terminal.end() == code
         terminal.expect(end)
-        assert terminal.text == f"{NEW}let this hook run on this machine? [y]es, [n]o {answer}\n{end}"
+        assert terminal.text == f"{NEW}let this hook run on this machine? [y]es, [n]o {shown}\n{end}"
 
 
 WAIT = """
