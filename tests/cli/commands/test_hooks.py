@@ -12,6 +12,7 @@ import pytest
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.terminal import Terminal
+from turngate.cli.review.entries import NO_HOOKS
 from turngate.hosts.all_hosts import AGENT_MARKERS
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
@@ -78,7 +79,7 @@ Stop
     → `turngate hooks diff Stop:2` shows it, `turngate hooks approve Stop:2` lets it run
 2 hooks, 2 pending: `turngate hooks diff` shows what a person has to approve
 """
-EMPTY = "no hooks are configured; docs/hooks.md shows how to write one\n"
+EMPTY = f"{NO_HOOKS}\n"
 NEW = """\
 tests: PENDING, so it does not run: it is not approved
 --- /dev/null

@@ -426,10 +426,22 @@ def test_existing_settings_are_kept_and_what_could_be_added_is_shown(init: Init,
     assert path.read_text() == '{"hooks": {}} '
 
 
-@pytest.mark.parametrize("content", ["{", "", "[]", "\0" * 100])
-def test_broken_settings_are_kept(init: Init, package: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (
+            "{",
+            "not JSON at line 1, column 2: expecting property name enclosed in double quotes; correct it there and run this again",
+        ),
+        ("[]", "it holds a list, expected an object"),
+    ],
+)
+def test_settings_that_are_not_json_are_kept_and_named(
+    init: Init, package: Path, content: str, why: str
+) -> None:
     path = write_settings(package, "turngate", content)
-    assert (init("--yes")[0], path.read_text()) == (0, content)
+    said = f"turngate: .turngate/settings.json: {why}; nothing was changed\n"
+    assert (init("--yes"), path.read_text()) == ((64, "", said), content)
 
 
 @pytest.mark.parametrize(
@@ -609,6 +621,7 @@ def test_existing_settings_keep_every_character_when_gates_are_added(init: Init,
         'added to the hooks of "Stop" in .turngate/settings.json:',
         '  {"type": "gate", "id": "debug", "gate": "debug"},',
         '  {"type": "gate", "id": "todos", "gate": "todos"}',
+        "untouched is left out: it compares with git; run `git init`, and then `turngate init --with untouched`",
         "written   .turngate/settings.json",
         APPROVE.rstrip("\n"),
         WHEN_APPROVED.rstrip("\n"),
@@ -643,7 +656,7 @@ def test_where_a_gate_is_added(init: Init, package: Path, name: str) -> None:
 def test_settings_that_cannot_be_read_get_nothing_added(init: Init, package: Path, content: str) -> None:
     path = write_settings(package, "turngate", content)
     code, _, err = init("--yes", "--with", "debug")
-    start = "turngate: .turngate/settings.json cannot be changed: "
+    start = "turngate: .turngate/settings.json"
     assert (code, err.startswith(start), err.endswith("; nothing was changed\n")) == (64, True, True)
     assert path.read_text() == content
 
@@ -692,7 +705,7 @@ def test_a_file_in_the_place_of_the_settings_folder_is_kept(init: Init, package:
 def test_a_dangling_link_in_the_place_of_the_settings_is_kept(init: Init, package: Path) -> None:
     (package / ".turngate").mkdir()
     (package / ".turngate" / "settings.json").symlink_to("gone.json")
-    assert init("--yes")[0] == 0
+    assert init("--yes")[0] == 64
     assert os.listdir(package / ".turngate") == ["settings.json"]
 
 

@@ -526,10 +526,13 @@ def test_what_is_not_installed_is_not_removed(settings: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{"a": }', "not JSON at line 1, column 7: expecting value"),
+        ('{"a": }', "not JSON at line 1, column 7: expecting value; correct it there and run this again"),
         ('{"hooks": []}', '"hooks" is a list, expected an object'),
         ('{"hooks": {"Stop": {}}}', '"Stop" in "hooks" is an object, expected a list of hooks'),
-        ('{"a": 1, "a": 2}', 'line 1, column 10: the key "a" is there twice in one object'),
+        (
+            '{"a": 1, "a": 2}',
+            'line 1, column 10: the key "a" is there twice in one object; correct it there and run this again',
+        ),
         ("[]", "it holds a list, expected an object"),
     ],
 )

@@ -28,7 +28,7 @@ from turngate.gates.find_checks import has_program, unreadable_files
 from turngate.gates.project_files import read_project_files
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.hosts.install.settings_file import read_settings_text, replace_settings_text
-from turngate.hosts.install.settings_text import UnsuitableSettings, add_hooks
+from turngate.hosts.install.settings_text import UnsuitableSettings, add_hooks, hook_lines
 from turngate.models.resolve import DEFAULT_MODELS
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path
@@ -98,12 +98,13 @@ def init(options: argparse.Namespace) -> int:
     warnings = [*unread, *_left_out(proposal, configured), *named.notes]
     before = None
     if settings_exist(project):
+        before = _read_existing(project)
         asked = tuple(gate for gate in new if gate in named.gates or gate.check in names)
         _show_additions([gate for gate in new if gate not in asked], configured, is_kept=not asked)
         if not asked:
             _print_warnings(warnings)
             return 0
-        new, before = asked, read_settings_text(os.path.join(project, SETTINGS))
+        new = asked
     trees: dict[str, str | None] = {}
     if any(gate.command for gate in new) and _is_tried(new, options):
         print("each command is run once (Ctrl-C leaves one out):", flush=True)
@@ -119,6 +120,16 @@ def init(options: argparse.Namespace) -> int:
         return 0
     print(NOTHING_FOUND, BY_HAND, sep="\n")
     return EXIT_PROBLEMS
+
+
+def _read_existing(project: str) -> str | None:
+    """Return the text of the settings. Raises UsageError for one that holds no settings."""
+    text = read_settings_text(os.path.join(project, SETTINGS))
+    try:
+        hook_lines(text or "")
+    except UnsuitableSettings as error:
+        raise UsageError(f"{SETTINGS}: {error}; nothing was changed") from None
+    return text
 
 
 def _is_tried(gates: Sequence[ProposedGate], options: argparse.Namespace) -> bool:
