@@ -188,7 +188,7 @@ async def _report(
         starting = loop.call_later(START_RECORD_S, _record_start, rule, event, limit, world.store, live)
     try:
         async with asyncio.timeout(limit) as timer:
-            live.deadline = timer.when()
+            live.deadline, live.limit = timer.when(), limit
             if isinstance(rule.hook, CommandHook):
                 live.on_exit = partial(_disarm, timer)
             report = await run_hook(rule, event, settings, world, live)

@@ -110,7 +110,7 @@ class GateCallback:
         async with world.shell.slot():
             try:
                 async with asyncio.timeout(limit) as timer:
-                    live.deadline = timer.when()
+                    live.deadline, live.limit = timer.when(), limit
                     rule = Rule(event.name, self.hook)
                     report = await run_gate_hook(rule, self.hook, event, Settings(), world, live)
             except TimeoutError:

@@ -84,6 +84,7 @@ class HookRunContext:
         self.warnings: list[str] = []  # for the hook's author
         self.redactor: Redactor | None = None  # of the secrets that an endpoint or a command was given
         self.deadline: float | None = None  # in the time of the loop
+        self.limit: float | None = None  # the seconds until then, when the hook was started
         self.evaluation: Evaluation | None = None  # what the run used of a model
         self.run_id: str | None = None  # in its records, if it has one of its start
         # Whether a plain command is started without a shell also if its program is on the PATH.

@@ -1,17 +1,26 @@
 import argparse
 import inspect
 import json
+import os
 import platform
+import pwd
+import re
+import subprocess
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+from tests.support.cli import TURNGATE
+from tests.support.paths import ROOT
 from turngate.cli.arguments import Parser, build_parser
 from turngate.cli.commands import check
 from turngate.cli.main import COMMANDS, main
+from turngate.core.constants import DOCUMENTATION
 from turngate.settings.json_schema import SCHEMAS
 
 
@@ -34,8 +43,21 @@ def test_wrong_usage_is_64_one_line_and_never_2(words: list[str], capsys: pytest
     ("words", "end"),
     [
         (["check", "foo"], "unrecognized arguments: foo; see `turngate check --help`"),
+        (["chekc"], "argument COMMAND: chekc is unknown; did you mean check?; see `turngate --help`"),
+        (["fire", "Stpo"], "argument EVENT: Stpo is unknown; did you mean Stop?; see `turngate fire --help`"),
+        (
+            ["gates", "run", "--jsn"],
+            "unrecognized option --jsn; did you mean --json?; see `turngate gates --help`",
+        ),
+        (
+            ["hooks", "--projct", "."],
+            "unrecognized option --projct; did you mean --project?; see `turngate hooks --help`",
+        ),
+        (
+            ["run", "-p", "hi", "--modle=x"],
+            "unrecognized option --modle; did you mean --model?; see `turngate run --help`",
+        ),
         (["fier", "Stop"], "; did you mean fire?; see `turngate --help`"),
-        (["fire", "Stpo"], "; did you mean Stop?; see `turngate fire --help`"),
     ],
 )
 def test_wrong_usage_points_to_the_command_or_to_the_closest_name(
@@ -204,3 +226,28 @@ def missing(command: str) -> Iterator[str]:
         yield f"one parameter of `run`: {options}"
     if signature.return_annotation is not int:
         yield "the exit code as the result of `run`: -> int"
+
+
+def test_an_empty_home_is_the_folder_of_the_account_and_not_the_root_of_the_file_system(
+    project: Path,
+) -> None:
+    environ = {name: value for name, value in os.environ.items() if name != "TURNGATE_STATE"}
+    done = subprocess.run(
+        [*TURNGATE, "doctor"],
+        cwd=project,
+        env={**environ, "HOME": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    assert f"\nstate folder: {home}/.local/state/turngate, " in done.stdout
+
+
+def test_messages_name_pages_of_the_documentation_by_their_addresses() -> None:
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert metadata["project"]["urls"]["Documentation"] == DOCUMENTATION
+    sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    pages = re.findall(r"\{DOCUMENTATION\}/([\w/.-]+)", sources)
+    assert pages
+    assert [page for page in pages if not (ROOT / "docs" / page).is_file()] == []

@@ -275,3 +275,32 @@ def test_a_session_takes_the_folder_that_it_is_given(subfolder: Path) -> None:
     from turngate import load_settings  # noqa: PLC0415 - what a user imports
 
     assert load_settings(str(subfolder)).rules == ()
+
+
+@pytest.mark.parametrize(
+    ("folder", "words", "hint"),
+    [
+        (".", ["fire", "Stop", "--project", "shop"], "`turngate hooks approve ok --project shop`"),
+        (".", ["gates", "run", "--project", "shop"], "`turngate hooks approve --all --project shop`"),
+        (".", ["hooks", "--project", "shop"], "`turngate hooks approve ok --project shop`"),
+        (".", ["doctor", "--project", "shop"], "`turngate hooks approve ok --project shop`"),
+        ("shop/src", ["fire", "Stop"], "`turngate hooks approve ok`"),
+        ("shop/src", ["hooks"], "`turngate hooks approve ok`"),
+    ],
+)
+def test_a_hint_is_a_command_that_works_where_it_is_read(
+    folder: str,
+    words: list[str],
+    hint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
+    (tmp_path / "shop" / "src").mkdir(parents=True)
+    write_settings(tmp_path / "shop", "turngate", stop_hooks("true", id="ok"))
+    monkeypatch.chdir(tmp_path / folder)
+    main(words)
+    printed = "".join(capsys.readouterr())
+    assert hint in printed
+    assert main([*hint.strip("`").split()[1:], "--yes"]) == 0

@@ -151,7 +151,7 @@ def test_a_target_that_make_takes_for_a_file_has_checked_nothing(
 ) -> None:
     (project / "Makefile").write_text("test:\n\tfalse\n")
     (project / "test").mkdir()
-    why = "it checked nothing: make: 'test' is up to date."
+    why = "it checked nothing: its output says \"make: 'test' is up to date.\""
     name, shown = ("tests", "`make test`: ") if words == ("tests",) else ("command", "")
     assert gate(project, *words) == could_not_run(name, shown + why)
     (project / "test").rmdir()
@@ -183,7 +183,9 @@ def test_pytest_that_runs_no_test_could_not_run(project: Path, words: tuple[str,
     assert gate(project, "--", *command) == {}
     (project / "test_b.py").write_text("")
     found = "1 deselected in" if words[0] == "-k" else "no tests ran"
-    assert gate(project, "--", *command, *words) == could_not_run("command", f"it checked nothing: {found}")
+    assert gate(project, "--", *command, *words) == could_not_run(
+        "command", f'it checked nothing: its output says "{found}"'
+    )
 
 
 def test_a_build_that_is_up_to_date_has_passed(project: Path) -> None:
@@ -196,5 +198,5 @@ def test_a_build_that_is_up_to_date_has_passed(project: Path) -> None:
 def test_a_strict_gate_blocks_if_nothing_was_checked(project: Path) -> None:
     command = "echo '0 passing'"
     assert gate(project, "--strict", "--", command) == blocked(
-        'gate "command" could not run: it checked nothing: 0 passing'
+        'gate "command" could not run: it checked nothing: its output says "0 passing"'
     )

@@ -38,7 +38,10 @@ NAMED = 'echo "FAILED test_a.py::test_$MY_API_KEY"; exit 1'
             blocked('gate "command" could not run: exit code 127: …'),
         ),
         (("--", 'echo "$MY_API_KEY" >&2; exit 127'), could_not_run("command", "exit code 127: …")),
-        (("--", 'echo "0 passing $MY_API_KEY"'), could_not_run("command", "it checked nothing: 0 passing")),
+        (
+            ("--", 'echo "0 passing $MY_API_KEY"'),
+            could_not_run("command", 'it checked nothing: its output says "0 passing"'),
+        ),
         (("checklist", "TODO.md"), None),
         (("--", LONG), None),
     ],

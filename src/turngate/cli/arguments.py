@@ -1,12 +1,13 @@
 """The parser of the command line, and the arguments that several commands have."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 
 from turngate.core.constants import DIALECT_NAMES, EVENTS
 from turngate.errors import UsageError
 
+MAX_LISTED = 7  # choices, where one of them is close
 HELP_WIDTH = 100  # fixed, because argparse loads shutil to ask the terminal
 
 EXIT_USAGE = "64  wrong usage"
@@ -38,6 +39,12 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=HELP_WIDTH)
 
+    def _format_action(self, action: argparse.Action) -> str:
+        """List commands as options are listed: argparse indents them more, and then the long ones leave their column."""
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - there is no public name
+            return self._join_parts(map(self._format_action, action._get_subactions()))  # noqa: SLF001
+        return super()._format_action(action)
+
 
 class Parser(argparse.ArgumentParser):
     ssh_hint = "leave --ssh out"  # for a command without that option
@@ -49,7 +56,21 @@ class Parser(argparse.ArgumentParser):
         is_command = " " in self.prog
         if is_command and "--ssh" not in self._option_string_actions and has_ssh(args or ()):
             raise not_over_ssh(self.prog, self.ssh_hint)
+        if is_command:
+            self._check_options(args or ())
         return super().parse_known_args(args, namespace)
+
+    def _check_options(self, args: Sequence[str]) -> None:
+        """Raise UsageError for an unknown option: argparse would take the word after it for an action."""
+        known = [*self._option_string_actions]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - there is no public name
+                for parser in action.choices.values():
+                    known += parser._option_string_actions  # noqa: SLF001
+        for word in args[: args.index("--")] if "--" in args else args:
+            name = word.partition("=")[0]
+            if name.startswith("--") and not any(option.startswith(name) for option in known):
+                self.error(f"unrecognized option {name}{_did_you_mean(name, known)}")
 
     def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
         """Name the command in the message about an argument that it does not have."""
@@ -60,18 +81,24 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Add the closest choice to the message of argparse."""
+        """Name the closest choice, instead of a long list."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            from difflib import get_close_matches  # noqa: PLC0415 # lazy: only for a mistake
-
-            close = get_close_matches(str(value), map(str, action.choices or ()), 1)
-            error.message += f"; did you mean {close[0]}?" if close else ""
+            choices = [*map(str, action.choices or ())]
+            if (close := _did_you_mean(str(value), choices)) and len(choices) > MAX_LISTED:
+                error.message = f"{value} is unknown"
+            error.message += close
             raise
 
     def error(self, message: str) -> None:  # type: ignore[override] # NoReturn needs typing, which loads slowly
         raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 # lazy: only for a mistake
+
+    return "".join(f"; did you mean {close}?" for close in get_close_matches(word, known, 1))
 
 
 def has_ssh(args: Sequence[str]) -> bool:

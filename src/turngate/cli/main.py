@@ -27,6 +27,7 @@ COMMANDS = {
     "run": ("run", "run an agent on a task under its stop hooks"),
     "demo": ("demo", "see one blocked stop, offline, in a few seconds"),
     "fire": ("fire", "run the hooks of one event once and print the verdict"),
+    "status": ("status", "show hosts, gates, approvals and what to do next"),
     "check": ("check", "report every problem in the settings"),
     "gate": ("gate", "check a ready-made gate: tests, lint, a clean tree …"),
     "hook": ("hook", "run as a stop hook inside Claude Code, Codex, Gemini CLI …"),

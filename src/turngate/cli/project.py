@@ -63,6 +63,20 @@ def search_note(project: str, given: str | None) -> str | None:
     return f"project: {describe_path(project)} (found above the current folder)"
 
 
+def with_place(text: str, location: str) -> str:
+    """Return a hint whose commands work from the current folder, about the project at this location."""
+    from turngate.core.verdict.hints import with_location, with_project  # noqa: PLC0415 # lazy: only for a hint
+
+    if location.startswith("ssh://"):
+        return with_location(text, location)
+    here = project_folder(None)
+    return (
+        text
+        if location == here
+        else with_project(text, describe_path(min(os.path.relpath(location), location, key=len)))
+    )
+
+
 def find_project(
     start: str, families: tuple[str, ...], *, home: str | None = None, owners: tuple[int, ...] | None = None
 ) -> str:

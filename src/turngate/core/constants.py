@@ -47,6 +47,7 @@ FAMILIES = {
 DIALECT_NAMES = ("turngate", "mux", "claude")
 
 LEVELS = ("user", "project", "local")
+DOCUMENTATION = "https://github.com/turngate/turngate/tree/main/docs"  # also in pyproject.toml
 COMMAND_LINE = "command line"  # above these: `--settings`
 MANAGED = "managed"  # above all: an administrator's settings, which no other level can switch off
 

@@ -38,9 +38,12 @@ class ProjectCommands:
         env: Mapping[str, str],
         timeout: float | None,
         redactor: Redactor | None = None,  # of the secrets in `env`
+        *,
+        limit: float | None = None,  # for messages: the configured timeout, if the one here is a part of it
     ) -> None:
         self.project = project
         self.timeout = timeout
+        self.limit = limit or timeout
         self.is_local = getattr(shell, "is_local", False)  # any other shell may run them on another machine
         self._shell = shell
         self._env = env
@@ -82,7 +85,7 @@ class ProjectCommands:
                 raise ProjectUnreachable(str(error)) from None
             return Exited(NOT_FOUND, stderr=str(error))
         except TimeoutError:
-            return TimedOut(self.timeout or 0.0, live.stdout.text(), live.stderr.text())
+            return TimedOut(self.limit or 0.0, live.stdout.text(), live.stderr.text())
 
     async def run_script(self, text: str, *arguments: str, stdin: bytes = b"") -> Exited | TimedOut:
         """Run a script of our own with the POSIX shell; data is passed only as arguments."""

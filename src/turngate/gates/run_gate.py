@@ -35,6 +35,7 @@ from turngate.project.files import LOCAL
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
 MAX_CHANGED = 5  # files that a notice names
+COLUMNS = "160"  # for reports of tools, which otherwise cut their lines at 80 where there is no terminal
 CLOCK_TICK_NS = 10_000_000  # the time of a file may be that much behind the clock
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
@@ -58,6 +59,7 @@ def make_context(
     options: Mapping[str, Any],
     command: CommandHook | None = None,
     timeout: float | None = None,  # None: no limit
+    limit: float | None = None,  # the configured one, of which the gate's own timeout is a part
     state_folder: str | None = None,  # None: nothing is kept
     base: str | None = None,  # see `GateContext.base`
     env: Mapping[str, str] = os.environ,  # of commands
@@ -87,7 +89,9 @@ def make_context(
         project=project,
         name=gate.name,
         event=event,
-        commands=ProjectCommands(shell, project, {**env, IN_GATE: "1"}, timeout, redactor),
+        commands=ProjectCommands(
+            shell, project, {"COLUMNS": COLUMNS, **env, IN_GATE: "1"}, timeout, redactor, limit=limit
+        ),
         state=GateState(path, starts, project),
         state_folder=state_folder,
         options=options,

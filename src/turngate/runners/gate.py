@@ -54,6 +54,7 @@ async def run_gate_hook(
         options=call.options,
         command=call.command and prepared.hook,
         timeout=_own_limit(live),
+        limit=live.limit,
         state_folder=state_folder(world.own_environ) if event.session_id not in _NO_SESSIONS else None,
         env=prepared.env,
         redactor=live.redactor,

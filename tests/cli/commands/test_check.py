@@ -129,8 +129,27 @@ def test_as_json_it_is_one_object(project: Path, capsys: pytest.CaptureFixture[s
             "files": [".turngate/settings.json"],
             "hooks": 0,
             "problems": [problem],
+            "pending": [],
         },
     )
+
+
+def test_hooks_that_are_not_approved_are_named_with_the_command_that_works_here(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
+    monkeypatch.chdir(tmp_path)
+    write_settings(project, "turngate", stop_hooks("true", id="ok"))
+    assert main(["check", "--strict", "--project", "project"]) == 0  # as in CI, where nothing is approved
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "1 hook, no problems",
+        "not approved, so Turngate skips it: ok",
+        "→ `turngate hooks approve --all --project project` shows it and asks you",
+    ]
+    main(["check", "--json"])
+    assert json.loads(capsys.readouterr().out)["pending"] == []
+    main(["check", "--json", "--project", "project"])
+    assert json.loads(capsys.readouterr().out)["pending"] == ["ok"]
 
 
 def test_notes_alone_are_no_problem(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

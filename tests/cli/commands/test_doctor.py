@@ -21,6 +21,12 @@ SH = "#!/bin/sh\n"
 GATE = f"{SH}test -f DONE || {{ echo 'not done' >&2; exit 2; }}\n"
 
 
+@pytest.fixture(autouse=True)
+def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hints name the project only where they are read elsewhere."""
+    monkeypatch.chdir(project)
+
+
 def doctor(capsys: pytest.CaptureFixture[str], project: Path, *words: str) -> tuple[int, list[str]]:
     """Return the exit code, and the lines about the hooks."""
     code = main(["doctor", "--project", str(project), *words])

@@ -27,6 +27,12 @@ APPROVE = (
 Gates = Callable[..., tuple[int, str, str]]
 
 
+@pytest.fixture(autouse=True)
+def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hints name the project only where they are read elsewhere."""
+    monkeypatch.chdir(project)
+
+
 @pytest.fixture
 def gates(project: Path) -> Gates:
     """Run `turngate gates` in the project, and hide the times in what it prints."""

@@ -12,6 +12,7 @@ import pytest
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.terminal import Terminal
+from turngate.cli.review.entries import NO_HOOKS
 from turngate.hosts.all_hosts import AGENT_MARKERS
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
@@ -31,6 +32,12 @@ SETTINGS = """\
   }
 }
 """
+
+
+@pytest.fixture(autouse=True)
+def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hints name the project only where they are read elsewhere."""
+    monkeypatch.chdir(project)
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +79,7 @@ Stop
     → `turngate hooks diff Stop:2` shows it, `turngate hooks approve Stop:2` lets it run
 2 hooks, 2 pending: `turngate hooks diff` shows what a person has to approve
 """
-EMPTY = "no hooks are configured; docs/tutorial/first-hook.md shows how to write one\n"
+EMPTY = f"{NO_HOOKS}\n"
 NEW = """\
 tests: PENDING, so it does not run: it is not approved
 --- /dev/null
@@ -533,17 +540,22 @@ def test_neither_a_hook_nor_an_agent_decides(
 
 @pytest.mark.req("S3-16")
 @pytest.mark.parametrize(
-    ("answer", "end", "code"), [("y", "approved  tests\n", 0), ("n", "nothing was approved\n", 1)]
+    ("answer", "shown", "end", "code"),
+    [
+        ("y", "yes", "approved  tests\n", 0),
+        ("N", "no", "nothing was approved\n", 1),
+        ("\r", "no", "nothing was approved\n", 1),
+    ],
 )
 @pytest.mark.usefixtures("two_hooks")
 @pytest.mark.req("U-09")
-def test_at_a_terminal_it_asks(project: Path, answer: str, end: str, code: int) -> None:
+def test_at_a_terminal_one_key_answers(project: Path, answer: str, shown: str, end: str, code: int) -> None:
     with Terminal("hooks", "approve", "tests", cwd=project, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect("let this hook run on this machine? [y]es, [n]o ")
-        terminal.say(answer)
+        terminal.type(answer)
         assert terminal.end() == code
         terminal.expect(end)
-        assert terminal.text == f"{NEW}let this hook run on this machine? [y]es, [n]o {answer}\n{end}"
+        assert terminal.text == f"{NEW}let this hook run on this machine? [y]es, [n]o {shown}\n{end}"
 
 
 WAIT = """

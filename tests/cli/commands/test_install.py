@@ -88,7 +88,29 @@ def user_hooks(name: str) -> dict[str, Any]:
 
 def last_lines(text: str) -> str:
     """Return what follows the difference."""
-    return "".join(line for line in text.splitlines(True) if not line.startswith(("+", "-", "@", " ")))
+    lines = text.splitlines(True)[1:]  # without the summary
+    return "".join(line for line in lines if not line.startswith(("+", "-", "@", " ")))
+
+
+def test_warnings_stand_between_the_difference_and_the_question(settings: Path) -> None:
+    with Terminal(
+        "install", "claude", "--project", cwd=settings.parents[1], env={"NO_COLOR": "1"}
+    ) as terminal:
+        terminal.expect(f"{REJECTED}write it to .claude/settings.json? [y]es, [n]o ")
+        terminal.type("y")
+        assert terminal.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "end"), [("y", 0, "installed in "), ("n", 1, "nothing was written")]
+)
+def test_where_stdin_is_not_a_terminal_a_line_of_it_answers(
+    home: Path, answer: str, code: int, end: str
+) -> None:
+    done = cli.turngate("install", "claude", stdin=f"{answer}\n")
+    asked = "write it to ~/.claude/settings.json? [y]es, [n]o \n"
+    assert (done[0], done[1].partition(asked)[2].startswith(end)) == (code, True)
+    assert (home / ".claude" / "settings.json").exists() is (answer == "y")
 
 
 # Write
@@ -120,12 +142,13 @@ def test_the_line_of_every_host_is_written_and_removed_for_both_levels(
         assert [each for each in sorted(folder.rglob("*")) if "state" not in each.parts] == before
 
 
-def test_comments_and_order_stay_and_the_difference_is_shown_first(settings: Path) -> None:
+def test_comments_and_order_stay_and_the_difference_is_shown_after_a_summary(settings: Path) -> None:
     code, out, err = turngate("install", "claude", "--project", "--yes")
     written = settings.read_text()
     assert (code, err) == (0, "")
     assert out.startswith(
         """\
+Claude Code: `turngate hook` at Stop, SubagentStop, SessionStart, SubagentStart, in .claude/settings.json
 --- .claude/settings.json
 +++ .claude/settings.json
 @@ -1,4 +1,15 @@
@@ -235,7 +258,7 @@ def test_mode_and_link_stay(settings: Path, tmp_path: Path) -> None:
     target.chmod(0o640)
     settings.symlink_to(target)
     code, out, _ = turngate("install", "claude", "--project", "--yes")
-    assert (code, out.splitlines()[0]) == (0, f".claude/settings.json is a link to {target}")
+    assert (code, out.splitlines()[1]) == (0, f".claude/settings.json is a link to {target}")
     assert (settings.is_symlink(), stat.S_IMODE(target.stat().st_mode)) == (True, 0o640)
     turngate("uninstall", "claude", "--project", "--yes")
     assert (settings.is_symlink(), target.read_text()) == (True, TEAM)
@@ -319,9 +342,7 @@ def test_the_home_folder_is_not_a_project(home: Path, monkeypatch: Any) -> None:
     code, out, err = turngate("install", "claude", "--project", "--yes")
     hint = "change to a project, or use --user for Claude Code everywhere"
     assert (code, out, err) == (64, "", f"turngate: this is your home folder, not a project; {hint}\n")
-    assert turngate("install", "claude", "--dry-run")[1].startswith(
-        "--- /dev/null\n+++ ~/.claude/settings.json\n"
-    )
+    assert "\n--- /dev/null\n+++ ~/.claude/settings.json\n" in turngate("install", "claude", "--dry-run")[1]
 
 
 @pytest.mark.parametrize(
@@ -505,10 +526,13 @@ def test_what_is_not_installed_is_not_removed(settings: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{"a": }', "not JSON at line 1, column 7: expecting value"),
+        ('{"a": }', "not JSON at line 1, column 7: expecting value; correct it there and run this again"),
         ('{"hooks": []}', '"hooks" is a list, expected an object'),
         ('{"hooks": {"Stop": {}}}', '"Stop" in "hooks" is an object, expected a list of hooks'),
-        ('{"a": 1, "a": 2}', 'line 1, column 10: the key "a" is there twice in one object'),
+        (
+            '{"a": 1, "a": 2}',
+            'line 1, column 10: the key "a" is there twice in one object; correct it there and run this again',
+        ),
         ("[]", "it holds a list, expected an object"),
     ],
 )

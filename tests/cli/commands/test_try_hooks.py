@@ -24,6 +24,12 @@ COPY = re.compile(r"/[^\s\"]*/turngate-copy-[^/\s\"]+")
 
 
 @pytest.fixture(autouse=True)
+def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hints name the project only where they are read elsewhere."""
+    monkeypatch.chdir(project)
+
+
+@pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for temporary files that belongs to this test alone."""
     folder = tmp_path / "temporary"

@@ -143,6 +143,12 @@ CASES = (
         could_not_run("command", "exit code 2: make: *** [Makefile:2: test] Error 127"),
     ),
     GateCase(
+        "a report has lines of 160 columns, as in a wide terminal",
+        ("--", "echo $COLUMNS; exit 1"),
+        empty,
+        blocked("`echo $COLUMNS; exit 1`: exit code 1\n160"),
+    ),
+    GateCase(
         "its own timeout",
         ("--timeout", "0.5", "--", SLEEP),
         empty,

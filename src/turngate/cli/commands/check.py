@@ -4,8 +4,9 @@ import argparse
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from typing import Any
 
 from turngate.check.misplaced_files import find_misplaced_files
 from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, Parser, add_json_option, add_project_options
@@ -13,7 +14,7 @@ from turngate.cli.console.conversation_text import counted, flat
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_PROBLEMS
-from turngate.cli.project import plugin_folders, project_folder, search_note
+from turngate.cli.project import plugin_folders, project_folder, search_note, with_place
 from turngate.core.constants import FAMILIES
 from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Problem, Settings
@@ -53,36 +54,58 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    from turngate.check.find_problems import find_problems  # noqa: PLC0415 # lazy: loads asyncio, which --help does not need
+    # lazy: loads asyncio, which --help does not need
+    from turngate.cli.review import pending_hooks, review_hooks  # noqa: PLC0415
+    from turngate.cli.review.entries import shown_key  # noqa: PLC0415
+    from turngate.trust.review import accepts_all  # noqa: PLC0415
 
     project = project_folder(options.project, options.dialect)
     plugins = plugin_folders(options.plugin_dir)
+    given = {"dialect": options.dialect, "plugin_dirs": plugins, "extra": options.settings}
     with show_if_slow("checking the settings"):
-        given = {"dialect": options.dialect, "plugin_dirs": plugins, "extra": options.settings}
-        layers = load_layers(project_path(project, LOCAL), **given, files=LOCAL)
-        settings = layers.merge()
-        in_agents, agent_problems = check_agent_files(settings, project)
-        settings = settings.with_rules(*in_agents, problems=(*find_misplaced_files(layers), *agent_problems))
-        problems = (
-            *find_problems(settings, project),
-            *_switched_off(settings),
-            *unignored_local_settings(project, options.dialect),
-        )
+        settings, problems = find_all_problems(project, given)
+        hooks = () if accepts_all() else pending_hooks(review_hooks(project, **given, files=LOCAL))
+        pending = [shown_key(hook.key) for hook in hooks]
     files = _settings_files(project, settings, problems)
     count = sum(options.strict or problem.severity != "note" for problem in problems)
     if options.json:
         found = [asdict(problem) for problem in problems]
-        report = {"project": project, "files": files, "hooks": len(settings.rules), "problems": found}
+        report = {
+            "project": project,
+            "files": files,
+            "hooks": len(settings.rules),
+            "problems": found,
+            "pending": pending,
+        }
         print(json.dumps(report, indent=2))
     else:
         if note := search_note(project, options.project):
             print(note)
         if not files:
             print(_no_settings(project, options.dialect))
-        _print_problems(files, problems)
+        _print_problems(files, problems, project)
         total = f"{counted(len(settings.rules), 'hook')}, {count or 'no'} problem{'s' * (count != 1)}"
         print(paint(total, "alert" if count else "good"))
+        if pending:
+            names = f"{', '.join(pending[:_MAX_POSITIONS])}{' …' if len(pending) > _MAX_POSITIONS else ''}"
+            hint = with_place("`turngate hooks approve --all` shows it and asks you", project)
+            print(paint(f"not approved, so Turngate skips it: {names}", "notice"), f"→ {hint}", sep="\n")
     return EXIT_PROBLEMS if count else 0
+
+
+def find_all_problems(project: str, given: Mapping[str, Any]) -> tuple[Settings, tuple[Problem, ...]]:
+    """Return the settings with these options, and all their problems."""
+    from turngate.check.find_problems import find_problems  # noqa: PLC0415 # lazy: as above
+
+    layers = load_layers(project_path(project, LOCAL), **given, files=LOCAL)
+    settings = layers.merge()
+    in_agents, agent_problems = check_agent_files(settings, project)
+    settings = settings.with_rules(*in_agents, problems=(*find_misplaced_files(layers), *agent_problems))
+    return settings, (
+        *find_problems(settings, project),
+        *_switched_off(settings),
+        *unignored_local_settings(project, given["dialect"]),
+    )
 
 
 def _settings_files(project: str, settings: Settings, problems: Iterable[Problem]) -> list[str]:
@@ -113,14 +136,14 @@ def _no_settings(project: str, dialect: str) -> str:
     return "; ".join(filter(None, (text, unread_files(project, dialect, LOCAL))))
 
 
-def _print_problems(files: list[str], problems: Iterable[Problem]) -> None:
+def _print_problems(files: list[str], problems: Iterable[Problem], project: str) -> None:
     for file in files:
         print(paint(flat(file), "bold"))
         for problem, positions in _group(problem for problem in problems if problem.file == file):
             severity = paint(f"{problem.severity}:", _STYLES[problem.severity])
             print(f"  {severity} {flat(': '.join(filter(None, (positions, problem.message))))}")
             if problem.hint:
-                print(f"    → {flat(problem.hint)}")
+                print(f"    → {with_place(flat(problem.hint), project)}")
 
 
 def _group(problems: Iterable[Problem]) -> Iterator[tuple[Problem, str]]:

@@ -26,7 +26,7 @@ from turngate.cli.console.progress import ProgressLine, show_if_slow
 from turngate.cli.console.signals import restore_handlers, run_until_signal
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
-from turngate.cli.project import plugin_folders, project_folder, search_note
+from turngate.cli.project import plugin_folders, project_folder, search_note, with_place
 from turngate.cli.review.entries import what_to_do
 from turngate.cli.review.run_history import Histories
 from turngate.core.constants import STOP_EVENTS
@@ -97,10 +97,10 @@ def run(options: argparse.Namespace) -> int:
     if not options.json:
         if note := search_note(project, options.project):
             print(note)
-        print_facts([*facts, *(host.facts if host else ())])
+        print_facts([*facts, *(host.facts if host else ())], project)
         if host:
-            print_host(host)
-        print_diagnosis(diagnosis)
+            print_host(host, project)
+        print_diagnosis(diagnosis, project)
     proofs: dict[int, Proof] = {}
     for hook in diagnosis.hooks if options.prove else ():
         if hook.rule.event not in STOP_EVENTS:
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"turngate: ended by {proof.name}; the copy of the project is removed", file=sys.stderr)
             return 128 + proof
         if not options.json:
-            print_proof(hook, proof, is_first=not proofs)
+            print_proof(hook, proof, project, is_first=not proofs)
         proofs[id(hook)] = proof
     if options.json:
         report = report_json(diagnosis, facts, proofs, project)
@@ -208,31 +208,31 @@ _STYLES = {
 _RESULTS = ("proved", "NOT PROVED", "cannot prove")
 
 
-def print_facts(facts: Iterable[Fact]) -> None:
+def print_facts(facts: Iterable[Fact], project: str) -> None:
     for fact in facts:
         text = f"{fact.name}: {fact.text}"
         print(paint(flat(f"! {text}"), "alert") if fact.is_problem else flat(text))
-        _print_hint(fact.hint, "  ")
+        _print_hint(fact.hint, "  ", project)
 
 
-def print_diagnosis(diagnosis: Diagnosis) -> None:
+def print_diagnosis(diagnosis: Diagnosis, project: str) -> None:
     files = [*(hook.rule.file or "Python" for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
     for file in dict.fromkeys(files):
         print(paint(flat(file or "settings"), "bold"))
         for hook in diagnosis.hooks:
             if (hook.rule.file or "Python") == file:
-                _print_hook(_name(hook), hook)
-        _print_problems(file, diagnosis.problems)
+                _print_hook(_name(hook), hook, project)
+        _print_problems(file, diagnosis.problems, project)
 
 
-def print_host(diagnosis: HostDiagnosis) -> None:
+def print_host(diagnosis: HostDiagnosis, project: str) -> None:
     """Print the settings files of a host, with their stop hooks."""
     files = [*(hook.hook.file.name for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
     for file in dict.fromkeys(files):
         print(paint(flat(f"{file} of {diagnosis.host.title}"), "bold"))
         for places, hook in _lines_of(file, diagnosis):
-            _print_hook(f"{places} {hook.name}", hook)
-        _print_problems(file, diagnosis.problems)
+            _print_hook(f"{places} {hook.name}", hook, project)
+        _print_problems(file, diagnosis.problems, project)
 
 
 def _lines_of(file: str, diagnosis: HostDiagnosis) -> Iterator[tuple[str, HostHookDiagnosis]]:
@@ -246,37 +246,37 @@ def _lines_of(file: str, diagnosis: HostDiagnosis) -> Iterator[tuple[str, HostHo
         yield ", ".join(hook.hook.position for hook in (first, *others)), first
 
 
-def _print_hook(name: str, hook: HookDiagnosis | HostHookDiagnosis) -> None:
+def _print_hook(name: str, hook: HookDiagnosis | HostHookDiagnosis, project: str) -> None:
     others = list(hook.findings)
     first = others.pop(0) if others and others[0].outlook != "will run" else None
     reason = f": {first.message}" if first else ""
     print(f"  {paint(f'{hook.outlook:<{LABEL_WIDTH}}', _STYLES[hook.outlook])}  {flat(name + reason)}")
     if first:
-        _print_hint(first.hint, "    ")
+        _print_hint(first.hint, "    ", project)
     for finding in others:
         print(f"    {'note' if finding.severity == 'note' else 'also'}: {flat(finding.message)}")
-        _print_hint(finding.hint, "      ")
+        _print_hint(finding.hint, "      ", project)
 
 
-def _print_problems(file: str, problems: Iterable[Problem]) -> None:
+def _print_problems(file: str, problems: Iterable[Problem], project: str) -> None:
     for problem in problems:
         if problem.file == file:
             text = ": ".join(filter(None, (problem.severity, problem.position, problem.message)))
             print(f"  {paint(flat(text), 'dim' if problem.severity == 'note' else 'alert')}")
-            _print_hint(problem.hint, "    ")
+            _print_hint(problem.hint, "    ", project)
 
 
-def _print_hint(hint: str | None, indent: str) -> None:
+def _print_hint(hint: str | None, indent: str, project: str) -> None:
     if hint:
-        print(f"{indent}→ {flat(hint)}")
+        print(f"{indent}→ {with_place(flat(hint), project)}")
 
 
-def print_proof(hook: HookDiagnosis, proof: Proof, *, is_first: bool) -> None:
+def print_proof(hook: HookDiagnosis, proof: Proof, project: str, *, is_first: bool) -> None:
     if is_first:
         print(paint("Proofs, each in a copy of the project", "bold"))
     text = f"{_name(hook)}: {proof.text}"
     print(f"  {paint(f'{proof.result:<{LABEL_WIDTH}}', _STYLES[proof.result])}  {flat(text)}")
-    _print_hint(proof.hint, "    ")
+    _print_hint(proof.hint, "    ", project)
 
 
 def _name(hook: HookDiagnosis) -> str:

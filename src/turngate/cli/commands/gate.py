@@ -93,6 +93,7 @@ async def _run(
         return Fault(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), None
     event = _read_stop(name, fields or {}, project)
     has_session = bool(fields and fields.get("session_id"))
+    own = None if fields is None else _time_limit(fields)
     context = make_context(
         arguments.gate,
         event,
@@ -100,7 +101,8 @@ async def _run(
         project,
         options=arguments.options,
         command=arguments.command,
-        timeout=arguments.timeout or (_time_limit(fields) if fields is not None else None),
+        timeout=arguments.timeout or own,
+        limit=arguments.timeout or (own and own / OWN_SHARE),
         state_folder=state_folder() if has_session else None,
         redactor=make_redactor(secret_values(os.environ), ignores_case=False),
         base=os.environ.get(GATES_BASE),

@@ -83,7 +83,7 @@ def _read_options(words: list[str]) -> tuple[str | None, str | None, str | None]
     for word in rest:
         name, equals, value = word.partition("=")
         if name not in ("--host", "--project", "--timeout"):
-            raise UsageError(f"unrecognized argument: {word}")
+            raise UsageError(f"unrecognized argument: {word}, expected --host, --project or --timeout")
         options[name] = value if equals else next(rest, "")
         if not options[name]:
             raise UsageError(f"{name} needs a value")

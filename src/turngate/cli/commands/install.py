@@ -6,11 +6,11 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser
-from turngate.cli.console.questions import can_ask, confirm
+from turngate.cli.console.questions import can_ask, confirm, has_answer
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import describe_path, find_project
@@ -192,9 +192,10 @@ def _install(place: Place, options: argparse.Namespace) -> int:
         print(f"already installed in {place.shown}", *next_steps(place), sep="\n")
         return 0
     check_owner(place.path)
-    for warning in warnings_before(place, program):
-        print(f"! {warning}", file=sys.stderr)
-    if not _show_and_ask(place, change, options, f"write it to {place.shown}?"):
+    is_new = "" if change.before is not None else ", which does not exist yet"
+    print(f"{place.host.title}: `turngate hook` at {', '.join(entries)}, in {place.shown}{is_new}")
+    warnings = [*warnings_before(place, program)]
+    if not _show_and_ask(place, change, options, f"write it to {place.shown}?", warnings):
         return 0 if options.dry_run else EXIT_PROBLEMS
     if not _write(place, change, record_file):
         return EXIT_IO_ERROR
@@ -206,8 +207,10 @@ def _unsuitable(place: Place, error: UnsuitableSettings) -> UsageError:
     return UsageError(f"{place.shown}: {error}; {UNCHANGED}")
 
 
-def _show_and_ask(place: Place, change: Change, options: argparse.Namespace, question: str) -> bool:
-    """Print the difference, and return whether to write it."""
+def _show_and_ask(
+    place: Place, change: Change, options: argparse.Namespace, question: str, warnings: Iterable[str] = ()
+) -> bool:
+    """Print the difference and the warnings, and return whether to write it."""
     if os.path.islink(place.path):
         print(f"{place.shown} is a link to {os.path.realpath(place.path)}")
     before, after = (
@@ -215,12 +218,14 @@ def _show_and_ask(place: Place, change: Change, options: argparse.Namespace, que
     )
     for text, style in format_file_diff(place.shown, before, place.shown, after):
         print(paint(text, style))
+    for warning in warnings:
+        print(paint(f"! {warning}", "alert", sys.stderr), file=sys.stderr)
     if options.dry_run:
         print("nothing was written (--dry-run)")
         return False
     if options.yes:
         return True
-    if not can_ask():
+    if not can_ask() and not has_answer():
         raise UsageError("there is no terminal to ask at; add --yes to write what is printed above")
     if confirm(question):
         return True

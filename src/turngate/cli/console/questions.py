@@ -1,8 +1,11 @@
 """What a person is asked at the terminal, and a prompt from stdin."""
 
 import contextlib
+import os
+import select
 import sys
 import termios
+import tty
 
 from turngate.errors import UsageError
 
@@ -11,11 +14,42 @@ def can_ask() -> bool:
     return bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
 
 
+LINE_TIMEOUT_S = 1.0
+
+
+def has_answer() -> bool:
+    """Return whether stdin is not a terminal and has an answer, as in `echo y | …`."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return False
+    try:
+        is_ready = select.select([sys.stdin], [], [], LINE_TIMEOUT_S)[0]
+        return bool(is_ready and sys.stdin.buffer.peek(1))  # type: ignore[union-attr] # it is buffered
+    except (OSError, ValueError):
+        return False
+
+
 def confirm(question: str) -> bool:
-    """Ask, and return whether the answer is yes. Ctrl-D is no."""
-    discard_typed_input()
-    print(f"{question} [y]es, [n]o ", end="", flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    """Ask, and return whether the answer is yes: one key, or a line of a stdin that is not a terminal."""
+    if not sys.stdin.isatty():
+        print(f"{question} [y]es, [n]o ", flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    before = termios.tcgetattr(0)
+    tty.setcbreak(0, termios.TCSAFLUSH)  # what was typed before is not an answer
+    try:
+        print(f"{question} [y]es, [n]o ", end="", flush=True)
+        answer = _read_answer()
+    finally:
+        termios.tcsetattr(0, termios.TCSAFLUSH, before)
+    print("yes" if answer else "no")
+    return answer
+
+
+def _read_answer() -> bool:
+    """Wait for a key that is an answer. Enter, Escape, Ctrl-D and the end of the input are no."""
+    while key := os.read(0, 1):
+        if key in b"yYnN\r\n\x1b\x04":
+            return key in b"yY"
+    return False
 
 
 def discard_typed_input() -> None:

@@ -21,6 +21,7 @@ from turngate.cli.console.conversation_text import (
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED, EXIT_WAITING
+from turngate.cli.project import with_place
 from turngate.core.answers.report_types import Detached, Skipped
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events.events import Event
@@ -28,7 +29,6 @@ from turngate.core.events.hook_input import FIELDS
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import indent, one_line, quote_name
-from turngate.core.verdict.hints import with_location
 from turngate.core.verdict.hook_run import HookRun, outcome, run_message
 from turngate.core.verdict.tool_effects import Permission, context_of, permission_of
 from turngate.core.verdict.verdict import Continue, Verdict, is_blocking, notices, warnings_with_hints
@@ -114,7 +114,7 @@ def print_verdict(
     hinted = [(str(problem), problem.hint) for problem in problems_for(event.name, settings)]
     warnings = [*_misspelled(fields), *hinted, *((text, None) for text in trouble)]
     for warning, hint in (*warnings, *warnings_with_hints(verdict.runs, settings.dialect)):
-        print_warning(warning, hint and with_location(hint, location), warning_style(warning))
+        print_warning(warning, hint and with_place(hint, location), warning_style(warning))
 
 
 def print_warning(text: str, hint: str | None, style: str = "alert") -> None:

@@ -11,7 +11,7 @@ from turngate.cli.console.conversation_text import counted, flat, format_time, o
 from turngate.cli.console.ui import TextStyle
 from turngate.cli.console.visible import make_visible
 from turngate.cli.review.run_history import Histories, History, PastRun
-from turngate.core.constants import COMMAND_LINE
+from turngate.core.constants import COMMAND_LINE, DOCUMENTATION
 from turngate.core.hooks.kinds import hook_text
 from turngate.core.hooks.selection import switched_off_by
 from turngate.core.settings import Rule, Settings
@@ -24,7 +24,10 @@ from turngate.trust.approvals import Approval
 from turngate.trust.review import Review, ReviewedHook
 
 MAX_TEXT_CHARS = 200  # of a command or prompt in the list
-NO_HOOKS = "no hooks are configured; docs/tutorial/first-hook.md shows how to write one"
+NO_HOOKS = (
+    "no hooks are configured; `turngate init` writes gates for the checks of this project, "
+    f"and {DOCUMENTATION}/tutorial/first-hook.md shows how to write a hook"
+)
 PENDING = ("new", "changed")  # statuses that wait for a decision
 
 Line = tuple[str, TextStyle]

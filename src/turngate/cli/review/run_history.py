@@ -35,6 +35,7 @@ class History:
     """The runs of one hook. Those that were skipped or interrupted count neither for `count` nor for the mean."""
 
     last: list[PastRun]  # the newest first
+    passed: float | None = None  # when it last did
     count: int = 0
     seconds: float = 0.0
 
@@ -44,6 +45,8 @@ class History:
 
     def add(self, run: PastRun) -> None:
         self.last = sorted((*self.last, run), key=lambda each: each.time, reverse=True)[:MAX_LAST_RUNS]
+        if run.outcome == "allow":
+            self.passed = max(self.passed or 0.0, run.time)
         if run.outcome not in ("skipped", "interrupted"):
             self.count += 1
             self.seconds += run.seconds

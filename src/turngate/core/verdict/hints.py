@@ -59,3 +59,13 @@ def with_location(text: str, location: str) -> str:
     if not location.startswith("ssh://"):
         return text
     return _HOOKS_COMMAND.sub(lambda command: f"`{command[1]} --ssh {shlex.quote(location)}`", text)
+
+
+_PROJECT_COMMAND = re.compile(
+    r"`(turngate (?:status|init|check|hooks|gates|fire|doctor|log|run)\b(?! --help)[^`]*)`"
+)
+
+
+def with_project(text: str, folder: str) -> str:
+    """Return a text whose commands are about the project in this folder."""
+    return _PROJECT_COMMAND.sub(lambda command: f"`{command[1]} --project {shlex.quote(folder)}`", text)

@@ -83,7 +83,21 @@ class HostDiagnosis:
 
 
 def diagnose_host(host: Host, settings: Settings, project: str, environ: Mapping[str, str]) -> HostDiagnosis:
-    """Examine the settings files of a host. `settings` are those of Turngate, as `turngate hook` reads them."""
+    """Examine a host: its program and its settings files. `settings` are those of Turngate, as `turngate hook` reads them."""
+    found = diagnose_files(host, settings, project, environ)
+    lines = [hook.hook for hook in found.hooks if hook.hook.is_turngate]
+    facts = (
+        inspect_program(host, environ.get("PATH")),
+        _installed(host, lines),
+        *([_CHANGED_SINCE] if host is CODEX and lines else ()),
+        *_limit(host, settings),
+        *_claude_hooks(host, project, environ),
+    )
+    return replace(found, facts=facts)
+
+
+def diagnose_files(host: Host, settings: Settings, project: str, environ: Mapping[str, str]) -> HostDiagnosis:
+    """Examine only the settings files of a host."""
     files = read_host_files(host, project, environ)
     hooks = [hook for file in files for hook in hooks_in(file)]
     lines = [hook for hook in hooks if hook.is_turngate]
@@ -98,14 +112,7 @@ def diagnose_host(host: Host, settings: Settings, project: str, environ: Mapping
             own = check_stop_hook(hook, host, project)
         found.append(HostHookDiagnosis(hook, worst_first([*common(hook), *own])))
     problems = tuple(problem for file in files for problem in _problems_of(file, host))
-    facts = (
-        inspect_program(host, environ.get("PATH")),
-        _installed(host, lines),
-        *([_CHANGED_SINCE] if host is CODEX and lines else ()),
-        *_limit(host, settings),
-        *_claude_hooks(host, project, environ),
-    )
-    return HostDiagnosis(host, facts, tuple(found), problems)
+    return HostDiagnosis(host, (), tuple(found), problems)
 
 
 def _is_examined(hook: HostHook) -> bool:

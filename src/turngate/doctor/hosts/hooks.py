@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from functools import cache
 from string import Template
 
 from turngate._frozen_dataclass import frozen
@@ -85,7 +86,7 @@ def _check_program(hook: HostHook, path: str | None) -> Iterator[Finding]:
         problem = f"{program} does not exist"
     elif not os.access(program, os.X_OK):
         problem = f"{program} is not executable"
-    elif hook.file.level == "user" and (why := _why_not_started(line.words)):
+    elif hook.file.level == "user" and (why := _why_not_started(tuple(line.words))):
         problem = f"{program} cannot be started: {why}"
     else:
         return
@@ -96,7 +97,8 @@ def _check_program(hook: HostHook, path: str | None) -> Iterator[Finding]:
         yield Finding("will NOT hold", "error", message, hint)
 
 
-def _why_not_started(words: Sequence[str]) -> str | None:
+@cache
+def _why_not_started(words: tuple[str, ...]) -> str | None:
     """Start a program of the user's own settings with `--version`; its Python may be gone."""
     try:
         ended = ask_version(words, START_TIMEOUT_S)

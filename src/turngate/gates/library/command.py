@@ -335,7 +335,7 @@ def judge(
             )
             return Fault(f"it did not end within {seconds:.3g} s{said}")
         case Exited(code=0 | 5) if (words := _describe_empty_run(command, report, check)) is not None:
-            return Fault(f"it checked nothing: {words}")
+            return Fault(f'it checked nothing: its output says "{words}"')
         case Exited(code=0) if check == "tests" and _FAILED.search(f"{report.stdout}\n{report.stderr}"):
             return Block(
                 f"exit code 0, although tests have failed\n{report.stdout[-MAX_OUTPUT_CHARS:]}".strip()

@@ -101,7 +101,7 @@ def _read(text: str) -> Node | None:
     try:
         root = read_json_text(text)
     except NotJson as error:
-        raise UnsuitableSettings(str(error)) from None
+        raise UnsuitableSettings(f"{error}; correct it there and run this again") from None
     if root is None:
         return None
     if not isinstance(root.value, dict):

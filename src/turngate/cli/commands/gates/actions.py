@@ -23,6 +23,7 @@ from turngate.cli.console.progress import ProgressLine, show_if_slow
 from turngate.cli.console.streams import paint
 from turngate.cli.console.verdict import problems_for
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
+from turngate.cli.project import with_place
 from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import format_text, shown_key
 from turngate.cli.workspace import OpenWorkspace, open_workspace
@@ -33,7 +34,7 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import indent, keep_ends, quote_name
 from turngate.core.verdict.decisions import Fault, Halt
-from turngate.core.verdict.hints import run_hint, with_location
+from turngate.core.verdict.hints import run_hint
 from turngate.core.verdict.hook_run import HookRun, run_message
 from turngate.core.verdict.json_output import hook_json
 from turngate.core.verdict.verdict import is_blocking
@@ -168,7 +169,7 @@ def _print_result(result: GateResult, location: str) -> None:
         half = MAX_REASON_CHARS // 2
         print(indent(keep_ends(result.reason or "", half, half)), flush=True)
     if result.hint:
-        print(f"  → {flat(with_location(result.hint, location))}", flush=True)
+        print(f"  → {flat(with_place(result.hint, location))}", flush=True)
 
 
 def _print_end(results: Sequence[GateResult], problems: Iterable[Problem], location: str) -> None:
@@ -177,7 +178,7 @@ def _print_end(results: Sequence[GateResult], problems: Iterable[Problem], locat
         if problem.hint:
             print(f"  → {flat(problem.hint)}", file=sys.stderr)
     if any(result.entry.rule.pending for result in results if result.outcome == "could not run"):
-        print(f"→ {with_location(APPROVE, location)}")
+        print(f"→ {with_place(APPROVE, location)}")
     counts = Counter(result.outcome for result in results)
     total = ", ".join(f"{counts[outcome]} {outcome}" for outcome in _STYLES if counts[outcome])
     worst: tuple[Outcome, ...] = ("failed", "could not run", "passed")

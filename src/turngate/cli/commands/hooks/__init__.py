@@ -22,6 +22,7 @@ from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import can_ask, confirm
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_PROBLEMS
+from turngate.cli.project import with_place
 from turngate.cli.review import (
     approve_shown,
     check_can_reject,
@@ -41,7 +42,6 @@ from turngate.cli.review.entries import (
     shown_key,
 )
 from turngate.cli.workspace import open_workspace, settings_options
-from turngate.core.verdict.hints import with_location
 from turngate.errors import UsageError
 from turngate.ports import World, on_machine
 from turngate.state.paths import state_folder
@@ -228,7 +228,9 @@ def _read_entries(review: Review, world: World) -> list[HookEntry]:
 
 def _print_lines(lines: Iterable[Line], world: World) -> None:
     for text, style in lines:
-        print(paint(with_location(text, world.location), style))
+        # The texts of files stay as they are.
+        is_ours = style in ("notice", "alert", "user")
+        print(paint(with_place(text, world.location) if is_ours else text, style))
 
 
 # List, show and compare

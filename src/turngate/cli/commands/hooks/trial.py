@@ -26,6 +26,7 @@ from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import paint
 from turngate.cli.console.verdict import print_warning, problems_for, verdict_headline
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED
+from turngate.cli.project import with_place
 from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import shown_key
 from turngate.cli.workspace import OpenWorkspace
@@ -35,7 +36,7 @@ from turngate.core.hooks.kinds import hook_text
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import indent, one_line
 from turngate.core.verdict.decisions import Allow, Fault
-from turngate.core.verdict.hints import GONE, run_hint, with_location
+from turngate.core.verdict.hints import GONE, run_hint
 from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.core.verdict.json_output import run_json
 from turngate.core.verdict.verdict import conclude, is_blocking
@@ -115,7 +116,7 @@ def try_hooks(options: argparse.Namespace, workspace: OpenWorkspace) -> int:
         }
         print(json.dumps(shown, indent=2))
     else:
-        _print(trials, settings, place, options.event, hanging(headline))
+        _print(trials, settings, place, options.event, hanging(headline), world.location)
     has_fault = any(isinstance(trial.run.decision, Fault) for trial in trials)
     return EXIT_NOT_ENFORCED if has_fault or not_loaded else EXIT_ALLOWED
 
@@ -187,14 +188,16 @@ async def _try(rule: Rule, settings: Settings, place: Place, fields: dict[str, A
 # Output
 
 
-def _print(trials: Sequence[Trial], settings: Settings, place: Place, event: str, headline: str) -> None:
+def _print(
+    trials: Sequence[Trial], settings: Settings, place: Place, event: str, headline: str, location: str
+) -> None:
     where = "in a copy of the project, which is removed" if place.relocation else "in the project itself"
     print(paint(f"{event}: {headline}", headline_style(headline)))
     print(f"  {where}")
     for note in place.notes:
         print(f"  {flat(note)}")
     for trial in trials:
-        _print_trial(trial, settings, place.world.location)
+        _print_trial(trial, settings, location)
     for problem in problems_for(event, settings):
         print_warning(str(problem), problem.hint)
 
@@ -220,7 +223,7 @@ def _print_trial(trial: Trial, settings: Settings, location: str) -> None:
     if effect.detail:
         print(indent(indent(effect.detail)))
     for hint in _hints(trial):
-        print(f"  → {flat(with_location(hint, location))}")
+        print(f"  → {flat(with_place(hint, location))}")
 
 
 def _shown_input(fields: dict[str, Any]) -> str:

@@ -7,17 +7,17 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from turngate.cli.commands.check import NOT_IGNORED, check_ignore
 from turngate.cli.commands.init.named_gates import Place, in_repository, propose_named, read_names
 from turngate.cli.commands.init.proposal import Proposal, ProposedGate, json_style, propose_for, settings_text
 from turngate.cli.commands.init.trial import keep_results, try_gates
-from turngate.cli.console.conversation_text import flat
-from turngate.cli.console.questions import can_ask, confirm
+from turngate.cli.console.conversation_text import counted, flat
+from turngate.cli.console.questions import can_ask, confirm, has_answer
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
-from turngate.cli.project import project_folder, search_note
+from turngate.cli.project import project_folder, search_note, with_place
 from turngate.cli.review import approve_shown, review_hooks
 from turngate.cli.review.entries import PENDING, shown_key, what_to_do
 from turngate.core.dialect import TURNGATE
@@ -28,7 +28,7 @@ from turngate.gates.find_checks import has_program, unreadable_files
 from turngate.gates.project_files import read_project_files
 from turngate.hosts.all_hosts import AGENT_MARKERS
 from turngate.hosts.install.settings_file import read_settings_text, replace_settings_text
-from turngate.hosts.install.settings_text import UnsuitableSettings, add_hooks
+from turngate.hosts.install.settings_text import UnsuitableSettings, add_hooks, hook_lines
 from turngate.models.resolve import DEFAULT_MODELS
 from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path
@@ -84,8 +84,6 @@ def init(options: argparse.Namespace) -> int:
     if note := search_note(project, options.project):
         print(note)
     files = read_project_files(project)
-    for name, why in unreadable_files(files).items():
-        print(f"! {name}: {flat(why)}, so the checks that it names are not known", file=sys.stderr)
     settings = load_layers(project_path(project, LOCAL), dialect="turngate", files=LOCAL).merge()
     here = Place(files, partial(has_program, project), in_repository(project), _has_judge(settings))
     proposal = propose_for(project, files, here.has_program, names)
@@ -93,31 +91,45 @@ def init(options: argparse.Namespace) -> int:
     gates = (*proposal.gates, *named.gates)
     configured = _configured(gates, settings)
     new = tuple(gate for gate in gates if gate.id not in configured)
+    unread = (
+        f"! {name}: {why}, so the checks that it names are not known"
+        for name, why in unreadable_files(files).items()
+    )
+    warnings = [*unread, *_left_out(proposal, configured), *named.notes]
     before = None
     if settings_exist(project):
+        before = _read_existing(project)
         asked = tuple(gate for gate in new if gate in named.gates or gate.check in names)
-        _show_additions([gate for gate in new if gate not in asked], configured, proposal, is_kept=not asked)
-        _print_notes(named.notes)
+        _show_additions([gate for gate in new if gate not in asked], configured, is_kept=not asked)
         if not asked:
+            _print_warnings(warnings)
             return 0
-        new, before = asked, read_settings_text(os.path.join(project, SETTINGS))
-    else:
-        _print_left_out(proposal, configured)
-        _print_notes(named.notes)
+        new = asked
     trees: dict[str, str | None] = {}
     if any(gate.command for gate in new) and _is_tried(new, options):
         print("each command is run once (Ctrl-C leaves one out):", flush=True)
         new, trees = try_gates(new, project)
         print()
     if new:
-        code = _write(new, project, options, before)
+        code = _write(new, project, options, before, warnings)
         keep_results(trees, project)
         return code
+    _print_warnings(warnings)
     if configured:
         print("every check that was found is a hook already")
         return 0
     print(NOTHING_FOUND, BY_HAND, sep="\n")
     return EXIT_PROBLEMS
+
+
+def _read_existing(project: str) -> str | None:
+    """Return the text of the settings. Raises UsageError for one that holds no settings."""
+    text = read_settings_text(os.path.join(project, SETTINGS))
+    try:
+        hook_lines(text or "")
+    except UnsuitableSettings as error:
+        raise UsageError(f"{SETTINGS}: {error}; nothing was changed") from None
+    return text
 
 
 def _is_tried(gates: Sequence[ProposedGate], options: argparse.Namespace) -> bool:
@@ -152,11 +164,8 @@ def _runs(rule: Rule, gate: ProposedGate) -> bool:
 # What is shown
 
 
-def _show_additions(
-    new: Sequence[ProposedGate], configured: Mapping[str, str], proposal: Proposal, *, is_kept: bool
-) -> None:
+def _show_additions(new: Sequence[ProposedGate], configured: Mapping[str, str], *, is_kept: bool) -> None:
     print(f"{SETTINGS} exists, and is not changed" if is_kept else f"{SETTINGS} exists")
-    _print_left_out(proposal, configured)
     if new:
         print('these gates can be added to the hooks of "Stop" in it:')
         print(",\n".join(f"  {json.dumps(gate.entry)}" for gate in new))
@@ -173,42 +182,49 @@ def _print_commands(gates: Sequence[ProposedGate]) -> None:
         print(f"{gate.id.ljust(width)}  {what}")
 
 
-def _print_notes(notes: Sequence[str]) -> None:
-    for note in notes:
-        print(flat(note))
+def _print_warnings(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        print(flat(warning), file=sys.stderr if warning.startswith("! ") else sys.stdout)
 
 
-def _print_left_out(proposal: Proposal, configured: Mapping[str, str]) -> None:
+def _left_out(proposal: Proposal, configured: Mapping[str, str]) -> Iterator[str]:
     for name, file in configured.items():
-        print(f"{name} is left out: a hook of {flat(file)} runs it already")
+        yield f"{name} is left out: a hook of {file} runs it already"
     for tool in proposal.missing:
-        what = f"`{tool.command}` ({flat(tool.found_in)})"
-        print(f"{tool.check} is left out: {what} needs {tool.program}, which is not there")
+        what = f"`{tool.command}` ({tool.found_in})"
+        yield f"{tool.check} is left out: {what} needs {tool.program}, which is not there"
 
 
 # Write
 
 
 def _write(
-    gates: Sequence[ProposedGate], project: str, options: argparse.Namespace, before: str | None
+    gates: Sequence[ProposedGate],
+    project: str,
+    options: argparse.Namespace,
+    before: str | None,
+    warnings: Iterable[str],
 ) -> int:
     """Write settings with these gates, or add them to the settings `before`."""
     own = settings_text(gates, json_style(project))
     text, ignores = own, ignore_is_missing(project)
+    print(f"{counted(len(gates), 'gate')} for {SETTINGS}:")
+    _print_commands(gates)
+    if ignores:
+        print(f".gitignore gets the line {LOCAL_SETTINGS}")
+    print()
     if before is None:
         print(f"{SETTINGS}:", text, sep="\n")
     else:
         text = _with_gates(before, gates)
         print(f'added to the hooks of "Stop" in {SETTINGS}:')
         print(",\n".join(f"  {json.dumps(gate.entry, ensure_ascii=False)}" for gate in gates))
-    _print_commands(gates)
-    if ignores:
-        print(f".gitignore gets the line {LOCAL_SETTINGS}")
+    _print_warnings(warnings)
     if options.dry_run:
         print("nothing was written (--dry-run)")
         return 0
-    is_confirmed = not options.yes
-    if is_confirmed and not _ask(gates):
+    is_confirmed = not options.yes and can_ask()  # a line of stdin approves nothing
+    if not options.yes and not _ask(gates):
         print("nothing was written")
         return EXIT_PROBLEMS
     if not _write_files(project, before, text, ignores=ignores):
@@ -224,10 +240,10 @@ def _with_gates(before: str, gates: Sequence[ProposedGate]) -> str:
 
 
 def _ask(gates: Sequence[ProposedGate]) -> bool:
-    if not can_ask():
+    if not can_ask() and not has_answer():
         raise UsageError("there is no terminal to ask at; add --yes to write what is printed above")
     what = "this gate" if len(gates) == 1 else f"these {len(gates)} gates"
-    runs = "" if _is_agent() else f", and let {what} run on this machine"
+    runs = "" if _is_agent() or not can_ask() else f", and let {what} run on this machine"
     return confirm(f"write it{runs}?")
 
 
@@ -269,8 +285,10 @@ def _approve(project: str, text: str, *, is_confirmed: bool) -> int:
             print(f"! the gates are not approved: {error}", file=sys.stderr)
             code = EXIT_PROBLEMS
     else:
-        print("→ they run when a person has approved them: `turngate hooks approve --all`")
-    print(next_step)
+        print(
+            with_place("→ they run when a person has approved them: `turngate hooks approve --all`", project)
+        )
+    print(with_place(next_step, project))
     return code
 
 

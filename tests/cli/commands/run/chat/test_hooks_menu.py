@@ -225,7 +225,7 @@ def test_without_hooks_there_is_no_menu(talk: Talk, project: Path) -> None:
     write_settings(project, "turngate", {})
     terminal = talk("Hello.")
     terminal.say("/hooks")
-    terminal.expect("no hooks are configured; docs/tutorial/first-hook.md shows how to write one")
+    terminal.expect("no hooks are configured; `turngate init` writes gates")
     terminal.say("hi")
     terminal.expect("Hello.")
 
