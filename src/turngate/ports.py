@@ -327,10 +327,10 @@ class World:
         is_called = scope is not None and (self._made_in_callback or not scope.ended)
         return is_called or IN_HOOK in self.own_environ
 
-    def last_line(self, hook: str) -> str:
-        """Return the newest line that a hook of this name, which runs now, has printed, without secrets."""
+    def last_line(self, hook: str | None = None) -> str:
+        """Return the newest line that a running hook of this name, or any of them, has printed, without secrets."""
         for live, rule in self.running.items():
-            if label(rule.hook) == hook and (line := live.last_line()):
+            if hook in (None, label(rule.hook)) and (line := live.last_line()):
                 redactor = live.redactor or self.redactor({})
                 return redactor.truncated(line) if redactor else line
         return ""

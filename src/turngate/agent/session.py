@@ -165,8 +165,8 @@ class Session:
         """The result of the last turn."""
         return self._agent.last_result
 
-    def last_line(self, hook: str) -> str:
-        """Return the newest line that a running hook of this name has printed; "" if there is none."""
+    def last_line(self, hook: str | None = None) -> str:
+        """Return the newest line that a running hook of this name, or any of them, has printed; "" if there is none."""
         return self._agent.resources.world.last_line(hook)
 
     @property

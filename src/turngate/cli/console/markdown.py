@@ -35,11 +35,15 @@ _INLINE = re.compile(
 _MARKS = {"*": (ITALIC,), "_": (ITALIC,), "**": (BOLD,), "***": (BOLD, ITALIC), "~~": (STRIKE,)}
 
 
-def render(text: str, columns: int, style: Callable[[Span], str]) -> str:
-    """Return a whole text; `style` returns a span with its control sequences."""
+def render(text: str, columns: int, style: Callable[[str, str], str]) -> str:
+    """Return a whole text; `style` adds the control sequences to a text with its SGR parameters."""
     markdown = Markdown(lambda: columns)
-    lines = [styled for line in text.split("\n") for styled in markdown.feed(line)]
-    return "\n".join("".join(map(style, line)) for line in (*lines, *markdown.end()))
+    lines = [rendered for line in text.split("\n") for rendered in markdown.feed(line)]
+    return "\n".join(styled(line, style) for line in (*lines, *markdown.end()))
+
+
+def styled(line: Line, style: Callable[[str, str], str]) -> str:
+    return "".join(style(text, code) for text, code in line)
 
 
 class Markdown:

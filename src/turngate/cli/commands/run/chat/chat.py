@@ -457,7 +457,8 @@ class Chat:
             print_lines(self.ui, fold_output(use, self._output))
 
     def _show_totals(self) -> None:
-        self.ui.set_summary(self.session.model.name, self._totals.format(self.session.settings))
+        model = self.session.model.name.rpartition("/")[2]  # a script is named by its path
+        self.ui.set_summary(model, self._totals.format(self.session.settings))
 
     def _start(self, label: str) -> None:
         self._activity.start(label)

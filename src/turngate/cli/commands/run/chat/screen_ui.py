@@ -32,7 +32,7 @@ from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from turngate.cli.console.conversation_text import parse_permission
-from turngate.cli.console.markdown import Line, Markdown
+from turngate.cli.console.markdown import Markdown, styled
 from turngate.cli.console.streams import SGR_CODES, RawStream
 from turngate.cli.console.ui import SLOW_S, Activity, InputHandler, Menu, MenuKey, TextStyle
 from turngate.core.text import strip_controls, truncate
@@ -145,8 +145,9 @@ class ScreenUI:
     def _print_answer(self, lines: list[str], *, is_end: bool = False) -> None:
         """Print complete lines of an answer; those of a table wait for its end."""
         if self._markdown is not None:
-            styled = [line for text in lines for line in self._markdown.feed(text)]
-            lines = [_with_codes(line) for line in (*styled, *(self._markdown.end() if is_end else ()))]
+            rendered = [line for text in lines for line in self._markdown.feed(text)]
+            rendered += self._markdown.end() if is_end else []
+            lines = [styled(line, _with_code) for line in rendered]
         if lines:
             self._print_above("\n".join(lines), "plain")
 
@@ -200,10 +201,9 @@ class ScreenUI:
     def _print_above(self, text: str, style: TextStyle) -> None:
         """Write above the status line and the editor, which are drawn again."""
         self._erase()
-        code = SGR_CODES[style] if self._colours else ""
-        styled = f"\x1b[{code}m{text}\x1b[0m" if code else text
+        colored = _with_code(text, SGR_CODES[style]) if self._colours else text
         with contextlib.suppress(OSError):  # the terminal is gone; the turn still has to end properly
-            self._output.write_raw(styled.replace("\n", "\r\n") + "\r\n")
+            self._output.write_raw(colored.replace("\n", "\r\n") + "\r\n")
             self._output.flush()
         self._app.invalidate()
 
@@ -360,8 +360,8 @@ class ScreenUI:
         self._handler.on_message(text)
 
 
-def _with_codes(line: Line) -> str:
-    return "".join(f"\x1b[{code}m{text}\x1b[0m" if code else text for text, code in line)
+def _with_code(text: str, code: str) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
 
 class AnswerWord:
