@@ -25,7 +25,7 @@ _RULE = re.compile(r" {0,3}(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})")
 _DELIMITER_CELL = re.compile(r"\s*:?-+:?\s*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _INLINE = re.compile(
-    r"(?P<ticks>`++)(?P<code>[^`]++)(?P=ticks)(?!`)"
+    r"(?<!`)(?P<ticks>`++)(?P<code>[^`]++)(?P=ticks)(?!`)"
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
     r'|!?\[(?P<text>[^\[\]]*+)\]\((?P<url>[^\s()]++(?:\([^\s()]*+\)[^\s()]*+)*+)(?:\s+"[^"]*+")?\)'
     r"|<(?P<address>https?://[^\s<>]++)>"
@@ -120,7 +120,7 @@ def _row(cells: Sequence[Line], widths: Sequence[int], delimiter: Sequence[str])
         left = 0 if not align.endswith(":") else room // 2 if align.startswith(":") else room
         line += [(" │ ", DIM)] if number else []
         line += [(" " * left, ""), *cell, (" " * (room - left), "")]
-    return line
+    return [span for span in line if span[0]]
 
 
 def _records(cells: Sequence[Sequence[Line]]) -> list[Line]:
