@@ -184,6 +184,7 @@ async def _report(
     report: Report
     loop = asyncio.get_running_loop()
     starting = None
+    world.running[live] = rule
     if world.store:
         starting = loop.call_later(START_RECORD_S, _record_start, rule, event, limit, world.store, live)
     try:
@@ -204,6 +205,7 @@ async def _report(
         LOG.debug("hook %s raised", label(rule.hook), exc_info=error)
         report = HookFailed(describe_exception(error))
     finally:
+        del world.running[live]
         if starting:
             starting.cancel()
     # Code that blocks the event loop also delays the timer, so compare with the clock.

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shlex
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
@@ -17,7 +18,7 @@ from turngate.core.answers.report_types import Exited, Report
 from turngate.core.constants import IN_HOOK
 from turngate.core.conversation.messages import Evaluation, ModelRequest, Reply
 from turngate.core.events.events import Event
-from turngate.core.hooks.kinds import AgentHook, CommandHook
+from turngate.core.hooks.kinds import AgentHook, CommandHook, label
 from turngate.core.redaction import Redactor, make_redactor, secret_values
 from turngate.core.settings import Rule
 from turngate.core.text import omission_note, quote_name
@@ -36,6 +37,7 @@ in_callback: ContextVar[CallbackScope | None] = ContextVar("in_callback", defaul
 MAX_STDOUT_BYTES = 16 * 1024 * 1024
 MAX_STDERR_BYTES = 8 * 1024 * 1024
 MAX_NAMED_HOOKS = 10  # in one notice
+MAX_LAST_LINE_BYTES = 4096
 OUTPUT_TAIL_BYTES = 64 * 1024  # kept of what exceeds the limit
 
 
@@ -45,11 +47,13 @@ class BoundedOutput:
     def __init__(self, limit: int, tail: int = OUTPUT_TAIL_BYTES) -> None:
         self.limit, self.tail = limit, tail
         self.size = 0
+        self.fed_at = 0.0  # time.monotonic()
         self._head = bytearray()
         self._tail = bytearray()
 
     def feed(self, data: bytes) -> None:
         self.size += len(data)
+        self.fed_at = time.monotonic()
         room = self.limit - len(self._head)
         if room > 0:
             self._head += data[:room]
@@ -64,6 +68,13 @@ class BoundedOutput:
     def data(self) -> bytes:
         """Return the output as it was, unless it is truncated."""
         return bytes(self._head + self._tail)
+
+    def last_line(self) -> bytes:
+        """Return the newest line that is not blank, or its end if it is long."""
+        lines = bytes((self._tail or self._head)[-MAX_LAST_LINE_BYTES:]).splitlines()
+        if self.size > MAX_LAST_LINE_BYTES:
+            lines[0] = "…".encode() + lines[0]
+        return next(filter(None, map(bytes.strip, reversed(lines))), b"")
 
     def text(self) -> str:
         if not self.truncated:
@@ -87,6 +98,7 @@ class HookRunContext:
         self.limit: float | None = None  # the seconds until then, when the hook was started
         self.evaluation: Evaluation | None = None  # what the run used of a model
         self.run_id: str | None = None  # in its records, if it has one of its start
+        self.command: HookRunContext | None = None  # that of the command that a gate runs
         # Whether a plain command is started without a shell also if its program is on the PATH.
         self.finds_programs = True
 
@@ -97,6 +109,15 @@ class HookRunContext:
     @cached_property
     def stderr(self) -> BoundedOutput:
         return BoundedOutput(MAX_STDERR_BYTES)
+
+    def last_line(self) -> str:
+        """Return the newest line that the command of the hook has printed, with its secrets; "" if there is none."""
+        live = self.command or self
+        return (
+            max((live.stdout, live.stderr), key=lambda output: output.fed_at)
+            .last_line()
+            .decode("utf-8", "replace")
+        )
 
 
 class NotStarted(OSError):
@@ -227,6 +248,7 @@ class World:
         if self.remote is None:
             self.project = os.path.abspath(self.project)
         self._made_in_callback = in_callback.get() is not None
+        self.running: dict[HookRunContext, Rule] = {}  # the hooks that run now
         self.killed: list[str] = []  # the names of the hooks that `close` has cancelled
         self.environ_here: Mapping[str, str] | None = None  # see `own_environ`; None: that of this process
         self.store_fault: str | None = None  # why something could not be stored, once the store is closed
@@ -305,6 +327,14 @@ class World:
         scope = in_callback.get()
         is_called = scope is not None and (self._made_in_callback or not scope.ended)
         return is_called or IN_HOOK in self.own_environ
+
+    def last_line(self, hook: str | None = None) -> str:
+        """Return the newest line that a running hook of this name, or any of them, has printed, without secrets."""
+        for live, rule in self.running.items():
+            if hook in (None, label(rule.hook)) and (line := live.last_line()):
+                redactor = live.redactor or self.redactor({})
+                return redactor.truncated(line) if redactor else line
+        return ""
 
     @cached_property
     def _secrets(self) -> frozenset[str]:

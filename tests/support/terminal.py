@@ -5,9 +5,11 @@ import os
 import pty
 import re
 import select
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 import time
@@ -121,3 +123,34 @@ def wait_until(condition: Callable[[], bool], complaint: Callable[[], str]) -> N
 
 def wait_for(path: Path) -> None:
     wait_until(path.exists, lambda: f"{path} was not written")
+
+
+class Tmux:
+    """A command in the window of a tmux server of its own, which shows what a screen shows."""
+
+    def __init__(self, command: str, cwd: Path, *, columns: int) -> None:
+        self.folder = tempfile.mkdtemp(prefix="turngate-")  # the name of a socket must be short
+        self.command = ["tmux", "-S", f"{self.folder}/socket", "-f", "/dev/null"]
+        self("new-session", "-d", "-s", "talk", "-x", str(columns), "-y", "50", "-c", str(cwd), command)
+
+    def __call__(self, *words: str) -> str:
+        done = subprocess.run([*self.command, *words], capture_output=True, text=True, check=False)
+        return done.stdout
+
+    def expect(self, wanted: str) -> None:
+        wait_until(lambda: wanted in self.screen, lambda: f"{wanted!r} never came:\n{self.screen}")
+
+    @property
+    def screen(self) -> str:
+        return self("capture-pane", "-p", "-t", "talk")
+
+    def say(self, message: str) -> None:
+        self("send-keys", "-t", "talk", "-l", message)
+        self("send-keys", "-t", "talk", "Enter")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self("kill-server")
+        shutil.rmtree(self.folder)

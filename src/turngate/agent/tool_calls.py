@@ -116,7 +116,7 @@ async def _run(context: LoopContext, use: ToolUse) -> bool:
     result = ToolResult(use.id, output.text, output.is_error)
     conversation.add_tool_result(result, output.key, question=output.question, waiting=output.waiting)
     turn.subagent_waits = turn.subagent_waits or bool(output.waiting and output.waiting.text)
-    context.emit(ToolFinished(use, result, time.monotonic() - started))
+    context.emit(ToolFinished(use, result, time.monotonic() - started, output.change))
     if halted is not None:
         raise halted
     return False

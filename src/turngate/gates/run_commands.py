@@ -40,6 +40,7 @@ class ProjectCommands:
         redactor: Redactor | None = None,  # of the secrets in `env`
         *,
         limit: float | None = None,  # for messages: the configured timeout, if the one here is a part of it
+        hook: HookRunContext | None = None,  # that of the gate
     ) -> None:
         self.project = project
         self.timeout = timeout
@@ -48,6 +49,7 @@ class ProjectCommands:
         self._shell = shell
         self._env = env
         self._redactor = redactor
+        self._hook = hook
         self._deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
 
     @property
@@ -65,15 +67,19 @@ class ProjectCommands:
 
         A program that cannot be started counts as in a shell: exit code 127. Raises ProjectUnreachable.
         """
-        report = await self._run(hook, stdin, env or {})
+        live = HookRunContext()
+        if self._hook is not None:
+            self._hook.command = live
+        report = await self._run(hook, stdin, env or {}, live)
         if self._redactor is None or not self._redactor.is_needed(report, Allow()):
             return report
         return replace(
             report, stdout=self._redactor.text(report.stdout), stderr=self._redactor.text(report.stderr)
         )
 
-    async def _run(self, hook: CommandHook, stdin: bytes, env: Mapping[str, str]) -> Exited | TimedOut:
-        live = HookRunContext()
+    async def _run(
+        self, hook: CommandHook, stdin: bytes, env: Mapping[str, str], live: HookRunContext
+    ) -> Exited | TimedOut:
         try:
             async with asyncio.timeout_at(self._deadline):
                 env = {**self._env, **env}
@@ -90,7 +96,7 @@ class ProjectCommands:
     async def run_script(self, text: str, *arguments: str, stdin: bytes = b"") -> Exited | TimedOut:
         """Run a script of our own with the POSIX shell; data is passed only as arguments."""
         hook = CommandHook(command="/bin/sh", args=("-c", GIT_FUNCTION + text, "turngate", *arguments))
-        return await self._run(hook, stdin, GIT_ENVIRONMENT)
+        return await self._run(hook, stdin, GIT_ENVIRONMENT, HookRunContext())
 
 
 def describe_failure(report: Exited | TimedOut) -> str | None:

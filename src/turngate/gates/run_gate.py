@@ -29,7 +29,7 @@ from turngate.gates.local_tree_state import content_of
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
 from turngate.gates.tree_state import tree_state
-from turngate.ports import HeldPass, Shell
+from turngate.ports import HeldPass, HookRunContext, Shell
 from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL
 
@@ -64,6 +64,7 @@ def make_context(
     base: str | None = None,  # see `GateContext.base`
     env: Mapping[str, str] = os.environ,  # of commands
     redactor: Redactor | None = None,  # of its secrets
+    live: HookRunContext | None = None,  # of the hook, if the gate is one
     reviewed: Mapping[str, str | None] = MappingProxyType({}),  # `Rule.files`
     environ: Mapping[str, str] = os.environ,
 ) -> GateContext:
@@ -90,7 +91,7 @@ def make_context(
         name=gate.name,
         event=event,
         commands=ProjectCommands(
-            shell, project, {"COLUMNS": COLUMNS, **env, IN_GATE: "1"}, timeout, redactor, limit=limit
+            shell, project, {"COLUMNS": COLUMNS, **env, IN_GATE: "1"}, timeout, redactor, limit=limit, hook=live
         ),
         state=GateState(path, starts, project),
         state_folder=state_folder,

@@ -58,6 +58,7 @@ async def run_gate_hook(
         state_folder=state_folder(world.own_environ) if event.session_id not in _NO_SESSIONS else None,
         env=prepared.env,
         redactor=live.redactor,
+        live=live,
         reviewed=rule.files,
         base=world.own_environ.get(GATES_BASE),
         environ=environ,

@@ -7,7 +7,6 @@ import pytest
 from tests.support.builders import settings
 from turngate.cli.console.conversation_text import (
     format_hook_end,
-    format_request,
     format_tool,
     format_turn_end,
     outcome_label,
@@ -31,21 +30,6 @@ from turngate.core.text import strip_controls
 )
 def test_nothing_that_is_shown_can_steer_the_terminal(text: str, shown: str) -> None:
     assert strip_controls(text) == shown
-
-
-REQUESTS: list[tuple[str, dict[str, Any], str]] = [
-    ("Bash", {"command": "a\nb"}, "Bash: a\nb"),
-    ("Write", {"file_path": "/p/x.py", "content": "a\nb"}, "Write: x.py\n  + a\n  + b"),
-    ("Edit", {"file_path": "/q/x.py", "old_string": "a", "new_string": "b"}, "Edit: /q/x.py\n  - a\n  + b"),
-    ("Deploy", {"to": "mars"}, 'Deploy: {"to": "mars"}'),
-]
-
-
-@pytest.mark.parametrize(("tool", "given", "shown"), REQUESTS)
-def test_a_question_shows_everything_that_is_going_to_be_done(
-    tool: str, given: dict[str, Any], shown: str
-) -> None:
-    assert format_request(ToolUse("t", tool, given), "/p") == shown
 
 
 COMMANDS: list[tuple[str, tuple[str | None, str]]] = [

@@ -68,19 +68,23 @@ async def read(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
 
 
 async def write(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
-    path, created = await finish_despite_cancel(_use_file(_write, args, context, args["content"].encode()))
+    path, before = await finish_despite_cancel(_use_file(_write, args, context, args["content"].encode()))
+    created = before is None
     response = {"type": "create" if created else "update", "filePath": args["file_path"]}
-    before: dict[str, Any] = {"structuredPatch": [], "originalFile": None} if created else {}
-    response |= {"content": args["content"], **before, "userModified": False}
-    return ToolOutput(f"{'Created' if created else 'Wrote'} {path}", response)
+    patch: dict[str, Any] = {"structuredPatch": [], "originalFile": None} if created else {}
+    response |= {"content": args["content"], **patch, "userModified": False}
+    text = f"{'Created' if created else 'Wrote'} {path}"
+    return ToolOutput(text, response, change=(before or "", args["content"]))
 
 
 async def edit(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     old, new, replace_all = args["old_string"], args["new_string"], args.get("replace_all", False)
-    path, count = await finish_despite_cancel(_use_file(_edit, args, context, old, new, replace_all))
+    path, (count, change) = await finish_despite_cancel(
+        _use_file(_edit, args, context, old, new, replace_all)
+    )
     response = {"filePath": args["file_path"], "oldString": old, "newString": new}
     response |= {"replaceAll": replace_all, "userModified": False}
-    return ToolOutput(f"Changed {path} in {count} place{'s' if count > 1 else ''}", response)
+    return ToolOutput(f"Changed {path} in {count} place{'s' if count > 1 else ''}", response, change=change)
 
 
 async def _use_file(
@@ -140,21 +144,29 @@ def _open_text(path: str, context: ToolContext) -> Iterator[tuple[BufferedReader
         yield file, version
 
 
-def _write(path: str, context: ToolContext, data: bytes) -> tuple[bool, FileVersion]:
-    """Return whether the file is new, and its version."""
-    before = _check_current(path, context)
-    return before is None, context.files.replace(path, data, before, make_folders=True)
+def _write(path: str, context: ToolContext, data: bytes) -> tuple[str | None, FileVersion]:
+    """Return what was in the file, or None if it is new, and its version. On another machine it is not read."""
+    state = _check_current(path, context)
+    before = "" if state else None
+    if state and context.is_local:
+        with contextlib.suppress(OSError), context.files.open(path)[0] as file:
+            before = file.read(MAX_EDIT_BYTES).decode("utf-8", "replace")
+    return before, context.files.replace(path, data, state, make_folders=True)
 
 
-def _edit(path: str, context: ToolContext, old: str, new: str, replace_all: bool) -> tuple[int, FileVersion]:
-    """Return in how many places the file changed, and its version."""
+def _edit(
+    path: str, context: ToolContext, old: str, new: str, replace_all: bool
+) -> tuple[tuple[int, tuple[str, str]], FileVersion]:
+    """Return in how many places the file changed, its text before and after, and its version."""
     before = _check_current(path, context)
     with _open_text(path, context) as (file, _):
         data = file.read(MAX_EDIT_BYTES + 1)
     if len(data) > MAX_EDIT_BYTES:
         raise ToolFailed(f"{path} is too large to be edited: use Bash")
-    text, count = _replace_text(path, data.decode("utf-8", "surrogateescape"), old, new, replace_all)
-    return count, context.files.replace(path, text.encode("utf-8", "surrogateescape"), before)
+    text = data.decode("utf-8", "surrogateescape")
+    changed, count = replace_text(path, text, old, new, replace_all)
+    version = context.files.replace(path, changed.encode("utf-8", "surrogateescape"), before)
+    return (count, (text, changed)), version
 
 
 def _check_current(path: str, context: ToolContext) -> FileState | None:
@@ -179,7 +191,8 @@ def _check_current(path: str, context: ToolContext) -> FileState | None:
     return state
 
 
-def _replace_text(path: str, text: str, old: str, new: str, replace_all: bool) -> tuple[str, int]:
+def replace_text(path: str, text: str, old: str, new: str, replace_all: bool) -> tuple[str, int]:
+    """Return the new text of a file, and in how many places it changes. Raises ToolFailed."""
     if not old:
         raise ToolFailed("`old_string` is empty: use Write for a whole file")
     if old == new:

@@ -26,6 +26,7 @@ HELP = """\
 /hooks                   show, approve and reject hooks; name their problems
 /compact [INSTRUCTIONS]  summarize the conversation; INSTRUCTIONS: what to keep
 /clear                   clear the conversation
+/output                  show all that the last tool has printed or changed
 /exit                    exit; so do Ctrl-D and Ctrl-C at an empty prompt
 
 Enter                    send the message
@@ -148,25 +149,6 @@ def format_tool_end(use: ToolUse, result: ToolResult, seconds: float, project: s
     lines = [line for line in strip_controls(result.content).strip().splitlines() if line.strip()]
     error = " … ".join(dict.fromkeys((lines[0].strip(), lines[-1].strip()))) if lines else "no reason given"
     return f"{line} failed: {first_line(error, MAX_TOOL_ERROR_CHARS)}"
-
-
-def format_request(use: ToolUse, project: str) -> str:
-    """Format a tool call with everything that the user would permit."""
-    args = use.input
-    match use.name:
-        case "Bash":
-            return f"Bash: {strip_controls(str(args.get('command', '')))}"
-        case "Write":
-            return f"{format_tool(use, project)}\n{_prefix_lines('+', str(args.get('content', '')))}"
-        case "Edit":
-            old, new = str(args.get("old_string", "")), str(args.get("new_string", ""))
-            return f"{format_tool(use, project)}\n{_prefix_lines('-', old)}\n{_prefix_lines('+', new)}"
-        case _:
-            return f"{use.name}: {strip_controls(json.dumps(dict(args), ensure_ascii=False, default=str))}"
-
-
-def _prefix_lines(prefix: str, text: str) -> str:
-    return "\n".join(f"  {prefix} {line}" for line in strip_controls(text).splitlines())
 
 
 # Hooks

@@ -8,10 +8,11 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from turngate.cli.console.streams import own_sequence
-from turngate.core.text import strip_controls
+from turngate.core.text import strip_controls, truncate
 
 CLEAR_LINE = "\r\033[K"
 UPDATE_INTERVAL_S = 1.0
+MIN_FURTHER_CHARS = 12
 
 
 class ProgressLine:
@@ -28,7 +29,10 @@ class ProgressLine:
         idle: str = "",
         hint: str = "",
         repeat_s: float | None = None,
+        last_line: Callable[[], str] = str,
     ) -> None:
+        """`last_line`: what was printed last by what the command waits for; shown at a terminal."""
+        self._last_line = last_line
         self._waiting_for = waiting_for
         self._idle = idle
         self._hint = hint
@@ -62,7 +66,7 @@ class ProgressLine:
                 if self._is_terminal:
                     self.clear()
                     if text := f"waiting for {names}" if names else self._idle:
-                        _rewrite_line(f"{text} … {seconds} s{self._hint}")
+                        _rewrite_line(f"{text} … {seconds} s{self._hint}", strip_controls(self._last_line()))
                         self._visible = True
                 elif names and (seconds == 1 or (self._repeat_s and seconds % self._repeat_s == 0)):
                     print(f"waiting for {names} …", file=sys.stderr, flush=True)
@@ -110,8 +114,11 @@ def _count_seconds(text: str, done: threading.Event) -> None:
         _clear_line()
 
 
-def _rewrite_line(text: str) -> None:
+def _rewrite_line(text: str, further: str = "") -> None:
+    """Write the end of the text, and as much of the further one as there is room for."""
     columns = max(20, shutil.get_terminal_size().columns - 1)
+    if further and len(text) + MIN_FURTHER_CHARS < columns:
+        text += f" · {truncate(further.expandtabs(4), columns - len(text) - 3)}"
     print(own_sequence(CLEAR_LINE, sys.stderr) + text[-columns:], end="", file=sys.stderr, flush=True)
 
 

@@ -1,7 +1,7 @@
 """The interface between a conversation and the terminal it runs on."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, Protocol
 
@@ -20,6 +20,7 @@ class Activity:
     since: float  # time.monotonic()
     queued: int = 0  # messages typed while the agent works
     limit: str = ""  # of hooks: how long they may take
+    output: Callable[[], Sequence[str]] = tuple  # of hooks: the last line that each of them has printed
 
 
 MenuKey = Literal["up", "down", "enter", "y", "n", "q"]
@@ -72,6 +73,9 @@ class TerminalUI(Protocol):
     def end_stream(self) -> None: ...
 
     def set_activity(self, activity: Activity | None) -> None: ...
+
+    def set_summary(self, model: str, figures: str) -> None:
+        """Show the model, and tokens, cost and gates, where there is a status line."""
 
     def ask(self, question: str | None) -> None:
         """Show a question that the next line answers; None withdraws it."""

@@ -51,7 +51,7 @@ async def ask_with_progress(event: Event, settings: Settings, world: World) -> V
             running.remove(name)
 
     world.watch, world.logs = watch, False
-    async with ProgressLine(lambda: running).shown():
+    async with ProgressLine(lambda: running, last_line=world.last_line).shown():
         return await ask_hooks(event, settings, world)
 
 

@@ -38,6 +38,7 @@ class ToolOutput:
     ends_turn: bool = False  # the agent has nothing more to do
     question: str | None = None  # which the user answers with the next message
     waiting: WaitingAgent | None = None  # whether the subagent waits for the user's approval; None: as before
+    change: tuple[str, str] | None = None  # the text of a file before and after, for the user
 
 
 def response_text(response: Any) -> str:

@@ -126,6 +126,7 @@ class ToolFinished:
     use: ToolUse
     result: ToolResult
     seconds: float
+    change: tuple[str, str] | None = None  # the text of a file before and after
 
 
 @frozen

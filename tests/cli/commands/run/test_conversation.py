@@ -10,7 +10,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ import pytest
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import turngate
-from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, UP, Terminal, wait_for, wait_until
+from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, UP, Terminal, Tmux, wait_for
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.run.chat.screen_ui import SETTLE_S
 from turngate.extra_install import install_command
@@ -710,28 +709,6 @@ def test_without_prompt_toolkit_there_are_plain_lines_and_a_hint(project: Path, 
 # In tmux
 
 
-class Tmux:
-    """A tmux server of its own, and the screen of its window."""
-
-    def __init__(self, folder: str) -> None:
-        self.command = ["tmux", "-S", f"{folder}/socket", "-f", "/dev/null"]
-
-    def __call__(self, *words: str) -> str:
-        done = subprocess.run([*self.command, *words], capture_output=True, text=True, check=False)
-        return done.stdout
-
-    def expect(self, wanted: str) -> None:
-        wait_until(lambda: wanted in self.screen, lambda: f"{wanted!r} never came:\n{self.screen}")
-
-    @property
-    def screen(self) -> str:
-        return self("capture-pane", "-p", "-t", "talk")
-
-    def say(self, message: str) -> None:
-        self("send-keys", "-t", "talk", "-l", message)
-        self("send-keys", "-t", "talk", "Enter")
-
-
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_the_whole_story_in_tmux(project: Path, tmp_path: Path) -> None:
     command, runs = sleeper()
@@ -739,10 +716,7 @@ def test_the_whole_story_in_tmux(project: Path, tmp_path: Path) -> None:
     answers = ("All done.", bash("touch made"), "Tested.", "a summary", bash(command))
     file = script(tmp_path, *answers)
     run = f"{sys.executable} -m turngate run --model scripted:{file}; echo it ended with $?; stty -a; exec sleep 3600"
-    folder = tempfile.mkdtemp(prefix="turngate-")  # the name of a socket must be short
-    tmux = Tmux(folder)
-    try:
-        tmux("new-session", "-d", "-s", "talk", "-x", "100", "-y", "50", "-c", str(project), run)
+    with Tmux(run, project, columns=100) as tmux:
         tmux.expect("/help shows the commands and keys")
         tmux.say("do it")
         tmux.expect("All done.")
@@ -765,9 +739,6 @@ def test_the_whole_story_in_tmux(project: Path, tmp_path: Path) -> None:
         tmux.expect("it ended with 0")
         tmux.expect(" echo ")
         assert " icanon " in tmux.screen
-    finally:
-        tmux("kill-server")
-        shutil.rmtree(folder)
 
 
 # Commands of files and checkpoints

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import sys
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import replace
@@ -20,7 +21,7 @@ from turngate.cli.console.conversation_text import (
 )
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.signals import run_loop
-from turngate.cli.console.streams import report_stdout_error, stdout_error
+from turngate.cli.console.streams import has_colour, own_sequence, report_stdout_error, stdout_error
 from turngate.cli.main import (
     EXIT_ALLOWED,
     EXIT_BLOCKED,
@@ -97,13 +98,13 @@ class _SingleTurn:
 
     async def _run(self, session: Session, prompt: str) -> TurnResult:
         try:
-            async with self._printer.show_progress("the agent is working"):
+            async with self._printer.show_progress(session, "the agent is working"):
                 is_command = parse_call(prompt) is not None  # a blank in front makes it a message
                 result = await (session.run_command if is_command else session.send)(prompt)
             self._printer.print_answer(result)
         finally:
             self._closing = asyncio.create_task(session.close())
-            async with self._printer.show_progress():
+            async with self._printer.show_progress(session):
                 await asyncio.wait({self._closing})
             if not self._closing.cancelled():
                 self._closing.result()  # raises what went wrong
@@ -132,8 +133,8 @@ class _Printer:
         self._running_hooks: list[HookStarted] = []
         self._progress = ProgressLine(self._waiting_for)
 
-    def show_progress(self, idle: str = "") -> AbstractAsyncContextManager[None]:
-        self._progress = ProgressLine(self._waiting_for, idle=idle)
+    def show_progress(self, session: Session, idle: str = "") -> AbstractAsyncContextManager[None]:
+        self._progress = ProgressLine(self._waiting_for, idle=idle, last_line=session.last_line)
         return self._progress.shown() if self._format == "text" else nullcontext()
 
     def _waiting_for(self) -> list[str]:
@@ -169,7 +170,7 @@ class _Printer:
         if self._format != "text":
             return
         if answer := result.question or result.result:
-            print(answer, flush=True)
+            print(_rendered(answer), flush=True)
         reason = result.stop_reason
         is_known = reason is not None and any(reason in notice for notice in result.notices)
         is_question = result.outcome == "waiting" and result.question is not None  # printed above
@@ -190,6 +191,20 @@ class _Printer:
         if self._format != "text":
             complete = replace(result, notices=(*result.notices, *self._late_notices))
             print(json.dumps(_result_json(complete, session)), flush=True)
+
+
+def _rendered(answer: str) -> str:
+    """Return an answer with its Markdown rendered, if stdout is a terminal with color."""
+    if not has_colour(sys.stdout) or "utf" not in (sys.stdout.encoding or "").lower():
+        return answer
+    from turngate.cli.console.markdown import render  # noqa: PLC0415 # lazy: not into a pipe
+
+    def style(text: str, code: str) -> str:
+        if not code:
+            return text
+        return own_sequence(f"\033[{code}m", sys.stdout) + text + own_sequence("\033[0m", sys.stdout)
+
+    return render(strip_controls(answer), shutil.get_terminal_size().columns, style)
 
 
 def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:

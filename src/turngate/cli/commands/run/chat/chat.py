@@ -1,19 +1,25 @@
 """A conversation: run the user's messages one after another, show what runs, ask for permissions, handle interrupts."""
 
 import asyncio
+import os
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple, assert_never
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, assert_never
 
 from turngate.agent.session import Session
+from turngate.cli.commands.run.chat.activity import MODEL_REPLY, MODEL_REQUEST, ActivityTracker, Totals
 from turngate.cli.commands.run.chat.hooks_menu import HooksMenu
 from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.conversation_text import Permission
+from turngate.cli.console.tool_text import StyledLine, fold_output, format_output, format_request
 from turngate.cli.console.ui import Activity, MenuKey, TerminalUI, call_if_slow
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.conversation.messages import ToolUse
+from turngate.core.conversation.messages import ToolResult, ToolUse
 from turngate.core.events.stream_events import (
     BackgroundCommandFinished,
     Compacted,
@@ -32,71 +38,12 @@ from turngate.core.events.stream_events import (
     TurnEnd,
     TurnResult,
 )
-from turngate.core.text import one_line, quote_name, strip_controls
+from turngate.core.text import one_line, strip_controls
 from turngate.errors import ModelError, UsageError
 from turngate.ports import World, on_machine, ssh_option
+from turngate.project.files import MachineUnreachable
 from turngate.settings.slash_commands import BUILT_IN
 from turngate.trust.review import Review
-
-MODEL_REQUEST = "waiting for the model"
-MODEL_REPLY = "the model is answering"
-
-
-class _RunningHook(NamedTuple):
-    name: str
-    since: float  # time.monotonic()
-    timeout: float | None
-
-
-class ActivityTracker:
-    def __init__(self) -> None:
-        self._step: Activity | None = None  # the model, a tool, or a command of the user
-        self._hooks: list[_RunningHook] = []
-        self.subagents: dict[str, str] = {}  # running subagents and their labels
-
-    @property
-    def current(self) -> Activity | None:
-        """Return what to show: running hooks before the step that they belong to."""
-        if not self._hooks:
-            return self._step
-        timeouts = [hook.timeout for hook in self._hooks if hook.timeout is not None]
-        limit = fmt.format_limit(max(timeouts, default=None))
-        return Activity(f"waiting for {self._hook_names}", self._hooks[0].since, limit=limit)
-
-    @property
-    def _hook_names(self) -> str:
-        names = ", ".join(strip_controls(quote_name(hook.name)) for hook in self._hooks)
-        return f"hook{'s' * (len(self._hooks) > 1)} {names}"
-
-    @property
-    def interruptible(self) -> str | None:
-        """Return the tool or hook that an interrupt would end, or None if it is the model."""
-        if self._hooks:
-            return self._hook_names
-        label = self._step.label if self._step else None
-        return None if label in (MODEL_REQUEST, MODEL_REPLY) else label
-
-    def start(self, label: str) -> None:
-        """Set the step; one that already runs keeps its start."""
-        if self._step is None or self._step.label != label:
-            self.restart(label)
-
-    def restart(self, label: str) -> None:
-        self._step = Activity(label, time.monotonic())
-
-    def clear(self) -> None:
-        self._step, self._hooks = None, []
-
-    def start_hook(self, hook: str, timeout: float | None) -> None:
-        self._hooks.append(_RunningHook(hook, time.monotonic(), timeout))
-
-    def end_hook(self, hook: str) -> None:
-        self._hooks = [running for running in self._hooks if running.name != hook]
-
-    def wait_for_subagents(self) -> None:
-        """Show that the turn lasts until its background subagents have ended."""
-        if self.subagents:
-            self.start(f"waiting for {', '.join(map(strip_controls, self.subagents.values()))}")
 
 
 class PermissionDialog:
@@ -114,12 +61,13 @@ class PermissionDialog:
     def is_open(self) -> bool:
         return self._answer is not None
 
-    async def ask(self, use: ToolUse, project: str) -> Permission:
+    async def ask(self, use: ToolUse, project: str, before: str | None) -> Permission:
+        """`before` is the text of the file that the tool changes, if it is known."""
         async with self._lock:
             self._answer = asyncio.get_running_loop().create_future()
-            self.subject, details = fmt.format_tool(use, project), fmt.format_request(use, project)
-            if details != self.subject:
-                self._ui.print(details, "notice")
+            self.subject, details = fmt.format_tool(use, project), format_request(use, project, before)
+            if details != [(self.subject, "notice")]:
+                print_lines(self._ui, details)
             self._question = f"{self.subject} — allow? [y]es, [a]lways for this session, [n]o"
             self._ui.ask(self._question)
             start = time.monotonic()
@@ -143,6 +91,12 @@ class PermissionDialog:
             self._answer.set_result(permission)
 
 
+def print_lines(ui: TerminalUI, lines: Iterable[StyledLine]) -> None:
+    for style, group in groupby(lines, key=itemgetter(1)):
+        ui.print("\n".join(text for text, _ in group), style)
+
+
+MAX_FILE_BYTES = 10_000_000  # a larger one is not compared
 BACKGROUND_JOB = "background"  # compared by identity: answer commands that have ended in the background
 DOUBLE_CTRL_C_S = 2.0  # two Ctrl-C within this time exit
 LATE_CTRL_C_S = 0.5  # a Ctrl-C this soon after a turn was meant for the turn
@@ -168,6 +122,9 @@ class Chat:
         self._permission = PermissionDialog(ui)
         self._answer_s = 0.0  # time that the user took to permit the running tool
         self._activity = ActivityTracker()
+        self._output: list[StyledLine] = []  # of the last tool, for /output
+        self._shown: set[str] = set()  # calls whose change was shown with the question for permission
+        self._totals = Totals()
 
     async def run(self, first: str | None) -> int:
         """Run the conversation until the user exits; return the exit code."""
@@ -176,6 +133,7 @@ class Chat:
                 await self._run_task(self.session.open())
             self._is_open = True
             self._greet()
+            self._show_totals()
             if first and first.strip():
                 self.ui.print(f"> {first}", "user")
                 self._jobs.append(first)
@@ -283,6 +241,8 @@ class Chat:
         self.ui.end_stream()
         if result is None:
             return
+        self._totals.add(result)
+        self._show_totals()
         for text, style in fmt.format_turn_end(result, self._interruption, totals=self.ui.is_interactive):
             self.ui.print(text, style)
         self._take_queued_messages(result)
@@ -322,6 +282,8 @@ class Chat:
                 listing = asyncio.create_task(self._hooks.print_list())
                 self._listings.add(listing)
                 listing.add_done_callback(self._listings.discard)
+            case "/output":
+                print_lines(self.ui, self._output or [("no tool has printed anything yet", "notice")])
             case "/exit" | "/quit":
                 self.quit()
             case _:
@@ -329,13 +291,25 @@ class Chat:
 
     async def permit(self, use: ToolUse, name: str) -> bool:
         """Ask the user; the session waits, and an interrupt ends the question."""
-        permission = await self._permission.ask(use, self.session.project)
+        permission = await self._permission.ask(use, self.session.project, await self._read_before(use))
         self._answer_s = self._permission.seconds
         self._activity.restart(fmt.format_tool(use, self.session.project))
         self._show_activity()
         if permission == "always":
             self.session.allow(name)
+        self._shown.add(use.id)
         return permission != "no"
+
+    async def _read_before(self, use: ToolUse) -> str | None:
+        """Return the text of the file that a tool would change; None if there is none, or it cannot be read."""
+        if use.name not in ("Write", "Edit"):
+            return None
+        path = os.path.join(self.session.project, str(use.input.get("file_path", "")))
+        try:
+            data = await self._world.call(self._world.files.read, path, MAX_FILE_BYTES)
+        except (OSError, ValueError, MachineUnreachable):  # ValueError: a null byte in the path
+            return None
+        return data.decode("utf-8", "surrogateescape")
 
     # Input
 
@@ -426,15 +400,17 @@ class Chat:
                 self.ui.stream(text)
             case StreamEnd():
                 self.ui.end_stream()
+                self._totals.gates.clear()
                 self._activity.wait_for_subagents()
                 self._show_activity()
             case ToolStarted(use):
                 self.ui.end_stream()
                 self._answer_s = 0.0
                 self._start(fmt.format_tool(use, self.session.project))
-            case ToolFinished(use, result, seconds):
+            case ToolFinished(use, result, seconds, change):
                 line = fmt.format_tool_end(use, result, seconds - self._answer_s, self.session.project)
                 self.ui.print(line, "notice" if result.is_error else "dim")
+                self._show_output(use, result, change)
                 self._start(MODEL_REQUEST)
             case HookStarted(_, hook, timeout):
                 self._activity.start_hook(hook, timeout)
@@ -443,6 +419,9 @@ class Chat:
                 self._activity.end_hook(hook)
                 if name in STOP_EVENTS:
                     self.ui.print(fmt.format_hook_end(event, self.session.settings), "dim")
+                if name == "Stop":
+                    self._totals.gates[hook] = event.outcome
+                    self._show_totals()
                 self._show_activity()
             case Continuation(prompt, count, limit):
                 prefix = self.session.settings.dialect.prefix
@@ -471,6 +450,16 @@ class Chat:
             case _:
                 assert_never(event)
 
+    def _show_output(self, use: ToolUse, result: ToolResult, change: tuple[str, str] | None) -> None:
+        self._output = format_output(result, change)
+        is_known = change is not None and use.id in self._shown
+        if self.ui.is_interactive and not result.is_error and not is_known:
+            print_lines(self.ui, fold_output(use, self._output))
+
+    def _show_totals(self) -> None:
+        model = self.session.model.name.rpartition("/")[2]  # a script is named by its path
+        self.ui.set_summary(model, self._totals.format(self.session.settings))
+
     def _start(self, label: str) -> None:
         self._activity.start(label)
         self._show_activity()
@@ -478,4 +467,5 @@ class Chat:
     def _show_activity(self) -> None:
         current = self._activity.current
         if current and not self._interrupted:
-            self.ui.set_activity(replace(current, queued=self.session.queued))
+            output = partial(self._activity.hook_output, self.session.last_line)
+            self.ui.set_activity(replace(current, queued=self.session.queued, output=output))

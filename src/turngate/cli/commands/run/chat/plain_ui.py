@@ -50,6 +50,9 @@ class PlainUI:
             self._timer.cancel()
             self._timer = None
 
+    def set_summary(self, model: str, figures: str) -> None:
+        """Do nothing: the end of each turn has its figures."""
+
     def ask(self, question: str | None) -> None:
         if question is not None:
             if self.is_interactive:

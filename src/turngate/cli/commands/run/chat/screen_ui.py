@@ -32,8 +32,9 @@ from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from turngate.cli.console.conversation_text import parse_permission
+from turngate.cli.console.markdown import Markdown, styled
 from turngate.cli.console.streams import SGR_CODES, RawStream
-from turngate.cli.console.ui import Activity, InputHandler, Menu, MenuKey, TextStyle
+from turngate.cli.console.ui import SLOW_S, Activity, InputHandler, Menu, MenuKey, TextStyle
 from turngate.core.text import strip_controls, truncate
 from turngate.state.files import make_private_dir, open_regular_file
 
@@ -70,6 +71,8 @@ def add_menu_keys(keys: KeyBindings, in_menu: Condition, on_key: Callable[[MenuK
 
 
 REDRAW_INTERVAL_S = 0.15
+MIN_REDRAW_INTERVAL_S = 0.02  # an answer of 1 MB comes in hundreds of thousands of pieces
+MAX_OUTPUT_ROWS = 4  # of hooks that run
 ESCAPE_TIMEOUT_S = 0.1  # after it an Escape is the key itself and not the start of a sequence
 KEY_SEQUENCE_TIMEOUT_S = 0.2
 MAX_HISTORY_ENTRIES = 1000
@@ -94,11 +97,15 @@ class ScreenUI:
         # Never ask for the cursor position: a late reply would end up in the user's shell.
         self._output.enable_cpr = False
         self._colours = not os.environ.get("NO_COLOR")
-        self._spinner = SPINNER if "utf" in self._output.encoding().lower() else "|/-\\"
+        has_unicode = "utf" in self._output.encoding().lower()
+        self._spinner = SPINNER if has_unicode else "|/-\\"
+        is_rendered = self._colours and has_unicode
+        self._markdown = Markdown(lambda: self._output.get_size().columns) if is_rendered else None
         self._buffer = Buffer(multiline=True, history=InputHistory(history_path))
         self._search = SearchToolbar()
         self._handler: InputHandler  # from `listen` on, and before it no key is read
-        self._line = ""  # the incomplete last line of an answer
+        self._line: list[str] = []  # the pieces of the incomplete last line of an answer
+        self._summary = ("", "")  # the model, and the figures of the conversation
         self._activity: Activity | None = None
         self._menu: Menu | None = None
         self._question: str | None = None
@@ -111,6 +118,7 @@ class ScreenUI:
             output=self._output,
             input=create_input(),
             erase_when_done=True,
+            min_redraw_interval=MIN_REDRAW_INTERVAL_S,
         )
         self._app.ttimeoutlen = ESCAPE_TIMEOUT_S
         self._app.timeoutlen = KEY_SEQUENCE_TIMEOUT_S
@@ -122,20 +130,35 @@ class ScreenUI:
         self._print_above(strip_controls(text), style)
 
     def stream(self, text: str) -> None:
-        *lines, self._line = (self._line + strip_controls(text)).split("\n")
-        if lines:
-            self._print_above("\n".join(lines), "plain")
+        first, *others = strip_controls(text).split("\n")
+        self._line.append(first)
+        if others:
+            lines = ["".join(self._line), *others[:-1]]
+            self._line = [others[-1]]
+            self._print_answer(lines)
         self._app.invalidate()
 
     def end_stream(self) -> None:
-        if self._line:
-            line, self._line = self._line, ""
-            self._print_above(line, "plain")
+        line, self._line = "".join(self._line), []
+        self._print_answer([line] if line else [], is_end=True)
+
+    def _print_answer(self, lines: list[str], *, is_end: bool = False) -> None:
+        """Print complete lines of an answer; those of a table wait for its end."""
+        if self._markdown is not None:
+            rendered = [line for text in lines for line in self._markdown.feed(text)]
+            rendered += self._markdown.end() if is_end else []
+            lines = [styled(line, _with_code) for line in rendered]
+        if lines:
+            self._print_above("\n".join(lines), "plain")
 
     def set_activity(self, activity: Activity | None) -> None:
         if activity is None:
             self._erase()  # frees the row of the status line
         self._activity = activity
+        self._app.invalidate()
+
+    def set_summary(self, model: str, figures: str) -> None:
+        self._summary = strip_controls(model), strip_controls(figures)
         self._app.invalidate()
 
     def ask(self, question: str | None) -> None:
@@ -178,10 +201,9 @@ class ScreenUI:
     def _print_above(self, text: str, style: TextStyle) -> None:
         """Write above the status line and the editor, which are drawn again."""
         self._erase()
-        code = SGR_CODES[style] if self._colours else ""
-        styled = f"\x1b[{code}m{text}\x1b[0m" if code else text
+        colored = _with_code(text, SGR_CODES[style]) if self._colours else text
         with contextlib.suppress(OSError):  # the terminal is gone; the turn still has to end properly
-            self._output.write_raw(styled.replace("\n", "\r\n") + "\r\n")
+            self._output.write_raw(colored.replace("\n", "\r\n") + "\r\n")
             self._output.flush()
         self._app.invalidate()
 
@@ -205,6 +227,7 @@ class ScreenUI:
                 row(
                     lambda: format_menu(self._menu, self._output.get_size()) if self._menu else [], wrap=False
                 ),
+                row(self._output_rows, wrap=False),
                 row(self._status, wrap=False),
                 Window(
                     BufferControl(self._buffer, search_buffer_control=self._search.control),
@@ -213,17 +236,21 @@ class ScreenUI:
                     get_line_prefix=self._prefix,
                 ),
                 self._search,
+                row(self._summary_row, wrap=False),
             ]
         )
 
     def _open_line(self) -> str:
-        """Return the end of the incomplete line, at most half a screen of it."""
+        """Return the end of what is not printed yet, at most half a screen of it."""
         size = self._output.get_size()
         room = max(1, size.rows // 2) * size.columns
-        text = self._line.expandtabs(4)[-room:]
+        self._line = ["".join(self._line)]
+        text = self._line[0][-room:].expandtabs(4)[-room:]
         while get_cwidth(text) > room:
             text = text[len(text) // 8 + 1 :]
-        return text
+        left = size.rows // 2 - get_cwidth(text) // size.columns - 1
+        rows = self._markdown.rows[-left:] if self._markdown and left > 0 else []
+        return "\n".join([*(row.expandtabs(4)[: size.columns - 1] for row in rows), text]) if rows else text
 
     def _status(self) -> StyleAndTextTuples:
         if self._activity is None or self._question or self._menu:
@@ -238,6 +265,26 @@ class ScreenUI:
             ("ansicyan", f"{frame} {label}{limit} · {now - self._activity.since:.0f} s"),
             ("", f"{queued} · Esc interrupts"),
         ]
+
+    def _output_rows(self) -> StyleAndTextTuples:
+        """Return what the hooks that run have printed last."""
+        activity = self._activity
+        if activity is None or self._question or self._menu or time.monotonic() - activity.since < SLOW_S:
+            return []
+        room = self._output.get_size().columns - 3
+        lines = [truncate(strip_controls(line).expandtabs(4), room) for line in activity.output()]
+        return (
+            [("ansibrightblack", "\n".join(f"  {line}" for line in lines[:MAX_OUTPUT_ROWS]))] if lines else []
+        )
+
+    def _summary_row(self) -> StyleAndTextTuples:
+        """Return the model, which is truncated first, and the figures."""
+        model, figures = self._summary
+        if not model or self._menu:
+            return []
+        room = self._output.get_size().columns - 1
+        model = truncate(model, max(10, room - len(figures) - 3))
+        return [("ansibrightblack", truncate(f"{model} · {figures}" if figures else model, room))]
 
     def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:
@@ -311,6 +358,10 @@ class ScreenUI:
         echo = f"{question} {text}" if question else f"> {text}".replace("\n", "\n  ")
         self._print_above(strip_controls(echo), "user")
         self._handler.on_message(text)
+
+
+def _with_code(text: str, code: str) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
 
 class AnswerWord:
