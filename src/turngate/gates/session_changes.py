@@ -130,12 +130,10 @@ async def run_comparison(context: GateContext, script: str, *words: str) -> Exit
     entries = None
     if context.commands.is_local and context.state_folder:
         entries = await run_in_thread(local_entries, context.project, context.state_folder)
-    lines = "".join(f"{entry}\t{name}\0" for name, entry in (entries or {}).items())
+    lines = b"".join([entry + b"\0" for entry in entries or ()])
     left_out = "" if context.base else str((context.state.start or {}).get("left_out", ""))
     common = (".", "" if entries is None else "listed", left_out, GIT_FUNCTION + SUBMODULE)
-    return await context.commands.run_script(
-        script, *common, *words, stdin=lines.encode("utf-8", "surrogateescape")
-    )
+    return await context.commands.run_script(script, *common, *words, stdin=lines)
 
 
 def session_start(context: GateContext) -> float | None:
