@@ -49,15 +49,33 @@ class _Unknown(Exception):
     """The content is not known, or not in time."""
 
 
-def local_tree_state(project: str, state: str, since_ns: int | None = None) -> str | None:
+def local_tree_state(
+    project: str, state: str, since_ns: int | None = None, names: str | None = None
+) -> str | None:
     """Return the state of all files and of git. None: it cannot be found out; then nothing is cached.
 
-    `state` is the state folder of Turngate. `since_ns`: nor is it known if a file was changed since, and changed back.
+    `state` is the state folder of Turngate. `since_ns`: nor is it known if a file was changed since, and changed back. `names`: what
+    `first_look` has returned; nor is it known if that is different now.
     """
     try:
-        return _Look(project, state).find_state(since_ns)
+        return _Look(project, state).find_state(since_ns, names)
     except (OSError, _Unknown):
         return None
+
+
+def first_look(project: str, state: str, start: str | None) -> tuple[str | None, str | None]:
+    """Return the state; or, without a look at all files, what later tells that it is still that of now, if that can be told.
+
+    `start`: a state, with which the one of now is compared. Then the look ends at the first file that has another content.
+    """
+    try:
+        look = _Look(project, state)
+        names = look.names_state()
+        if names and (start is None or look.differs_from(start)):
+            return None, names
+        return look.find_state(), None
+    except (OSError, _Unknown):
+        return None, None
 
 
 def content_of(state: str) -> str:
@@ -65,13 +83,21 @@ def content_of(state: str) -> str:
     return state.rpartition(":")[2]
 
 
-def local_entries(project: str, state: str) -> list[bytes] | None:
-    """Return mode, id and name of the files of a project in a repository, as `git update-index --index-info` reads them; the names are those in the repository.
+class Listing:
+    """The files of a project in a repository."""
 
-    None: they cannot be found out in time. Those of repositories inside of it are left out.
-    """
+    def __init__(self, entries: list[bytes], state: str | None, *, has_repositories: bool) -> None:
+        # Mode, id and name of each file, as `git update-index --index-info` reads them; the names are those in the repository.
+        # Those of repositories inside of it are left out.
+        self.entries = entries
+        self.state = state  # what `local_tree_state` returns
+        self.has_repositories = has_repositories  # inside
+
+
+def local_listing(project: str, state: str) -> Listing | None:
+    """Return the files of a project in a repository. None: they cannot be found out in time."""
     try:
-        return _Look(project, state).find_entries() if _repository(os.path.realpath(project)) else None
+        return _Look(project, state).find_listing() if _repository(os.path.realpath(project)) else None
     except (OSError, _Unknown):
         return None
 
@@ -129,29 +155,57 @@ class _Look:
         self._is_known = True  # whether there is nothing else: no link leads out
         self._stats = array("Q")
         self.names = self._list()
+        self._seen = array("Q")  # the stats of these, if `differs_from` has found them
 
-    def find_state(self, since_ns: int | None = None) -> str:
+    def names_state(self) -> str | None:
+        """Return what is the same only if the names of all files, and what git knows, are. None: it is not known which of them are there."""
+        return self._hash_names() if self._listing else None
+
+    def _hash_names(self) -> str:
+        texts = map(os.fsencode, (*self._states, *self._excludes))
+        return hash_bytes(b"\0".join((*texts, b"", *self.names)))
+
+    def differs_from(self, start: str) -> bool:
+        """Return whether a file is known to have another content than in the state of the last look. Raises OSError, _Unknown."""
+        stats, entries = self._stored["stats"], self._stored["entries"]
+        if content_of(self._stored["state"].decode()) != content_of(start):
+            return False
+        for first in range(0, len(self.names), PART):
+            found = _stat_files(self._top, self.names[first : first + PART])
+            self._seen += found
+            before = stats[first * STAT_BYTES :][: PART * STAT_BYTES]
+            for place in _differences(before, found.tobytes()):
+                mode, size = found[place * FIELDS : place * FIELDS + 2]
+                entry = self._read_entry(first + place, mode, size)
+                if entry != entries[(first + place) * ENTRY_BYTES :][:ENTRY_BYTES]:
+                    return True
+        return False
+
+    def find_state(self, since_ns: int | None = None, names: str | None = None) -> str:
         """Raises OSError, _Unknown."""
         self._stat()
         if not self._is_known or (since_ns and max(self._stats[FIELDS - 1 :: FIELDS], default=0) > since_ns):
+            raise _Unknown
+        if names and names != self._hash_names():
             raise _Unknown
         key = {**self._key(), **self._listing}
         if self._stored.get("state") and key.items() <= self._stored.items():
             return self._stored["state"].decode()
         return self._state_of(self._read())
 
-    def find_entries(self) -> list[bytes]:
+    def find_listing(self) -> Listing:
         """Raises OSError, _Unknown."""
         self._stat()
-        entries, inside = self._read().split(b"\n"), tuple(self._nested)
-        lines = [entry + b"\t" + name for entry, name in zip(entries, self.names, strict=False)]
-        if not (self.below or inside):
-            return lines
-        return [
-            line
-            for line in lines
-            if line.startswith(self.below, ENTRY_BYTES) and not line.startswith(inside, ENTRY_BYTES)
-        ]
+        entries, below, inside = self._read(), self.below, tuple(self._nested)
+        lines = [entry + b"\t" + name for entry, name in zip(entries.split(b"\n"), self.names, strict=False)]
+        if below or inside:
+            lines = [
+                line
+                for line in lines
+                if line.startswith(below, ENTRY_BYTES) and not line.startswith(inside, ENTRY_BYTES)
+            ]
+        state = self._state_of(entries) if self._is_known else None
+        return Listing(lines, state, has_repositories=bool(inside))
 
     def find_names(self, pattern: str) -> tuple[list[str], list[str]]:
         """Return the names that match, and those of ignored files, as long as the listing holds those of the last time. Raises OSError, _Unknown."""
@@ -198,9 +252,8 @@ class _Look:
         try:
             for place in changed:
                 mode, size, _, modified_ns, changed_ns = self._stats[place * FIELDS : (place + 1) * FIELDS]
-                path = f"{self._top}/{os.fsdecode(self.names[place])}"
-                entry = _read_content(path, mode, size, self._deadline)
-                entries[place * ENTRY_BYTES : (place + 1) * ENTRY_BYTES] = f"{entry}\n".encode()
+                entry = self._read_entry(place, mode, size)
+                entries[place * ENTRY_BYTES : (place + 1) * ENTRY_BYTES] = entry
                 if self._now_ns - max(modified_ns, changed_ns) > RACY_NS:
                     at = slice(place * STAT_BYTES, (place + 1) * STAT_BYTES)
                     known[at] = stats[at]
@@ -213,6 +266,10 @@ class _Look:
                 sizes = json.dumps({name: len(part) for name, part in parts.items()}).encode()
                 write_file(self._cache, b"".join((sizes, b"\n", *parts.values())))
 
+    def _read_entry(self, place: int, mode: int, size: int) -> bytes:
+        path = f"{self._top}/{os.fsdecode(self.names[place])}"
+        return f"{_read_content(path, mode, size, self._deadline)}\n".encode()
+
     def _known(self, names: bytes) -> tuple[bytes, bytearray]:
         """Return the stats and entries of the last look for the files of now; they are zeros for a new file."""
         stored = self._stored
@@ -222,8 +279,8 @@ class _Look:
         places = {name: place for place, name in enumerate(_split(stored.get("names", b"")))}
         found = [places.get(name, len(places)) for name in self.names]
         parts = []
-        for part, size in ((stats, STAT_BYTES), (entries, ENTRY_BYTES)):
-            part += bytes(size)
+        for stored_part, size in ((stats, STAT_BYTES), (entries, ENTRY_BYTES)):
+            part = stored_part + bytes(size)
             parts.append(b"".join([part[place * size : (place + 1) * size] for place in found]))
         return parts[0], bytearray(parts[1])
 
@@ -236,7 +293,8 @@ class _Look:
 
     def _add(self, below: bytes, names: list[bytes]) -> None:
         """Add the files of a folder: "", or its name with a slash."""
-        found = _stat_files(f"{self._top}/{os.fsdecode(below)}", names)
+        found = self._seen if names and len(self._seen) == len(names) * FIELDS and not below else None
+        found = found or _stat_files(f"{self._top}/{os.fsdecode(below)}", names)
         if {stat.S_IFMT(mode) for mode in {*found[::FIELDS]}} <= {stat.S_IFREG}:
             self.names += [below + name for name in names] if below else names
             self._stats += found

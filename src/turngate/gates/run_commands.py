@@ -41,6 +41,7 @@ class ProjectCommands:
     ) -> None:
         self.project = project
         self.timeout = timeout
+        self.count = 0  # of those that were run
         self.is_local = getattr(shell, "is_local", False)  # any other shell may run them on another machine
         self._shell = shell
         self._env = env
@@ -71,6 +72,7 @@ class ProjectCommands:
 
     async def _run(self, hook: CommandHook, stdin: bytes, env: Mapping[str, str]) -> Exited | TimedOut:
         live = HookRunContext()
+        self.count += 1
         try:
             async with asyncio.timeout_at(self._deadline):
                 env = {**self._env, **env}

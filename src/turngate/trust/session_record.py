@@ -76,16 +76,17 @@ def projects_below(state: str, project: str) -> list[str]:
 def files_states(folders: Iterable[str], state: str) -> dict[str, str]:
     """Return by folder what is the same only if its files are that git does not ignore, except in repositories inside."""
     # lazy: it is needed at a start, and where a session has several projects or checkouts
-    from turngate.gates.local_tree_state import ENTRY_BYTES, local_entries, local_names  # noqa: PLC0415
+    from turngate.gates.local_tree_state import ENTRY_BYTES, Listing, local_listing, local_names  # noqa: PLC0415
 
-    looks, found = dict[str, list[bytes]](), dict[str, str]()
+    looks, found = dict[str, Listing | None](), dict[str, str]()
     for folder in folders:
         real = os.path.realpath(folder)
         top = find_top(real, LOCAL)
         if top not in looks:  # once for all projects of a repository
-            looks[top] = local_entries(top, state) or []
+            looks[top] = local_listing(top, state)
         below = os.fsencode(f"{real}/"[len(top) :].lstrip("/"))
-        entries = [each for each in looks[top] if each.startswith(below, ENTRY_BYTES)]
+        listing = looks[top]
+        entries = [each for each in listing.entries if each.startswith(below, ENTRY_BYTES)] if listing else []
         if not entries:  # there is no repository, or it ignores the folder
             paths = [os.path.join(real, name) for name in local_names(real, state) or ()]
             times = [f"{path} {os.lstat(path).st_ctime_ns}" for path in paths if os.path.lexists(path)]
