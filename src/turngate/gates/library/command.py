@@ -314,10 +314,7 @@ def _text(command: CommandHook) -> str:
 NO_TESTS = 5  # exit code of pytest and unittest
 MAX_OUTPUT_CHARS = 2000
 # The line in which pytest, jest, node and mocha count failures.
-_FAILED = re.compile(
-    r"^=*\s?[1-9]\d* failed\b.* in [\d.]+s|^Tests:\s+[1-9]\d* failed|^[#ℹ] fail [1-9]|^[ \t]*[1-9]\d* failing\b",
-    re.MULTILINE,
-)
+_FAILED = r"(?m)^=*\s?[1-9]\d* failed\b.* in [\d.]+s|^Tests:\s+[1-9]\d* failed|^[#ℹ] fail [1-9]|^[ \t]*[1-9]\d* failing\b"
 
 
 def judge(
@@ -339,7 +336,7 @@ def judge(
             return Fault(f"it did not end within {seconds:.3g} s{said}")
         case Exited(code=0 | 5) if (words := _describe_empty_run(command, report, check)) is not None:
             return Fault(f"it checked nothing: {words}")
-        case Exited(code=0) if check == "tests" and _FAILED.search(f"{report.stdout}\n{report.stderr}"):
+        case Exited(code=0) if check == "tests" and re.search(_FAILED, f"{report.stdout}\n{report.stderr}"):
             return Block(
                 f"exit code 0, although tests have failed\n{report.stdout[-MAX_OUTPUT_CHARS:]}".strip()
             )
@@ -431,20 +428,19 @@ async def nothing_to_check(
 
 
 # Texts in the root and below `docs`, and what has such a name in any folder.
-_DOCUMENT = re.compile(
-    r"(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc)|docs?/.*\.txt|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)(?:[.-][^/]*)?",
-    re.IGNORECASE,
-)
-_NO_DOCUMENT = re.compile(r"(?:.*/)?[^/]*(?:requirements|constraints)[^/]*\.txt|.*\.(?:py|[cm]?[jt]sx?|json)")
-_READS_DOCUMENTS = re.compile(
-    r"\b(?:markdown\w*|mdformat|prettier|biome|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
-)
+_DOCUMENT = r"(?i)(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc)|docs?/.*\.txt|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)(?:[.-][^/]*)?"
+_NO_DOCUMENT = r"(?:.*/)?[^/]*(?:requirements|constraints)[^/]*\.txt|.*\.(?:py|[cm]?[jt]sx?|json)"
+_READS_DOCUMENTS = r"\b(?:markdown\w*|mdformat|prettier|biome|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
 
 
 def _is_document(path: str, definition: str) -> bool:
     """Return whether a check does not read a file: it is a document, and nothing that defines the check names it or its kind."""
     name = path.rpartition("/")[2]
-    if not _DOCUMENT.fullmatch(path) or _NO_DOCUMENT.fullmatch(path) or _READS_DOCUMENTS.search(definition):
+    if (
+        not re.fullmatch(_DOCUMENT, path)
+        or re.fullmatch(_NO_DOCUMENT, path)
+        or re.search(_READS_DOCUMENTS, definition)
+    ):
         return False
     return name not in definition and f".{name.rpartition('.')[2]}" not in definition
 
