@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import fcntl
+import json
 import os
 import re
 import time
@@ -24,7 +26,6 @@ from turngate.gates.conversation import (
     measure_activity,
 )
 from turngate.gates.gate import WITHOUT_BASELINE, Gate, GateContext, GateInputs
-from turngate.gates.gate_lock import open_gate_lock
 from turngate.gates.local_tree_state import content_of
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
@@ -32,8 +33,10 @@ from turngate.gates.tree_state import CLOCK_TICK_NS, look_first, tree_before, tr
 from turngate.ports import HeldPass, Shell
 from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL
+from turngate.state.files import make_private_dir, open_regular_file
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
+POLL_S = 0.1  # of the lock of a gate
 MAX_CHANGED = 5  # files that a notice names
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
@@ -295,7 +298,7 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
 
     After a wait, the result of the other one counts if the tree is the same, unless it depends on its session.
     """
-    lock = open_gate_lock(context) if gate.is_cached else None
+    lock = _open_lock(context) if gate.is_cached else None
     if lock is None:
         decision = await _check(gate, context)
         return (_with_inputs(context, await tree_before(context)) if gate.is_cached else None), decision
@@ -322,6 +325,64 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
         error = f"{decision.error}, of which it waited {lock.waited:.3g} s {FOR_SAME_GATE}"
         return tree, replace(decision, error=error)
     return tree, decision
+
+
+def _open_lock(context: GateContext) -> "GateLock | None":
+    """Return the lock of a gate in this project: one gate is checked once at a time. None: nothing waits without a state folder, and below another gate.
+
+    A gate whose command checks a gate would wait for itself.
+    """
+    if (
+        not (context.state_folder and context.state.path and context.commands.is_local)
+        or IN_GATE in os.environ
+    ):
+        return None
+    folder = os.path.join(context.state_folder, "locks")
+    try:
+        make_private_dir(folder)
+        return GateLock(os.path.join(folder, os.path.basename(context.state.path)))
+    except OSError:
+        return None
+
+
+class GateLock:
+    """A file that the process that checks the gate has locked; the kernel frees the lock of a process that dies."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = open_regular_file(path, os.O_RDWR | os.O_CREAT)
+        self.waited = 0.0  # seconds
+        self.shared: dict[str, Any] = {}  # what the process has left that was waited for
+
+    async def acquire(self, commands: ProjectCommands) -> bool:
+        """Wait until no other check holds the lock. Return False if the time of the commands is up before."""
+        begun = time.monotonic()
+        while not self._try_lock():
+            if commands.is_out_of_time:
+                return False
+            await asyncio.sleep(POLL_S)
+            self.waited = time.monotonic() - begun
+        if self.waited:
+            with contextlib.suppress(ValueError):  # the disk was full
+                self.shared = json.loads(os.pread(self._fd, os.fstat(self._fd).st_size, 0))
+        self.share({})
+        return True
+
+    def share(self, result: dict[str, Any]) -> None:
+        """Leave a result for those that wait."""
+        with contextlib.suppress(OSError):  # a full disk: they check for themselves
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, json.dumps(result).encode(), 0)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _try_lock(self) -> bool:
+        with contextlib.suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
 
 
 async def _is_still(context: GateContext, began_ns: int) -> bool:
