@@ -6,7 +6,7 @@ from fnmatch import translate
 from functools import lru_cache
 
 MAX_ALTERNATIVES = 100
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = r"\{([^{}]*,[^{}]*)\}"
 
 
 def matches_globs(globs: Sequence[str], path: str) -> bool:
@@ -66,7 +66,7 @@ def expand_braces(text: str) -> tuple[str, ...] | None:
     rest = [text]
     while rest:
         text = rest.pop()
-        braces = _BRACES.search(text)
+        braces = re.search(_BRACES, text)
         if braces is None:
             done.append(text)
             continue

@@ -62,6 +62,10 @@ class Results:
             case _:
                 return None
 
+    def has_slow(self) -> bool:
+        """Return whether a run was ended because its time was up."""
+        return any(isinstance(each, list) and each[2:3] != [None] for each in self._read().values())
+
     def store(self, state: object, known: Known) -> None:
         if not self._path or not isinstance(state, str):
             return

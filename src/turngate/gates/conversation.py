@@ -186,8 +186,8 @@ def read_usage(event: StopEvent, since: int = 0) -> UsedTokens:
     return UsedTokens(sum(counts.values()), len(counts))
 
 
-_CLAUSE_END = re.compile(r"[.!?,;]\s|\n")
-_NEGATION = re.compile(r"\b(?:no|not|never|without|cannot)\b|n't\b", re.IGNORECASE)
+_CLAUSE_END = r"[.!?,;]\s|\n"
+_NEGATION = r"(?i)\b(?:no|not|never|without|cannot)\b|n't\b"
 
 
 def read_wishes(event: StopEvent) -> tuple[str, ...]:
@@ -198,8 +198,8 @@ def read_wishes(event: StopEvent) -> tuple[str, ...]:
     with suppress(TranscriptUnreadable), _open(event) as (file, form):
         records = _records_since(0, file, form, form.prompts, MAX_SEARCH_COST)
         texts = [result_text(each["message"].get("content")) for each in records if _is_prompt(each, event)]
-        clauses = (clause for text in texts for clause in _CLAUSE_END.split(text))
-        return tuple(clause for clause in clauses if not _NEGATION.search(clause))
+        clauses = (clause for text in texts for clause in re.split(_CLAUSE_END, text))
+        return tuple(clause for clause in clauses if not re.search(_NEGATION, clause))
     return ()
 
 
@@ -231,7 +231,7 @@ def describe_wait(context: GateContext) -> str | None:
     return None
 
 
-_KEEPS = re.compile(r"^\W*turngate: keep (\S+?):[ \t]*(\S.*?)\W*$", re.IGNORECASE | re.MULTILINE)
+_KEEPS = r"(?im)^\W*turngate: keep (\S+?):[ \t]*(\S.*?)\W*$"
 
 
 def kept_reason(context: GateContext, found: Sequence[str]) -> str | None:
@@ -243,7 +243,7 @@ def kept_reason(context: GateContext, found: Sequence[str]) -> str | None:
     if isinstance(kept, dict) and kept.get("prompt") == here:
         return None if Counter(found) - Counter(kept["found"]) else str(kept["why"])
     ends = last_answer(event)[-MAX_KEEP_CHARS:]
-    why = next((match[2] for match in _KEEPS.finditer(ends) if match[1] == context.name), None)
+    why = next((match[2] for match in re.finditer(_KEEPS, ends) if match[1] == context.name), None)
     if why is not None:
         data["kept"] = {"prompt": here, "found": [*found], "why": why}
         context.state.save()
@@ -387,7 +387,7 @@ def _is_prompt(record: Mapping[str, Any], event: StopEvent) -> bool:
 
 
 # Commands that write files, roughly: `sed -i`, `perl -pi`, `tee`, `mv`, `cp`, a redirection.
-_WRITES = re.compile(r"\bsed\s+(?:-\S+\s+)*-\w*i|\bperl\s+-\w*i|\b(?:tee|mv|cp|truncate)\s|>>?\s*[^\s&>|]")
+_WRITES = r"\bsed\s+(?:-\S+\s+)*-\w*i|\bperl\s+-\w*i|\b(?:tee|mv|cp|truncate)\s|>>?\s*[^\s&>|]"
 
 
 async def was_touched(context: GateContext, name: str) -> bool:
@@ -415,6 +415,6 @@ def _was_edited(event: StopEvent, project: str, name: str) -> bool:
         if edited and os.path.normpath(os.path.join(event.cwd, edited)) in paths:
             return True
         command = call.text("command")
-        if base and base in command and _WRITES.search(command):
+        if base and base in command and re.search(_WRITES, command):
             return True
     return False

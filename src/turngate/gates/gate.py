@@ -93,11 +93,23 @@ class GateContext:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     # Asks a judge: the one of the hook, or of the settings. None: there is no model.
     ask_judge: Callable[[PromptHook], Awaitable[Decision]] | None = None
-    tree: str | None = None  # the state of the files and of git before the gate is asked, if it is known
+    tree: str | None = (
+        None  # the state of the files and of git before the gate is asked, if it is known; see `tree_before`
+    )
+    # Instead of `tree`: what `first_look` has returned, and when. The state is found after the check.
+    unseen: tuple[str, int] | None = None
+    commands_by_look: int = -1  # how many commands had run when it was found
+    is_of_tree: bool = False  # True: the answer follows from `tree` and the session's start alone
     is_shared: bool = True  # False: it passes only because of the session's start
     keeps_result: bool = True  # False: the next stop checks again, also if nothing has changed
     # Returns why nothing may be sent to a URL; the second argument is its name in the message.
     url_problem: Callable[[str, str], str | None] = _url_problem
+
+    @property
+    def start_state(self) -> str | None:
+        """The state of the files and of git at the session's start, if the gate compares with it."""
+        start = (self.state.start or {}).get("state")
+        return start if isinstance(start, str) and not self.options.get("always") else None
 
 
 MAX_FINDINGS = 10

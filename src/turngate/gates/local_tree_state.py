@@ -27,6 +27,7 @@ CHUNK_BYTES = 1 << 20
 # What changes with a file, as numbers of 64 bits; all are 0 for one that is not there.
 STAT_FIELDS = attrgetter("st_mode", "st_size", "st_ino", "st_mtime_ns", "st_ctime_ns")
 FIELDS, STAT_BYTES = 5, 40
+ENTRY_BYTES = 48  # mode, id and newline
 PART = 1000  # how many names are handled together
 UNTRACKED = b"?"  # git's tag of a file
 LIST_FILES = ("ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard")
@@ -48,15 +49,33 @@ class _Unknown(Exception):
     """The content is not known, or not in time."""
 
 
-def local_tree_state(project: str, state: str, since_ns: int | None = None) -> str | None:
+def local_tree_state(
+    project: str, state: str, since_ns: int | None = None, names: str | None = None
+) -> str | None:
     """Return the state of all files and of git. None: it cannot be found out; then nothing is cached.
 
-    `state` is the state folder of Turngate. `since_ns`: nor is it known if a file was changed since, and changed back.
+    `state` is the state folder of Turngate. `since_ns`: nor is it known if a file was changed since, and changed back. `names`: what
+    `first_look` has returned; nor is it known if that is different now.
     """
     try:
-        return _Look(project, state).find_state(since_ns)
+        return _Look(project, state).find_state(since_ns, names)
     except (OSError, _Unknown):
         return None
+
+
+def first_look(project: str, state: str, start: str | None) -> tuple[str | None, str | None]:
+    """Return the state; or, without a look at all files, what later tells that it is still that of now, if that can be told.
+
+    `start`: a state, with which the one of now is compared. Then the look ends at the first file that has another content.
+    """
+    try:
+        look = _Look(project, state)
+        names = look.names_state()
+        if names and (start is None or look.differs_from(start)):
+            return None, names
+        return look.find_state(), None
+    except (OSError, _Unknown):
+        return None, None
 
 
 def content_of(state: str) -> str:
@@ -64,13 +83,21 @@ def content_of(state: str) -> str:
     return state.rpartition(":")[2]
 
 
-def local_entries(project: str, state: str) -> dict[str, str] | None:
-    """Return mode and id of the files of a project in a repository, as in a tree of git, by their names in the repository.
+class Listing:
+    """The files of a project in a repository."""
 
-    None: they cannot be found out in time. Those of repositories inside of it are left out.
-    """
+    def __init__(self, entries: list[bytes], state: str | None, *, has_repositories: bool) -> None:
+        # Mode, id and name of each file, as `git update-index --index-info` reads them; the names are those in the repository.
+        # Those of repositories inside of it are left out.
+        self.entries = entries
+        self.state = state  # what `local_tree_state` returns
+        self.has_repositories = has_repositories  # inside
+
+
+def local_listing(project: str, state: str) -> Listing | None:
+    """Return the files of a project in a repository. None: they cannot be found out in time."""
     try:
-        return _Look(project, state).find_entries() if _repository(os.path.realpath(project)) else None
+        return _Look(project, state).find_listing() if _repository(os.path.realpath(project)) else None
     except (OSError, _Unknown):
         return None
 
@@ -119,7 +146,7 @@ class _Look:
         project = os.path.realpath(project)
         self._top = _find_top(project, self._deadline)
         self.below = b"" if project == self._top else os.fsencode(f"{os.path.relpath(project, self._top)}/")
-        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-5")
+        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-6")
         self._stored = _read_parts(self._cache)  # by the last look
         self._listing: dict[str, bytes] = {}  # what tells whether the names still hold, if that can be told
         self._states: list[str] = []  # of the repositories
@@ -128,26 +155,57 @@ class _Look:
         self._is_known = True  # whether there is nothing else: no link leads out
         self._stats = array("Q")
         self.names = self._list()
+        self._seen = array("Q")  # the stats of these, if `differs_from` has found them
 
-    def find_state(self, since_ns: int | None = None) -> str:
+    def names_state(self) -> str | None:
+        """Return what is the same only if the names of all files, and what git knows, are. None: it is not known which of them are there."""
+        return self._hash_names() if self._listing else None
+
+    def _hash_names(self) -> str:
+        texts = map(os.fsencode, (*self._states, *self._excludes))
+        return hash_bytes(b"\0".join((*texts, b"", *self.names)))
+
+    def differs_from(self, start: str) -> bool:
+        """Return whether a file is known to have another content than in the state of the last look. Raises OSError, _Unknown."""
+        stats, entries = self._stored["stats"], self._stored["entries"]
+        if content_of(self._stored["state"].decode()) != content_of(start):
+            return False
+        for first in range(0, len(self.names), PART):
+            found = _stat_files(self._top, self.names[first : first + PART])
+            self._seen += found
+            before = stats[first * STAT_BYTES :][: PART * STAT_BYTES]
+            for place in _differences(before, found.tobytes()):
+                mode, size = found[place * FIELDS : place * FIELDS + 2]
+                entry = self._read_entry(first + place, mode, size)
+                if entry != entries[(first + place) * ENTRY_BYTES :][:ENTRY_BYTES]:
+                    return True
+        return False
+
+    def find_state(self, since_ns: int | None = None, names: str | None = None) -> str:
         """Raises OSError, _Unknown."""
         self._stat()
         if not self._is_known or (since_ns and max(self._stats[FIELDS - 1 :: FIELDS], default=0) > since_ns):
+            raise _Unknown
+        if names and names != self._hash_names():
             raise _Unknown
         key = {**self._key(), **self._listing}
         if self._stored.get("state") and key.items() <= self._stored.items():
             return self._stored["state"].decode()
         return self._state_of(self._read())
 
-    def find_entries(self) -> dict[str, str]:
+    def find_listing(self) -> Listing:
         """Raises OSError, _Unknown."""
         self._stat()
-        entries = dict(zip(map(os.fsdecode, self.names), self._read(), strict=True))
-        below, inside = os.fsdecode(self.below), tuple(map(os.fsdecode, self._nested))
-        if not (below or inside):
-            return entries
-        own = (name for name in entries if name.startswith(below) and not name.startswith(inside))
-        return {name: entries[name] for name in own}
+        entries, below, inside = self._read(), self.below, tuple(self._nested)
+        lines = [entry + b"\t" + name for entry, name in zip(entries.split(b"\n"), self.names, strict=False)]
+        if below or inside:
+            lines = [
+                line
+                for line in lines
+                if line.startswith(below, ENTRY_BYTES) and not line.startswith(inside, ENTRY_BYTES)
+            ]
+        state = self._state_of(entries) if self._is_known else None
+        return Listing(lines, state, has_repositories=bool(inside))
 
     def find_names(self, pattern: str) -> tuple[list[str], list[str]]:
         """Return the names that match, and those of ignored files, as long as the listing holds those of the last time. Raises OSError, _Unknown."""
@@ -177,53 +235,54 @@ class _Look:
         states = _hash_texts(self._states).encode()
         return {"states": states, "stats": self._stats.tobytes(), "names": b"\0".join(self.names)}
 
-    def _state_of(self, entries: list[str]) -> str:
+    def _state_of(self, entries: bytes) -> str:
         """Return the state of git, and that of the content, which has no git in it but `info/exclude`."""
-        content = b"\0".join(self.names) + "\0\0".join([*self._excludes, "", *entries]).encode()
+        content = b"\0".join((*self.names, b"", *map(os.fsencode, self._excludes), b"", entries))
         return f"{_hash_texts(self._states)}:{hash_bytes(content)}"
 
-    def _read(self) -> list[str]:
+    def _read(self) -> bytes:
         """Return the entries of all files; those that the last look has read, and that were not changed since, are not read again."""
         key, stored = self._key(), self._stored
-        if stored.get("state") and (key["stats"], key["names"]) == (stored["stats"], stored["names"]):
-            entries = stored["entries"].decode().split("\0") if self.names else []
-            if not {**key, **self._listing}.items() <= stored.items():
-                self._store(key, entries)
-            return entries
-        stats, before = key["stats"], stored.get("stats", b"")
-        known = {
-            (name, before[at : at + STAT_BYTES]): entry.decode()
-            for name, at, entry in zip(
-                _split(stored.get("names", b"")),
-                range(0, len(before), STAT_BYTES),
-                stored.get("entries", b"").split(b"\0"),
-                strict=False,
-            )
-            if entry
-        }
-        entries, kept = list[str](), list[str]()  # `kept`: "" for a file that was changed just now
+        stats = key["stats"]
+        before, entries = self._known(key["names"])
+        changed = _differences(before, stats)
+        known = bytearray(stats)  # none for a file that was changed just now
+        for place in changed:
+            known[place * STAT_BYTES : (place + 1) * STAT_BYTES] = bytes(STAT_BYTES)
         try:
-            for at, name in enumerate(self.names):
-                found = stats[at * STAT_BYTES : (at + 1) * STAT_BYTES]
-                entry = known.get((name, found))
-                is_old = entry is not None
-                if entry is None:
-                    mode, size, _, modified_ns, changed_ns = self._stats[at * FIELDS : (at + 1) * FIELDS]
-                    entry = _read_content(f"{self._top}/{os.fsdecode(name)}", mode, size, self._deadline)
-                    is_old = self._now_ns - max(modified_ns, changed_ns) > RACY_NS
-                entries.append(entry)
-                kept.append(entry if is_old else "")
-            return entries
+            for place in changed:
+                mode, size, _, modified_ns, changed_ns = self._stats[place * FIELDS : (place + 1) * FIELDS]
+                entry = self._read_entry(place, mode, size)
+                entries[place * ENTRY_BYTES : (place + 1) * ENTRY_BYTES] = entry
+                if self._now_ns - max(modified_ns, changed_ns) > RACY_NS:
+                    at = slice(place * STAT_BYTES, (place + 1) * STAT_BYTES)
+                    known[at] = stats[at]
+            return bytes(entries)
         finally:  # also if the time is up: the next look goes on from here
-            self._store(key, kept)
+            parts = {**key, **self._listing, "stats": bytes(known), "entries": bytes(entries), "state": b""}
+            if known == stats:
+                parts["state"] = self._state_of(parts["entries"]).encode()
+            if parts != stored:
+                sizes = json.dumps({name: len(part) for name, part in parts.items()}).encode()
+                write_file(self._cache, b"".join((sizes, b"\n", *parts.values())))
 
-    def _store(self, key: dict[str, bytes], entries: list[str]) -> None:
-        is_whole = len(entries) == len(self.names) and all(entries)
-        parts = {**key, **self._listing, "entries": "\0".join(entries).encode()}
-        parts["state"] = self._state_of(entries).encode() if is_whole else b""
-        if parts != self._stored:
-            sizes = json.dumps({name: len(part) for name, part in parts.items()}).encode()
-            write_file(self._cache, b"".join((sizes, b"\n", *parts.values())))
+    def _read_entry(self, place: int, mode: int, size: int) -> bytes:
+        path = f"{self._top}/{os.fsdecode(self.names[place])}"
+        return f"{_read_content(path, mode, size, self._deadline)}\n".encode()
+
+    def _known(self, names: bytes) -> tuple[bytes, bytearray]:
+        """Return the stats and entries of the last look for the files of now; they are zeros for a new file."""
+        stored = self._stored
+        stats, entries = stored.get("stats", b""), stored.get("entries", b"")
+        if stored.get("names") == names:
+            return stats, bytearray(entries)
+        places = {name: place for place, name in enumerate(_split(stored.get("names", b"")))}
+        found = [places.get(name, len(places)) for name in self.names]
+        parts = []
+        for stored_part, size in ((stats, STAT_BYTES), (entries, ENTRY_BYTES)):
+            part = stored_part + bytes(size)
+            parts.append(b"".join([part[place * size : (place + 1) * size] for place in found]))
+        return parts[0], bytearray(parts[1])
 
     def _stat(self) -> None:
         """Find the stats of the files. Those that are not there are left out; the files of repositories inside are added."""
@@ -234,7 +293,8 @@ class _Look:
 
     def _add(self, below: bytes, names: list[bytes]) -> None:
         """Add the files of a folder: "", or its name with a slash."""
-        found = _stat_files(f"{self._top}/{os.fsdecode(below)}", names)
+        found = self._seen if names and len(self._seen) == len(names) * FIELDS and not below else None
+        found = found or _stat_files(f"{self._top}/{os.fsdecode(below)}", names)
         if {stat.S_IFMT(mode) for mode in {*found[::FIELDS]}} <= {stat.S_IFREG}:
             self.names += [below + name for name in names] if below else names
             self._stats += found
@@ -290,10 +350,9 @@ class _Look:
         None of them if a folder cannot be read.
         """
         with_files = {b""}  # the folders of files, and those above
-        new = {os.path.dirname(name) for name in names}
-        while new := new - with_files:
+        new = set(names)
+        while new := {name.rpartition(b"/")[0] for name in new} - with_files:
             with_files |= new
-            new = {os.path.dirname(folder) for folder in new}
         watched, pending, unknown = (
             [os.fsencode(_git_folders(self._top)[0]) + b"/index"],
             [b""],
@@ -310,10 +369,10 @@ class _Look:
                 return []
             with entries:
                 for entry in entries:
-                    name = os.path.join(folder, entry.name)
                     if entry.name == b".gitignore":
-                        watched.append(name)
+                        watched.append(os.path.join(folder, entry.name))
                     elif entry.is_dir(follow_symlinks=False) and entry.name != b".git":
+                        name = os.path.join(folder, entry.name)
                         (pending if name in with_files else unknown).append(name)
         return watched
 
@@ -443,6 +502,16 @@ def _read_parts(path: str) -> dict[str, bytes]:
             return {name: file.read(size) for name, size in json.loads(file.readline()).items()}
     except (OSError, ValueError):  # most often there is none yet
         return {}
+
+
+def _differences(before: bytes, now: bytes) -> list[int]:
+    """Return the places of the files whose stats differ."""
+    found = []
+    for start in range(0, len(now), size := PART * STAT_BYTES):
+        if now[start : start + size] != before[start : start + size]:
+            places = range(start, min(start + size, len(now)), STAT_BYTES)
+            found += [at for at in places if now[at : at + STAT_BYTES] != before[at : at + STAT_BYTES]]
+    return [at // STAT_BYTES for at in found]
 
 
 def _split(text: bytes) -> list[bytes]:

@@ -45,6 +45,7 @@ class ProjectCommands:
         self.project = project
         self.timeout = timeout
         self.limit = limit or timeout
+        self.count = 0  # of those that were run
         self.is_local = getattr(shell, "is_local", False)  # any other shell may run them on another machine
         self._shell = shell
         self._env = env
@@ -80,6 +81,7 @@ class ProjectCommands:
     async def _run(
         self, hook: CommandHook, stdin: bytes, env: Mapping[str, str], live: HookRunContext
     ) -> Exited | TimedOut:
+        self.count += 1
         try:
             async with asyncio.timeout_at(self._deadline):
                 env = {**self._env, **env}

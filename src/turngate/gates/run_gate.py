@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import fcntl
+import json
 import os
 import re
 import time
@@ -24,19 +26,19 @@ from turngate.gates.conversation import (
     measure_activity,
 )
 from turngate.gates.gate import WITHOUT_BASELINE, Gate, GateContext, GateInputs
-from turngate.gates.gate_lock import open_gate_lock
 from turngate.gates.local_tree_state import content_of
 from turngate.gates.run_commands import FilesUnreadable, ProjectCommands, ProjectUnreachable
 from turngate.gates.stored_state import GateState, digest, gate_definition, inputs_state, state_path
-from turngate.gates.tree_state import tree_state
+from turngate.gates.tree_state import CLOCK_TICK_NS, look_first, tree_before, tree_state
 from turngate.ports import HeldPass, HookRunContext, Shell
 from turngate.project.checkouts import in_main_checkout
 from turngate.project.files import LOCAL
+from turngate.state.files import make_private_dir, open_regular_file
 
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
+POLL_S = 0.1  # of the lock of a gate
 MAX_CHANGED = 5  # files that a notice names
 COLUMNS = "160"  # for reports of tools, which otherwise cut their lines at 80 where there is no terminal
-CLOCK_TICK_NS = 10_000_000  # the time of a file may be that much behind the clock
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -195,7 +197,7 @@ async def _run_or_reuse(gate: Gate, context: GateContext, *, strict: bool) -> De
     state = context.state
     before = state.result or {}
     activity = measure_activity(context.event) if gate.is_cached else None
-    tree = await _find_tree(context) if gate.is_cached else None
+    tree = await _look(context) if gate.is_cached else None
     note = STILL if tree != state.tree else UNCHANGED_RESULT
     decision = None
     if tree is not None and tree == state.tree:
@@ -270,14 +272,15 @@ def _if_strict(gate: Gate, decision: Decision, *, strict: bool) -> Decision:
     return decision
 
 
-async def _find_tree(context: GateContext, since_ns: int | None = None) -> str | None:
-    """Return the state of all that the gate depends on; None: it is not known, or a file was changed since then."""
-    try:
-        tree = await tree_state(context, since_ns)
-    except ProjectUnreachable:
-        return None
-    if since_ns is None:
-        context.tree = tree
+async def _look(context: GateContext, *, is_whole: bool = False) -> str | None:
+    """Find the state before the check, and return what `_with_inputs` makes of it; None: it is not known, or known only after the check."""
+    with contextlib.suppress(ProjectUnreachable):
+        await look_first(context, is_whole=is_whole or bool(context.state.result or context.state.passed))
+    return _with_inputs(context, context.tree)
+
+
+def _with_inputs(context: GateContext, tree: str | None) -> str | None:
+    """Return the state of all that the gate depends on; None: it is not known."""
     return f"{tree} {context.inputs.state}" if tree and context.inputs.state else None
 
 
@@ -300,22 +303,24 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
 
     After a wait, the result of the other one counts if the tree is the same, unless it depends on its session.
     """
-    lock = open_gate_lock(context) if gate.is_cached else None
+    lock = _open_lock(context) if gate.is_cached else None
     if lock is None:
-        return tree, await _check(gate, context)
+        decision = await _check(gate, context)
+        return (_with_inputs(context, await tree_before(context)) if gate.is_cached else None), decision
     with contextlib.closing(lock):
         if not await lock.acquire(context.commands):
             return tree, Fault(f"its time was up after it waited {lock.waited:.3g} s {FOR_SAME_GATE}")
         if lock.waited:
-            tree = await _find_tree(context)
+            tree = await _look(context, is_whole=True)
             shared = lock.shared if tree is not None and tree == lock.shared.get("tree") else {}
             # What failed for another session may not count in this one.
             is_any = not (context.state.start or context.options.get("if-changed"))
             if result := _reusable(shared.get("result") or {}, is_idle=is_any):
                 return tree, result
-        began, before = time.time_ns(), context.tree
+        began, before = time.time_ns(), "" if context.unseen else context.tree
         decision = await _check(gate, context)
-        if tree is None or await _find_tree(context, began) != tree:
+        tree = _with_inputs(context, await tree_before(context))
+        if tree is None or not await _is_still(context, began):
             decision = await _note_own_changes(context, decision, before, began)
             if isinstance(decision, Allow):
                 tree = None  # what has passed is neither what was there before nor what is there now
@@ -325,6 +330,73 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
         error = f"{decision.error}, of which it waited {lock.waited:.3g} s {FOR_SAME_GATE}"
         return tree, replace(decision, error=error)
     return tree, decision
+
+
+def _open_lock(context: GateContext) -> "GateLock | None":
+    """Return the lock of a gate in this project: one gate is checked once at a time. None: nothing waits without a state folder, and below another gate.
+
+    A gate whose command checks a gate would wait for itself.
+    """
+    if (
+        not (context.state_folder and context.state.path and context.commands.is_local)
+        or IN_GATE in os.environ
+    ):
+        return None
+    folder = os.path.join(context.state_folder, "locks")
+    try:
+        make_private_dir(folder)
+        return GateLock(os.path.join(folder, os.path.basename(context.state.path)))
+    except OSError:
+        return None
+
+
+class GateLock:
+    """A file that the process that checks the gate has locked; the kernel frees the lock of a process that dies."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = open_regular_file(path, os.O_RDWR | os.O_CREAT)
+        self.waited = 0.0  # seconds
+        self.shared: dict[str, Any] = {}  # what the process has left that was waited for
+
+    async def acquire(self, commands: ProjectCommands) -> bool:
+        """Wait until no other check holds the lock. Return False if the time of the commands is up before."""
+        begun = time.monotonic()
+        while not self._try_lock():
+            if commands.is_out_of_time:
+                return False
+            await asyncio.sleep(POLL_S)
+            self.waited = time.monotonic() - begun
+        if self.waited:
+            with contextlib.suppress(ValueError):  # the disk was full
+                self.shared = json.loads(os.pread(self._fd, os.fstat(self._fd).st_size, 0))
+        self.share({})
+        return True
+
+    def share(self, result: dict[str, Any]) -> None:
+        """Leave a result for those that wait."""
+        with contextlib.suppress(OSError):  # a full disk: they check for themselves
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, json.dumps(result).encode(), 0)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _try_lock(self) -> bool:
+        with contextlib.suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
+
+
+async def _is_still(context: GateContext, began_ns: int) -> bool:
+    """Return whether the state is that of before, and no file was changed and changed back, since no command has run or by a look."""
+    if context.is_of_tree or context.commands_by_look == context.commands.count:
+        return True
+    with contextlib.suppress(ProjectUnreachable):
+        return await tree_state(context, began_ns) == context.tree
+    return False
 
 
 async def _note_own_changes(

@@ -24,7 +24,7 @@ from turngate.gates.git.output import (
     unquote_path,
 )
 from turngate.gates.git.scripts import CHECKSUMS, DIFF, SNAPSHOT, SUBMODULE
-from turngate.gates.local_tree_state import local_entries
+from turngate.gates.local_tree_state import Listing, local_listing
 from turngate.gates.project_files import stdout_of
 from turngate.gates.run_commands import GIT_FUNCTION, NOT_FOUND, FilesUnreadable, ProjectCommands
 from turngate.transcript.reader import read_records, time_of
@@ -49,12 +49,16 @@ class Patches:
     truncated: bool = False
 
 
-async def record_files(context: GateContext, *, without_git: bool = True) -> Mapping[str, Any]:
+async def record_files(
+    context: GateContext, *, without_git: bool = True, listing: Listing | None = None
+) -> Mapping[str, Any]:
     """Return what the project is now, for the state of a gate: a tree of git, or the checksums of all files.
 
     If it cannot be found out, there is no record, and the gate answers by what git knows. `without_git`: whether checksums are needed.
     """
-    report = await run_comparison(context, SNAPSHOT)
+    listing = listing or await list_local(context)
+    inside = "none" if listing and not listing.has_repositories else ""
+    report = await run_comparison(context, SNAPSHOT, inside, listing=listing)
     try:
         if lacks_git(report):
             return {"files": await _checksums(context.commands)} if without_git else {}
@@ -125,17 +129,22 @@ async def _diff(
     return await run_comparison(context, DIFF, str(tree), str(head), seconds, options, *(pathspecs or (".",)))
 
 
-async def run_comparison(context: GateContext, script: str, *words: str) -> Exited | TimedOut:
-    """Run a script that compares the files; those of this machine are listed with what is known of the last look."""
-    entries = None
+async def list_local(context: GateContext) -> Listing | None:
+    """Return the files of a project on this machine, with what is known of the last look."""
     if context.commands.is_local and context.state_folder:
-        entries = await run_in_thread(local_entries, context.project, context.state_folder)
-    lines = "".join(f"{entry}\t{name}\0" for name, entry in (entries or {}).items())
+        return await run_in_thread(local_listing, context.project, context.state_folder)
+    return None
+
+
+async def run_comparison(
+    context: GateContext, script: str, *words: str, listing: Listing | None = None
+) -> Exited | TimedOut:
+    """Run a script that compares the files; those of this machine are listed."""
+    listing = listing or await list_local(context)
+    lines = b"".join([entry + b"\0" for entry in listing.entries]) if listing else b""
     left_out = "" if context.base else str((context.state.start or {}).get("left_out", ""))
-    common = (".", "" if entries is None else "listed", left_out, GIT_FUNCTION + SUBMODULE)
-    return await context.commands.run_script(
-        script, *common, *words, stdin=lines.encode("utf-8", "surrogateescape")
-    )
+    common = (".", "listed" if listing else "", left_out, GIT_FUNCTION + SUBMODULE)
+    return await context.commands.run_script(script, *common, *words, stdin=lines)
 
 
 def session_start(context: GateContext) -> float | None:

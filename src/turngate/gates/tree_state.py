@@ -1,14 +1,23 @@
 """The state of a project's files and of git, on this machine or on another one: equal states, equal content."""
 
 import asyncio
+import time
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.report_types import Exited
 from turngate.gates.gate import GateContext
 from turngate.gates.git.scripts import IN_REPOSITORY
-from turngate.gates.local_tree_state import COMMON_STATE, OWN_STATE, PRUNED, TIMEOUT_S, local_tree_state
+from turngate.gates.local_tree_state import (
+    COMMON_STATE,
+    OWN_STATE,
+    PRUNED,
+    TIMEOUT_S,
+    first_look,
+    local_tree_state,
+)
 from turngate.gates.run_commands import GIT_FUNCTION
 
+CLOCK_TICK_NS = 10_000_000  # the time of a file may be that much behind the clock
 # Prints what `local_tree_state` returns, for another machine. $1: this script, for repositories inside of this one.
 SCRIPT = (
     IN_REPOSITORY
@@ -60,15 +69,38 @@ sort "$folder/files" | "$sum"
 )
 
 
-async def tree_state(context: GateContext, since_ns: int | None = None) -> str | None:
-    """Return the state, or None if it cannot be found out or used later (on this machine, `since_ns`). Raises ProjectUnreachable."""
+async def tree_state(
+    context: GateContext, since_ns: int | None = None, names: str | None = None
+) -> str | None:
+    """Return the state, or None if it cannot be found out or used later (on this machine: `local_tree_state`). Raises ProjectUnreachable."""
     if context.state_folder is None:
         return None
     if context.commands.is_local:
-        return await run_in_thread(local_tree_state, context.project, context.state_folder, since_ns)
+        return await run_in_thread(local_tree_state, context.project, context.state_folder, since_ns, names)
     try:
         async with asyncio.timeout(TIMEOUT_S):
             report = await context.commands.run_script(SCRIPT, GIT_FUNCTION + SCRIPT)
     except TimeoutError:
         return None
     return report.stdout if isinstance(report, Exited) and report.code == 0 else None
+
+
+async def look_first(context: GateContext, *, is_whole: bool) -> None:
+    """Find the state before the check; if it need not be the whole one, one look after the check may be enough. Raises ProjectUnreachable."""
+    context.unseen = None
+    if is_whole or context.state_folder is None or not context.commands.is_local:
+        context.tree = await tree_state(context)
+        return
+    moment = time.time_ns() - CLOCK_TICK_NS
+    start = context.start_state
+    context.tree, names = await run_in_thread(first_look, context.project, context.state_folder, start)
+    context.unseen = (names, moment) if names else None
+
+
+async def tree_before(context: GateContext) -> str | None:
+    """Return the state before the check. If it was not looked for then, it is that of now, unless something has changed since."""
+    if context.unseen:
+        names, moment = context.unseen
+        context.unseen, context.commands_by_look = None, context.commands.count
+        context.tree = await tree_state(context, moment, names)
+    return context.tree

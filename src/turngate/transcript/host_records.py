@@ -76,7 +76,7 @@ def _codex_calls(payload: Record) -> list[Record]:
         command = str(command[2]) if is_script else " ".join(map(str, command))
     patch = args.get("input", command if isinstance(command, str) else text)
     if isinstance(patch, str) and _PATCH in patch:
-        edits = [_call(identity, "Edit", {"file_path": path.strip()}) for path in _PATCHED.findall(patch)]
+        edits = [_call(identity, "Edit", {"file_path": path.strip()}) for path in re.findall(_PATCHED, patch)]
         if edits:
             return edits
     name = str(payload.get("name"))
@@ -90,7 +90,7 @@ def _codex_calls(payload: Record) -> list[Record]:
 
 
 _PATCH = "*** Begin Patch"
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_PATCHED = r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.+)$"
 
 
 def _codex_result(payload: Record) -> list[Record]:
@@ -101,18 +101,18 @@ def _codex_result(payload: Record) -> list[Record]:
     if not isinstance(output, str):
         output = str(_mapping(output).get("content", ""))
     head, has_head, body = output.partition("Output:\n")
-    if _CODEX_RUNS.search(head):
+    if re.search(_CODEX_RUNS, head):
         return []
     inner = _mapping(_parse(output))  # of older versions, and of other tools
-    code: object = int(found[1]) if (found := _CODEX_CODE.search(head)) else None
+    code: object = int(found[1]) if (found := re.search(_CODEX_CODE, head)) else None
     if inner or output.startswith("Plan updated"):
         code = _mapping(inner.get("metadata")).get("exit_code", 0)
     text = inner["output"] if isinstance(inner.get("output"), str) else body if has_head else output
     return [_result(payload.get("call_id"), text, is_error=code != 0)]
 
 
-_CODEX_RUNS = re.compile(r"^Process running with session ID", re.MULTILINE)
-_CODEX_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})\b", re.MULTILINE)
+_CODEX_RUNS = r"(?m)^Process running with session ID"
+_CODEX_CODE = r"(?m)^(?:Process exited with code|Exit code:) (-?\d{1,9})\b"
 
 
 # Qwen Code: {"type": "user", "assistant", "tool_result" or "system", "message": {"role": …, "parts": […]}}
@@ -177,17 +177,14 @@ def _part_result(response: Record, code: object) -> Record:
     answer = _mapping(response.get("response"))
     text = answer.get("output", answer.get("error"))
     text = text if isinstance(text, str) else json.dumps(answer)
-    reported = _EXIT_CODE.findall(text)
+    reported = re.findall(_EXIT_CODE, text)
     is_error = "output" not in answer or code not in (None, 0) or (bool(reported) and reported[-1] != "0")
-    output = _SHELL_OUTPUT.search(text)  # without what the tool adds before and after it
+    output = re.search(_SHELL_OUTPUT, text)  # without what the tool adds before and after it
     return _result(response.get("id"), output[1] if output else text, is_error=is_error)
 
 
-_EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,9}|\(none\))$", re.MULTILINE)
-_SHELL_OUTPUT = re.compile(
-    r"^Output: (.*?)(?=\n(?:Error: |Exit Code: |Signal: |Background PIDs: |Process Group PGID: |</untrusted_context>)|\Z)",
-    re.DOTALL | re.MULTILINE,
-)
+_EXIT_CODE = r"(?m)^Exit Code: (-?\d{1,9}|\(none\))$"
+_SHELL_OUTPUT = r"(?sm)^Output: (.*?)(?=\n(?:Error: |Exit Code: |Signal: |Background PIDs: |Process Group PGID: |</untrusted_context>)|\Z)"
 
 
 # Copilot CLI: {"type": "tool.execution_start", "data": {…}, "agentId": of a subagent}
@@ -220,13 +217,13 @@ def _from_copilot(record: Record) -> Sequence[Record]:
             code = _mapping(data.get("shellExecution")).get("exitCode")
             text = str(_mapping(data.get("result")).get("content", ""))
             is_error = data.get("success") is not True or code not in (None, 0)
-            output = _COPILOT_END.sub("", text)
+            output = re.sub(_COPILOT_END, "", text)
             return [_message(record, "user", [_result(data.get("toolCallId"), output, is_error=is_error)])]
         case _:
             return []
 
 
-_COPILOT_END = re.compile(r"\n?<shellId: \S{1,100} completed with exit code -?\d{1,9}>\s*\Z")
+_COPILOT_END = r"\n?<shellId: \S{1,100} completed with exit code -?\d{1,9}>\s*\Z"
 
 _QUESTIONS = {name: "AskUserQuestion" for name in ("request_user_input", "ask_user_question", "ask_user")}
 _NAMES = {

@@ -39,22 +39,21 @@ MENTIONED = "mentioned"  # those count whose names occur in others that count
 UNREADABLE = "unreadable"  # it may be run nevertheless
 
 # A script that may run any file of its folder.
-_RUNS_ANY = re.compile(
+_RUNS_ANY = (
     r"\)\"?/\"?[*$]|\$\w+\"?/\"?[*$]|[*?\]][^\s\"';/]*\.(?:ba)?sh\b|run-parts|importlib|__import__"
     r"|(?:require|import)\s*\(\s*[^\"'\s]"
 )
 # One that lists a folder may run any file of its own, if it names that.
-_LISTS = re.compile(r"listdir|scandir|iterdir|\bi?glob\b|readdir")
+_LISTS = r"listdir|scandir|iterdir|\bi?glob\b|readdir"
 _OWN_FOLDER = r"__file__|__dirname|import\.meta|argv\[0\]"
 # What loads a file whose name may have no suffix, up to the end of the command.
-_LOADS = re.compile(
-    r"import\s*\([^)]*|(?:\b(?:import|from|require|source|fork|Worker|run_module|python3?|node|exec)\b"
-    r"|(?<![.\w-])(?:ba|z)?sh\s|(?:^|[;&|])[ \t]*\.\s)[^\n;|&]*",
-    re.MULTILINE,
+_LOADS = (
+    r"(?m)import\s*\([^)]*|(?:\b(?:import|from|require|source|fork|Worker|run_module|python3?|node|exec)\b"
+    r"|(?<![.\w-])(?:ba|z)?sh\s|(?:^|[;&|])[ \t]*\.\s)[^\n;|&]*"
 )
 
 _WORD, _PATH = r"(?<![\w-]){}(?![\w-])", r"(?<![\w-]){0}/|/{0}(?![\w-])"
-_COMMENT = re.compile(r"^\s*(?:#\s|//).*", re.MULTILINE)  # a whole line
+_COMMENT = r"(?m)^\s*(?:#\s|//).*"  # a whole line
 
 FileIds = Mapping[str, str | None]  # by name; None: there is no such file
 NO_FILES: FileIds = MappingProxyType({})
@@ -140,10 +139,10 @@ class CoveredFiles:
             text = self._text(name)
             is_python = name.endswith(".py") or "python" in text[:100]
             modules = OF_PYTHON if is_python else OF_NODE if has_suffix(name, OF_NODE) else MODULES
-            text = _COMMENT.sub("", text)
+            text = re.sub(_COMMENT, "", text)
             own_folder = rf"{_OWN_FOLDER}|\b{re.escape(os.path.basename(folder[:-1]))}\b"
-            runs_any = _RUNS_ANY.search(text) or (_LISTS.search(text) and re.search(own_folder, text))
-            loaded = "\n".join(_LOADS.findall(text))
+            runs_any = re.search(_RUNS_ANY, text) or (re.search(_LISTS, text) and re.search(own_folder, text))
+            loaded = "\n".join(re.findall(_LOADS, text))
             for other in list(others):
                 if runs_any or _is_mentioned(other.removeprefix(folder), text, loaded, modules):
                     found[other] = others.pop(other)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
-from turngate.gates.stored_state import digest, state_path, write_file
+from turngate.gates.stored_state import hash_bytes, state_path, write_file
 from turngate.project.checkouts import find_top, in_main_checkout
 from turngate.project.files import LOCAL
 
@@ -76,18 +76,20 @@ def projects_below(state: str, project: str) -> list[str]:
 def files_states(folders: Iterable[str], state: str) -> dict[str, str]:
     """Return by folder what is the same only if its files are that git does not ignore, except in repositories inside."""
     # lazy: it is needed at a start, and where a session has several projects or checkouts
-    from turngate.gates.local_tree_state import local_entries, local_names  # noqa: PLC0415
+    from turngate.gates.local_tree_state import ENTRY_BYTES, Listing, local_listing, local_names  # noqa: PLC0415
 
-    looks, found = dict[str, dict[str, str]](), dict[str, str]()
+    looks, found = dict[str, Listing | None](), dict[str, str]()
     for folder in folders:
         real = os.path.realpath(folder)
         top = find_top(real, LOCAL)
         if top not in looks:  # once for all projects of a repository
-            looks[top] = local_entries(top, state) or {}
-        below = f"{real}/"[len(top) :].lstrip("/")
-        entries = {name: entry for name, entry in looks[top].items() if name.startswith(below)}
+            looks[top] = local_listing(top, state)
+        below = os.fsencode(f"{real}/"[len(top) :].lstrip("/"))
+        listing = looks[top]
+        entries = [each for each in listing.entries if each.startswith(below, ENTRY_BYTES)] if listing else []
         if not entries:  # there is no repository, or it ignores the folder
             paths = [os.path.join(real, name) for name in local_names(real, state) or ()]
-            entries = {path: str(os.lstat(path).st_ctime_ns) for path in paths if os.path.lexists(path)}
-        found[folder] = digest(repr((os.path.isdir(real), sorted(entries.items()))))
+            times = [f"{path} {os.lstat(path).st_ctime_ns}" for path in paths if os.path.lexists(path)]
+            entries = [os.fsencode(each) for each in times]
+        found[folder] = hash_bytes(b"\0".join((b"%d" % os.path.isdir(real), *entries)))
     return found

@@ -114,7 +114,7 @@ _FILES_WITH_VARIABLES = (
     *(".github/hooks/turngate.json", ".factory/settings.json", ".env"),
 )
 _MAX_BYTES = 8 * 1024 * 1024
-_ESCAPE = re.compile(rb"\\(?:u00|U000000|x)([0-9a-fA-F]{2})")  # of a character in JSON and TOML
+_ESCAPE = rb"\\(?:u00|U000000|x)([0-9a-fA-F]{2})"  # of a character in JSON and TOML
 
 
 def _drop_variables_of_the_project(*starts: object) -> None:
@@ -128,7 +128,7 @@ def _drop_variables_of_the_project(*starts: object) -> None:
                 text = LOCAL.read(os.path.join(folder, file), _MAX_BYTES)
             except OSError:
                 continue
-            plain = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text)
+            plain = re.sub(_ESCAPE, lambda found: bytes([int(found[1], 16)]), text)
             for name in [name for name in names if name.encode() in plain]:
                 del os.environ[name]
                 names.remove(name)

@@ -161,13 +161,13 @@ def _interpret_stderr(report: Exited, decision: Decision) -> Decision:
 
 def _with_missing_program(report: Exited, decision: Decision) -> Decision:
     """A shell goes on after `x=$(cat | jq …)` without jq: the hook passes, with a warning."""
-    if report.code != 0 or not (found := _MISSING_PROGRAM.search(report.stderr)):
+    if report.code != 0 or not (found := re.search(_MISSING_PROGRAM, report.stderr)):
         return decision
     problem = f'passed, but its stderr says "{found[0]}": the gate may not have checked anything'
     return replace(decision, warnings=(*decision.warnings, problem))
 
 
-_MISSING_PROGRAM = re.compile(r"(?<=: )[^\s:]{1,100}: (?:command )?not found(?=\r?$)", re.MULTILINE)
+_MISSING_PROGRAM = r"(?m)(?<=: )[^\s:]{1,100}: (?:command )?not found(?=\r?$)"
 LOST_ON_STDERR = "its decision is on stderr, where it is not read: print it on stdout, or exit with 2"
 
 
@@ -259,12 +259,12 @@ MAX_SEARCHED_CHARS = 2000
 def _likely_mistake(report: Exited) -> tuple[str, ...]:
     """A shell's syntax error, a missing program or script also lead to exit code 2: they block, with a warning."""
     last_line = report.stderr.strip().rpartition("\n")[2]
-    if report.stdout or not _MISTAKE.search(last_line):
+    if report.stdout or not re.search(_MISTAKE, last_line):
         return ()
     return (f"its exit code 2 looks like a mistake in the hook, not like a block: {last_line}",)
 
 
-_MISTAKE = re.compile(
+_MISTAKE = (
     r"can't open file|cannot open|cannot create|[Ss]yntax error|[Bb]ad substitution|No module named|No such file or directory$"
     r"|sh: .*(?:not found|Permission denied)$"
 )

@@ -9,10 +9,10 @@ from turngate.core.hooks.kinds import CommandHook, HttpHook
 PLUGIN_ROOT = "CLAUDE_PLUGIN_ROOT"
 PLUGIN_DATA = "CLAUDE_PLUGIN_DATA"
 
-_IN_BRACES = re.compile(rf"\$\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}")
-_ANY_FORM = re.compile(rf"\$(?:\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}|({PLUGIN_ROOT}|{PLUGIN_DATA})\b)")
+_IN_BRACES = rf"\$\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}"
+_ANY_FORM = rf"\$(?:\{{({PLUGIN_ROOT}|{PLUGIN_DATA})\}}|({PLUGIN_ROOT}|{PLUGIN_DATA})\b)"
 # Means the same to a shell, inside and outside of quotes.
-_PLAIN_PATH = re.compile(r"[\w/.@%+:,-]*", re.ASCII)
+_PLAIN_PATH = r"(?a)[\w/.@%+:,-]*"
 
 
 def expand_plugin_variables(hook: CommandHook) -> CommandHook:
@@ -24,14 +24,14 @@ def expand_plugin_variables(hook: CommandHook) -> CommandHook:
     if PLUGIN_ROOT not in hook.env:
         return hook
     if hook.args is None:
-        plain = {name: value for name, value in hook.env.items() if _PLAIN_PATH.fullmatch(value)}
+        plain = {name: value for name, value in hook.env.items() if re.fullmatch(_PLAIN_PATH, value)}
         return replace(hook, command=_expand(hook.command, plain))
     command, *args = (_expand(word, hook.env) for word in (hook.command, *hook.args))
     return replace(hook, command=command, args=tuple(args))
 
 
 def _expand(text: str, values: Mapping[str, str]) -> str:
-    return _IN_BRACES.sub(lambda match: values.get(match[1], match[0]), text)
+    return re.sub(_IN_BRACES, lambda match: values.get(match[1], match[0]), text)
 
 
 def missing_plugin_variable(hook: CommandHook, defined: Container[str]) -> str | None:
@@ -40,7 +40,7 @@ def missing_plugin_variable(hook: CommandHook, defined: Container[str]) -> str |
     Claude Code (measured): such a hook is not run at all. It looks for the form with braces only.
     """
     for word in (hook.command, *(hook.args or ())):
-        for match in _IN_BRACES.finditer(word):
+        for match in re.finditer(_IN_BRACES, word):
             if match[1] not in hook.env and match[1] not in defined:
                 return match[1]
     return None
@@ -48,11 +48,11 @@ def missing_plugin_variable(hook: CommandHook, defined: Container[str]) -> str |
 
 def used_plugin_variable(hook: CommandHook) -> str | None:
     """Return the first variable of plugins in the command or its arguments, in any form that has no default value."""
-    match = _ANY_FORM.search(" ".join((hook.command, *(hook.args or ()))))
+    match = re.search(_ANY_FORM, " ".join((hook.command, *(hook.args or ()))))
     return (match[1] or match[2]) if match else None
 
 
-_USER_CONFIG = re.compile(r"\$\{user_config\.[\w.-]{1,100}\}")
+_USER_CONFIG = r"\$\{user_config\.[\w.-]{1,100}\}"
 
 
 def used_user_config(hook: CommandHook | HttpHook) -> tuple[str, str] | None:
@@ -67,7 +67,7 @@ def used_user_config(hook: CommandHook | HttpHook) -> tuple[str, str] | None:
     else:
         texts = {"url": hook.url, "headers": " ".join(hook.headers.values())}
     return next(
-        ((match[0], key) for key, text in texts.items() if (match := _USER_CONFIG.search(text))), None
+        ((match[0], key) for key, text in texts.items() if (match := re.search(_USER_CONFIG, text))), None
     )
 
 

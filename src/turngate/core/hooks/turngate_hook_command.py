@@ -7,7 +7,7 @@ from typing import NamedTuple
 from turngate.core.hooks.kinds import CommandHook, Hook
 
 _NAME = "turngate"
-_IF = re.compile(r"if\s(.*?);\s*then\s(.*?);(?:\s*else\s(.*);)?\s*fi", re.DOTALL)
+_IF = r"(?s)if\s(.*?);\s*then\s(.*?);(?:\s*else\s(.*);)?\s*fi"
 _LAUNCHERS = {"uvx": (), "uv": ("run",), "pipx": ("run",)}
 _NO_OUTPUT = frozenset([(">", "/dev/null"), ("2>", "/dev/null"), ("2>&", "1")])
 _MESSAGES = (["true"], [":"], ["echo"], ["printf"])
@@ -45,7 +45,7 @@ def read_hook_line(command: str) -> HookLine | None:
     def redirects(command: SimpleCommand) -> set[tuple[str, str | None]]:
         return {(operator, word.plain) for operator, word in command.redirects}
 
-    if match := _IF.fullmatch(command.strip()):
+    if match := re.fullmatch(_IF, command.strip()):
         command = f"{match[1]} && {match[2]} || {match[3] or 'true'}"
     read = read_commands(command.strip())
     if not read.is_complete or read.end or any(each.has_substitution for each in read.commands):

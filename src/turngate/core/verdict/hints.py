@@ -11,7 +11,7 @@ from turngate.core.verdict.hook_run import HookRun
 
 IN_SESSION = "in this session"  # the end of what has changed
 GONE = "it was approved, but is no longer configured"
-_NOT_EXECUTABLE = re.compile(r"([^\s:]*[^\s:/]): Permission denied")
+_NOT_EXECUTABLE = r"([^\s:]*[^\s:/]): Permission denied"
 
 
 def pending_hint(rule: Rule) -> str:
@@ -42,13 +42,13 @@ def run_hint(run: HookRun) -> str | None:
         case Exited(code=2, stdout=stdout, stderr=stderr) if not stderr.strip():
             where = "its text is on stdout; " if stdout.strip() else ""
             return f"{where}print the reason on stderr: echo 'REASON' >&2"
-        case Exited(code=126, stderr=stderr) if match := _NOT_EXECUTABLE.search(stderr):
+        case Exited(code=126, stderr=stderr) if match := re.search(_NOT_EXECUTABLE, stderr):
             return f"chmod +x {match[1]}"
         case _:
             return None
 
 
-_HOOKS_COMMAND = re.compile(r"`(turngate hooks [^`]*)`")
+_HOOKS_COMMAND = r"`(turngate hooks [^`]*)`"
 
 
 def with_location(text: str, location: str) -> str:
@@ -58,14 +58,12 @@ def with_location(text: str, location: str) -> str:
     """
     if not location.startswith("ssh://"):
         return text
-    return _HOOKS_COMMAND.sub(lambda command: f"`{command[1]} --ssh {shlex.quote(location)}`", text)
+    return re.sub(_HOOKS_COMMAND, lambda command: f"`{command[1]} --ssh {shlex.quote(location)}`", text)
 
 
-_PROJECT_COMMAND = re.compile(
-    r"`(turngate (?:status|init|check|hooks|gates|fire|doctor|log|run)\b(?! --help)[^`]*)`"
-)
+_PROJECT_COMMAND = r"`(turngate (?:status|init|check|hooks|gates|fire|doctor|log|run)\b(?! --help)[^`]*)`"
 
 
 def with_project(text: str, folder: str) -> str:
     """Return a text whose commands are about the project in this folder."""
-    return _PROJECT_COMMAND.sub(lambda command: f"`{command[1]} --project {shlex.quote(folder)}`", text)
+    return re.sub(_PROJECT_COMMAND, lambda command: f"`{command[1]} --project {shlex.quote(folder)}`", text)

@@ -309,7 +309,7 @@ fi
 (of_files "$objects" && git write-tree --missing-ok)
 printf '%s\\n' "$head" "$left_out"
 cd "./$prefix"
-git ls-files --others --exclude-standard | sed -n '/\\/"\\{0,1\\}$/p'
+test "$1" = none || git ls-files --others --exclude-standard | sed -n '/\\/"\\{0,1\\}$/p'
 """
 )
 

@@ -26,7 +26,7 @@ from turngate.gates.gate import WITHOUT_BASELINE, Gate, GateContext, GateOption
 from turngate.gates.local_tree_state import content_of
 from turngate.gates.project_files import read_project
 from turngate.gates.run_commands import FilesUnreadable
-from turngate.gates.tree_state import tree_state
+from turngate.gates.tree_state import tree_before, tree_state
 
 MAX_COMMAND_CHARS = 200
 MAX_REASON_CHARS = 2500
@@ -72,7 +72,8 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     results, name = _results(context, command), show_command(command)
     if context.options.get("related") and (block := await _check_related(context, command)):
         return block
-    if (ended := results.find(context.tree)) and ended.is_too_slow(context.commands.seconds_left):
+    ended = results.find(await tree_before(context)) if results.has_slow() else None
+    if ended and ended.is_too_slow(context.commands.seconds_left):
         hint = "" if context.options.get("related", True) else " (`related` runs the tests of a change first)"
         return Fault(
             f"not run again until a file changes or its timeout is raised{hint}: on these files {ended.problem}"
@@ -81,7 +82,7 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
     report = await context.commands.run(command)
     seconds = time.monotonic() - began
     result = judge(command, report, check, context.project, _limit(context))
-    results.store(context.tree, _describe_run(context, report, result, seconds))
+    results.store(await tree_before(context), _describe_run(context, report, result, seconds))
     if (
         isinstance(result, Allow)
         and check == "tests"
@@ -194,7 +195,7 @@ async def _check_related(context: GateContext, command: CommandHook) -> Block | 
             Results(context.state_folder, context.project, name),
             context.commands.seconds_left * RELATED_SHARE,
         )
-        known = results.find(context.tree)
+        known = results.find(await tree_before(context))
         if known and (known.names is not None or known.is_too_slow(seconds)):
             continue
         related = replace(command, command=text, args=None)
@@ -206,9 +207,9 @@ async def _check_related(context: GateContext, command: CommandHook) -> Block | 
                     block = await _block_for_related(context, command, related, report)
                     if block is not None:
                         return block
-            results.store(context.tree, Known(Counter()))
+            results.store(await tree_before(context), Known(Counter()))
         except TimeoutError:
-            results.store(context.tree, Known(None, seconds=seconds))
+            results.store(await tree_before(context), Known(None, seconds=seconds))
     return None
 
 
@@ -290,10 +291,12 @@ def _count_failures(context: GateContext, report: Exited | TimedOut) -> int:
 
 async def record_command(context: GateContext) -> Mapping[str, Any]:
     """Return what is needed at a stop: the files as they are, and their state."""
-    from turngate.gates.session_changes import record_files  # noqa: PLC0415 # lazy: once in a session
+    from turngate.gates.session_changes import list_local, record_files  # noqa: PLC0415 # lazy: once in a session
 
-    files = await record_files(context, without_git=bool(context.options.get("if-changed")))
-    return {"state": await tree_state(context), **files}
+    listing = await list_local(context)
+    state = listing.state if listing else await tree_state(context)
+    without_git = bool(context.options.get("if-changed"))
+    return {"state": state, **await record_files(context, without_git=without_git, listing=listing)}
 
 
 def _limit(context: GateContext) -> int:
@@ -311,10 +314,7 @@ def _text(command: CommandHook) -> str:
 NO_TESTS = 5  # exit code of pytest and unittest
 MAX_OUTPUT_CHARS = 2000
 # The line in which pytest, jest, node and mocha count failures.
-_FAILED = re.compile(
-    r"^=*\s?[1-9]\d* failed\b.* in [\d.]+s|^Tests:\s+[1-9]\d* failed|^[#ℹ] fail [1-9]|^[ \t]*[1-9]\d* failing\b",
-    re.MULTILINE,
-)
+_FAILED = r"(?m)^=*\s?[1-9]\d* failed\b.* in [\d.]+s|^Tests:\s+[1-9]\d* failed|^[#ℹ] fail [1-9]|^[ \t]*[1-9]\d* failing\b"
 
 
 def judge(
@@ -336,7 +336,7 @@ def judge(
             return Fault(f"it did not end within {seconds:.3g} s{said}")
         case Exited(code=0 | 5) if (words := _describe_empty_run(command, report, check)) is not None:
             return Fault(f'it checked nothing: its output says "{words}"')
-        case Exited(code=0) if check == "tests" and _FAILED.search(f"{report.stdout}\n{report.stderr}"):
+        case Exited(code=0) if check == "tests" and re.search(_FAILED, f"{report.stdout}\n{report.stderr}"):
             return Block(
                 f"exit code 0, although tests have failed\n{report.stdout[-MAX_OUTPUT_CHARS:]}".strip()
             )
@@ -376,11 +376,12 @@ def _failure(code: int, stdout: str, stderr: str, project: str, limit: int) -> D
 
 def is_unchanged(context: GateContext, *, with_git: bool = False) -> Allow | None:
     """Return that there is nothing to check, if no file has changed since the session's start. `with_git`: nor a commit, a branch …"""
-    start = (context.state.start or {}).get("state")
-    if context.options.get("always") or not isinstance(start, str) or context.tree is None:
+    start = context.start_state
+    if start is None or context.tree is None:
         return None
     if start != context.tree if with_git else content_of(start) != content_of(context.tree):
         return None
+    context.is_of_tree = True
     if (context.state.result or {}).get(
         "outcome"
     ) == "failed":  # the work may be on another branch, or stashed
@@ -427,20 +428,19 @@ async def nothing_to_check(
 
 
 # Texts in the root and below `docs`, and what has such a name in any folder.
-_DOCUMENT = re.compile(
-    r"(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc)|docs?/.*\.txt|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)(?:[.-][^/]*)?",
-    re.IGNORECASE,
-)
-_NO_DOCUMENT = re.compile(r"(?:.*/)?[^/]*(?:requirements|constraints)[^/]*\.txt|.*\.(?:py|[cm]?[jt]sx?|json)")
-_READS_DOCUMENTS = re.compile(
-    r"\b(?:markdown\w*|mdformat|prettier|biome|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
-)
+_DOCUMENT = r"(?i)(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc)|docs?/.*\.txt|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)(?:[.-][^/]*)?"
+_NO_DOCUMENT = r"(?:.*/)?[^/]*(?:requirements|constraints)[^/]*\.txt|.*\.(?:py|[cm]?[jt]sx?|json)"
+_READS_DOCUMENTS = r"\b(?:markdown\w*|mdformat|prettier|biome|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
 
 
 def _is_document(path: str, definition: str) -> bool:
     """Return whether a check does not read a file: it is a document, and nothing that defines the check names it or its kind."""
     name = path.rpartition("/")[2]
-    if not _DOCUMENT.fullmatch(path) or _NO_DOCUMENT.fullmatch(path) or _READS_DOCUMENTS.search(definition):
+    if (
+        not re.fullmatch(_DOCUMENT, path)
+        or re.fullmatch(_NO_DOCUMENT, path)
+        or re.search(_READS_DOCUMENTS, definition)
+    ):
         return False
     return name not in definition and f".{name.rpartition('.')[2]}" not in definition
 
