@@ -8,7 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,17 @@ from bench.projects.table import Project
 GATES = "untouched,no-stubs,clean"  # besides what `init` finds
 TIMEOUT_S = 1800
 MAX_REASON_CHARS = 6000  # that are kept in the results
-KEPT = ("CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GEM_HOME", "COMPOSER_HOME")
+KEPT = (
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "GOPATH",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GEM_HOME",
+    "COMPOSER_HOME",
+    "CARGO_NET_OFFLINE",
+    "GOPROXY",
+)
 HOMES = {"CARGO_HOME": ".cargo", "RUSTUP_HOME": ".rustup", "GOPATH": "go", "GOCACHE": ".cache/go-build"}
 TURNGATE = str(Path(sys.executable).with_name("turngate"))
 
@@ -33,10 +43,6 @@ class Played:
     expected: tuple[str, ...] = ()  # any of these gates
     is_shown: bool = False  # the reason names what was planted
     seconds: float = 0.0
-
-    @property
-    def is_right(self) -> bool:
-        return any(_check(gate) in self.expected for gate in self.blocked_by)
 
 
 @dataclass
@@ -76,11 +82,12 @@ class Room:
             bare = next((each for each in (self._sources / "repo", self._sources) if each.exists()), None)
             if bare is None:
                 raise CannotPlay(f"--sources has no {self._sources.name}")
-            _sh(f"git --git-dir='{bare}' archive {self.project.commit} | tar x", self.files)
-            _sh("git init -q . && git add -A -f . && " + _commit("start"), self.files)
+            # `git archive` would leave out what a package does not have, such as tests.
+            copy = f"git -c safe.directory='*' clone -q --no-checkout '{bare}' . && git checkout -q {self.project.commit} && rm -rf .git"
+            _sh(f"{copy} && git init -q . && git add -A -f . && {_commit('start')}", self.files)
             _sh("git tag start && printf '%s\n' .venv node_modules >> .git/info/exclude", self.files)
             if self.project.install:
-                _sh(self.project.install, self.files)
+                _sh(self.project.install.replace("{sources}", str(self._sources.parent)), self.files)
             _sh("git add -A . && git reset -q --hard start", self.files)
             mark.write_text(key)
         _sh(
@@ -213,7 +220,7 @@ def _play_broken(room: Room, sources: Sources, tests: str | None) -> tuple[Playe
     red = None
     for fault in broken_functions(sources):
         played, file = _play_fault(room, fault), next(iter(fault.edits))
-        if played.is_right:
+        if any(_check(gate) == "tests" for gate in played.blocked_by):
             return played, file
         if tests:
             red = room.is_red(tests) if red is None else red
@@ -339,7 +346,3 @@ def _sh(command: str, folder: Path) -> str:
     if done.returncode:
         raise CannotPlay(f"`{command}`: exit code {done.returncode}: {(done.stderr or done.stdout)[-800:]}")
     return done.stdout
-
-
-def as_dict(row: Row) -> dict[str, Any]:
-    return asdict(row)
