@@ -849,6 +849,25 @@ def test_a_command_that_changes_files_is_left_out_and_the_file_is_named(trial: I
     assert [gate["id"] for gate in gates(project)] == ["tests", "types"]
 
 
+def test_a_file_that_git_does_not_know_counts_if_it_knows_others_of_its_kind(
+    trial: Init, project: Path
+) -> None:
+    """What an earlier run has built or reported is written again by each run."""
+    for name in ("test_prices", "results.cache", "new.txt"):
+        (project / name).write_text("of an earlier run")
+    code, out, _ = trial(test="@echo a > test_prices; echo b > results.cache", lint="@echo c > new.txt")
+    assert (code, tried(out)) == (
+        0,
+        [
+            TRIED,
+            "tests  runs `make test`",
+            "tests  green",
+            "lint  runs `make lint`",
+            "lint  left out: it changed new.txt",
+        ],
+    )
+
+
 def test_if_nothing_can_run_nothing_is_written(trial: Init, project: Path) -> None:
     code, out, _ = trial(test="no-such-program-here")
     assert (code, out.endswith(NOTHING_FOUND), (project / ".turngate").exists()) == (1, True, False)
