@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test test-all check fmt bench chaos fuzz hosts mutants picture properties reference release trace schemas api hosts-table clean
+.PHONY: demo test test-all check fmt bench chaos fuzz hosts mutants picture projects properties reference release trace schemas api hosts-table clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -12,6 +12,7 @@ ISSUE ?=
 RUNS ?= 10000
 SECONDS ?= 600
 ONLY ?=
+SOURCES ?= .projects/sources
 
 demo: .venv/installed
 	@.venv/bin/turngate demo
@@ -46,6 +47,9 @@ hosts: .venv/ready
 
 mutants: .venv/ready
 	@$(PY) tools/mutants.py --workers $(WORKERS) --only '$(ONLY)'
+
+projects: .venv/ready
+	@$(PY) -m bench.projects --sources '$(SOURCES)' $(if $(ONLY),--only '$(ONLY)')
 
 picture: .venv/installed
 	@$(PY) tools/picture.py
