@@ -40,8 +40,7 @@ MISSING = [
     (127, "bundler: command not found: rubocop\nInstall missing gem executables with `bundle install`"),
     (
         1,
-        "/usr/lib/bundler/rubygems_integration.rb:319:in `replace_bin_path': can't find executable rubocop for gem rubocop. "
-        "rubocop is not currently included in the bundle, perhaps you meant to add it to your Gemfile? (Gem::Exception)",
+        "/usr/lib/bundler/rubygems_integration.rb:319:in `replace_bin_path': can't find executable rubocop for gem rubocop. (Gem::Exception)",
     ),
     (1, "Error: Must specify at least one <test>\nUsage: bats [OPTIONS] <tests>"),
     (

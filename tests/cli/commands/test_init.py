@@ -853,9 +853,15 @@ def test_a_file_that_git_does_not_know_counts_if_it_knows_others_of_its_kind(
     trial: Init, project: Path
 ) -> None:
     """What an earlier run has built or reported is written again by each run."""
-    for name in ("test_prices", "results.cache", "new.txt"):
+    trial(test="no-such-program-here")  # it adds all files to git, and the next one should not
+    (project / ".git/info/exclude").write_text("built\nresults.cache\nnew.txt\n")
+    for name in ("built", "results.cache", "new.txt"):
         (project / name).write_text("of an earlier run")
-    code, out, _ = trial(test="@echo a > test_prices; echo b > results.cache", lint="@echo c > new.txt")
+    code, out, _ = trial(
+        test="@: > .git/info/exclude",
+        lint="@echo a > built; echo b > results.cache",
+        types="@echo c > new.txt",
+    )
     assert (code, tried(out)) == (
         0,
         [
@@ -863,7 +869,9 @@ def test_a_file_that_git_does_not_know_counts_if_it_knows_others_of_its_kind(
             "tests  runs `make test`",
             "tests  green",
             "lint  runs `make lint`",
-            "lint  left out: it changed new.txt",
+            "lint  green",
+            "types  runs `make types`",
+            "types  left out: it changed new.txt",
         ],
     )
 
