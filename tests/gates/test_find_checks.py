@@ -396,6 +396,37 @@ WITH_CI: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
         {"Rakefile": "task default: :spec\n", "Gemfile": ""},
         {"tests": "bundle exec rake"},
     ),
+    "a task of rake with a linter and tests": (
+        "      - run: bundle exec rake\n",
+        {
+            "Rakefile": "RSpec::Core::RakeTask.new do |spec|\nend\nRuboCop::RakeTask.new(:rubocop)\ntask default: %i[rubocop spec more]\n",
+            "Gemfile": "",
+        },
+        {"tests": "bundle exec rake spec", "lint": "bundle exec rake rubocop"},
+    ),
+    "a task of rake that another file defines": (
+        "      - run: bundle exec rake ci\n",
+        {"Rakefile": 'task ci: %w[ spec ]\ntask "default" => :spec\n', "Gemfile": "", ".rspec": ""},
+        {"tests": "bundle exec rake ci"},
+    ),
+    "bats, with a variable, and not its version": (
+        '      - run: |\n          bats -v\n          BATS_LIB_PATH="$PWD" bats --print-output-on-failure test\n      - run: shellcheck ./src/*\n',
+        {"test/assert.bats": ""},
+        {
+            "tests": 'BATS_LIB_PATH="$PWD" bats --print-output-on-failure test',
+            "lint": "shellcheck ./src/*",
+        },
+    ),
+    "cmake, in its folder": (
+        "      - run: |\n          mkdir build\n          cd build\n          cmake ..\n          make test\n",
+        {"CMakeLists.txt": "", "build/CTestTestfile.cmake": "", "Makefile": "test:\n\t./demo\n"},
+        {"tests": "cmake --build build && ctest --test-dir build --output-on-failure"},
+    ),
+    "a linter that is installed by the target": (
+        "      - run: go test ./...\n",
+        {"go.mod": "", "Makefile": "lint:\n\tgo install example.org/lint@latest\n\tgolangci-lint run\n"},
+        {"tests": "go test ./..."},
+    ),
     "a target with what CI sets": (
         "      - run: make test THREADS=${{ matrix.threads }}\n",
         {"Makefile": "test:\n\tcoverage run -m pytest\ntest-examples:\n\tpytest examples\n"},
@@ -502,6 +533,8 @@ def test_a_project_that_is_not_configured_yet_has_tests_only_if_nothing_else_has
         ({"CMakeLists.txt": ""}, "cmake --build build && ctest --test-dir build --output-on-failure"),
         ({"configure.ac": "", "Makefile.am": ""}, "make check"),
         ({"CMakeLists.txt": "", "pytest.ini": ""}, "pytest -q"),
+        ({"meson.build": ""}, "meson test -C build --print-errorlogs"),
+        ({"meson.build": "", "build/build.ninja": ""}, "meson test -C build --print-errorlogs"),
         ({"configure.ac": "", "Makefile.am": "", "Makefile": "check:\n\t./run\n"}, "make check"),
     ):
         found = chosen_commands(find_check_commands(project_files(texts)), "tests")

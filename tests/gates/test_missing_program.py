@@ -37,6 +37,12 @@ MISSING = [
     (2, "make: *** No targets specified and no makefile found.  Stop."),
     (1, "Command not found: pytest"),
     (126, "sh: 1: ./check: Permission denied"),
+    (127, "bundler: command not found: rubocop\nInstall missing gem executables with `bundle install`"),
+    (
+        1,
+        "/usr/lib/bundler/rubygems_integration.rb:319:in `replace_bin_path': can't find executable rubocop for gem rubocop. (Gem::Exception)",
+    ),
+    (1, "Error: Must specify at least one <test>\nUsage: bats [OPTIONS] <tests>"),
     (
         101,
         "As a reminder, you're using offline mode (--offline) which can sometimes cause surprising resolution failures, …",

@@ -17,7 +17,7 @@ from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.gates.agent_commands import find_kinds
-from turngate.gates.project_files import ProjectFiles
+from turngate.gates.project_files import WORKFLOWS, ProjectFiles
 from turngate.gates.project_tasks import (
     TaskRunner,
     ci_commands,
@@ -168,6 +168,7 @@ _ONLY_BUILDS = (
     r"(?:cargo|go) build\b|build\b|(?:twine|pip|poetry|uv lock|check-manifest|check-wheel-contents)\b"
 )
 _COMPILES = r"(?=.*\.(?:c|cc|cpp|cxx|o)\b)(?:.*\s)?-?o \S"
+_ASKS = r"\S+ --?(?:version|help)|bats -[vh]"
 _CHECKS_NOTHING = rf"{_COMPILES}|(?:echo|rm|mkdir|touch)\b"
 _NO_TEST = "no test specified"  # the script that `npm init` writes
 
@@ -179,6 +180,7 @@ def _checks_of(step: str) -> set[str]:
         re.match(CHANGES_FILES, step)
         or re.match(_ONLY_BUILDS, step)
         or re.match(_COMPILES, step)
+        or re.fullmatch(_ASKS, step)
         or step.split(maxsplit=1)[0] in TASK_PROGRAMS
     ):
         return set()
@@ -186,8 +188,6 @@ def _checks_of(step: str) -> set[str]:
         return {"lint", "format"}
     if hook := re.match(r"(?:pre-commit|prek) run ([\w-]+)", step):
         return {_by_words(hook[1]) or "lint"}
-    if re.fullmatch("(?:bundle exec )?rake", step):  # its default task
-        return {"tests"}
     found = {check for check, pattern in OTHER_TOOLS.items() if re.match(pattern, step)}
     kinds = find_kinds(step)
     if not found and kinds != set(CHECKS):  # all of them: by a word such as `check`, which says too little
@@ -218,8 +218,7 @@ def _tasks_of(runner: TaskRunner, project: _Project) -> Iterator[CheckCommand]:
     """Yield the best task of each check."""
     in_ci = [name for step in project.ci for name in runner.mentioned(step)]
     if runner.file == "Rakefile" and "default" in runner.tasks and "rake" in project.ci:
-        command = runner.command.format("").rstrip()
-        yield CheckCommand("tests", command, runner.program, "Rakefile", "ruby", is_in_ci=True)
+        in_ci.append("default")
     from_ci = [each for name in in_ci for each in runner.parts(name)]
     usual = {name for names in TASK_NAMES.values() for name in names}
     named = [part for name in runner.tasks if name in usual for part in runner.parts(name)]
@@ -334,6 +333,8 @@ def _task_command(task: _Task, project: _Project, *, is_in_ci: bool) -> CheckCom
     if runner.file == "package.json":
         command = re.sub(r"^(npm|pnpm|yarn) run test$", r"\1 test", command)
         command = f"CI=true {command}" if re.search(_WATCHES_WITHOUT_CI, task.text) else command
+    elif runner.file == "Rakefile":
+        command = command.removesuffix(" default")
     elif folder := _environment(project):
         command = f'PATH="$PWD/{folder}/bin:$PATH" {command}' if runner.kind in WHOLE else command
     return CheckCommand(task.check, command, runner.program, runner.file, runner.kind, task.steps, is_in_ci)
@@ -562,15 +563,39 @@ def _others(project: _Project) -> Iterator[CheckCommand]:
             is_sign = check in ("tests", "build") or (check != "format" and found[0] not in _LANGUAGE_FILES)
             yield CheckCommand(
                 check,
-                _with_start(command, in_ci) if in_ci else command,
+                _variables(in_ci, project) + _with_start(command, in_ci) if in_ci else command,
                 program,
                 found[0],
                 kind,
                 (in_ci or step,),
-                is_in_ci=in_ci is not None,
+                is_in_ci=in_ci is not None or (program == "cmake" and _configures(project)),
                 is_guess=(bool(project.ci) and not in_ci and not is_sign)
                 or is_unready(program, project.names),
             )
+
+
+def _variables(step: str, project: _Project) -> str:
+    """Return the variables that CI sets before a step, on its line: `RUSTFLAGS=-Dwarnings `."""
+    pattern = re.compile(
+        rf"((?:\b[A-Z]\w*=(?:[\w./:=-]*|['\"][\w $./:=-]*['\"]) )+){re.escape(step)}$", re.MULTILINE
+    )
+    found = (pattern.search(text) for name, text in project.texts.items() if name.startswith(WORKFLOWS))
+    return next((each[1] for each in found if each), "")
+
+
+def _configures(project: _Project) -> bool:
+    """Whether CI builds with cmake, in a folder beside the sources."""
+    return any(
+        name.startswith(WORKFLOWS) and re.search(r"(?m)^\s*(?:- )?(?:run: *)?cmake ", text)
+        for name, text in project.texts.items()
+    )
+
+
+def _scripts(project: _Project) -> Iterator[CheckCommand]:
+    """Yield the linter of shell scripts, as CI runs it."""
+    for step in project.ci:
+        if step.startswith("shellcheck ") and not re.search(_PARTIAL, step):
+            yield CheckCommand("lint", step, "shellcheck", "CI", "shell", (step,), is_in_ci=True)
 
 
 def is_unready(program: str, names: Collection[str]) -> bool:
@@ -622,4 +647,5 @@ _FINDERS: tuple[Callable[[_Project], Iterator[CheckCommand]], ...] = (
     _python,
     _python_runners,
     _others,
+    _scripts,
 )

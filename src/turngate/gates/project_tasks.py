@@ -206,12 +206,25 @@ def _read_deno(text: str) -> dict[str, str]:
     return _read_scripts(text, "tasks")
 
 
-_RAKE_TASK = r"(?m)^\s*(?:multi)?task[ (]+:?['\"]?(\w+(?::\w+)*)|Task\.(?:new|create)(?:\((?::|['\"]):?['\"]?(\w+(?::\w+)*)|(?=\s|$|\())"
+_RAKE_TASK = r"(?m)^\s*(?:multi)?task[ (]+:?['\"]?(\w+(?::\w+)*)['\"]?(?:\s*(?::(?=\s)|=>)([^#\n]*))?"
+_RAKE_NEEDS = r":(\w+(?::\w+)*)|['\"](\w+(?::\w+)*)['\"]|%[iw][\[({]([^\])}\n]*)"
+_RAKE_CLASS = r"(\w+)(?:::\w+)*::\w*Task\.(?:new|create)(?:\((?::|['\"]):?['\"]?(\w+(?::\w+)*)|(?=\s|$|\())"
+_RAKE_CLASSES = {"RSpec": ("spec", "rspec"), "RuboCop": ("rubocop", "rubocop"), "RDoc": ("rdoc", "")}
 
 
 def _read_rake(text: str) -> dict[str, str]:
-    default = "spec" if "RSpec::" in text else "test"
-    return {found[1] or found[2] or default: "" for found in re.finditer(_RAKE_TASK, text)}
+    """What a task needs is run before it, and may be defined elsewhere."""
+    tasks: dict[str, str] = {}
+    for found in re.finditer(_RAKE_CLASS, text):
+        usual, runs = _RAKE_CLASSES.get(found[1], ("test", ""))
+        tasks[found[2] or usual] = runs
+    for found in re.finditer(_RAKE_TASK, text):
+        needs = " ".join(" ".join(filter(None, each)) for each in re.findall(_RAKE_NEEDS, found[2] or ""))
+        tasks[found[1]] = (
+            f"{tasks.get(found[1], '')}\nrake {needs}".strip() if needs else tasks.get(found[1], "")
+        )
+        tasks = {**dict.fromkeys(needs.split(), ""), **tasks}
+    return tasks
 
 
 def _read_tox(text: str) -> dict[str, str]:

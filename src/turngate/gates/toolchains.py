@@ -239,7 +239,7 @@ UNFIT_WORDS = frozenset(
     """watch fix write update e2e browser browsers integration integrations karma playwright cypress selenium puppeteer wdio bench benchmark
     smoke docs doc dev debug serve server ui release publish profile deploy external live firefox chrome examples example property""".split()
 )
-UNFIT_STEP = r"\b(?:karma|wdio|playwright|cypress|puppeteer|e2e|npm(?:@\S+)? audit|docker|pip install|go get|npm publish)\b"
+UNFIT_STEP = r"\b(?:karma|wdio|playwright|cypress|puppeteer|e2e|npm(?:@\S+)? audit|docker|pip install|go (?:get|install)|npm publish)\b"
 TASK_PROGRAMS = frozenset(
     "npm pnpm yarn bun nx turbo lerna make just task rake tox nox poe composer".split()
 )  # that run tasks
@@ -307,6 +307,7 @@ _CTEST = {
     "tests": "{} --build build && ctest --test-dir build --output-on-failure",
     "build": "{} --build build",
 }
+_MESON = {"tests": "{} test -C build --print-errorlogs", "build": "{} compile -C build"}
 # Kinds of project: the files that show it (patterns), the kind, the program, and the command of each check.
 PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("Cargo.toml", "rust", "cargo", _CARGO),
@@ -336,6 +337,8 @@ PROJECTS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
     ("build/CTestTestfile.cmake", "c++", "cmake", _CTEST),
     # A program that is a file: before the project is configured, it is not there.
     ("CMakeLists.txt", "c++", "./build/CTestTestfile.cmake", {"tests": _CTEST["tests"].format("cmake")}),
+    ("meson.build build/build.ninja", "c++", "meson", _MESON),
+    ("meson.build", "c++", "./build/build.ninja", {"tests": _MESON["tests"].format("meson")}),
     ("configure.ac Makefile.am", "c", "./Makefile", {"tests": "make check"}),
     *((f"{sign} t", "perl", "prove", _PROVE) for sign in ("Makefile.PL", "Build.PL", "dist.ini", "cpanfile")),
     *((f"{folder}/*.bats", "shell", "bats", {"tests": f"{{}} {folder}"}) for folder in ("test", "tests")),
@@ -638,7 +641,7 @@ NOT_CONFIGURED = (
     r"|● (?:Unrecognized CLI Parameter|Validation Error).*|No tests? (?:files? )?found, exiting with code 1|Error: No test files found.*|CACError: Unknown option .*"
     r"|invalid option: -.*|flag provided but not defined: .*|Unknown option \"-.*|Failed to change working directory to .*|\S*node: bad option: .*"
     r"|g?make: \*\*\* No rule to make target '[^']*'\. +Stop\.|Error: (?:\S*/)?build is not a directory|Error: could not load cache"
-    r"|Cannot detect source of '--.*|Error: Bad command line option '.*"
+    r"|Cannot detect source of '--.*|Error: Bad command line option '.*|Error: Must specify at least one <test>"
     r"|npm (?:ERR!|error) (?:npx )?canceled due to missing packages.*|npm (?:ERR!|error) code E404|npm (?:ERR!|error) network .*"
 )
 

@@ -913,6 +913,33 @@ def test_a_slow_command_is_named_with_a_quicker_one_of_the_project() -> None:
     ]
 
 
+def test_a_file_that_git_does_not_know_counts_if_it_knows_others_of_its_kind(
+    trial: Init, project: Path
+) -> None:
+    """What an earlier run has built or reported is written again by each run."""
+    trial(test="no-such-program-here")  # it adds all files to git, and the next one should not
+    (project / ".git/info/exclude").write_text("built\nresults.cache\nnew.txt\n")
+    for name in ("built", "results.cache", "new.txt"):
+        (project / name).write_text("of an earlier run")
+    code, out, _ = trial(
+        test="@: > .git/info/exclude",
+        lint="@echo a > built; echo b > results.cache",
+        types="@echo c > new.txt",
+    )
+    assert (code, tried(out)) == (
+        0,
+        [
+            TRIED,
+            "tests  runs `make test`",
+            "tests  green",
+            "lint  runs `make lint`",
+            "lint  green",
+            "types  runs `make types`",
+            "types  left out: it changed new.txt",
+        ],
+    )
+
+
 def test_if_nothing_can_run_nothing_is_written(trial: Init, project: Path) -> None:
     code, out, _ = trial(test="no-such-program-here")
     assert (code, out.endswith(NOTHING_FOUND), (project / ".turngate").exists()) == (1, True, False)

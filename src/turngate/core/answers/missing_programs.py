@@ -35,6 +35,8 @@ _ENDS_OTHERWISE = r"""
   | Command\ not\ found:\s\S+                                   # poetry
   | As\ a\ reminder,\ you're\ using\ offline\ mode.*             # cargo, without a package
   | .*\*\*\ \(Mix\)\ (?:Could\ not\ find\ an\ SCM\ for\ dependency\ .*|Can't\ continue\ due\ to\ errors\ on\ dependencies)
+  | bundler:\ command\ not\ found:\s\S+
+  | .*:\ can't\ find\ executable\ \S+\ for\ gem\ \S+\ .*           # bundler, with the start script of Debian
   | .*\bCould\ not\ find\ .*\ in\ (?:locally\ installed\ gems|any\ of\ the\ sources|cached\ gems).*   # bundler
 """
 MISSING = f"(?x)(?:{_ENDS_WITH_2} | {_ENDS_OTHERWISE})"

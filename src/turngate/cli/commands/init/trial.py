@@ -62,12 +62,15 @@ def _try(gate: ProposedGate, project: str) -> ProposedGate | None:
     """Try a gate, and then those that can stand in its place, until one of them can run."""
     for each in (gate, *gate.others):
         before = _stats(project, "diff", "--name-only", "--relative", "-z")
+        kinds = {_kind(path) for path in _stats(project, "ls-files", "-z")}
         new = _stats(project, "ls-files", "-z", "--others", "--exclude-standard")
         print(flat(f"{each.id}  runs `{each.command}`"), flush=True)
         result = _run(each, project)
         after = _stats(project, "diff", "--name-only", "--relative", "-z")
         edited = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
-        edited += [path for path, stat in new.items() if _stat(project, path) != stat]
+        # A file that git does not know, of a kind that it knows none of, may be what an earlier run has built.
+        sources = [path for path in new if not kinds or _kind(path) in kinds - {""}]
+        edited += [path for path in sources if _stat(project, path) != new[path]]
         note, is_kept = describe_trial(result, edited, each.quicker)
         print(flat(f"{each.id}  {note if is_kept else f'left out: it {note}'}"), flush=True)
         if is_kept:
@@ -112,6 +115,10 @@ def _stats(project: str, *words: str) -> Mapping[str, tuple[int, int] | None]:
         listed = run_git(project, *words, timeout=GIT_TIMEOUT_S).stdout.decode("utf-8", "surrogateescape")
         return {path: _stat(project, path) for path in listed.split("\0") if path}
     return {}
+
+
+def _kind(path: str) -> str:
+    return os.path.splitext(path)[1]
 
 
 def _stat(project: str, path: str) -> tuple[int, int] | None:
