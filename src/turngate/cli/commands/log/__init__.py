@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from turngate.agent.session_store import list_sessions
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, LISTED_PROJECT_HINT, Parser
+from turngate.cli.commands.log.blocks import list_blocks, mark_block
 from turngate.cli.commands.log.format import JsonLines, TextLines
 from turngate.cli.commands.sessions import find_session, find_subagent
 from turngate.cli.console.progress import show_if_slow
@@ -27,7 +28,7 @@ def declare(parser: Parser) -> None:
     parser.description = """\
 Show what the hooks of a session did: every hook run, every verdict, every turn that did not end as
 allowed (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. A heading
-names the date, the project and the session of the lines below it."""
+names the date, the project and the session of the lines below it. `turngate stats` counts over all sessions."""
     parser.epilog = f"""\
 Examples:
   turngate log                     this project's session whose hooks ran last
@@ -36,6 +37,9 @@ Examples:
   turngate log --follow            print new lines, also of sessions that begin later, until Ctrl-C
   turngate log -v                  with every line of every reason
   turngate log --json              one JSON object per line, with all that is known of a run
+  turngate log --blocks            every block in this project, with its id
+  turngate log --wrong 3fa9c1d2 --why "the test is flaky"
+                                   count this block as wrong in `turngate stats`
 
 Exit codes:
   0   printed
@@ -64,6 +68,17 @@ Exit codes:
         help="show every line of every reason, not only the first ones",
     )
     add("--json", action="store_true", help="print one JSON object per line")
+    marks = parser.add_mutually_exclusive_group()
+    marks.add_argument(
+        "--blocks", action="store_true", help="list the blocks of all sessions of the project, with ids"
+    )
+    marks.add_argument(
+        "--wrong", metavar="BLOCK", help="mark a block as wrong, by its id or the beginning of it"
+    )
+    marks.add_argument(
+        "--right", metavar="BLOCK", help="mark a block as right, also one that was marked as wrong"
+    )
+    add("--why", metavar="TEXT", help="with --wrong or --right: the reason, for your own records")
 
 
 FOLLOW_INTERVAL_S = 0.2
@@ -72,6 +87,12 @@ MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.why is not None and options.wrong is None and options.right is None:
+        raise UsageError("--why needs --wrong or --right")
+    if options.wrong is not None or options.right is not None:
+        return mark_block(options)
+    if options.blocks:
+        return list_blocks(options)
     given = options.session if options.id is None else options.id
     if options.session not in (None, given):
         raise UsageError(f"two sessions are given, {given} and --session {options.session}; give one of them")
