@@ -40,6 +40,7 @@ COMMANDS = {
     "log": ("log", "show what the hooks did; mark a block as wrong"),
     "stats": ("stats", "show how often each gate ran, blocked and was wrong, and what it cost"),
     "runs": ("runs", "list, steer, kill and recover subagents"),
+    "backtest": ("backtest", "ask gates about earlier conversations: what would they have blocked?"),
     "completion": ("completion", "print the completion script for bash, zsh or fish"),
 }
 

@@ -20,6 +20,7 @@ from turngate.history.stats import GateStats, Stats, collect_stats
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import state_folder
 
+TIME_HELP = "a number of hours, days or weeks, such as 12h (default: 30d)"
 SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 MAX_GATE_CHARS = 40
 MAX_WEEKS = 12  # in the plot
@@ -53,7 +54,7 @@ Exit codes:
         "--since",
         metavar="TIME",
         default="30d",
-        help="a number of hours, days or weeks, such as 12h (default: 30d)",
+        help=TIME_HELP,
     )
     add("--project", metavar="DIR", help="the project: a folder, or ssh://… as `turngate sessions` lists it")
     add("--all", action="store_true", help="all projects")
@@ -63,7 +64,7 @@ Exit codes:
 def run(options: argparse.Namespace) -> int:
     if options.all and options.project:
         raise UsageError("--all and --project cannot be used together")
-    since = time.time() - _seconds(options.since)
+    since = time.time() - seconds_of(options.since)
     project = None if options.all else recorded_project(options.project) if options.project else _here()
     with show_if_slow("reading the journals"):
         stats = collect_stats(_sessions(since, project))
@@ -86,7 +87,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _seconds(given: str) -> float:
+def seconds_of(given: str) -> float:
+    """Return the seconds of `--since`."""
     found = re.fullmatch(r"(\d{1,6})([hdw])", given)
     if not found:
         raise UsageError(
