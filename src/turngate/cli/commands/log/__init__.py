@@ -14,10 +14,13 @@ from turngate.agent.session_store import list_sessions
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, LISTED_PROJECT_HINT, Parser
 from turngate.cli.commands.log.blocks import list_blocks, mark_block
 from turngate.cli.commands.log.format import JsonLines, TextLines
+from turngate.cli.commands.log.otlp import OtlpLines
 from turngate.cli.commands.sessions import find_session, find_subagent
+from turngate.cli.console.conversation_text import counted
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import stdout_error
 from turngate.cli.project import project_folder, recorded_project
+from turngate.core.text import describe_url
 from turngate.errors import UsageError
 from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
 from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
@@ -38,6 +41,8 @@ Examples:
   turngate log -v                  with every line of every reason
   turngate log --json              one JSON object per line, with all that is known of a run
   turngate log --blocks            every block in this project, with its id
+  turngate log --otlp http://localhost:4318 --follow
+                                   send each turn to a collector as it ends
   turngate log --wrong 3fa9c1d2 --why "the test is flaky"
                                    count this block as wrong in `turngate stats`
 
@@ -68,6 +73,11 @@ Exit codes:
         help="show every line of every reason, not only the first ones",
     )
     add("--json", action="store_true", help="print one JSON object per line")
+    add(
+        "--otlp",
+        metavar="URL",
+        help="send each turn to an OpenTelemetry collector, such as http://localhost:4318, instead of printing it",
+    )
     marks = parser.add_mutually_exclusive_group()
     marks.add_argument(
         "--blocks", action="store_true", help="list the blocks of all sessions of the project, with ids"
@@ -81,6 +91,7 @@ Exit codes:
     add("--why", metavar="TEXT", help="with --wrong or --right: the reason, for your own records")
 
 
+Lines = JsonLines | TextLines | OtlpLines
 FOLLOW_INTERVAL_S = 0.2
 SEARCH_EVERY = 5  # intervals, for other sessions
 MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
@@ -105,19 +116,26 @@ def run(options: argparse.Namespace) -> int:
             "(`turngate check` reports what is configured)",
             file=sys.stderr,
         )
-    lines = JsonLines() if options.json else TextLines(verbose=options.verbose)
+    lines = _make_lines(options)
     if options.follow:
         return _follow(folder, project, lines, only=given is not None)
     with contextlib.closing(JournalTail(folder)) as tail:
-        if not _print_new(tail, project, lines, running=True) and not options.json:
+        is_any = _print_new(tail, project, lines, running=True)
+        if isinstance(lines, OtlpLines):
+            print(f"{counted(lines.sent, 'span')} sent to {describe_url(lines.url)}")
+        elif not is_any and not options.json:
             where = f"session {os.path.basename(folder)}{f' in {project}' if project else ''}"
             print(f"no hook ran in {where}; `turngate check` reports what is configured")
     return 0
 
 
-def _print_new(
-    tail: "JournalTail", project: str | None, lines: JsonLines | TextLines, *, running: bool = False
-) -> bool:
+def _make_lines(options: argparse.Namespace) -> Lines:
+    if options.otlp is not None:
+        return OtlpLines(options.otlp)
+    return JsonLines() if options.json else TextLines(verbose=options.verbose)
+
+
+def _print_new(tail: "JournalTail", project: str | None, lines: Lines, *, running: bool = False) -> bool:
     """Print the records that were written since the last call, then the runs that did not end or, with `running`, still run.
 
     Return whether there were any records.
@@ -133,7 +151,7 @@ def _print_new(
     return not is_empty
 
 
-def _follow(folder: str, project: str | None, lines: JsonLines | TextLines, *, only: bool) -> int:
+def _follow(folder: str, project: str | None, lines: Lines, *, only: bool) -> int:
     """Print a session until its reader has left; unless `only`, also others as soon as they go on or begin."""
     with contextlib.ExitStack() as opened:
         tails = {folder: opened.enter_context(contextlib.closing(JournalTail(folder)))}
@@ -165,7 +183,7 @@ def _size(folder: str) -> int:
     return 0
 
 
-def _print_record(record: dict[str, Any], lines: JsonLines | TextLines) -> bool:
+def _print_record(record: dict[str, Any], lines: Lines) -> bool:
     """Print the lines of a record. Return False if it is not one that a journal holds."""
     try:
         texts = list(lines.format(record))
