@@ -38,8 +38,10 @@ COMMANDS = {
     "uninstall": ("install", "remove it from the settings of that program"),
     "schema": ("schema", "print the JSON Schemas of settings, hook input and hook output"),
     "sessions": ("sessions", "list, show or remove earlier conversations"),
-    "log": ("log", "show what the hooks did"),
+    "log": ("log", "show what the hooks did; mark a block as wrong"),
+    "stats": ("stats", "show how often each gate ran, blocked and was wrong, and what it cost"),
     "runs": ("runs", "list, steer, kill and recover subagents"),
+    "backtest": ("backtest", "ask gates about earlier conversations: what would they have blocked?"),
     "completion": ("completion", "print the completion script for bash, zsh or fish"),
 }
 

@@ -8,13 +8,14 @@ approvals, which files and variables of the gates, and with which answer.
 import json
 import os
 import sys
+import time
 
 from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin, refuse_command
 from turngate.cli.project import configuration_files
 from turngate.core.constants import STOP_EVENTS
 from turngate.gates.stored_state import digest, inputs_state, stat_file, write_file
 from turngate.hosts.input_fields import normalise, recognise, variable_of_command
-from turngate.state.paths import state_folder
+from turngate.state.paths import session_folder, state_folder
 
 GATE_PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
 VERSION = 5
@@ -67,6 +68,24 @@ def write_stamp(
         os.unlink(path)
     except OSError:  # most often there is none
         return
+
+
+def record_cached_stop(project: str, fields: dict[str, object]) -> None:
+    """Add a line to the journal of the session: the agent may stop, as everything has passed on the same files."""
+    session = str(fields.get("session_id"))
+    entry = {"time": time.time(), "session_id": session, "project": project, "kind": "cached"}
+    line = json.dumps({**entry, "event": fields.get("hook_event_name")}, separators=(",", ":"))
+    path = os.path.join(session_folder(state_folder(), session), "journal.jsonl")
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:  # there is no journal, or it cannot be written; the stop is allowed all the same
+        return
+    try:
+        os.write(fd, f"{line}\n".encode("utf-8", "replace"))
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
 
 
 def settings_state(project: str) -> str | None:

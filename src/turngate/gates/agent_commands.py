@@ -17,6 +17,7 @@ from turngate.gates.toolchains import BY_NAME, CHECKS
 MAX_COMMAND_CHARS = 50_000  # of a command line that are read
 MAX_WORDS = 30  # of a command, among which a check is looked for
 MAX_LINES = 1000  # of an output, that are searched for a success
+MAX_CACHED = 1024  # of what is known of a command: each stop reads the same ones again
 Place = tuple[int, int]  # of a call, and of a command in it
 
 
@@ -45,9 +46,10 @@ _NOT_A_PROGRAM = r"[({!]+$|-|\w+=|(?:then|do|sudo|time|env|nice|exec)$"
 _NESTS = ("ssh", "su", "nix", "nix-shell")  # like shells, they run a command line that they are given
 
 
-def run_commands(command: str) -> list[WrittenCommand]:
+@lru_cache(MAX_CACHED)
+def run_commands(command: str) -> tuple[WrittenCommand, ...]:
     """Return the commands of a command line, those of `bash -c '…'` and `ssh host '…'` in their place."""
-    return [*islice(_run_commands(command[:MAX_COMMAND_CHARS], 2), MAX_COMMANDS)]
+    return tuple(islice(_run_commands(command[:MAX_COMMAND_CHARS], 2), MAX_COMMANDS))
 
 
 def _run_commands(command: str, depth: int) -> Iterator[WrittenCommand]:
@@ -108,6 +110,7 @@ def _subcommands(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?:^|\s)(?:{pattern})(?![\w-])")
 
 
+@lru_cache(MAX_CACHED)
 def find_kinds(text: str) -> frozenset[str]:
     """Return which checks a simple command runs: by the table of tools, or by the name of a script or target."""
     words = _words(text)
@@ -307,6 +310,7 @@ def read_edits(calls: Sequence[ToolCall], cwd: str) -> list[Edit]:
     return edits
 
 
+@lru_cache(MAX_CACHED)
 def written_path(text: str) -> str | None:
     """Return the source file that a simple command writes."""
     text = re.sub(_CONDITION, "", text)

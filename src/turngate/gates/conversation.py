@@ -102,10 +102,10 @@ def _read_calls(
         for record in _records_since(since, file, form, needles, max_cost or MAX_COST):
             if record.get("type") == "cleared" and own:
                 calls, places = [], {}
-            for block in _blocks_of(record, event):
-                if block.get("type") == "tool_use" and _is_reply(record):
+            for block in blocks_of(record, event):
+                if block.get("type") == "tool_use" and is_reply(record):
                     _add_call(calls, places, block)
-                elif block.get("type") == "tool_result" and not _is_reply(record):
+                elif block.get("type") == "tool_result" and not is_reply(record):
                     _add_result(calls, places, block)
     return tuple(calls)
 
@@ -137,7 +137,7 @@ def find_prompt(event: StopEvent) -> UserPrompt | None:
     with suppress(TranscriptUnreadable), _open(event) as (file, form):
         for offset, line in lines_backwards(file.fileno(), form.prompts):
             for record in () if b'"tool_result"' in line else _parse(line, form):
-                if _is_prompt(record, event):
+                if is_prompt(record, event):
                     return UserPrompt(offset, time_of(record), result_text(record["message"].get("content")))
     return None
 
@@ -146,9 +146,9 @@ def is_mentioned(event: StopEvent, name: str) -> bool:
     """Return whether the user or a tool call of the agent has named a file. Raises TranscriptUnreadable."""
     with _open(event) as (file, form):
         for record in _records_since(0, file, form, (name.encode(),), MAX_SEARCH_COST):
-            calls = [block for block in _blocks_of(record, event) if block.get("type") == "tool_use"]
-            if _is_prompt(record, event) or (
-                _is_reply(record) and any(name in str(call.get("input")) for call in calls)
+            calls = [block for block in blocks_of(record, event) if block.get("type") == "tool_use"]
+            if is_prompt(record, event) or (
+                is_reply(record) and any(name in str(call.get("input")) for call in calls)
             ):
                 return True
     return False
@@ -160,8 +160,8 @@ def last_answer(event: StopEvent) -> str:
         return event.last_text
     with suppress(TranscriptUnreadable), _open(event) as (file, form):
         for _, line in lines_backwards(file.fileno(), form.replies):
-            replies = [record for record in _parse(line, form) if _is_reply(record)]
-            found = [block for record in replies for block in _blocks_of(record, event)]
+            replies = [record for record in _parse(line, form) if is_reply(record)]
+            found = [block for record in replies for block in blocks_of(record, event)]
             texts = [text for block in found if isinstance(text := block.get("text"), str) and text.strip()]
             if texts:
                 return "\n".join(texts)
@@ -176,7 +176,7 @@ def read_usage(event: StopEvent, since: int = 0) -> UsedTokens:
     counts: dict[object, int] = {}
     with _open(event) as (file, form):
         for number, record in enumerate(_records_since(since, file, form, form.usage, MAX_SEARCH_COST)):
-            if not _is_reply(record) or not _is_own(record, event):
+            if not is_reply(record) or not _is_own(record, event):
                 continue
             message = record["message"]
             identity = message.get("id")
@@ -197,7 +197,7 @@ def read_wishes(event: StopEvent) -> tuple[str, ...]:
     """
     with suppress(TranscriptUnreadable), _open(event) as (file, form):
         records = _records_since(0, file, form, form.prompts, MAX_SEARCH_COST)
-        texts = [result_text(each["message"].get("content")) for each in records if _is_prompt(each, event)]
+        texts = [result_text(each["message"].get("content")) for each in records if is_prompt(each, event)]
         clauses = (clause for text in texts for clause in re.split(_CLAUSE_END, text))
         return tuple(clause for clause in clauses if not re.search(_NEGATION, clause))
     return ()
@@ -256,14 +256,14 @@ def has_open_question(event: StopEvent) -> bool:
     with suppress(TranscriptUnreadable), _open(event) as (file, form):
         lines = lines_backwards(file.fileno(), form.messages, QUESTION_BYTES)
         for record in (record for _, line in lines for record in reversed(_parse(line, form))):
-            if _is_prompt(record, event):
+            if is_prompt(record, event):
                 return False
-            found = _blocks_of(record, event)
+            found = blocks_of(record, event)
             answered.update(str(block.get("tool_use_id")) for block in found if "tool_use_id" in block)
             calls = [block for block in found if block.get("type") == "tool_use"]
             if any(call.get("name") in QUESTION_TOOLS and call.get("id") not in answered for call in calls):
                 return True
-            if found and not calls and _is_reply(record):  # it went on to talk
+            if found and not calls and is_reply(record):  # it went on to talk
                 return False
     return False
 
@@ -344,7 +344,7 @@ def _is_own(record: Mapping[str, Any], event: StopEvent) -> bool:
     return event.subagent is not None or record.get("isSidechain") is not True
 
 
-def _is_reply(record: Mapping[str, Any]) -> bool:
+def is_reply(record: Mapping[str, Any]) -> bool:
     """Return whether the model wrote it. Hosts write messages in the name of the model when a request failed."""
     message = record.get("message")
     return (
@@ -355,7 +355,7 @@ def _is_reply(record: Mapping[str, Any]) -> bool:
     )
 
 
-def _blocks_of(record: Mapping[str, Any], event: StopEvent) -> list[dict[str, Any]]:
+def blocks_of(record: Mapping[str, Any], event: StopEvent) -> list[dict[str, Any]]:
     message = record.get("message")
     if not isinstance(message, dict) or not _is_own(record, event):
         return []
@@ -369,7 +369,7 @@ _NOT_PROMPTS = (
 )
 
 
-def _is_prompt(record: Mapping[str, Any], event: StopEvent) -> bool:
+def is_prompt(record: Mapping[str, Any], event: StopEvent) -> bool:
     message, origin = record.get("message"), record.get("origin")
     if not isinstance(message, dict) or message.get("role") != "user" or not _is_own(record, event):
         return False

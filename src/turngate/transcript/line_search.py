@@ -38,13 +38,11 @@ def pieces_backwards(file: int, start: int, end: int, max_line: int) -> Iterator
 
 def lines_with(needles: Iterable[bytes], data: bytes) -> Iterator[tuple[int, int]]:
     """Yield where the lines with a needle begin and end, each line once, from the end backwards."""
-    ends = set()
-    for needle in needles:
-        place = data.find(needle)
-        while place >= 0:
-            end = data.find(b"\n", place)
-            end = len(data) if end < 0 else end
-            ends.add(end)
-            place = data.find(needle, end)
-    for end in sorted(ends, reverse=True):
-        yield data.rfind(b"\n", 0, end) + 1, end
+    places = {needle: data.rfind(needle) for needle in needles}
+    while (last := max(places.values(), default=-1)) >= 0:
+        first = data.rfind(b"\n", 0, last) + 1
+        end = data.find(b"\n", last)
+        yield first, len(data) if end < 0 else end
+        for needle, place in places.items():
+            if place >= first:
+                places[needle] = data.rfind(needle, 0, first)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
-from turngate.cli.stop_cache import read_stamp, settings_state, stamp_path, write_stamp
+from turngate.cli.stop_cache import read_stamp, record_cached_stop, settings_state, stamp_path, write_stamp
 from turngate.core.constants import FAMILIES, GATES_BASE, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise, variable_of_command
@@ -69,7 +69,10 @@ def run(words: list[str]) -> int:
     count = count_path(state, event, known)
     stamp = None if others else stamp_path(known, ["turngate hook", project])
     is_empty = not record and not others and nothing_is_configured(project, "host")
-    if is_empty or (stamp and read_stamp(stamp) is not None):
+    is_cached = not is_empty and stamp is not None and read_stamp(stamp) is not None
+    if is_empty or is_cached:
+        if is_cached:
+            record_cached_stop(project, known)
         if event in STOP_EVENTS:
             forget_count(count)
         return 0

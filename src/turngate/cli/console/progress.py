@@ -85,8 +85,11 @@ class ProgressLine:
 
 
 @contextlib.contextmanager
-def show_if_slow(text: str) -> Iterator[None]:
-    """Show at a terminal what a command does if it takes more than a second; the line is removed afterwards."""
+def show_if_slow(text: str | Callable[[], str]) -> Iterator[None]:
+    """Show at a terminal what a command does if it takes more than a second; the line is removed afterwards.
+
+    A function is asked every second.
+    """
     if not _can_rewrite_lines():
         yield
         return
@@ -105,11 +108,11 @@ def print_above_progress(text: str) -> None:
     print((CLEAR_LINE if _can_rewrite_lines() else "") + text, file=sys.stderr, flush=True)
 
 
-def _count_seconds(text: str, done: threading.Event) -> None:
+def _count_seconds(text: str | Callable[[], str], done: threading.Event) -> None:
     seconds = 0
     while not done.wait(UPDATE_INTERVAL_S):
         seconds += 1
-        _rewrite_line(f"{text} … {seconds} s")
+        _rewrite_line(f"{text if isinstance(text, str) else text()} … {seconds} s")
     if seconds:
         _clear_line()
 

@@ -28,7 +28,7 @@ from turngate.cli.review import load_all_hooks
 from turngate.cli.review.entries import format_text, shown_key
 from turngate.cli.workspace import OpenWorkspace, open_workspace
 from turngate.core.answers.report_types import Skipped
-from turngate.core.constants import GATES_BASE, STOP_EVENTS
+from turngate.core.constants import GATES_BASE, GATES_RUN_SESSION, STOP_EVENTS
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Settings
@@ -251,7 +251,7 @@ async def run_gate(
 ) -> GateResult:
     """Run one gate. `base`: a commit, if any. `state`: where what is known of the gate is kept, by default nowhere."""
     rule, state = entry.rule, state or private.state
-    given = {"session_id": f"gates-run-{uuid4()}"}  # nothing is known from an earlier run
+    given = {"session_id": f"{GATES_RUN_SESSION}{uuid4()}"}  # nothing is known from an earlier run
     fields = sample_fields(rule, given, project=place.project, transcript=private.transcript)
     event = read_event(rule.event, fields, cwd=place.project)
     own = replace(settings, rules=(rule,), stop_budget=None)

@@ -12,11 +12,15 @@ from typing import Any, BinaryIO
 
 from turngate.agent.session_store import list_sessions
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, LISTED_PROJECT_HINT, Parser
+from turngate.cli.commands.log.blocks import list_blocks, mark_block
 from turngate.cli.commands.log.format import JsonLines, TextLines
+from turngate.cli.commands.log.otlp import OtlpLines
 from turngate.cli.commands.sessions import find_session, find_subagent
+from turngate.cli.console.conversation_text import counted
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import stdout_error
 from turngate.cli.project import project_folder, recorded_project
+from turngate.core.text import describe_url
 from turngate.errors import UsageError
 from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
 from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
@@ -27,7 +31,7 @@ def declare(parser: Parser) -> None:
     parser.description = """\
 Show what the hooks of a session did: every hook run, every verdict, every turn that did not end as
 allowed (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. A heading
-names the date, the project and the session of the lines below it."""
+names the date, the project and the session of the lines below it. `turngate stats` counts over all sessions."""
     parser.epilog = f"""\
 Examples:
   turngate log                     this project's session whose hooks ran last
@@ -36,6 +40,11 @@ Examples:
   turngate log --follow            print new lines, also of sessions that begin later, until Ctrl-C
   turngate log -v                  with every line of every reason
   turngate log --json              one JSON object per line, with all that is known of a run
+  turngate log --blocks            every block in this project, with its id
+  turngate log --otlp http://localhost:4318 --follow
+                                   send each turn to a collector as it ends
+  turngate log --wrong 3fa9c1d2 --why "the test is flaky"
+                                   count this block as wrong in `turngate stats`
 
 Exit codes:
   0   printed
@@ -64,14 +73,37 @@ Exit codes:
         help="show every line of every reason, not only the first ones",
     )
     add("--json", action="store_true", help="print one JSON object per line")
+    add(
+        "--otlp",
+        metavar="URL",
+        help="send each turn to an OpenTelemetry collector, such as http://localhost:4318, instead of printing it",
+    )
+    marks = parser.add_mutually_exclusive_group()
+    marks.add_argument(
+        "--blocks", action="store_true", help="list the blocks of all sessions of the project, with ids"
+    )
+    marks.add_argument(
+        "--wrong", metavar="BLOCK", help="mark a block as wrong, by its id or the beginning of it"
+    )
+    marks.add_argument(
+        "--right", metavar="BLOCK", help="mark a block as right, also one that was marked as wrong"
+    )
+    add("--why", metavar="TEXT", help="with --wrong or --right: the reason, for your own records")
 
 
+Lines = JsonLines | TextLines | OtlpLines
 FOLLOW_INTERVAL_S = 0.2
 SEARCH_EVERY = 5  # intervals, for other sessions
 MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.why is not None and options.wrong is None and options.right is None:
+        raise UsageError("--why needs --wrong or --right")
+    if options.wrong is not None or options.right is not None:
+        return mark_block(options)
+    if options.blocks:
+        return list_blocks(options)
     given = options.session if options.id is None else options.id
     if options.session not in (None, given):
         raise UsageError(f"two sessions are given, {given} and --session {options.session}; give one of them")
@@ -84,19 +116,26 @@ def run(options: argparse.Namespace) -> int:
             "(`turngate check` reports what is configured)",
             file=sys.stderr,
         )
-    lines = JsonLines() if options.json else TextLines(verbose=options.verbose)
+    lines = _make_lines(options)
     if options.follow:
         return _follow(folder, project, lines, only=given is not None)
     with contextlib.closing(JournalTail(folder)) as tail:
-        if not _print_new(tail, project, lines, running=True) and not options.json:
+        is_any = _print_new(tail, project, lines, running=True)
+        if isinstance(lines, OtlpLines):
+            print(f"{counted(lines.sent, 'span')} sent to {describe_url(lines.url)}")
+        elif not is_any and not options.json:
             where = f"session {os.path.basename(folder)}{f' in {project}' if project else ''}"
             print(f"no hook ran in {where}; `turngate check` reports what is configured")
     return 0
 
 
-def _print_new(
-    tail: "JournalTail", project: str | None, lines: JsonLines | TextLines, *, running: bool = False
-) -> bool:
+def _make_lines(options: argparse.Namespace) -> Lines:
+    if options.otlp is not None:
+        return OtlpLines(options.otlp)
+    return JsonLines() if options.json else TextLines(verbose=options.verbose)
+
+
+def _print_new(tail: "JournalTail", project: str | None, lines: Lines, *, running: bool = False) -> bool:
     """Print the records that were written since the last call, then the runs that did not end or, with `running`, still run.
 
     Return whether there were any records.
@@ -112,7 +151,7 @@ def _print_new(
     return not is_empty
 
 
-def _follow(folder: str, project: str | None, lines: JsonLines | TextLines, *, only: bool) -> int:
+def _follow(folder: str, project: str | None, lines: Lines, *, only: bool) -> int:
     """Print a session until its reader has left; unless `only`, also others as soon as they go on or begin."""
     with contextlib.ExitStack() as opened:
         tails = {folder: opened.enter_context(contextlib.closing(JournalTail(folder)))}
@@ -144,7 +183,7 @@ def _size(folder: str) -> int:
     return 0
 
 
-def _print_record(record: dict[str, Any], lines: JsonLines | TextLines) -> bool:
+def _print_record(record: dict[str, Any], lines: Lines) -> bool:
     """Print the lines of a record. Return False if it is not one that a journal holds."""
     try:
         texts = list(lines.format(record))

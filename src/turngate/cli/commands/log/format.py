@@ -13,16 +13,13 @@ from turngate.cli.console.conversation_text import (
     outcome_label,
 )
 from turngate.cli.console.streams import paint
-from turngate.core.hooks.kinds import KINDS
 from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
-from turngate.core.verdict.json_output import recorded_gate
+from turngate.history.journals import hook_name
 from turngate.state.process_stat import ProcessId, is_alive
 
 MAX_HOOK_NAME_CHARS = 80
 MAX_REASON_LINES = 10
 REASON_INDENT = " " * 14
-# The first of these keys that a record has is the name of its hook; `name` is that of a callback.
-_NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
 
 
 class JsonLines:
@@ -69,7 +66,7 @@ class TextLines:
             self._heading = heading
             yield paint(strip_controls(heading), "bold")
         yield f"{time.strftime('%H:%M:%S', when)}  {paint(strip_controls(line), style)}"
-        if record.get("kind") not in ("verdict", "turn_end", "notice"):
+        if record.get("kind") not in ("verdict", "turn_end", "notice", "cached", "mark"):
             for text in self._further_lines(record.get("reason")):
                 yield f"{REASON_INDENT}{text}".rstrip()
 
@@ -78,7 +75,7 @@ class TextLines:
         if self._verbose:
             lines = strip_controls(reason or "").strip().splitlines()
             return lines if len(lines) > 1 else []
-        lines = _lines_with_words(strip_controls(reason or ""))
+        lines = lines_with_words(strip_controls(reason or ""))
         more = len(lines) - MAX_REASON_LINES
         shown = [truncate(line, MAX_SHOWN_LINE_CHARS) for line in lines[1:MAX_REASON_LINES]]
         return [*shown, f"… {more} more line{'s' * (more > 1)}: turngate log -v"] if more > 0 else shown
@@ -95,6 +92,14 @@ def _format(record: dict[str, Any]) -> tuple[str | None, str]:
             return _format_turn_end(record), "notice"
         case "notice":
             return f"! {one_line(record.get('text', ''))}", "notice"
+        case "cached":
+            return f"{record.get('event')}: allowed (unchanged since everything passed)", "plain"
+        case "mark":
+            why = f": {one_line(str(record['why']))}" if record.get("why") else ""
+            return (
+                f"block {record.get('block')} marked as {'wrong' if record.get('wrong') else 'right'}{why}",
+                "notice",
+            )
         case _:
             is_alert = record.get("outcome") in ("failed", "timeout", "waiting", "did not end")
             return f"  {_format_run(record)}", "alert" if is_alert else "plain"
@@ -121,7 +126,7 @@ def _format_verdict(record: dict[str, Any]) -> str:
         verdict = _HALTS.get(record.get("ended_by", "")) or _question(record) or "allowed"
     if failed := ", ".join(map(_format_unenforced, record.get("unenforced", ()))):
         verdict += f" (not enforced: {failed})"
-    lines = _lines_with_words(record.get("prompt") or record.get("stop_reason"))
+    lines = lines_with_words(record.get("prompt") or record.get("stop_reason"))
     return f"{verdict}: {lines[-1]}" if lines and not names else verdict
 
 
@@ -144,20 +149,18 @@ def _question(record: dict[str, Any]) -> str | None:
     return permission if permission in ("ask", "defer") else None
 
 
-def _lines_with_words(text: str | None) -> list[str]:
+def lines_with_words(text: str | None) -> list[str]:
     """Return the lines that hold a letter or digit: the rulers of a test runner say nothing."""
     return [line for line in (text or "").strip().splitlines() if any(map(str.isalnum, line))]
 
 
 def _format_run(record: dict[str, Any]) -> str:
     hook = record.get("hook", {})
-    name = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
-    if hook.get("type") == "gate" and not hook.get("id"):
-        name = recorded_gate(hook)
+    name = hook_name(hook)
     # The record of the verdict says which failures were not enforced.
     result = record.get("outcome", "")
     label = (_question(record) if result == "allow" else None) or outcome_label(result, blocking=True)
-    reason = _lines_with_words(record.get("reason"))
+    reason = lines_with_words(record.get("reason"))
     why = f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else ""
     has_cost = "evaluation" in record and hook.get("type") != "agent"
     cost = _format_cost(record["evaluation"]) if has_cost else ""

@@ -1,0 +1,210 @@
+"""`turngate backtest`: ask the gates about stops of the past."""
+
+import argparse
+import concurrent.futures
+import json
+import multiprocessing
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
+from turngate.cli.commands.stats import TIME_HELP, seconds_of
+from turngate.cli.console.conversation_text import counted, format_time
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.streams import paint
+from turngate.cli.project import project_folder
+from turngate.core.dialect import DIALECTS
+from turngate.core.hooks.kinds import GateHook, Hook, label
+from turngate.core.text import closest_word, one_line, quote_name, strip_controls, truncate
+from turngate.errors import UsageError
+from turngate.gates.library import GATES
+from turngate.history.backtest import JudgedSession, PastDecision, changed_decisions, judge_transcript
+from turngate.history.past_stops import OWN, PLACES, PastStop, find_transcripts
+from turngate.project.files import LOCAL
+from turngate.settings.load import load_extra, load_layers
+from turngate.state.paths import state_folder
+
+MAX_SHOWN_CHARS = 160
+PARALLEL_FROM = 20  # transcripts: fewer are read in this process
+
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Ask gates about the stops of earlier conversations, as they would be asked now: in Claude Code, Codex, Gemini CLI, Qwen
+Code, Copilot CLI and `turngate run`. For each stop a gate "would block", "would pass", or "cannot say", such as one that
+needs the files of that time. Beside each block are the agent's last words, and what the user said next. No command is
+run, no model is asked, and nothing is written. A block would have changed all that followed: this says what a gate
+would have answered, and not what would have come of it."""
+    parser.epilog = f"""\
+Examples:
+  turngate backtest                       the gates of this project, its stops of the last 30 days
+  turngate backtest evidence todos        ready-made gates, before you configure them
+  turngate backtest --all --since 1w      the stops in all folders, of the last week
+  turngate backtest --against old.json    what these settings would block, and those do not, and the reverse
+  turngate backtest evidence --transcripts ~/.claude/projects/*/*.jsonl
+
+Exit codes:
+  0   printed
+  64  wrong usage
+  {EXIT_ERRORS_AND_SIGNALS}"""
+    add = parser.add_argument
+    add(
+        "gates",
+        nargs="*",
+        metavar="GATE",
+        help="ready-made gates, or ids of the project's hooks (default: all of those)",
+    )
+    add("--settings", metavar="S", help="ask the hooks of these settings instead: a file, or JSON")
+    add("--against", metavar="S", help="compare with the hooks of other settings: a file, or JSON")
+    add(
+        "--host",
+        action="append",
+        choices=[*PLACES, OWN],
+        help="only transcripts of this program; may be repeated",
+    )
+    add("--since", metavar="TIME", default="30d", help=TIME_HELP)
+    add("--project", metavar="DIR", help="the project's folder (default: the nearest one with settings)")
+    add(
+        "--all",
+        action="store_true",
+        help="transcripts of all folders (those of Gemini CLI do not name theirs)",
+    )
+    add(
+        "--transcripts",
+        nargs="+",
+        metavar="FILE",
+        help="these files instead of those in the programs' own folders",
+    )
+    add_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    since = time.time() - seconds_of(options.since)
+    project = project_folder(options.project)
+    hooks = _hooks(options.gates, options.settings, project)
+    others = _hooks((), options.against, project) if options.against else []
+    given = options.transcripts
+    home = os.path.expanduser("~")
+    files = (
+        [(path, "") for path in given]
+        if given
+        else find_transcripts(home, state_folder(), options.host or (), since)
+    )
+    wanted = None if given or options.all else os.path.realpath(project)
+    judge = partial(_judge, hooks=[*hooks, *others], project=wanted, since=0.0 if given else since)
+    sessions = [each for each in _in_parallel(judge, files) if each.stops or each.error]
+    split = len(hooks)
+    if options.json:
+        print(json.dumps([_as_json(each, split, compared=bool(others)) for each in sessions], indent=2))
+        return 0
+    for line in _report(sessions, [label(hook) for hook in hooks], split, compared=bool(others)):
+        print(line)
+    return 0
+
+
+def _hooks(names: Sequence[str], settings: str | None, project: str) -> list[Hook]:
+    """Return the hooks of these names, or all Stop hooks of the settings."""
+    if settings is None:
+        rules = load_layers(project, dialect="turngate", files=LOCAL).merge().rules
+    else:
+        rules = load_extra(settings, DIALECTS["turngate"]).rules
+    configured = {label(rule.hook): rule.hook for rule in rules if rule.event == "Stop"}
+    hooks = [configured.get(name) or _ready_made(name, configured) for name in names] or list(
+        configured.values()
+    )
+    if not hooks:
+        raise UsageError(
+            "no Stop hook is configured; name ready-made gates, such as `turngate backtest evidence`"
+        )
+    return hooks
+
+
+def _ready_made(name: str, configured: dict[str, Hook]) -> Hook:
+    if name not in GATES:
+        known = (*configured, *sorted(set(GATES) - set(configured)))
+        meant = closest_word(name, known)
+        hint = f"did you mean {meant}?" if meant else f"the gates are {', '.join(known)}"
+        raise UsageError(f"there is no gate {name}; {hint}")
+    return GateHook(name)
+
+
+def _judge(
+    file: tuple[str, str], *, hooks: Sequence[Hook], project: str | None, since: float
+) -> JudgedSession:
+    return judge_transcript(*file, hooks, project, since)
+
+
+def _in_parallel(judge: "partial[JudgedSession]", files: Sequence[tuple[str, str]]) -> list[JudgedSession]:
+    """Judge the transcripts, several at once if there are many."""
+    done = list[JudgedSession]()
+    with show_if_slow(lambda: f"{len(done)} of {counted(len(files), 'transcript')}"):
+        if len(files) < PARALLEL_FROM:
+            done.extend(map(judge, files))
+        else:
+            context = multiprocessing.get_context("spawn")
+            with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), context) as pool:
+                done.extend(pool.map(judge, files, chunksize=4))
+    return done
+
+
+def _as_json(session: JudgedSession, split: int, *, compared: bool) -> dict[str, Any]:
+    return {**vars(session), "stops": [_stop_json(*each, split, compared=compared) for each in session.stops]}
+
+
+def _stop_json(
+    stop: PastStop, decisions: Sequence[PastDecision], split: int, *, compared: bool
+) -> dict[str, Any]:
+    now, before = decisions[:split], decisions[split:]
+    more = {"against": [each._asdict() for each in before]} if compared else {}
+    return {**vars(stop), "decisions": [each._asdict() for each in now], **more}
+
+
+# The text
+
+
+def _report(
+    sessions: Sequence[JudgedSession], gates: Sequence[str], split: int, *, compared: bool
+) -> Iterator[str]:
+    stops = [(session, stop, found) for session in sessions for stop, found in session.stops]
+    counts = Counter((each.gate, each.outcome) for *_, found in stops for each in found[:split])
+    for session in sessions:
+        if session.error:
+            yield paint(f"! {strip_controls(session.path)}: {session.error}", "notice")
+    if not stops:
+        yield "no stops were found; --all looks in all folders, --since further back, and --transcripts names files"
+        return
+    for session, stop, found in stops:
+        now, before = found[:split], found[split:]
+        new, gone = changed_decisions(now, before) if compared else (now, [])
+        for each in new:
+            if each.outcome == "would block":
+                yield from _block(session, stop, each, "newly blocked" if compared else "would block")
+        for each in gone:
+            yield from _block(session, stop, each, "no longer blocked")
+    why = {
+        each.gate: each.reason
+        for *_, found in stops
+        for each in found[:split]
+        if each.outcome == "cannot say"
+    }
+    of_sessions = sum(bool(session.stops) for session in sessions)
+    yield paint(f"{counted(len(stops), 'stop')} in {counted(of_sessions, 'conversation')}", "bold")
+    width = max(map(len, gates))
+    yield f"{'GATE':<{width}}  WOULD BLOCK  WOULD PASS  CANNOT SAY"
+    for gate in dict.fromkeys(gates):
+        blocks, passes, unknown = (counts[gate, word] for word in ("would block", "would pass", "cannot say"))
+        yield f"{gate:<{width}}  {blocks:>11}  {passes:>10}  {unknown:>10}  {why.get(gate, '')}".rstrip()
+
+
+def _block(session: JudgedSession, stop: PastStop, decision: PastDecision, heading: str) -> Iterator[str]:
+    when = format_time(stop.time, "%Y-%m-%d %H:%M") if stop.time is not None else "?"
+    place = strip_controls(session.folder or session.path)
+    yield paint(f"{when}  {session.host}  {place}: {heading} by {quote_name(decision.gate)}", "bold")
+    for name, text in (("agent", stop.answer), ("reason", decision.reason), ("user, next", stop.reply)):
+        if text:
+            yield f"  {name + ':':<11} {truncate(one_line(strip_controls(text)), MAX_SHOWN_CHARS)}"
+    yield ""

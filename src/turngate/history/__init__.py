@@ -1,0 +1,1 @@
+"""What the hooks have done: reads the journals of all sessions. Nothing here is needed at a stop."""

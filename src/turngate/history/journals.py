@@ -1,0 +1,93 @@
+"""Reads the journals of earlier stops, and names their hooks and blocks."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from turngate._frozen_dataclass import frozen
+from turngate.core.constants import GATES_RUN_SESSION
+from turngate.core.events.hook_input import UNNAMED_SESSION
+from turngate.core.hooks.kinds import KINDS
+from turngate.core.verdict.json_output import recorded_gate
+from turngate.state.files import open_regular_file
+from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
+
+BLOCK_ID_CHARS = 8
+MAX_TIME = 1 << 33  # seconds: a later one is no time
+# The first of these keys that the record of a hook has is its name; `name` is that of a callback.
+_NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
+_START = b'"kind":"start"'  # of a run, which its end repeats
+
+Record = dict[str, Any]
+
+
+@frozen
+class JournalFile:
+    """The records of one session, oldest first, and how many lines could not be read."""
+
+    records: tuple[Record, ...]
+    damaged: int
+
+
+def journal_folders(state: str) -> list[str]:
+    """Return the folders of all sessions in which an agent may have stopped, by name; each may hold a journal."""
+    try:
+        names = sorted(os.listdir(os.path.join(state, "sessions")))
+    except FileNotFoundError:
+        return []
+    of_agents = (name for name in names if name != UNNAMED_SESSION and not name.startswith(GATES_RUN_SESSION))
+    return [os.path.join(state, "sessions", name) for name in of_agents]
+
+
+def read_journal(folder: str, since: float = 0) -> JournalFile:
+    """Read the journal of a session, if it was written to after `since`."""
+    records, damaged = list[Record](), 0
+    for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE):
+        for line in _lines(os.path.join(folder, name), since):
+            try:
+                record = json.loads(line.decode("utf-8", "replace"))
+            except (
+                ValueError,
+                RecursionError,
+            ):  # such as the part of a line that a killed process has written
+                record = None
+            if _is_sound(record):
+                records.append(record)
+            else:
+                damaged += 1
+    return JournalFile(tuple(record for record in records if record["time"] >= since), damaged)
+
+
+def _is_sound(record: Any) -> bool:
+    """Return whether a record has a time and, if it is about a hook, a name."""
+    if not isinstance(record, dict):
+        return False
+    when, hook = record.get("time"), record.get("hook", {})
+    is_time = isinstance(when, int | float) and 0 <= when < MAX_TIME
+    return is_time and isinstance(hook, dict) and isinstance(hook.get("id", ""), str)
+
+
+def _lines(path: str, since: float) -> Iterator[bytes]:
+    try:
+        if os.stat(path).st_mtime < since:
+            return
+        with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
+            yield from (line for line in file if _START not in line and line.strip())
+    except FileNotFoundError:
+        return
+
+
+def hook_name(hook: Mapping[str, Any]) -> str:
+    """Return the name of a hook from its record."""
+    if hook.get("type") == "gate" and not hook.get("id"):
+        return recorded_gate(hook)
+    name: str = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
+    return name
+
+
+def block_id(record: Record) -> str:
+    """Return the id by which `turngate log --wrong` names the block of this record."""
+    text = f"{record.get('session_id')}\0{record['time']!r}\0{hook_name(record.get('hook') or {})}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:BLOCK_ID_CHARS]

@@ -1,0 +1,160 @@
+"""Journals as OpenTelemetry: a span for each turn and each hook run, and an event for each verdict, as OTLP/HTTP JSON.
+
+The names are those of the GenAI conventions: `invoke_agent`, and the event `gen_ai.evaluation.result` with what a hook
+decided. What they do not name begins with `turngate.`. Ids come from the records, so that a record that is sent twice
+is the same span.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turngate.core.constants import STOP_EVENTS
+from turngate.core.text import truncate
+from turngate.core.verdict.hook_run import HookOutcome
+from turngate.history.journals import Record, hook_name
+
+MAX_REASON_CHARS = 4000
+SCOPE = {"name": "turngate"}
+_NS = 1_000_000_000
+_LABELS: Mapping[HookOutcome, str] = {
+    "allow": "passed",
+    "advise": "passed",
+    "block": "blocked",
+    "halt": "halted",
+    "would_block": "would_block",
+    "failed": "not_enforced",
+    "timeout": "not_enforced",
+    "waiting": "not_enforced",
+    "skipped": "skipped",
+}
+
+
+class TurnSpans:
+    """Makes spans and events of the records of one session, in their order. A turn ends with a verdict that no hook blocks, or with its end."""
+
+    def __init__(self) -> None:
+        self.spans = list[dict[str, Any]]()
+        self.events = list[dict[str, Any]]()
+        self._runs = list[Record]()  # of the turn that goes on
+        self._first: Record | None = None
+        self._continuations = 0
+
+    def add(self, record: Record) -> None:
+        if record.get("event", "Stop") not in STOP_EVENTS:
+            return
+        kind = record.get("kind")
+        if kind == "hook":
+            self._first = self._first or record
+            self._runs.append(record)
+        elif kind == "verdict" and record.get("verdict") == "continue":
+            self._continuations += 1
+        elif kind in ("verdict", "turn_end") and self._first:
+            self._end_turn(record)
+
+    def _end_turn(self, end: Record) -> None:
+        first = self._first or end
+        trace, turn = _identity(first, 32, "trace"), _identity(first, 16, "turn")
+        session = str(end.get("session_id"))
+        shared = {"gen_ai.conversation.id": session, "turngate.project": str(end.get("project") or "")}
+        for record in self._runs:
+            self._add_run(record, trace, turn, shared)
+        ended_by = str(end.get("ended_by") or "allowed")
+        about = {
+            **shared,
+            "gen_ai.operation.name": "invoke_agent",
+            "turngate.event": str(end.get("event", "Stop")),
+            "turngate.ended_by": ended_by,
+            "turngate.continuations": self._continuations,
+        }
+        began = min(record["time"] - _seconds(record) for record in (first, *self._runs))
+        self.spans.append(_span(trace, turn, None, "invoke_agent", began, end["time"], about))
+        self._runs, self._first, self._continuations = [], None, 0
+
+    def _add_run(self, record: Record, trace: str, turn: str, shared: Mapping[str, str]) -> None:
+        name, outcome = hook_name(record.get("hook") or {}), str(record.get("outcome"))
+        label = _LABELS.get(outcome, outcome)  # type: ignore[call-overload] # of a later version
+        identity, reason = _identity(record, 16), truncate(str(record.get("reason") or ""), MAX_REASON_CHARS)
+        code = record.get("exit_code")
+        about = {
+            **shared,
+            "turngate.event": str(record.get("event", "Stop")),
+            "turngate.hook": name,
+            "turngate.outcome": label,
+            **({"process.exit.code": code} if isinstance(code, int) else {}),
+        }
+        began = record["time"] - _seconds(record)
+        self.spans.append(_span(trace, identity, turn, f"turngate.gate {name}", began, record["time"], about))
+        result = {
+            "gen_ai.evaluation.name": name,
+            "gen_ai.evaluation.score.label": label,
+            **({"gen_ai.evaluation.explanation": reason} if reason else {}),
+            **({"error.type": outcome} if label == "not_enforced" else {}),
+            **shared,
+        }
+        self.events.append(
+            {
+                "timeUnixNano": _nanoseconds(record["time"]),
+                "eventName": "gen_ai.evaluation.result",
+                "severityNumber": 13 if label in ("blocked", "not_enforced") else 9,  # WARN, INFO
+                "traceId": trace,
+                "spanId": identity,
+                "attributes": _attributes(result),
+            }
+        )
+
+
+def trace_request(spans: Sequence[Mapping[str, Any]], version: str) -> dict[str, Any]:
+    """Return the body for `/v1/traces`."""
+    return {
+        "resourceSpans": [
+            {"resource": _resource(version), "scopeSpans": [{"scope": SCOPE, "spans": [*spans]}]}
+        ]
+    }
+
+
+def log_request(events: Sequence[Mapping[str, Any]], version: str) -> dict[str, Any]:
+    """Return the body for `/v1/logs`."""
+    logs = {"scope": SCOPE, "logRecords": [*events]}
+    return {"resourceLogs": [{"resource": _resource(version), "scopeLogs": [logs]}]}
+
+
+def _resource(version: str) -> dict[str, Any]:
+    return {"attributes": _attributes({"service.name": "turngate", "service.version": version})}
+
+
+def _span(
+    trace: str, span: str, parent: str | None, name: str, began: float, ended: float, about: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "traceId": trace,
+        "spanId": span,
+        **({"parentSpanId": parent} if parent else {}),
+        "name": name,
+        "kind": 1,  # internal
+        "startTimeUnixNano": _nanoseconds(began),
+        "endTimeUnixNano": _nanoseconds(ended),
+        "attributes": _attributes(about),
+    }
+
+
+def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return attributes in the form of OTLP; an integer is a text in JSON."""
+    return [
+        {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
+        for key, value in values.items()
+    ]
+
+
+def _identity(record: Record, digits: int, what: str = "") -> str:
+    text = f"{what}\0{record.get('session_id')}\0{record['time']!r}\0{hook_name(record.get('hook') or {})}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:digits]
+
+
+def _seconds(record: Record) -> float:
+    seconds = record.get("seconds")
+    return seconds if isinstance(seconds, int | float) and seconds > 0 else 0.0
+
+
+def _nanoseconds(when: float) -> str:
+    return str(int(when * _NS))

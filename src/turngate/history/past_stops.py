@@ -1,0 +1,132 @@
+"""Where agents stopped in earlier transcripts: of Turngate, Claude Code, Codex, Gemini CLI, Qwen Code and Copilot CLI."""
+
+import glob
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from turngate._frozen_dataclass import frozen
+from turngate.core.events.events import StopEvent
+from turngate.gates.conversation import blocks_of, is_prompt, is_reply
+from turngate.state.files import open_regular_file
+from turngate.transcript.format_detection import recognise_format
+from turngate.transcript.host_records import FORMATS
+from turngate.transcript.reader import parse_record, result_text, time_of
+
+# Below the home folder; `*` stands for a project, a session or a day.
+PLACES = {
+    "claude": ".claude/projects/*/*.jsonl",
+    "codex": ".codex/sessions/*/*/*/*.jsonl",
+    "gemini": ".gemini/tmp/*/chats/*.jsonl",
+    "qwen": ".qwen/projects/*/chats/*.jsonl",
+    "copilot": ".copilot/session-state/*/events.jsonl",
+}
+OWN = "turngate"  # the host of our own transcripts
+_FOLDER_KEYS = ("cwd", "gitRoot")
+_MAX_FOLDER_DEPTH = 3  # of records in which the folder of the session is searched
+
+
+@frozen
+class PastStop:
+    """A stop of an agent in a transcript. `end`: the bytes of the transcript at that time; `reply`: what the user said next."""
+
+    end: int
+    answer: str
+    time: float | None
+    reply: str = ""
+
+
+@frozen
+class PastSession:
+    """The stops of one transcript, oldest first. `folder`: where the agent worked, if the transcript says so."""
+
+    path: str
+    host: str
+    folder: str
+    stops: tuple[PastStop, ...]
+
+
+def find_transcripts(home: str, state: str, hosts: Sequence[str], since: float) -> list[tuple[str, str]]:
+    """Return the path and the host of each transcript that was written to after `since`, oldest first."""
+    places = {name: os.path.join(home, pattern) for name, pattern in PLACES.items()}
+    places[OWN] = os.path.join(state, "sessions", "*", "chat.jsonl")
+    changed = [
+        (when, path, host)
+        for host, pattern in places.items()
+        if host in hosts or not hosts
+        for path in glob.iglob(pattern)
+        if (when := _changed(path)) >= since
+    ]
+    return [(path, host) for _, path, host in sorted(changed)]
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:  # it was removed meanwhile
+        return 0
+
+
+def read_past_session(path: str, host: str = "") -> PastSession | None:
+    """Return the stops of a transcript; None if its format is not known. Raises OSError."""
+    with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
+        name = recognise_format(file.fileno())
+        if name is None:
+            return None
+        form, folder, stops = FORMATS[name], "", list[PastStop]()
+        agent = StopEvent(session_id="", transcript_path=path)
+        answer, message = (
+            None,
+            object(),
+        )  # the last answer, unless the agent went on, and the id of its message
+        for line in file:
+            record = parse_record(line)
+            if record is None:
+                continue
+            folder = folder or _folder_of(record)
+            for each in form.convert(record):
+                kind, text = _kind(each, agent)
+                # After an answer, only a hook can have asked for another one.
+                identity = each["message"].get("id") or object() if kind == "answer" else None
+                if answer and kind in ("prompt", "feedback", "answer") and identity != message:
+                    stops.append(answer)
+                if kind == "prompt":
+                    stops[-1:] = [_with_reply(stop, text) for stop in stops[-1:]]
+                if kind == "answer":
+                    answer, message = PastStop(file.tell(), text, time_of(each) or time_of(record)), identity
+                elif kind:
+                    answer = None
+    return PastSession(path, host or name, folder, (*stops, *([answer] if answer else [])))
+
+
+def _with_reply(stop: PastStop, text: str) -> PastStop:
+    return stop if stop.reply else PastStop(stop.end, stop.answer, stop.time, text)
+
+
+def _kind(record: Mapping[str, Any], agent: StopEvent) -> tuple[str, str]:
+    """Return what a record is, with its text: `answer` (without a tool call), `work`, `prompt`, `feedback` or "".
+
+    A message in the user's name that the user did not write is `feedback` of a hook, if it follows an answer.
+    """
+    found = blocks_of(record, agent)
+    texts = [text for block in found if isinstance(text := block.get("text"), str) and text.strip()]
+    if any(block.get("type") in ("tool_use", "tool_result") for block in found):
+        return "work", ""
+    if is_prompt(record, agent):
+        return "prompt", result_text(record["message"].get("content"))
+    if not (found and texts) or not is_reply(record):
+        return ("feedback", "") if found and not is_reply(record) else ("", "")
+    return "answer", "\n".join(texts)
+
+
+def _folder_of(record: Mapping[str, Any], depth: int = 0) -> str:
+    """Return the folder that a record names as that of its session."""
+    for key in _FOLDER_KEYS:
+        if isinstance(value := record.get(key), str) and os.path.isabs(value):
+            return value
+    inner: Iterator[str] = (
+        _folder_of(value, depth + 1)
+        for value in record.values()
+        if isinstance(value, dict) and depth < _MAX_FOLDER_DEPTH
+    )
+    return next(filter(None, inner), "")

@@ -1,0 +1,101 @@
+"""`turngate log --otlp`: a collector on this machine receives what the hooks did."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import stop_hooks, write_settings
+from tests.support.scripted_run import turngate
+from tests.support.sessions import block_first
+from turngate.cli.main import main
+
+
+class Collector(HTTPServer):
+    """Receives OTLP/HTTP and answers with `code`."""
+
+    def __init__(self, code: int = 200) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.code = code
+        self.received = list[tuple[str, str | None, dict[str, Any]]]()
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.received.append((self.path, self.headers.get("x-key"), json.loads(body)))
+        self.send_response(self.server.code)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+        """Print nothing."""
+
+
+@contextmanager
+def collector(code: int = 200) -> Iterator[Collector]:
+    server = Collector(code)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_the_turns_of_a_session_are_sent_and_secrets_are_hidden(
+    project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=abc")
+    write_settings(project, "turngate", stop_hooks(block_first(1, "token secret-value-of-ours"), id="tests"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    monkeypatch.setenv("OUR_API_KEY", "secret-value-of-ours")
+    with collector() as server:
+        assert main(["log", "s-1", "--otlp", server.url + "/"]) == 0
+    assert capfd.readouterr().out == f"3 spans sent to {server.url}\n"
+    (traces, _, spans), (logs, key, events) = server.received
+    assert (traces, logs, key) == ("/v1/traces", "/v1/logs", "abc")
+    names = [span["name"] for span in spans["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+    assert names == ["turngate.gate tests", "turngate.gate tests", "invoke_agent"]
+    assert len(events["resourceLogs"][0]["scopeLogs"][0]["logRecords"]) == 2
+    assert "secret-value-of-ours" not in json.dumps(events)
+
+
+def test_a_collector_that_refuses_is_reported(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("true", id="tests"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    with collector(503) as server:
+        code = main(["log", "s-1", "--otlp", server.url])
+    assert (code, capfd.readouterr().err) == (
+        64,
+        f"turngate: {server.url} refused /v1/traces: 503 Service Unavailable\n",
+    )
+    assert main(["log", "s-1", "--otlp", server.url]) == 64
+    assert capfd.readouterr().err.startswith(f"turngate: {server.url} cannot be reached: ")
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("localhost:4318", "expected the address of a collector, such as http://localhost:4318"),
+        ("http://collector.example:4318", "is not encrypted: use https, or a collector on this machine"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_refused(
+    project: Path, capfd: pytest.CaptureFixture[str], url: str, problem: str
+) -> None:
+    write_settings(project, "turngate", stop_hooks("true", id="tests"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    assert main(["log", "s-1", "--otlp", url]) == 64
+    assert problem in capfd.readouterr().err

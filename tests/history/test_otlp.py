@@ -1,0 +1,140 @@
+"""Journals as spans and events of OpenTelemetry."""
+
+from typing import Any
+
+import pytest
+
+from tests.history.test_stats import TESTS, run, verdict
+from turngate.history.journals import Record
+from turngate.history.otlp import TurnSpans, log_request, trace_request
+
+
+def spans(*records: Record) -> TurnSpans:
+    turns = TurnSpans()
+    for record in records:
+        turns.add({"session_id": "s", "project": "/p", **record})
+    return turns
+
+
+def plain(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return a span or event with its attributes as a mapping and without ids."""
+    attributes = {
+        each["key"]: int(each["value"]["intValue"])
+        if "intValue" in each["value"]
+        else each["value"]["stringValue"]
+        for each in entry["attributes"]
+    }
+    return {
+        **{key: value for key, value in entry.items() if not key.endswith("Id")},
+        "attributes": attributes,
+    }
+
+
+SHARED = {"gen_ai.conversation.id": "s", "turngate.project": "/p"}
+BLOCKED = run("block", 10, reason="red", exit_code=2)
+
+
+def test_a_turn_is_a_span_with_one_below_it_for_each_run() -> None:
+    turns = spans(
+        BLOCKED, verdict("tests", verdict="continue"), run("allow", 20), verdict(verdict="stop", time=21)
+    )
+    assert [plain(span) for span in turns.spans] == [
+        {
+            "name": "turngate.gate tests",
+            "kind": 1,
+            "startTimeUnixNano": "9000000000",
+            "endTimeUnixNano": "10000000000",
+            "attributes": {
+                **SHARED,
+                "turngate.event": "Stop",
+                "turngate.hook": "tests",
+                "turngate.outcome": "blocked",
+                "process.exit.code": 2,
+            },
+        },
+        {
+            "name": "turngate.gate tests",
+            "kind": 1,
+            "startTimeUnixNano": "19000000000",
+            "endTimeUnixNano": "20000000000",
+            "attributes": {
+                **SHARED,
+                "turngate.event": "Stop",
+                "turngate.hook": "tests",
+                "turngate.outcome": "passed",
+            },
+        },
+        {
+            "name": "invoke_agent",
+            "kind": 1,
+            "startTimeUnixNano": "9000000000",
+            "endTimeUnixNano": "21000000000",
+            "attributes": {
+                **SHARED,
+                "gen_ai.operation.name": "invoke_agent",
+                "turngate.event": "Stop",
+                "turngate.ended_by": "allowed",
+                "turngate.continuations": 1,
+            },
+        },
+    ]
+    (first, second, turn) = turns.spans
+    assert {first["traceId"], second["traceId"]} == {turn["traceId"]}
+    assert (first["parentSpanId"], second["parentSpanId"], "parentSpanId" in turn) == (
+        turn["spanId"],
+    ) * 2 + (False,)
+
+
+@pytest.mark.parametrize(
+    ("record", "severity", "about"),
+    [
+        (run("allow", 10), 9, {"gen_ai.evaluation.score.label": "passed"}),
+        (BLOCKED, 13, {"gen_ai.evaluation.score.label": "blocked", "gen_ai.evaluation.explanation": "red"}),
+        (run("timeout", 10), 13, {"gen_ai.evaluation.score.label": "not_enforced", "error.type": "timeout"}),
+    ],
+    ids=["passed", "blocked", "not enforced"],
+)
+def test_a_decision_is_an_evaluation_result(record: Record, severity: int, about: dict[str, str]) -> None:
+    turns = spans(record, verdict(verdict="stop", time=11))
+    assert [plain(event) for event in turns.events] == [
+        {
+            "timeUnixNano": "10000000000",
+            "eventName": "gen_ai.evaluation.result",
+            "severityNumber": severity,
+            "attributes": {"gen_ai.evaluation.name": "tests", **about, **SHARED},
+        }
+    ]
+    assert turns.events[0]["spanId"] == turns.spans[0]["spanId"]
+
+
+def test_a_turn_at_the_limit_ends_there_and_one_that_goes_on_is_not_sent() -> None:
+    end = {"kind": "turn_end", "event": "Stop", "time": 12, "ended_by": "capped"}
+    turns = spans(
+        BLOCKED,
+        verdict("tests", verdict="continue"),
+        end,
+        run("block", 20),
+        {**run("block"), "event": "PreToolUse"},
+    )
+    assert [plain(span)["attributes"].get("turngate.ended_by") for span in turns.spans] == [None, "capped"]
+
+
+def test_the_same_records_give_the_same_ids() -> None:
+    records = (run("allow", 10, {**TESTS}), verdict(verdict="stop", time=11))
+    assert spans(*records).spans == spans(*records).spans
+
+
+def test_requests_name_the_service() -> None:
+    resource = {
+        "attributes": [
+            {"key": "service.name", "value": {"stringValue": "turngate"}},
+            {"key": "service.version", "value": {"stringValue": "1.2"}},
+        ]
+    }
+    scope = {"name": "turngate"}
+    assert trace_request([{"a": 1}], "1.2") == {
+        "resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": [{"a": 1}]}]}]
+    }
+    assert log_request([{"a": 1}], "1.2") == {
+        "resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": scope, "logRecords": [{"a": 1}]}]}]
+    }
