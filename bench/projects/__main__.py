@@ -75,7 +75,9 @@ def parse_arguments() -> argparse.Namespace:
         "--results", type=Path, default=Path(".projects/results.json"), help="is kept between runs"
     )
     parser.add_argument("--tables", type=Path, default=TABLES, help="a folder with other tables")
-    parser.add_argument("--no-page", action="store_true", help="leave docs/reference/projects-results.md as it is")
+    parser.add_argument(
+        "--no-page", action="store_true", help="leave docs/reference/projects-results.md as it is"
+    )
     options = parser.parse_args()
     options.sources, options.work = options.sources.resolve(), options.work.resolve()
     options.work.mkdir(parents=True, exist_ok=True)

@@ -93,7 +93,13 @@ def make_context(
         name=gate.name,
         event=event,
         commands=ProjectCommands(
-            shell, project, {"COLUMNS": COLUMNS, **env, IN_GATE: "1"}, timeout, redactor, limit=limit, hook=live
+            shell,
+            project,
+            {"COLUMNS": COLUMNS, **env, IN_GATE: "1"},
+            timeout,
+            redactor,
+            limit=limit,
+            hook=live,
         ),
         state=GateState(path, starts, project),
         state_folder=state_folder,
