@@ -519,6 +519,14 @@ FAILURE_READERS = (
         needs_place=True,
     ),
     FailureReader(
+        tools="tape",
+        start=r"not ok \d+ (?!.* # (?:TODO|SKIP))(?P<name>.*)",
+        end=r" {2}\.\.\.$|(?:not )?ok \d|# ",
+        heading=r"# (?P<path>(?!tests |pass |fail ).+)",
+        place=rf"\s+at: .*\({_PATH}:{_LINE}:\d+\)",
+        needs_place=True,
+    ),
+    FailureReader(
         tools="node --test, TAP",
         start=r"(?P<indent>\s*)not ok \d+ (?:- )?(?!.* # (?:TODO|SKIP))(?P<name>.*)",
         end=r"{indent}  \.\.\.$|\s*(?:not )?ok \d|\s*# ",

@@ -902,10 +902,12 @@ def test_a_command_that_changes_files_is_left_out_and_the_file_is_named(trial: I
 
 def test_a_slow_command_is_named_with_a_quicker_one_of_the_project() -> None:
     entry = GateEntry("tests", rule())
-    seen = [
-        describe_trial(GateResult(entry, outcome, "its time is up", seconds=seconds), (), "npm run test:unit")
-        for outcome, seconds in (("passed", 59), ("passed", 61), ("could not run", 299))
-    ]
+    runs = (
+        GateResult(entry, "passed", seconds=59),
+        GateResult(entry, "passed", seconds=61),
+        GateResult(entry, "could not run", "its time is up", seconds=299),
+    )
+    seen = [describe_trial(each, (), "npm run test:unit") for each in runs]
     assert [note for note, is_kept in seen if is_kept] == [
         "green, 59.0 s",
         "green, 61.0 s (slow); a part of the tests: `npm run test:unit`",
