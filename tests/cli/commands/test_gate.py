@@ -88,7 +88,7 @@ def test_wrong_usage_is_1_with_an_empty_stdout(project: Path, words: list[str], 
     ("gate", "purpose"),
     [
         ("clean", "Holds the stop until: the git tree is committed, or stashed."),
-        ("notify", "An observer: says that an agent has stopped. It never blocks."),
+        ("notify", "An observer: sends a notification when an agent stops. It never blocks."),
         (
             "budget",
             "A limit: ends the turn when tokens, minutes or turns are used up. It never blocks.",

@@ -1,4 +1,4 @@
-"""The observer `notify`: says that an agent has stopped, with a bell, a command or a webhook. It never holds the stop long."""
+"""The observer `notify`: sends a notification when an agent stops, with a bell, a command or a webhook. It never holds the stop long."""
 
 import asyncio
 import json
@@ -136,7 +136,7 @@ def _body(context: GateContext, message: str) -> bytes:
 
 NOTIFY = Gate(
     name="notify",
-    summary="(an observer: says that an agent has stopped)",
+    summary="(an observer: sends a notification when an agent stops)",
     check=notify,
     command="optional",
     is_observer=True,
