@@ -14,7 +14,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.answers.interpret import Interpretation, interpret
 from turngate.core.answers.report_types import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.constants import STOP_OF_START
-from turngate.core.events.events import Event
+from turngate.core.events.events import Event, StopEvent, StopOutcome
 from turngate.core.hooks.kinds import CommandHook, GateHook, label
 from turngate.core.hooks.selection import Locate, Plan, plan
 from turngate.core.settings import Rule, Settings
@@ -22,6 +22,7 @@ from turngate.core.text import describe_exception
 from turngate.core.verdict.decisions import Fault, oversized_texts, truncate_decision
 from turngate.core.verdict.hook_run import HookRun
 from turngate.core.verdict.json_output import hook_json, run_json, verdict_json
+from turngate.core.verdict.loop_guard import EndTurn, LoopGuard
 from turngate.core.verdict.verdict import (
     Stop,
     Verdict,
@@ -39,26 +40,48 @@ LOG = logging.getLogger("turngate")
 START_RECORD_S = 0.1  # a hook that runs longer has a record of its start
 COPY_TIMEOUT_S = 10.0  # of a long text to another machine
 _USES_SHELL = (CommandHook, GateHook)  # they wait for a slot of the shell
+_RUN_LAST = frozenset({"notify"})  # gates that are told what the others have decided
 IN_HOOK_REASON = "turngate was started from a hook, so no hooks run"
 
 
-async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
-    """Run every hook that is configured for this event once, and return the verdict."""
+async def ask_hooks(
+    event: Event, settings: Settings, world: World, guard: LoopGuard | None = None
+) -> Verdict:
+    """Run every hook that is configured for this event once, and return the verdict.
+
+    `guard`: of the turn, so that the gates that run last know whether it ends.
+    """
     planned = await world.with_files(_plan, event, settings)
     if not planned.ask and not planned.skip:
         return Stop()
     if world.in_hook:
         skipped = Skipped(IN_HOOK_REASON, on_purpose=True)
         return Stop(tuple(_hook_run(rule, skipped, settings) for rule in planned.ask))
-    runs = await _run_all(planned.ask, event, settings, world)
+    last = tuple(
+        rule for rule in planned.ask if isinstance(rule.hook, GateHook) and rule.hook.gate in _RUN_LAST
+    )
+    runs = await _run_all(tuple(rule for rule in planned.ask if rule not in last), event, settings, world)
     if planned.skip:
         runs += tuple(_hook_run(rule, skipped, settings) for rule, skipped in planned.skip)
     verdict = conclude(runs, settings.dialect)
+    if last:
+        known = replace(event, outcome=_outcome(verdict, guard)) if isinstance(event, StopEvent) else event
+        verdict = conclude((*runs, *await _run_all(last, known, settings, world)), settings.dialect)
+        runs = verdict.runs
     if verdict.unenforced and world.logs:
         for text in unenforced_warnings(runs, settings.dialect):
             LOG.warning("%s", text)
     _record_verdict(verdict, event, settings, world)
     return verdict
+
+
+def _outcome(verdict: Verdict, guard: LoopGuard | None) -> StopOutcome:
+    if isinstance(verdict, Stop):
+        return "done"
+    step = guard and guard.after(verdict)
+    if isinstance(step, EndTurn):
+        return "done" if step.ended_by == "allowed" else "gave-up"
+    return "blocked"
 
 
 def _plan(event: Event, settings: Settings, files: Files) -> Plan:

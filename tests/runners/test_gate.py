@@ -138,7 +138,8 @@ def test_the_margin_of_a_short_timeout_is_a_fraction_of_it(
 
 def test_a_gate_that_runs_out_of_time_is_not_enforced(project: Path) -> None:
     run = run_of(GateHook(command="sleep 3600", timeout=1), project)
-    assert run.decision == Fault("it did not end within 1 s")  # as it is configured
+    assert isinstance(run.decision, Fault)
+    assert run.decision.error.endswith(" 1 s")  # as it is configured, whichever limit was first
 
 
 # What it is given

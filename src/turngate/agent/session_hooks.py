@@ -15,6 +15,7 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.loop_guard import LoopGuard
 from turngate.core.verdict.missed_gates import MissedGates
 from turngate.core.verdict.tool_effects import added_context, first_messages
 from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
@@ -61,21 +62,23 @@ class SessionHooks:
             **({"agent_id": role.agent_id, "agent_type": role.agent_type.name} if role else {}),
         }
 
-    async def fire(self, event: Event) -> Verdict:
+    async def fire(self, event: Event, guard: LoopGuard | None = None) -> Verdict:
         """Run the hooks of one event and keep what they print in the transcript."""
-        verdict = await self.ask_hooks(event)
+        verdict = await self.ask_hooks(event, guard=guard)
         if printed := hook_output_records(verdict.runs):
             self.keep_output(printed, self._conversation.transcript)
         return verdict
 
-    async def ask_hooks(self, event: Event, *, counts: bool = True) -> Verdict:
+    async def ask_hooks(
+        self, event: Event, *, guard: LoopGuard | None = None, counts: bool = True
+    ) -> Verdict:
         """Run the hooks of one event; their notices and warnings reach the user whatever they decide.
 
         `counts`: a gate that is not enforced counts for the turn of this session; that of a subagent is in its row.
         """
         if not self.enabled or (self._role and event.name not in SUBAGENT_EVENTS):
             return Stop()
-        verdict = await ask_hooks(event, self._settings, self._world)
+        verdict = await ask_hooks(event, self._settings, self._world, guard)
         turn = self._events.turn
         if turn is not None:
             turn.hook_runs += verdict.runs

@@ -15,6 +15,7 @@ from turngate.core.events.events import Event
 from turngate.core.events.stream_events import SessionEvent, SubagentFinished
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name
+from turngate.core.verdict.loop_guard import LoopGuard
 from turngate.core.verdict.verdict import Verdict
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
@@ -85,8 +86,8 @@ class SessionHost:
     def changing_tools(self) -> Collection[str]:
         return [name for name, tool in TOOLS.items() if tool.changes]
 
-    async def ask_hooks(self, event: Event, run: SubagentRun) -> Verdict:
-        verdict = await self.main.hooks.ask_hooks(event, counts=False)
+    async def ask_hooks(self, event: Event, run: SubagentRun, guard: LoopGuard | None = None) -> Verdict:
+        verdict = await self.main.hooks.ask_hooks(event, guard=guard, counts=False)
         if printed := hook_output_records(verdict.runs):
             self._keep_output(printed, run)
         return verdict

@@ -94,7 +94,7 @@ async def answer_host_event(
     guard = _guard(event, settings, world, stored, calls)
     event = replace(event, stop_hook_active=guard.active, continuation_count=guard.continuations)
     event = replace(event, limit=guard.limit)
-    verdict = await ask_hooks(event, settings, world)
+    verdict = await ask_hooks(event, settings, world, guard)
     if ask_others and (others := await ask_others(event)):
         verdict = conclude((*verdict.runs, *others), settings.dialect)
     with locked_count(path):  # several stops of one agent may run at once; each counts

@@ -43,7 +43,7 @@ async def check_stop(host: SubagentHost, run: SubagentRun, *, exhausted: bool = 
     guard = _restore_guard(host, run)
     if exhausted:
         guard = replace(guard, hard_limit=guard.continuations)
-    verdict = await host.ask_hooks(_stop_event(host, run, texts), run)
+    verdict = await host.ask_hooks(_stop_event(host, run, texts), run, guard)
     result = await _after_verdict(host, run, guard, verdict, "\n".join(texts) if texts else None)
     if exhausted and run.by_hook and not result.blocked_by and (hooks := hooks_of_redirect(run)):
         result = replace(result, reason="capped", blocked_by=hooks)  # they were not asked about a failed run

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import write_settings
+from tests.support.cli import turngate
 from tests.support.gates import answer_of_process, answer_with_shell, claude_input
 from tests.support.servers.http import serve_answers
 from tests.support.terminal import Terminal
@@ -147,3 +149,65 @@ def test_without_a_terminal_there_is_no_bell(project: Path) -> None:
     with event.open() as stdin:
         done = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == noted("there is no terminal for the bell")
+
+
+def tell(project: Path, gate: str, **options: object) -> None:
+    """Configure a gate that runs this command, and before it, in parallel, the observer."""
+    entry = {
+        "type": "gate",
+        "gate": "notify",
+        "command": 'echo "$TURNGATE_MESSAGE" >> told',
+        "options": options,
+    }
+    hooks = [
+        entry,
+        {"type": "gate", "id": "check", "command": gate, "options": {"always": True, "allFailures": True}},
+    ]
+    write_settings(project, "turngate", {"turngate": {"limit": 2}, "hooks": {"Stop": [{"hooks": hooks}]}})
+
+
+def stop(project: Path) -> None:
+    fields = claude_input(project, stop_hook_active=(project / "told").exists())
+    turngate("hook", stdin=json.dumps({**fields, "prompt_id": "p1"}))
+
+
+DONE, BLOCKED, GAVE_UP = (f"The agent in project {text}\n" for text in notify.MESSAGES.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, [GAVE_UP]),
+        ({"on": ["blocked"]}, [BLOCKED, BLOCKED]),
+        ({"on": ["done", "blocked", "gave-up"]}, [BLOCKED, BLOCKED, GAVE_UP]),
+        ({"on": ["done"]}, []),
+    ],
+)
+def test_a_block_and_the_limit_are_told_apart(
+    project: Path, options: dict[str, Any], told: list[str]
+) -> None:
+    tell(project, "sleep 0.3; echo no; exit 1", **options)
+    for _ in range(3):
+        stop(project)
+    said = (project / "told").read_text() if (project / "told").exists() else ""
+    assert said == "".join(told)
+
+
+def test_an_agent_that_is_done_is_announced(project: Path) -> None:
+    tell(project, "true")
+    stop(project)
+    assert (project / "told").read_text() == DONE
+
+
+def test_what_the_built_in_agent_ends_with_is_announced(project: Path) -> None:
+    tell(project, "echo no; exit 1")
+    script = json.dumps({"main": [{"text": "Done."}] * 5})
+    (project / "s.json").write_text(script)
+    turngate("run", "-p", "go", "--model", f"scripted:{project}/s.json", "--project", str(project))
+    assert (project / "told").read_text() == GAVE_UP
+
+
+def test_an_unknown_outcome_is_named(project: Path) -> None:
+    assert answer_with_shell(("notify", "--on", "stopped", *SAVE), claude_input(project), project) == noted(
+        "--on does not know stopped: it knows done, blocked, gave-up"
+    )

@@ -288,7 +288,7 @@ class Turn:
         await self.context.conversation.sync_in_thread()  # the hooks read the transcript
         if notice := self.context.conversation.take_notice():
             self.context.notice(notice)
-        verdict = await self.hooks.fire(self._stop_event())
+        verdict = await self.hooks.fire(self._stop_event(), turn.guard)
         step = turn.guard.after(verdict)
         match step:
             case EndTurn():

@@ -35,6 +35,10 @@ class Subagent:
             raise ValueError(f"Subagent.outcome must be one of {outcomes}, not {self.outcome!r}")
 
 
+# done: no hook blocks; blocked: the agent continues; gave-up: the turn ends although a hook blocks.
+StopOutcome = Literal["done", "blocked", "gave-up"]
+
+
 @frozen(kw_only=True)
 class StopEvent:
     """An agent is about to stop.
@@ -59,6 +63,7 @@ class StopEvent:
     background_tasks: Sequence[Mapping[str, str]] = ()
     session_crons: Sequence[Mapping[str, str]] = ()
     host_fields: Mapping[str, Any] | None = None  # the input of another agent program, as it is
+    outcome: StopOutcome | None = None  # what the other hooks have decided, for a gate that runs after them
 
     def __post_init__(self) -> None:
         _check_strings(self, "session_id", "transcript_path", "cwd", "permission_mode")

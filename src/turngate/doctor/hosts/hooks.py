@@ -44,9 +44,14 @@ def check_line(
     yield from _check_program(hook, path)
     yield from _check_timeout(hook, host, slow)
     if others:
-        places = ", ".join(f"{other.position} in {other.file.name}" for other in others)
-        message = f"Turngate runs twice: it is in {places} too"
-        yield Finding("will run, but", "warning", message, _how_to_remove(hook, host))
+        files = ", ".join(dict.fromkeys(other.file.name for other in others))
+        owners = {each.file.owner.name for each in (hook, *others)}
+        if host.reads_them_if and owners - {host.name}:
+            message = f"Turngate runs twice if {host.reads_them_if}: it is in {files} too"
+            yield Finding("will run", "note", message, _how_to_remove(hook, host))
+        else:
+            message = f"Turngate runs twice: it is in {files} too"
+            yield Finding("will run, but", "warning", message, _how_to_remove(hook, host))
     yield from _check_form(hook)
 
 

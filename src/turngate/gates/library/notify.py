@@ -1,13 +1,14 @@
-"""The observer `notify`: sends a notification when an agent stops, with a bell, a command or a webhook. It never holds the stop long."""
+"""The observer `notify`: says how an agent's stop has ended, with a bell, a command or a webhook. It never holds the stop long."""
 
 import asyncio
 import json
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import closing
 from urllib.parse import urlsplit
 
 from turngate.core.answers.report_types import Exited, TimedOut
+from turngate.core.events.events import StopOutcome
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Decision
@@ -17,11 +18,20 @@ from turngate.http.connection import UNLIMITED, HttpError
 LIMIT_S = 5.0  # for each way
 MAX_ERROR_CHARS = 200
 _BELL = b"\a"
+MESSAGES: Mapping[StopOutcome, str] = {
+    "done": "has stopped.",
+    "blocked": "is not done: a hook has sent it back.",
+    "gave-up": "has given up: a hook still blocks.",
+}
 
 
 async def notify(context: GateContext) -> Decision:
     options = context.options
     if context.event.subagent is not None and not options["subagents"]:
+        return Allow()
+    if unknown := [each for each in options["on"] if each not in MESSAGES]:
+        return Allow(f"--on does not know {unknown[0]}: it knows {', '.join(MESSAGES)}")
+    if context.event.outcome not in (None, *options["on"]):
         return Allow()
     url = options["webhook"]
     if options["webhook-env"]:
@@ -46,7 +56,7 @@ def message_of(context: GateContext) -> str:
         return str(context.options["message"])
     subagent = context.event.subagent
     who = "The agent" if subagent is None else f"The subagent {subagent.type or subagent.id}"
-    return f"{who} in {os.path.basename(context.project)} has stopped."
+    return f"{who} in {os.path.basename(context.project)} {MESSAGES[context.event.outcome or 'done']}"
 
 
 async def _within_limit(way: Awaitable[str | None], name: str) -> str | None:
@@ -130,13 +140,14 @@ def _body(context: GateContext, message: str) -> bytes:
         "event": event.name,
         "session_id": event.session_id,
         "project": os.path.basename(context.project),
+        **({"outcome": event.outcome} if event.outcome else {}),
     }
     return json.dumps(fields).encode()
 
 
 NOTIFY = Gate(
     name="notify",
-    summary="(an observer: sends a notification when an agent stops)",
+    summary="(an observer: tells you that the agent is done, or has given up)",
     check=notify,
     command="optional",
     is_observer=True,
@@ -147,6 +158,13 @@ NOTIFY = Gate(
             "webhook-env", "text", "the environment variable that holds the URL of the webhook", "NAME"
         ),
         GateOption("message", "text", "instead of the usual message", "TEXT"),
+        GateOption(
+            "on",
+            "texts",
+            "done, blocked or gave-up; default: done and gave-up. Where only the agent program knows, at every stop",
+            "OUTCOME",
+            default=("done", "gave-up"),
+        ),
         GateOption("subagents", "flag", "also for subagents"),
     ),
 )
