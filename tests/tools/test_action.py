@@ -1,11 +1,14 @@
 """The GitHub Action: its script runs the gates with the inputs of the workflow."""
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.builders import write_settings
 from tests.support.git_projects import commit, git, make_repository, write
@@ -72,3 +75,18 @@ def test_the_base_of_a_pull_request_is_compared_with(repository: Path, tmp_path:
         1,
         ["::error file=a.py,line=2,title=stubs%3A failed::not implemented: raise NotImplementedError"],
     )
+
+
+def test_the_workflow_of_the_page_installs_turngate_and_fails_for_a_gate(repository: Path) -> None:
+    page = (ROOT / "docs" / "gates-run.md").read_text()
+    [text] = re.findall(
+        r"^```yaml \.github/workflows/gates-by-hand\.yml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    install, run = [step["run"] for step in yaml.safe_load(text)["jobs"]["gates"]["steps"] if "run" in step]
+    git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
+    program = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": program, "GITHUB_BASE_REF": "main"}
+    done = subprocess.run(["sh", "-c", run], cwd=repository, env=environ, check=False)
+    address = f"git+{project['urls']['Homepage']}@v{project['version']}"
+    assert (install, done.returncode) == (f'pip install "{address}"', 1)

@@ -6,6 +6,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.support.builders import write_settings
 from tests.support.cli import turngate
@@ -81,6 +82,24 @@ def test_github_gets_an_annotation_for_each_place_and_a_summary_of_the_job(
     ]
 
 
+def test_annotations_name_files_as_the_checkout_has_them_and_escape_what_github_reads(
+    failing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = {"type": "gate", "id": "a,b:c%", "command": "cat failure.txt; exit 1"}
+    write_settings(failing, "turngate", {"hooks": {"Stop": [{"hooks": [gate]}]}})
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(failing.parent))
+    (failing / "failure.txt").write_text("./a.py:0: 50% of a:b, c\r\n")
+    _, out = report(failing, "github")
+    assert [line for line in out.splitlines() if line.startswith("::")] == [
+        f"::error file={failing.name}/a.py,line=1,title=a%2Cb%3Ac%25%3A failed::50%25 of a:b, c"
+    ]
+    (failing / "failure.txt").write_text("one\ntwo\n")
+    _, out = report(failing, "github")
+    assert [line for line in out.splitlines() if line.startswith("::")] == [
+        "::error title=a%2Cb%3Ac%25%3A failed::`cat failure.txt; exit 1`: exit code 1%0Aone%0Atwo"
+    ]
+
+
 def test_markdown_has_a_table_and_each_reason_in_a_fence(failing: Path) -> None:
     (failing / "failure.txt").write_text("a.py:2: ```wrong```\n")
     code, out = report(failing, "markdown")
@@ -114,7 +133,7 @@ def test_markdown_has_a_table_and_each_reason_in_a_fence(failing: Path) -> None:
 
 
 def test_junit_is_xml_with_a_case_for_each_gate(failing: Path) -> None:
-    (failing / "failure.txt").write_text('<a> & \x01 ]]> "b"\n')
+    (failing / "failure.txt").write_text('<a> & \x01 ]]> "b"\ufffe\uffff\n')
     code, out = report(failing, "junit")
     suite = ET.fromstring(out)[0]
     cases = [(case.get("name"), [child.tag for child in case]) for case in suite]
@@ -125,6 +144,68 @@ def test_junit_is_xml_with_a_case_for_each_gate(failing: Path) -> None:
         [("tests", ["failure"]), ("types", ["error"]), ("lint", []), ("plan", ["skipped"])],
     )
     assert (suite[0][0].text or "").splitlines()[1] == '<a> &  ]]> "b"'
+
+
+# What the schema of SARIF 2.1.0 requires of the parts that are written.
+SARIF = {
+    "type": "object",
+    "required": ["version", "runs"],
+    "properties": {
+        "$schema": {"type": "string", "format": "uri"},
+        "version": {"const": "2.1.0"},
+        "runs": {"type": "array", "items": {"$ref": "#/$defs/run"}},
+    },
+    "additionalProperties": False,
+    "$defs": {
+        "run": {
+            "required": ["tool"],
+            "properties": {
+                "tool": {"properties": {"driver": {"$ref": "#/$defs/driver"}}, "required": ["driver"]},
+                "results": {"items": {"$ref": "#/$defs/result"}},
+            },
+            "additionalProperties": False,
+        },
+        "driver": {
+            "required": ["name"],
+            "properties": {
+                "name": {"type": "string"},
+                "rules": {"type": "array", "uniqueItems": True, "items": {"required": ["id"]}},
+            },
+            "additionalProperties": False,
+        },
+        "result": {
+            "required": ["message"],
+            "properties": {
+                "ruleId": {"type": "string"},
+                "level": {"enum": ["none", "note", "warning", "error"]},
+                "message": {"required": ["text"], "additionalProperties": {"type": "string"}},
+                "locations": {"items": {"properties": {"physicalLocation": {"$ref": "#/$defs/place"}}}},
+            },
+            "additionalProperties": False,
+        },
+        "place": {
+            "properties": {
+                "artifactLocation": {"properties": {"uri": {"pattern": "^[A-Za-z0-9._~/%+@-]+$"}}},
+                "region": {"properties": {"startLine": {"type": "integer", "minimum": 1}}},
+            },
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+def test_sarif_is_valid(failing: Path) -> None:
+    (failing / "ü.py").write_text("")
+    (failing / "failure.txt").write_text("ü.py:0: wrong\na.py:3: wrong\n")
+    _, out = report(failing, "sarif")
+    log = json.loads(out)
+    uris = [
+        each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for each in log["runs"][0]["results"]
+        if "locations" in each
+    ]
+    problems = [error.message for error in Draft202012Validator(SARIF).iter_errors(log)]
+    assert (problems, uris) == ([], ["%C3%BC.py", "a.py"])
 
 
 def test_sarif_has_a_result_for_each_place(failing: Path) -> None:

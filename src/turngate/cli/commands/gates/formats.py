@@ -28,9 +28,11 @@ def find_places(reason: str, project: str) -> list[dict[str, Any]]:
     for text in reason.splitlines():
         found = _PLACE.search(text)
         if found and os.path.isfile(os.path.join(project, found["file"])):
-            line = int(found["line"] or found["in_brackets"])
+            line = max(
+                1, int(found["line"] or found["in_brackets"])
+            )  # 0 is a whole file, and not valid in SARIF
             message = one_line(found["rest"].strip() or before or text, MAX_MESSAGE_CHARS)
-            places.setdefault((found["file"], line), message)
+            places.setdefault((os.path.normpath(found["file"]), line), message)
         before = text.strip() or before
     return [
         {"file": file, "line": line, "message": message}
@@ -66,7 +68,10 @@ def _to_github(report: _Report) -> str:
             continue
         title = f"title={_escape_property(gate['name'] + ': ' + _label(gate))}"
         places = [
-            (f"file={_escape_property(each['file'])},line={each['line']},{title}", each["message"])
+            (
+                f"file={_escape_property(_in_checkout(report, each['file']))},line={each['line']},{title}",
+                each["message"],
+            )
             for each in gate["places"]
         ]
         for properties, message in places or [(title, _reason(gate))]:
@@ -95,10 +100,13 @@ def _to_junit(report: _Report) -> str:
     numbers = f'tests="{len(gates)}" failures="{counts["failed"]}" errors="{counts["could_not_run"]}"'
     suite = f'  <testsuite name="turngate" {numbers} skipped="{counts["left_out"]}">'
     heading = '<?xml version="1.0" encoding="UTF-8"?>'
-    return "\n".join([heading, "<testsuites>", suite, *cases, "  </testsuite>", "</testsuites>"])
+    text = "\n".join([heading, "<testsuites>", suite, *cases, "  </testsuite>", "</testsuites>"])
+    return re.sub("[\ufffe\uffff]", "", text)  # XML has no way to write them
 
 
 def _to_sarif(report: _Report) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 # lazy: few runs need it
+
     results = []
     gates = _with_warnings(report)
     for gate in gates:
@@ -109,7 +117,8 @@ def _to_sarif(report: _Report) -> str:
         if not gate["places"]:
             results.append({**result, "message": {"text": _reason(gate)}})
         for each in gate["places"]:
-            file, region = {"uri": each["file"]}, {"startLine": each["line"]}
+            file = {"uri": quote(_in_checkout(report, each["file"]))}
+            region = {"startLine": each["line"]}
             location = {"physicalLocation": {"artifactLocation": file, "region": region}}
             results.append({**result, "message": {"text": each["message"]}, "locations": [location]})
     rules = [{"id": name} for name in dict.fromkeys(gate["name"] for gate in gates)]
@@ -132,6 +141,13 @@ def write_job_summary(report: _Report) -> None:
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         with open(path, "a", encoding="utf-8") as file:
             file.write(f"### Turngate\n\n{_to_markdown(report)}\n")
+
+
+def _in_checkout(report: _Report, file: str) -> str:
+    """Return the path of a file of the project in the checkout of GitHub Actions, if the project is a folder there."""
+    checkout = os.environ.get("GITHUB_WORKSPACE")
+    path = os.path.relpath(os.path.join(report["project"], file), checkout) if checkout else ".."
+    return file if path.startswith("..") else path
 
 
 def _with_warnings(report: _Report) -> list[_Report]:
