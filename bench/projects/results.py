@@ -9,7 +9,7 @@ from bench.projects.table import Project
 HEAD = """\
 # Results on real projects
 
-Written by `make projects`: in a copy of each project with its dependencies, [`turngate init --yes`](init.md) writes gates, also `untouched`,
+Written by `make projects`: in a copy of each project with its dependencies, [`turngate init --yes`](../how-to/init.md) writes gates, also `untouched`,
 `no-stubs` and `clean`, and sessions of Claude Code are played through `turngate hook`.
 
 - **init** is right if it writes a gate for each check that the project's CI runs, with that command, and no other. What CI runs was read by a person.
