@@ -42,7 +42,7 @@ _LISTS = {"background_tasks": ("background_tasks",), "session_crons": ("session_
 _NO_TEXT = "[no response text]"  # Gemini CLI and Qwen Code: the answer of the agent has no text
 _NOT_FINISHED = ("aborted", "error")  # Cursor: it ignores what a hook answers at such a stop
 
-# A host, and the fields by which its input is recognised; `-` is a field that is not there. The first row that fits.
+# A host, and the fields by which its input is recognized; `-` is a field that is not there. The first row that fits.
 # VS Code, which is not known, has sessionId, hookEventName and timestamp.
 _MARKS = (
     ("cursor", "conversation_id"),

@@ -267,7 +267,7 @@ program itself allows. The count is kept for each agent of each session. It star
 stop, with the next prompt, and after 30 minutes without a stop.
 
 Options:
-  --host HOST          the program: {", ".join(HOSTS)} (default: recognised from its input)
+  --host HOST          the program: {", ".join(HOSTS)} (default: recognized from its input)
   --project DIR        the project's folder (default: the nearest one with settings, from the
                        folder that the program names upwards)
   --timeout SECONDS    for all hooks together (default: {OWN_TIMEOUT_S:g}, in Qwen Code 55)
