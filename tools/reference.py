@@ -3,6 +3,8 @@
 import argparse
 import contextlib
 import io
+import re
+import tomllib
 from pathlib import Path
 
 from turngate.cli.arguments import build_parser
@@ -18,7 +20,7 @@ HEADING = """\
 
 What `turngate COMMAND --help` prints, for every command and action. This page is written by `make reference`.
 """
-MAN_HEADING = r""".TH TURNGATE 1
+MAN_HEADING = r""".TH TURNGATE 1 "DATE" "Turngate VERSION"
 .SH NAME
 turngate \- decide whether an AI agent may stop
 .SH SYNOPSIS
@@ -62,7 +64,11 @@ def page(texts: dict[str, str]) -> str:
 
 def man(texts: dict[str, str]) -> str:
     sections = [f".SH {name.upper()}\n.nf\n{_escape(text)}\n.fi\n" for name, text in texts.items()]
-    return MAN_HEADING + "".join(sections)
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    released = re.search(rf"^## \[{re.escape(version)}\] - (\d.*)$", changes, re.MULTILINE)
+    heading = MAN_HEADING.replace("DATE", released[1] if released else "").replace("VERSION", version)
+    return heading + "".join(sections)
 
 
 def _escape(text: str) -> str:
