@@ -9,8 +9,13 @@ import pytest
 from tests.support.paths import ROOT
 
 MODULES = sorted((ROOT / "src").rglob("*.py"))
-PROSE = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROSE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 WORDS = re.compile(r"\b(can not|whoever|nobody|somebody)\b", re.IGNORECASE)
+BRITISH = re.compile(
+    r"\b(behaviour|colour|favour|honour|neighbour|judgement|licence|misspelt|learnt)"
+    r"|\b(recogni|normali|seriali|organi|initiali|optimi|summari)s(e|ing|ation)",
+    re.IGNORECASE,
+)
 
 # Places where a rule does not hold.
 LAZY_IMPORTERS = {
@@ -31,6 +36,10 @@ def uses_other_words(path: Path) -> bool:
     return bool(WORDS.search(" ".join(path.read_text().split())))
 
 
+def is_british(path: Path) -> bool:
+    return bool(BRITISH.search(re.sub(r"`[^`\n]+`", "", path.read_text())))
+
+
 def hides_an_import(path: Path) -> bool:
     return name(path) not in LAZY_IMPORTERS and bool(OUR_IMPORT.search(path.read_text()))
 
@@ -41,6 +50,7 @@ def name(path: Path) -> str:
 
 RULES: dict[str, tuple[list[Path], Callable[[Path], bool]]] = {
     "conventional words": ([*MODULES, *PROSE], uses_other_words),
+    "American spelling": (PROSE, is_british),
     "no fmt: skip": (MODULES, contains(r"#\s*fmt:\s*skip")),
     "no TYPE_CHECKING": (MODULES, contains(r"\bTYPE_CHECKING\b")),
     "no hidden imports": (MODULES, hides_an_import),

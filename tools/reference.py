@@ -5,6 +5,7 @@ import contextlib
 import io
 import re
 from collections import Counter
+import tomllib
 from pathlib import Path
 
 from turngate.cli.arguments import build_parser
@@ -33,7 +34,7 @@ Unless its own list says otherwise:
 
 """
 _EXIT_CODE = re.compile(r"^  (\d+(?: \+ N)?)  +(.*(?:\n {4,}\S.*)*)$", re.MULTILINE)
-MAN_HEADING = r""".TH TURNGATE 1
+MAN_HEADING = r""".TH TURNGATE 1 "DATE" "Turngate VERSION"
 .SH NAME
 turngate \- decide whether an AI agent may stop
 .SH SYNOPSIS
@@ -96,7 +97,11 @@ def _exit_codes(rows: list[tuple[str, str]]) -> str:
 
 def man(texts: dict[str, str]) -> str:
     sections = [f".SH {name.upper()}\n.nf\n{_escape(text)}\n.fi\n" for name, text in texts.items()]
-    return MAN_HEADING + "".join(sections)
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    released = re.search(rf"^## \[{re.escape(version)}\] - (\d.*)$", changes, re.MULTILINE)
+    heading = MAN_HEADING.replace("DATE", released[1] if released else "").replace("VERSION", version)
+    return heading + "".join(sections)
 
 
 def _escape(text: str) -> str:

@@ -78,9 +78,9 @@ def test_the_base_of_a_pull_request_is_compared_with(repository: Path, tmp_path:
 
 
 def test_the_workflow_of_the_page_installs_turngate_and_fails_for_a_gate(repository: Path) -> None:
-    page = (ROOT / "docs" / "gates-run.md").read_text()
+    pages = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
     [text] = re.findall(
-        r"^```yaml \.github/workflows/gates-by-hand\.yml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+        r"^```yaml \.github/workflows/gates-by-hand\.yml\n(.*?)^```$", pages, re.MULTILINE | re.DOTALL
     )
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     install, run = [step["run"] for step in yaml.safe_load(text)["jobs"]["gates"]["steps"] if "run" in step]

@@ -75,6 +75,6 @@ def test_the_workflow_runs_every_python_of_the_package_on_linux_and_macos() -> N
 
 
 def test_the_docs_name_this_version_of_the_action_and_the_hooks() -> None:
-    text = (ROOT / "docs/gates-run.md").read_text()
+    text = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
     named = re.findall(r"turngate/turngate(?:@|\n    rev: )v(\S+?)\"?$", text, re.MULTILINE)
-    assert (len(named) >= 2, set(named)) == (True, {PROJECT["version"]})
+    assert (len(named) >= 3, set(named)) == (True, {PROJECT["version"]})

@@ -28,7 +28,7 @@ DEFERRED = "not run: a hook deferred this call; make it again when the user asks
 
 
 async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
-    """Run the calls in order, and neighbouring calls of parallel tools at once.
+    """Run the calls in order, and neighboring calls of parallel tools at once.
 
     Each result is kept as soon as it exists. Return True if a tool ended the turn.
     """

@@ -53,7 +53,7 @@ class Dialect:
     allow_words: frozenset[str] = frozenset({"approve", "allow"})
     default_reason: str | None = None  # for a block without a reason; None: not a block
     default_stderr: str | None = None  # for exit code 2 with an empty stderr; None: not a block
-    failure_may_block: bool = True  # `"blocking": true` is honoured
+    failure_may_block: bool = True  # `"blocking": true` is honored
     held_pipes_void_json: bool = False  # ignore JSON while a child process still holds the pipes
     # Whether additionalContext alone causes a continuation.
     advice: Literal["once", "never", "always"] = "once"

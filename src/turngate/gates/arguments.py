@@ -260,7 +260,7 @@ def _find_option(gate: Gate, rows: Mapping[str, GateOption], word: str, name: st
 
 
 def _close_matches(word: str, known: Iterable[str]) -> list[str]:
-    from difflib import get_close_matches  # noqa: PLC0415 # lazy: for a misspelt word
+    from difflib import get_close_matches  # noqa: PLC0415 # lazy: for a misspelled word
 
     return get_close_matches(word, [*known], 1)
 

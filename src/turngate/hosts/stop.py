@@ -69,7 +69,7 @@ async def answer_host_event(
 ) -> HostStop | None:
     """Return the answer to a stop; None at a start, where gates only record what is there. Raises UsageError.
 
-    `known`: the normalised fields. `path`: the file of the count for this agent. `ask_others`: asks the hooks of
+    `known`: the normalized fields. `path`: the file of the count for this agent. `ask_others`: asks the hooks of
     the projects inside of this one.
     """
     name = known["hook_event_name"]

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 
 
+@cache
 def script(shell: str) -> str:
     code, out, err = turngate("completion", shell)
     assert (code, err) == (0, "")

@@ -66,4 +66,4 @@ class Tool:
     changes: bool = False  # has effects
     edits: bool = False  # has effects on files only
     paths: tuple[str, ...] = ()  # the arguments that are paths
-    parallel: bool = False  # neighbouring calls in one reply run at once
+    parallel: bool = False  # neighboring calls in one reply run at once

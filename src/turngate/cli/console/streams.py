@@ -1,4 +1,4 @@
-"""Standard streams: printing never raises, and no foreign text commands the terminal. Colour at a terminal."""
+"""Standard streams: printing never raises, and no foreign text commands the terminal. Color at a terminal."""
 
 import io
 import os
@@ -112,21 +112,21 @@ def report_stdout_error(message: str) -> None:
         sys.stdout.is_reported = True
 
 
-# Colour. `turngate fire` loads this module anyway, and a further one would take time.
+# Color. `turngate fire` loads this module anyway, and a further one would take time.
 
 SGR_CODES = {"good": "32", "bad": "31", "alert": "1;31", "notice": "33"}
 SGR_CODES |= {"dim": "2", "bold": "1", "user": "1", "plain": ""}
 
 
 def has_colour(stream: object) -> bool:
-    """Return whether a stream is a terminal that shows colour, and the user wants it: https://no-color.org."""
+    """Return whether a stream is a terminal that shows color, and the user wants it: https://no-color.org."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
         return False
     return bool(stream is not None and stream.isatty())  # type: ignore[attr-defined]
 
 
 def paint(text: str, style: str, stream: object = None) -> str:
-    """Return the text in a colour if the stream (stdout) has colour."""
+    """Return the text in a color if the stream (stdout) has color."""
     code, stream = SGR_CODES[style], stream or sys.stdout
     if not code or not has_colour(stream):
         return text

@@ -100,7 +100,7 @@ _SHOWN = (
 
 
 def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
-    """Return a hook as in settings; the function of a callback is never serialised."""
+    """Return a hook as in settings; the function of a callback is never serialized."""
     shown = {name: getattr(hook, name, None) for name in _SHOWN}
     if isinstance(hook, HttpHook):
         shown["url"] = hook_text(hook)

@@ -34,7 +34,7 @@ from turngate.gates.source_text import (
     read_source,
 )
 
-# At the start of a comment, or with a colon or a parenthesis: "prints the open TODO items", "XXX-YYY" are no markers.
+# At the start of a comment, or with a colon or a parenthesis: "prints the open TODO items", "XXX-YYY" are not markers.
 _MARKER = re.compile(
     r"^\W*(?P<first>TODO|XXX|HACK)\b(?![.-]\w)|\b(?P<named>TODO|XXX|HACK|(?:todo|fixme|hack)(?=\s?:))\s?[:：(]|\b(?P<any>FIXME)\b"
 )
