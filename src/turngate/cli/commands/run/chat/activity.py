@@ -97,17 +97,14 @@ class Totals:
 
     def format(self, settings: Settings) -> str:
         """Format the figures: `1,238 tokens · $0.0041 · 3 gates: 2 passed, 1 blocked`."""
-        names = {
-            label(rule.hook)
-            for rule in settings.rules
-            if rule.event == "Stop" and settings.mode_of(rule) == "gate"
-        }
+        gates = [each for each in settings.rules if each.event == "Stop" and settings.mode_of(each) == "gate"]
+        names = {label(rule.hook) for rule in gates}
         outcomes = Counter(
             fmt.outcome_label(outcome) for name, outcome in self.gates.items() if name in names
         )
         parts = [f"{self._usage.total:,} tokens"] if self._usage.total else []
         parts += [fmt.format_dollars(self._cost)] if self._cost else []
-        if names:
+        if gates:
             results = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
-            parts.append(fmt.counted(len(names), "gate") + (f": {results}" if results else ""))
+            parts.append(fmt.counted(len(gates), "gate") + (f": {results}" if results else ""))
         return " · ".join(parts)
