@@ -71,7 +71,8 @@ class BoundedOutput:
 
     def last_line(self) -> bytes:
         """Return the newest line that is not blank, or its end if it is long."""
-        lines = bytes((self._tail or self._head)[-MAX_LAST_LINE_BYTES:]).splitlines()
+        newest = self._head[-MAX_LAST_LINE_BYTES:] + self._tail[-MAX_LAST_LINE_BYTES:]
+        lines = bytes(newest[-MAX_LAST_LINE_BYTES:]).splitlines()
         if self.size > MAX_LAST_LINE_BYTES:
             lines[0] = "…".encode() + lines[0]
         return next(filter(None, map(bytes.strip, reversed(lines))), b"")

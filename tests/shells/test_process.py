@@ -326,6 +326,21 @@ def test_output_beyond_keeps_head_and_tail_and_says_how_much_is_left_out(chunk: 
     assert (output.text(), output.truncated, output.size) == (text, True, len(data))
 
 
+@pytest.mark.parametrize(
+    ("parts", "line"),
+    [
+        ((), b""),
+        ((b"one\ntwo\n",), b"two"),
+        ((b"one\ntw", b"o\n \n\n"), b"two"),
+        ((b"10%\r20%\r",), b"20%"),
+        ((b"0123456789", b"after the limit\nlast"), b"last"),
+        ((b"x" * 5000,), "…".encode() + b"x" * 4096),
+    ],
+)
+def test_the_last_line_is_the_newest_one_that_is_not_blank(parts: tuple[bytes, ...], line: bytes) -> None:
+    assert (printed(10_000, *parts).last_line(), printed(10, *parts).last_line()) == (line, line)
+
+
 @pytest.mark.req("X-12")
 def test_a_character_at_the_truncation_is_replaced() -> None:
     output = printed(4, b"caf\xc3", b"\xa9" + b"-" * OUTPUT_TAIL_BYTES)

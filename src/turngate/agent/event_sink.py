@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from turngate.agent.turn.state import TurnState
@@ -17,6 +18,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.hints import with_location
 from turngate.core.verdict.hook_run import HookRun, outcome, run_message
 from turngate.core.verdict.missed_gates import MissedGates, merge_missed
+from turngate.ports import World
 
 
 class EventSink:
@@ -46,11 +48,13 @@ class EventSink:
             self.turn.notices.append(text)
         self.emit(Notice(text, hint and with_location(hint, self._location)))
 
-    def watch_hook(self, settings: Settings, rule: Rule, run: HookRun | None) -> None:
+    def watch_hook(self, settings: Settings, world: World, rule: Rule, run: HookRun | None) -> None:
         """`World.watch`: called without a run when a hook starts, and with it when the hook has finished."""
         name = label(rule.hook)
         if run is None:
-            self.emit(HookStarted(rule.event, name, settings.timeout_of(rule)))
+            self.emit(
+                HookStarted(rule.event, name, settings.timeout_of(rule), partial(world.last_line, name))
+            )
         else:
             self.emit(HookFinished(rule.event, name, outcome(run), run.seconds, run_message(run)))
 

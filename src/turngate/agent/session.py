@@ -165,10 +165,6 @@ class Session:
         """The result of the last turn."""
         return self._agent.last_result
 
-    def last_line(self, hook: str | None = None) -> str:
-        """Return the newest line that a running hook of this name, or any of them, has printed; "" if there is none."""
-        return self._agent.resources.world.last_line(hook)
-
     @property
     def question(self) -> str | None:
         """What the agent has asked; your next message answers it, also in a session that continues this one."""

@@ -77,12 +77,12 @@ class SessionResources:
             workspace.project,
             self.journal,
             {**workspace.environ, "CLAUDE_ENV_FILE": file, "TURNGATE_ENV_FILE": file},
-            watch=partial(events.watch_hook, settings),
             judge=self.judges,
             on_background_end=self.late_context.add,
             logs=events.listener is None,
             remote=workspace.remote,
         )
+        self.world.watch = partial(events.watch_hook, settings, self.world)
         self.world.inspect = HookAgentRunner(self.world, settings, state, self.judges, workspace.environ)
 
     async def close(self, model: Model, notice: Callable[[str], None]) -> None:

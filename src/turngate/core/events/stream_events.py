@@ -1,6 +1,6 @@
 """The events of a session, and the result of a turn."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Literal
 
@@ -134,6 +134,8 @@ class HookStarted:
     event: str
     hook: str
     timeout: float | None = None  # seconds that it may take
+    # Returns the newest line that it has printed, without secrets; "" before the first one.
+    last_line: Callable[[], str] = field(default=str, compare=False, repr=False)
 
 
 @frozen
@@ -246,6 +248,8 @@ def event_json(event: SessionEvent) -> dict[str, Any]:
     match event:
         case StreamEnd(reply, active):
             return {"type": name, "text": reply.text, "stop_hook_active": active}
+        case HookStarted(of, hook, timeout):
+            return {"type": name, "event": of, "hook": hook, "timeout": timeout}
         case ToolStarted(use):
             return {"type": name, "id": use.id, "name": use.name, "input": dict(use.input)}
         case ToolFinished(use, result, seconds):

@@ -98,13 +98,13 @@ class _SingleTurn:
 
     async def _run(self, session: Session, prompt: str) -> TurnResult:
         try:
-            async with self._printer.show_progress(session, "the agent is working"):
+            async with self._printer.show_progress("the agent is working"):
                 is_command = parse_call(prompt) is not None  # a blank in front makes it a message
                 result = await (session.run_command if is_command else session.send)(prompt)
             self._printer.print_answer(result)
         finally:
             self._closing = asyncio.create_task(session.close())
-            async with self._printer.show_progress(session):
+            async with self._printer.show_progress():
                 await asyncio.wait({self._closing})
             if not self._closing.cancelled():
                 self._closing.result()  # raises what went wrong
@@ -133,12 +133,15 @@ class _Printer:
         self._running_hooks: list[HookStarted] = []
         self._progress = ProgressLine(self._waiting_for)
 
-    def show_progress(self, session: Session, idle: str = "") -> AbstractAsyncContextManager[None]:
-        self._progress = ProgressLine(self._waiting_for, idle=idle, last_line=session.last_line)
+    def show_progress(self, idle: str = "") -> AbstractAsyncContextManager[None]:
+        self._progress = ProgressLine(self._waiting_for, idle=idle, last_line=self._last_line)
         return self._progress.shown() if self._format == "text" else nullcontext()
 
     def _waiting_for(self) -> list[str]:
         return [format_waiting(started.hook, started.timeout) for started in self._running_hooks]
+
+    def _last_line(self) -> str:
+        return next(filter(None, (started.last_line() for started in self._running_hooks)), "")
 
     def on_event(self, event: SessionEvent) -> None:
         self._track(event)

@@ -2,13 +2,12 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
 
 from turngate.cli.console import conversation_text as fmt
 from turngate.cli.console.ui import Activity
 from turngate.core.conversation.messages import Usage
-from turngate.core.events.stream_events import TurnResult
+from turngate.core.events.stream_events import HookStarted, TurnResult
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name, strip_controls
@@ -18,9 +17,8 @@ MODEL_REPLY = "the model is answering"
 
 
 class _RunningHook(NamedTuple):
-    name: str
+    started: HookStarted
     since: float  # time.monotonic()
-    timeout: float | None
 
 
 class ActivityTracker:
@@ -34,13 +32,14 @@ class ActivityTracker:
         """Return what to show: running hooks before the step that they belong to."""
         if not self._hooks:
             return self._step
-        timeouts = [hook.timeout for hook in self._hooks if hook.timeout is not None]
+        timeouts = [hook.started.timeout for hook in self._hooks if hook.started.timeout is not None]
         limit = fmt.format_limit(max(timeouts, default=None))
-        return Activity(f"waiting for {self._hook_names}", self._hooks[0].since, limit=limit)
+        label, since = f"waiting for {self._hook_names}", self._hooks[0].since
+        return Activity(label, since, limit=limit, output=self._output)
 
     @property
     def _hook_names(self) -> str:
-        names = ", ".join(strip_controls(quote_name(hook.name)) for hook in self._hooks)
+        names = ", ".join(strip_controls(quote_name(hook.started.hook)) for hook in self._hooks)
         return f"hook{'s' * (len(self._hooks) > 1)} {names}"
 
     @property
@@ -62,21 +61,20 @@ class ActivityTracker:
     def clear(self) -> None:
         self._step, self._hooks = None, []
 
-    def start_hook(self, hook: str, timeout: float | None) -> None:
-        self._hooks.append(_RunningHook(hook, time.monotonic(), timeout))
+    def start_hook(self, started: HookStarted) -> None:
+        self._hooks.append(_RunningHook(started, time.monotonic()))
 
     def end_hook(self, hook: str) -> None:
-        self._hooks = [running for running in self._hooks if running.name != hook]
+        self._hooks = [running for running in self._hooks if running.started.hook != hook]
 
-    def hook_output(self, last_line: Callable[[str], str]) -> list[str]:
+    def _output(self) -> list[str]:
         """Return the last line that each running hook has printed; of several hooks with names and times."""
-        lines = [(hook, last_line(hook.name)) for hook in self._hooks]
-        if len(lines) == 1:
-            return [line for _, line in lines if line]
+        lines = [each.started.last_line() for each in self._hooks]
+        if len(lines) < 2:
+            return list(filter(None, lines))
         now = time.monotonic()
-        return [
-            f"{quote_name(hook.name)} {now - hook.since:.0f} s{line and f': {line}'}" for hook, line in lines
-        ]
+        names = [f"{quote_name(each.started.hook)} {now - each.since:.0f} s" for each in self._hooks]
+        return [f"{name}: {line}" if line else name for name, line in zip(names, lines, strict=True)]
 
     def wait_for_subagents(self) -> None:
         """Show that the turn lasts until its background subagents have ended."""
@@ -99,17 +97,14 @@ class Totals:
 
     def format(self, settings: Settings) -> str:
         """Format the figures: `1,238 tokens · $0.0041 · 3 gates: 2 passed, 1 blocked`."""
-        names = {
-            label(rule.hook)
-            for rule in settings.rules
-            if rule.event == "Stop" and settings.mode_of(rule) == "gate"
-        }
+        gates = [each for each in settings.rules if each.event == "Stop" and settings.mode_of(each) == "gate"]
+        names = {label(rule.hook) for rule in gates}
         outcomes = Counter(
             fmt.outcome_label(outcome) for name, outcome in self.gates.items() if name in names
         )
         parts = [f"{self._usage.total:,} tokens"] if self._usage.total else []
         parts += [fmt.format_dollars(self._cost)] if self._cost else []
-        if names:
+        if gates:
             results = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
-            parts.append(fmt.counted(len(names), "gate") + (f": {results}" if results else ""))
+            parts.append(fmt.counted(len(gates), "gate") + (f": {results}" if results else ""))
         return " · ".join(parts)

@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, assert_never
@@ -412,8 +411,8 @@ class Chat:
                 self.ui.print(line, "notice" if result.is_error else "dim")
                 self._show_output(use, result, change)
                 self._start(MODEL_REQUEST)
-            case HookStarted(_, hook, timeout):
-                self._activity.start_hook(hook, timeout)
+            case HookStarted():
+                self._activity.start_hook(event)
                 self._show_activity()
             case HookFinished(name, hook):
                 self._activity.end_hook(hook)
@@ -467,5 +466,4 @@ class Chat:
     def _show_activity(self) -> None:
         current = self._activity.current
         if current and not self._interrupted:
-            output = partial(self._activity.hook_output, self.session.last_line)
-            self.ui.set_activity(replace(current, queued=self.session.queued, output=output))
+            self.ui.set_activity(replace(current, queued=self.session.queued))

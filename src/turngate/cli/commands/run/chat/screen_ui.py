@@ -72,6 +72,7 @@ def add_menu_keys(keys: KeyBindings, in_menu: Condition, on_key: Callable[[MenuK
 
 REDRAW_INTERVAL_S = 0.15
 MIN_REDRAW_INTERVAL_S = 0.02  # an answer of 1 MB comes in hundreds of thousands of pieces
+MIN_MODEL_CHARS = 10  # a narrower terminal does not name the model
 MAX_OUTPUT_ROWS = 4  # of hooks that run
 ESCAPE_TIMEOUT_S = 0.1  # after it an Escape is the key itself and not the start of a sequence
 KEY_SEQUENCE_TIMEOUT_S = 0.2
@@ -278,13 +279,14 @@ class ScreenUI:
         )
 
     def _summary_row(self) -> StyleAndTextTuples:
-        """Return the model, which is truncated first, and the figures."""
+        """Return the model, which is truncated or left out first, and the figures."""
         model, figures = self._summary
         if not model or self._menu:
             return []
         room = self._output.get_size().columns - 1
-        model = truncate(model, max(10, room - len(figures) - 3))
-        return [("ansibrightblack", truncate(f"{model} · {figures}" if figures else model, room))]
+        left = room - len(figures) - 3
+        shown = truncate(model, left) if left >= MIN_MODEL_CHARS else ""
+        return [("ansibrightblack", truncate(" · ".join(filter(None, (shown, figures))), room))]
 
     def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:
