@@ -152,6 +152,7 @@ class _Look:
         self._states: list[str] = []  # of the repositories
         self._excludes: list[str] = []  # their `info/exclude`, which could hide a new file
         self._nested: list[bytes] = []  # repositories inside of the first one
+        self._names_hold = False  # whether the names are those of the last look
         self._is_known = True  # whether there is nothing else: no link leads out
         self._stats = array("Q")
         self.names = self._list()
@@ -159,7 +160,7 @@ class _Look:
 
     def names_state(self) -> str | None:
         """Return what is the same only if the names of all files, and what git knows, are. None: it is not known which of them are there."""
-        return self._hash_names() if self._listing else None
+        return self._hash_names() if self._names_hold else None
 
     def _hash_names(self) -> str:
         texts = map(os.fsencode, (*self._states, *self._excludes))
@@ -330,6 +331,7 @@ class _Look:
         if watched and _stat_files(folder, watched).tobytes() == stored["watched_stats"]:
             self._listing = {name: stored[name] for name in ("git", "listed", "watched", "watched_stats")}
             self._states += ["", stored["listed"].decode(), git]
+            self._names_hold = True
             return _split(stored["names"])
         listed = _run_git(folder, self._deadline, *LIST_FILES)
         if listed is None:  # git cannot read it
