@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from tests.support.sessions import lines
 from turngate.core.events.events import StopEvent
 from turngate.core.verdict.decisions import UNCHANGED_RESULT, Allow, Block, Decision
 from turngate.gates.arguments import parse_gate_words
-from turngate.gates.run_gate import make_context, run_gate
+from turngate.gates.local_tree_state import _Look
+from turngate.gates.run_gate import make_context, record_start, run_gate
 from turngate.shells.local import LocalShell
 
 
@@ -113,14 +115,14 @@ def test_a_pass_of_a_file_that_is_changed_back_does_not_count(project: Path) -> 
 
 
 @pytest.fixture
-def decide(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Decision]:
+def decide(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Decision | None]:
     """Return a function that asks a gate of this machine, where files that were changed just now count as old."""
     monkeypatch.setattr("turngate.gates.stored_state.CLOCK_TICK_NS", 0)
 
-    def decide(*words: str) -> Decision:
-        arguments, event = parse_gate_words(words), StopEvent(session_id="s", transcript_path="")
+    def decide(*words: str, session: str = "s", is_start: bool = False) -> Decision | None:
+        arguments, event = parse_gate_words(words), StopEvent(session_id=session, transcript_path="")
 
-        async def answer() -> Decision:
+        async def answer() -> Decision | None:
             state, options = os.environ["TURNGATE_STATE"], arguments.options
             context = make_context(
                 arguments.gate,
@@ -131,7 +133,7 @@ def decide(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Deci
                 command=arguments.command,
                 state_folder=state,
             )
-            return await run_gate(arguments.gate, context)
+            return await (record_start if is_start else run_gate)(arguments.gate, context)
 
         return asyncio.run(answer())
 
@@ -141,7 +143,7 @@ def decide(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Deci
 @pytest.mark.parametrize("where", ["hooks/check.sh", "../outside.sh"])
 @pytest.mark.parametrize("form", [("{}",), ("cd . && sh '{}' --all",), ("sh", "{}")])
 def test_a_pass_is_that_of_the_script_that_ran(
-    project: Path, where: str, form: tuple[str, ...], decide: Callable[..., Decision]
+    project: Path, where: str, form: tuple[str, ...], decide: Callable[..., Decision | None]
 ) -> None:
     """Git ignores the script, or it is not in the repository."""
     make_repository(project, {".gitignore": "hooks/\n"})
@@ -156,7 +158,7 @@ def test_a_pass_is_that_of_the_script_that_ran(
 
 
 def test_a_pass_is_that_of_the_variables_that_the_command_names(
-    project: Path, monkeypatch: pytest.MonkeyPatch, decide: Callable[..., Decision]
+    project: Path, monkeypatch: pytest.MonkeyPatch, decide: Callable[..., Decision | None]
 ) -> None:
     make_repository(project, {"a": ""})
     monkeypatch.setenv("LEVEL", "low")
@@ -176,6 +178,80 @@ def test_a_command_that_asks_git_is_asked_again_when_git_has_changed(project: Pa
         assert answer_of_process(words, claude_input(project)) == (0, {}, "")
     write(project, {"a": "A\n"})
     assert answer_of_process(words, claude_input(project))[1]["decision"] == "block"
+
+
+@pytest.fixture
+def looks(
+    project: Path, decide: Callable[..., Decision | None], monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """Make a repository that an earlier session has looked at, and return a list that gets an item for each look at all files."""
+    monkeypatch.setattr("turngate.gates.local_tree_state.RACY_NS", -1)
+    make_repository(project, {"data": "good\n", "other": "", "z": "", ".gitignore": "*.log\n"})
+    decide("--", "true", session="before")
+    found, look = list[str](), _Look._stat
+
+    def note(self: _Look) -> None:
+        found.append("look")
+        look(self)
+
+    monkeypatch.setattr(_Look, "_stat", note)
+    return found
+
+
+@pytest.mark.parametrize("check", ["true", "echo x > a.log"])
+def test_a_first_pass_needs_one_look_and_is_reused(
+    project: Path, decide: Callable[..., Decision | None], looks: list[str], check: str
+) -> None:
+    words = ("--", f"echo run >> ../runs; {check}")
+    assert (decide(*words), len(looks)) == (Allow(), 1)
+    assert (decide(*words), lines(project / "../runs")) == (Allow(), ["run"])
+
+
+@pytest.mark.usefixtures("looks")
+@pytest.mark.parametrize(
+    ("check", "changed"),
+    [
+        ("echo bad > data", "data"),
+        ("echo bad > data; touch -d '2 days ago' data", None),
+        ("echo bad > data; echo good > data", None),
+        ("echo bad > new", None),
+        ("rm other", None),
+        ("chmod +x other", None),
+        ("git -c user.name=a -c user.email=b commit -q --allow-empty -m more", None),
+        ("git update-index --assume-unchanged other", None),
+    ],
+)
+def test_a_first_pass_does_not_count_if_the_check_has_changed_anything(
+    project: Path, decide: Callable[..., Decision | None], check: str, changed: str | None
+) -> None:
+    words = ("--", f"echo run >> ../runs; {check}; test ! -e ../late")
+    notice = f'gate "command": the check itself changed {changed}' if changed else None
+    assert decide(*words) == Allow(notice=notice)
+    (project.parent / "late").touch()
+    assert (type(decide(*words)), lines(project / "../runs")) == (Block, ["run"] * 2)
+
+
+@pytest.mark.parametrize(
+    ("edit", "runs", "count"),
+    [("", [], 1), ("touch data", [], 1), ("echo more >> data", ["run"], 1), ("echo > new", ["run"], 2)],
+)
+def test_the_look_before_a_check_ends_where_a_file_differs_from_the_sessions_start(
+    project: Path,
+    decide: Callable[..., Decision | None],
+    looks: list[str],
+    edit: str,
+    runs: list[str],
+    count: int,
+) -> None:
+    words = ("--", "echo run >> ../runs")
+    (project.parent / "runs").touch()
+    decide(*words, is_start=True)
+    looks.clear()
+    subprocess.run(edit, shell=True, cwd=project, check=True)
+    unchanged = Allow("nothing to check: nothing has changed since the session's start", quiet=True)
+    answer = Allow() if runs else unchanged
+    assert (decide(*words), lines(project / "../runs"), len(looks)) == (answer, runs, count)
+    assert (decide(*words), lines(project / "../runs")) == (answer, runs)
 
 
 def said_by_user(text: str, **fields: object) -> str:

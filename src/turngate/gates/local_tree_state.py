@@ -152,6 +152,7 @@ class _Look:
         self._states: list[str] = []  # of the repositories
         self._excludes: list[str] = []  # their `info/exclude`, which could hide a new file
         self._nested: list[bytes] = []  # repositories inside of the first one
+        self._names_hold = False  # whether the names are those of the last look
         self._is_known = True  # whether there is nothing else: no link leads out
         self._stats = array("Q")
         self.names = self._list()
@@ -159,7 +160,7 @@ class _Look:
 
     def names_state(self) -> str | None:
         """Return what is the same only if the names of all files, and what git knows, are. None: it is not known which of them are there."""
-        return self._hash_names() if self._listing else None
+        return self._hash_names() if self._names_hold else None
 
     def _hash_names(self) -> str:
         texts = map(os.fsencode, (*self._states, *self._excludes))
@@ -259,7 +260,17 @@ class _Look:
                     known[at] = stats[at]
             return bytes(entries)
         finally:  # also if the time is up: the next look goes on from here
-            parts = {**key, **self._listing, "stats": bytes(known), "entries": bytes(entries), "state": b""}
+            kept = {
+                "watched": stored.get("watched", b"")
+            }  # tells the next look whether it has changed just now
+            parts = {
+                **kept,
+                **key,
+                **self._listing,
+                "stats": bytes(known),
+                "entries": bytes(entries),
+                "state": b"",
+            }
             if known == stats:
                 parts["state"] = self._state_of(parts["entries"]).encode()
             if parts != stored:
@@ -326,10 +337,12 @@ class _Look:
             return sorted(_walk(os.fsencode(folder)))
         self._excludes.append(_read_text(f"{_git_folders(folder)[1]}/info/exclude"))
         git, stored = _hash_texts(_git_state(folder, self._deadline)), {} if below else self._stored
-        watched = _split(stored.get("watched", b"")) if stored.get("git") == git.encode() else []
-        if watched and _stat_files(folder, watched).tobytes() == stored["watched_stats"]:
+        watched = _split(stored.get("watched", b""))
+        stats = _stat_files(folder, watched)
+        if watched and (git.encode(), stats.tobytes()) == (stored.get("git"), stored.get("watched_stats")):
             self._listing = {name: stored[name] for name in ("git", "listed", "watched", "watched_stats")}
             self._states += ["", stored["listed"].decode(), git]
+            self._names_hold = True
             return _split(stored["names"])
         listed = _run_git(folder, self._deadline, *LIST_FILES)
         if listed is None:  # git cannot read it
@@ -337,12 +350,17 @@ class _Look:
         self._states += [os.fsdecode(below), hash_bytes(listed), git]
         lines = _split(listed[:-1])
         names = sorted({line[2:] if line[:1] == UNTRACKED else line.partition(b"\t")[2] for line in lines})
-        if not below and (watched := self._find_watched(names)):
+        if not below and self._are_old(stats) and (watched := self._find_watched(names)):
             stats = _stat_files(folder, watched)
-            if all(self._now_ns - max(stats[at::FIELDS]) > RACY_NS for at in (FIELDS - 2, FIELDS - 1)):
+            if self._are_old(stats):
                 parts = (git.encode(), hash_bytes(listed).encode(), b"\0".join(watched), stats.tobytes())
                 self._listing = dict(zip(("git", "listed", "watched", "watched_stats"), parts, strict=True))
         return names
+
+    def _are_old(self, stats: "array[int]") -> bool:
+        """Return whether none of these files was changed just now."""
+        newest = max(max(stats[at::FIELDS], default=0) for at in (FIELDS - 2, FIELDS - 1))
+        return self._now_ns - newest > RACY_NS
 
     def _find_watched(self, names: list[bytes]) -> list[bytes]:
         """Return what the names depend on, beside the state of git: the index, the folders in which git looks for files, their `.gitignore`.

@@ -91,10 +91,12 @@ async def look_first(context: GateContext, *, is_whole: bool) -> None:
     if is_whole or context.state_folder is None or not context.commands.is_local:
         context.tree = await tree_state(context)
         return
-    moment = time.time_ns() - CLOCK_TICK_NS
-    start = context.start_state
+    moment, start = time.time_ns(), context.start_state
     context.tree, names = await run_in_thread(first_look, context.project, context.state_folder, start)
-    context.unseen = (names, moment) if names else None
+    if names:
+        context.unseen = names, moment
+        # What the check changes gets a later time than what was changed before.
+        await asyncio.sleep((moment + CLOCK_TICK_NS - time.time_ns()) / 1e9)
 
 
 async def tree_before(context: GateContext) -> str | None:
