@@ -21,6 +21,8 @@ KINDS = {
     "uncommitted file": ("clean",),
     "weakened test": ("untouched",),
     "placeholder": ("no-stubs",),
+    "FIXME": ("no-stubs",),
+    "emptied file": ("tests",),
 }
 FAULTS = 10
 CANDIDATES = 12  # of broken functions, until one is seen by a test
@@ -70,7 +72,9 @@ class Sources:
 
     @property
     def tests(self) -> list[str]:
-        return sorted(name for name in self._own if self._is_test(name))
+        """Return the files of tests; without any, those that hold tests beside the code."""
+        found = sorted(name for name in self._own if self._is_test(name))
+        return found or [name for name in self.code if re.search(self.language.opening, self.texts[name])]
 
     @property
     def _own(self) -> list[str]:
@@ -123,10 +127,13 @@ def plant(kind: str, sources: Sources, source: str, own: Mapping[str, Mapping[st
             "\n" + language.comment.format("In a real implementation this would check the input.") + "\n",
             "real implementation",
         ),
+        "FIXME": Planted("\n" + language.comment.format("FIXME: fails for empty values") + "\n", "FIXME"),
     }
     if kind in appended:
         planted = appended[kind]
         return Fault(kind, {source: code + planted.text}, (_file(source), planted.shows))
+    if kind == "emptied file":
+        return Fault(kind, {source: ""}, (r"(?i)error|fail|undefined|cannot|expected",))
     if kind == "uncommitted file":
         name = "planted" + language.suffixes[0]
         return Fault(kind, {name: language.comment.format("Tries it.") + "\n"}, (re.escape(name),), False)

@@ -18,7 +18,17 @@ from bench.projects.table import Project
 GATES = "untouched,no-stubs,clean"  # besides what `init` finds
 TIMEOUT_S = 1800
 MAX_REASON_CHARS = 6000  # that are kept in the results
-KEPT = ("CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GEM_HOME", "COMPOSER_HOME")
+KEPT = (
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "GOPATH",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GEM_HOME",
+    "COMPOSER_HOME",
+    "CARGO_NET_OFFLINE",
+    "GOPROXY",
+)
 HOMES = {"CARGO_HOME": ".cargo", "RUSTUP_HOME": ".rustup", "GOPATH": "go", "GOCACHE": ".cache/go-build"}
 TURNGATE = str(Path(sys.executable).with_name("turngate"))
 
@@ -76,11 +86,12 @@ class Room:
             bare = next((each for each in (self._sources / "repo", self._sources) if each.exists()), None)
             if bare is None:
                 raise CannotPlay(f"--sources has no {self._sources.name}")
-            _sh(f"git --git-dir='{bare}' archive {self.project.commit} | tar x", self.files)
-            _sh("git init -q . && git add -A -f . && " + _commit("start"), self.files)
+            # `git archive` would leave out what a package does not have, such as tests.
+            copy = f"git -c safe.directory='*' clone -q --no-checkout '{bare}' . && git checkout -q {self.project.commit} && rm -rf .git"
+            _sh(f"{copy} && git init -q . && git add -A -f . && {_commit('start')}", self.files)
             _sh("git tag start && printf '%s\n' .venv node_modules >> .git/info/exclude", self.files)
             if self.project.install:
-                _sh(self.project.install, self.files)
+                _sh(self.project.install.replace("{sources}", str(self._sources.parent)), self.files)
             _sh("git add -A . && git reset -q --hard start", self.files)
             mark.write_text(key)
         _sh(
@@ -184,7 +195,8 @@ def _init(room: Room, row: Row) -> None:
     changed = _sh("git diff --name-only", room.files).split()
     row.edited = [name for name in changed if name not in (".gitignore", ".turngate/settings.json")]
     room.turngate("hooks", "approve", "--all", "--yes")
-    room.commit()
+    # What the trial has built is left as it is: untracked.
+    _sh("git add -A .turngate .gitignore && " + _commit("gates"), room.files)
     _sh("git tag -f gated", room.files)
 
 

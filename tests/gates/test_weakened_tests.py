@@ -103,11 +103,11 @@ CASES = [
     ("a.rs", "), 3)", "), 4)", []),
     ("a.rs", "#[test]\nfn adds", "#[test]\n#[ignore]\nfn adds", [f"2: {OFF}#[ignore]"]),
     ("a.rs", "#[should_panic]\n", "", [f"8: {REMOVED}#[should_panic]"]),
-    ("a.rs", "#[test]\nfn adds", "fn adds", [f"1: {GONE}#[test]"]),
+    ("a.rs", "#[test]\nfn adds", "fn adds", [f"1: {GONE}#[test] adds"]),
     ("a.rs", "assert!(ok);", "assert!(ok);\n    assert!(sure);", []),
     ("ATest.java", "(3, add", "(4, add", []),
     ("ATest.java", "    @Test", "    @Disabled\n    @Test", [f"2: {OFF}@Disabled"]),
-    ("ATest.java", "    @Test\n", "", [f"2: {GONE}@Test"]),
+    ("ATest.java", "    @Test\n", "", [f"2: {GONE}@Test adds"]),
     ("ATest.java", ".isTrue()", ".isNotNull()", [f"6: {REMOVED}assertThat(x).isTrue();"]),
     ("ATest.java", "isTrue();", "isTrue();\n        assertThat(y).isTrue();", []),
 ]
