@@ -6,11 +6,13 @@ Projects that are in the results already are left out, unless --only names them.
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from bench.projects.play import as_dict, play
+from bench.projects.play import play
 from bench.projects.results import counts, differences, line, page
-from bench.projects.table import Project, read_projects
+from bench.projects.table import TABLES, Project, read_projects
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "projects-results.md"
@@ -18,13 +20,13 @@ PAGE = ROOT / "docs" / "projects-results.md"
 
 def main() -> int:
     options = parse_arguments()
-    projects = read_projects()
-    rows = json.loads(options.results.read_text()) if options.results.exists() else {}
+    projects = read_projects(options.tables)
+    rows = read_results(options.results)
     for project in chosen(projects, options):
         if project.name in rows and not options.only:
             continue
         row = play(project, options.sources, options.work)
-        rows[project.name] = as_dict(row)
+        rows = {**read_results(options.results), project.name: asdict(row)}  # others may have added rows
         options.results.parent.mkdir(parents=True, exist_ok=True)
         options.results.write_text(json.dumps(rows, indent=1))
         print(line(project, rows[project.name]), flush=True)
@@ -33,6 +35,11 @@ def main() -> int:
     return (
         0 if all(is_good(project, rows[project.name]) for project in projects if project.name in rows) else 1
     )
+
+
+def read_results(file: Path) -> dict[str, Any]:
+    rows: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return rows
 
 
 def chosen(projects: list[Project], options: argparse.Namespace) -> list[Project]:
@@ -67,6 +74,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--results", type=Path, default=Path(".projects/results.json"), help="is kept between runs"
     )
+    parser.add_argument("--tables", type=Path, default=TABLES, help="a folder with other tables")
     parser.add_argument("--no-page", action="store_true", help="leave docs/projects-results.md as it is")
     options = parser.parse_args()
     options.sources, options.work = options.sources.resolve(), options.work.resolve()

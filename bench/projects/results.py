@@ -1,5 +1,6 @@
 """The results of `make projects`: a line for the terminal, and docs/projects-results.md."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,9 +39,14 @@ def is_right(played: Mapping[str, Any]) -> bool:
     )
 
 
+# How a tool is started, and options that change nothing about what it checks.
+_STARTED = r"^(?:\.venv/bin/|python3? -m |npx --no-install |uv run )+|^PATH=\S+ | -q\b| --no-fix\b| --extend-exclude=\.venv"
+
+
 def differences(project: Project, row: Mapping[str, Any]) -> list[str]:
     """Return what `init` should have written otherwise."""
-    wanted, proposed = project.gates, row["proposed"]
+    wanted = project.gates
+    proposed = {name: re.sub(_STARTED, "", command) for name, command in row["proposed"].items()}
     wrong = [
         f"`{proposed[name]}` for `{wanted[name]}`"
         for name in wanted

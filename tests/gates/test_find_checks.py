@@ -432,6 +432,50 @@ WITH_CI: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
         {"Makefile": "test:\n\tcoverage run -m pytest\ntest-examples:\n\tpytest examples\n"},
         {"tests": "make test"},
     ),
+    "the arguments of flake8, and not the environment in the folder": (
+        "      - run: flake8 --exclude=build --ignore=E501,F401 .\n      - run: pycodestyle shop.py test.py\n",
+        {"tox.ini": "[flake8]\n", ".venv/bin/python": "", ".venv/bin/flake8": ""},
+        {"lint": ".venv/bin/flake8 --exclude=build --ignore=E501,F401 . --extend-exclude=.venv"},
+    ),
+    "the arguments and folders of the hooks of pre-commit": (
+        "      - uses: pre-commit/action@v3.0.1\n",
+        {
+            ".pre-commit-config.yaml": """\
+repos:
+- repo: https://github.com/pre-commit/mirrors-mypy
+  hooks:
+  -   id: mypy
+      args: ["--scripts-are-modules"]
+      files: ^(src/|testing/)
+- repo: https://github.com/PyCQA/flake8
+  hooks:
+  - id: flake8
+    args: [--max-line-length, "100"]
+""",
+            "pyproject.toml": "[tool.mypy]\n",
+            "src": "",
+            "testing": "",
+        },
+        {"lint": "flake8 --max-line-length 100", "types": "mypy --scripts-are-modules src testing"},
+    ),
+    "a hook of pre-commit for all files": (
+        "      - uses: pre-commit/action@v3.0.1\n",
+        {".pre-commit-config.yaml": "  - id: mypy\n", "pyproject.toml": "[tool.mypy]\n", "src": ""},
+        {"types": "mypy ."},
+    ),
+    "without the slow tests": (
+        "      - run: pytest -m 'not slow' tests\n",
+        {"pytest.ini": "", "tests": ""},
+        {"tests": "pytest -q tests -m 'not slow'"},
+    ),
+    "the input of an action, and no script that only says check": (
+        "      - uses: retry@v3\n        with:\n          command: npm run tests-only\n",
+        {
+            "package.json": """{"scripts": {"pretest": "docs check README.md && eslint .", "test": "npm run tests-only",
+            "tests-only": "tape test", "posttest": "npm audit", "lint": "eslint ."}}"""
+        },
+        {"tests": "npm run tests-only", "lint": "npm run lint"},
+    ),
     "environments of tox": (
         "      - run: uv run --group dev tox run -e typing\n",
         {
@@ -453,6 +497,34 @@ def test_what_ci_runs_comes_first(name: str) -> None:
         check: chosen_commands(found, check)[0].command
         for check in dict.fromkeys(each.check for each in found)
     } == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "command", "quicker"),
+    [
+        (
+            {
+                "package.json": '{"scripts": {"test": "jest", "test:unit": "jest unit", "test:e2e": "playwright"}}'
+            },
+            "npm test",
+            "npm run test:unit",
+        ),
+        (
+            {"pytest.ini": "", "Makefile": "quick:\n\tpytest -m 'not slow'\n"},
+            "pytest -q",
+            "pytest -q -m 'not slow'",
+        ),
+        ({"pytest.ini": "", "tests": ""}, "pytest -q", ""),
+    ],
+    ids=["a script", "an option", "none"],
+)
+def test_a_quicker_command_is_a_part_of_the_tests_that_the_project_names(
+    texts: dict[str, str], command: str, quicker: str
+) -> None:
+    workflow = "steps:\n  - run: npm test\n  - run: pytest\n"
+    found = find_check_commands(project_files({**texts, ".github/workflows/ci.yml": workflow}))
+    tests = [(each.command, each.quicker) for each in found if each.check == "tests"]
+    assert tests[0] == (command, quicker)
 
 
 def test_a_project_that_is_not_configured_yet_has_tests_only_if_nothing_else_has() -> None:

@@ -97,6 +97,12 @@ CASES = [
     ("a.test.ts", "sub(3, 1), 2", "sub(3, 1), 9", []),
     ("a_test.go", "got != 3", "got != 4", []),
     ("a_test.go", "\trequire", "\tt.Skip()\n\trequire", [f"5: {OFF}t.Skip()"]),
+    (
+        "a.test.ts",
+        "  test('subtracts', () => { assert.equal(sub(3, 1), 2) })\n",
+        "",
+        [f"8: {GONE}test('subtracts', () => {{ assert.equal(sub(3, 1), 2) }})"],
+    ),
     ("a_test.go", "func TestAdd", "func testAdd", [f"1: {GONE}func TestAdd(t *testing.T) {{"]),
     ("a_test.go", "\trequire.NoError(t, err)\n", "", [f"5: {REMOVED}require.NoError(t, err)"]),
     ("a_test.go", "\trequire", "\trequire.True(t, ok)\n\trequire", []),
@@ -128,3 +134,23 @@ def test_one_of_two_equal_assertions_is_missed() -> None:
     changed = "def test_a():\n    assert a()\n\ndef test_b():\n    pass\n"
     found = [str(each) for each in find_weakened([make_patch("a.py", source, changed)])]
     assert found == ["a.py:5: an assertion was removed or weakened: assert a()"]
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "first"),
+    [
+        ("a.test.js", "it('ends', done => {\n  app.run(done)\n})\n", "it('ends', done => {"),
+        ("test_a.py", "def test_runs():\n    run()\n", "def test_runs():"),
+    ],
+)
+def test_a_test_without_an_assertion_is_missed_too(path: str, old: str, first: str) -> None:
+    kept = {
+        "a.test.js": "it('b', () => { expect(1).toBe(1) })\n",
+        "test_a.py": "def test_b():\n    assert b() == 1\n",
+    }
+    gone = make_patch(path, old + kept[path], kept[path])
+    renamed = make_patch(
+        path, old + kept[path], old.replace("ends", "stops").replace("runs", "goes") + kept[path]
+    )
+    assert [str(each) for each in find_weakened([gone])] == [f"{path}:1: a test was removed: {first}"]
+    assert [*find_weakened([renamed])] == []

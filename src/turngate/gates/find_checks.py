@@ -79,6 +79,7 @@ class CheckCommand:
     is_guess: bool = field(
         default=False, compare=False
     )  # neither CI nor a file of its own shows that it is used
+    quicker: str = field(default="", compare=False)  # a command of the project for a part of the tests
 
 
 @frozen
@@ -188,7 +189,9 @@ def _checks_of(step: str) -> set[str]:
     if hook := re.match(r"(?:pre-commit|prek) run ([\w-]+)", step):
         return {_by_words(hook[1]) or "lint"}
     found = {check for check, pattern in OTHER_TOOLS.items() if re.match(pattern, step)}
-    found = found or {check for check in CHECKS[:3] if check in find_kinds(step)}
+    kinds = find_kinds(step)
+    if not found and kinds != set(CHECKS):  # all of them: by a word such as `check`, which says too little
+        found = {check for check in CHECKS[:3] if check in kinds}
     # A compiler that tests or lints also checks types; that is not why it is run.
     return {min(found, key=CHECKS.index)} if found and step.startswith(("cargo", "go ")) else found
 
@@ -226,9 +229,13 @@ def _tasks_of(runner: TaskRunner, project: _Project) -> Iterator[CheckCommand]:
         if fit:
             _, best = min(fit, key=lambda ranked: ranked[0])
             is_in_ci = best.name in from_ci and runner.program not in _SLOW_RUNNERS
-            yield _task_command(best, project, is_in_ci=is_in_ci)
+            quick = (task for _, task in fit if task is not best and _QUICK & set(_words(task.name)))
+            quicker = next((runner.command.format(task.name) for task in quick), "")
+            found = _task_command(best, project, is_in_ci=is_in_ci)
+            yield replace(found, quicker=quicker if check == "tests" else "")
 
 
+_QUICK = frozenset(("unit", "fast", "quick", "short"))  # words in the name of a task
 _REPORTS = r"\b(?:cov|coverage|c8|nyc|lcov|junit\w*|report)\b"
 
 
@@ -328,9 +335,14 @@ def _task_command(task: _Task, project: _Project, *, is_in_ci: bool) -> CheckCom
         command = f"CI=true {command}" if re.search(_WATCHES_WITHOUT_CI, task.text) else command
     elif runner.file == "Rakefile":
         command = command.removesuffix(" default")
-    elif folder := next((each for each in ("venv", ".venv") if f"{each}/bin/python" in project.names), None):
+    elif folder := _environment(project):
         command = f'PATH="$PWD/{folder}/bin:$PATH" {command}' if runner.kind in WHOLE else command
     return CheckCommand(task.check, command, runner.program, runner.file, runner.kind, task.steps, is_in_ci)
+
+
+def _environment(project: _Project) -> str | None:
+    """Return the folder of a virtual environment of Python."""
+    return next((each for each in ("venv", ".venv") if f"{each}/bin/python" in project.names), None)
 
 
 def _package_manager(package: Mapping[str, Any], names: frozenset[str]) -> str:
@@ -410,9 +422,10 @@ def _python(project: _Project) -> Iterator[CheckCommand]:
             arguments = _arguments(tool.name, tool.python, uses, configured, project)
             found = _python_command(check, tool.name, arguments, sign, project)
             is_in_ci = any(step in in_ci for step in uses)
-            yield replace(
-                found, is_in_ci=is_in_ci, is_guess=bool(project.ci) and not uses and check != "tests"
-            )
+            is_guess = bool(project.ci) and not uses and check != "tests"
+            part = next((part[0] for step in uses if (part := re.search(_LEAVES_OUT, step))), "")
+            quicker = f"{found.command}{part}" if part and not re.search(_LEAVES_OUT, found.command) else ""
+            yield replace(found, is_in_ci=is_in_ci, is_guess=is_guess, quicker=quicker)
     for name, default in _FORMATTERS.items():
         formats = re.compile(rf"{default.partition(' -')[0]}(?:\s|$)")
         uses = [step for step in in_ci if formats.match(step)]
@@ -460,7 +473,8 @@ def _depends_on(tool: str, project: _Project) -> str | None:
     return next((name for name in names if named.search(project.texts.get(name, ""))), None)
 
 
-_SELECTS = r"\s-(?:k|m)\b|::|--codspeed|--(?:lf|ignore|deselect)\b|bench|integration|e2e|/\.|--verifytypes|--install-types(?!\s+--non)"
+_SELECTS = r"\s-(?:k|m)\b|::|--codspeed|--(?:lf|deselect)\b|py\.?test .*--ignore\b|bench|integration|e2e|/\.|--verifytypes|--install-types(?!\s+--non)"
+_LEAVES_OUT = r"\s-[mk][ =]?(?:'not [^']+'|\"not [^\"]+\")"  # slow tests and the like, of pytest
 _REPORTING = r"(?:--cov|--junit|--color|--durations|--output-format|--show-diff|--statistics|--diff|-v+$|-s$|--tb|--(?:no-)?pretty|--html|--xml)"
 
 
@@ -468,7 +482,8 @@ def _arguments(
     name: str, tool: PythonTool, uses: list[str], configured: Mapping[str, Any], project: _Project
 ) -> str:
     """Return what the project itself tells a tool, or what is usual."""
-    plain = sorted((step for step in uses if not re.search(_SELECTS, step)), key=lambda step: " test" in step)
+    whole = (step for step in uses if not re.search(_SELECTS, re.sub(_LEAVES_OUT, "", step)))
+    plain = sorted(whole, key=lambda step: (re.search(_LEAVES_OUT, step) is not None, " test" in step))
     words = _clean(plain[0]).split() if plain else []
     places = [
         word
@@ -476,12 +491,16 @@ def _arguments(
         if not word.startswith("-") and word.split("/")[0] in project.names and word[0] != "."
     ]
     if name == "pytest":
-        return " ".join((tool.arguments, *places))
+        part = re.search(_LEAVES_OUT, plain[0]) if plain else None
+        return " ".join((tool.arguments, *places)) + (part[0] if part else "")
     if name == "ruff":
         return " ".join((tool.arguments, *places))
-    if name == "mypy" and not places and not _names_files(configured, project):
+    if name == "flake8" and not places and (folder := _environment(project)):
+        words.append(f"--extend-exclude={folder}")  # CI has no environment in the folder
+    if name == "mypy" and not places:
         options = [word for word in words if word.startswith("-")]
-        return " ".join((*options, "src" if "src" in project.names else "."))
+        usual = "src" if "src" in project.names and "." not in words else "."
+        return " ".join(options if _names_files(configured, project) else (*options, usual))
     return " ".join(words)
 
 

@@ -329,7 +329,7 @@ def _workflow_lines(text: str) -> Iterator[str]:
             continue
         if uses := re.search(r"uses:\s*([\w./-]+)", step):
             yield from (command for action, command in CI_ACTIONS.items() if uses[1].startswith(action))
-        if run := re.search(r"(?m)^(\s*(?:- )?)run:[ \t]*(\S.*)?$", step):
+        if run := re.search(r"(?m)^(\s*(?:- )?)(?:run|command):[ \t]*(\S.*)?$", step):
             first = (run[2] or "").strip()
             if not first.startswith(("|", ">")):
                 yield first.strip("\"'")
@@ -353,12 +353,17 @@ def _with_variables(text: str) -> str:
 
 def pre_commit_commands(texts: Mapping[str, str]) -> list[str]:
     """Return what the hooks of pre-commit check, as commands that change nothing."""
-    blocks = re.split(r"(?m)^\s*- id: *", texts.get(".pre-commit-config.yaml", ""))[1:]
+    blocks = re.split(r"(?m)^\s*- +id: *", texts.get(".pre-commit-config.yaml", ""))[1:]
     commands = []
     for block in blocks:
         if command := PRE_COMMIT_HOOKS.get(re.split(r"\W(?<!-)", block, maxsplit=1)[0]):
-            folder = re.search(r"(?m)^\s*files: *['\"]?\^?\(?([\w./-]+?)/?['\"]?$", block)
-            commands.append(f"{command} {folder[1]}" if folder else command)
+            options = re.search(r"(?m)^\s*args: *\[(.*)\]", block)
+            words = [word.strip(" '\"") for word in options[1].split(",")] if options else []
+            places = re.search(r"(?m)^\s*files: *['\"]?\^?\(?([\w./|-]+?)/?\)?['\"]?$", block)
+            if places:
+                command = command.removesuffix(" .")
+                words += [each.strip("/") for each in places[1].split("|")]
+            commands.append(" ".join((command, *words)).strip())
     return commands
 
 

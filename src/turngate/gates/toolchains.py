@@ -107,6 +107,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("ruff", _LINT, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE, python=_RUFF),
     Tool("flake8", _LINT, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE, python=_FLAKE8),
     Tool("pylint", _LINT, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE),
+    *_tools("pycodestyle", _LINT, ALWAYS),
     Tool("pyflakes", plants=_PYTHON_SOURCE),
     Tool("compileall", plants=_PYTHON_SOURCE),
     Tool("mypy", _TYPES, ALWAYS, prints_to_stdout=True, plants=_PYTHON_SOURCE, python=_MYPY),
@@ -285,7 +286,7 @@ PRE_COMMIT_HOOKS = {
     **dict.fromkeys(("black", "black-pre-commit-mirror"), "black --check ."),
     "flake8": "flake8",
     "pylint": "pylint",
-    "mypy": "mypy",
+    "mypy": "mypy .",
     "pyright": "pyright",
 }
 
@@ -428,6 +429,7 @@ TEST_COUNTS = (
     CountLine(
         tools="vitest", passed=r"^[ \t]*Tests  .*?\b(\d+) passed", skipped=r"^[ \t]*Tests  .*?\b(\d+) skipped"
     ),
+    CountLine(tools="uvu", passed=r"^ {2}Passed: +(\d+)$", skipped=r"^ {2}Skipped: +(\d+)$"),
     CountLine(tools="mocha", passed=r"^[ \t]*(\d+) passing\b", skipped=r"^[ \t]*(\d+) pending\b"),
     CountLine(tools="node, TAP", passed=r"^[#ℹ] pass (\d+)", skipped=r"^[#ℹ] (?:skipped|todo) (\d+)"),
     CountLine(
@@ -503,6 +505,7 @@ FAILURE_READERS = (
         until=r"Summary of all failing tests",
         place=_AT,
     ),
+    FailureReader(tools="uvu", start=r" {3}FAIL  (?P<name>.*\".+\")", end=r"\S| {2}Total: ", place=_AT),
     FailureReader(tools="vitest", start=r" FAIL  (?P<name>.+)", end=r"⎯{4}", place=_AT),
     FailureReader(
         tools="mocha",
@@ -525,6 +528,14 @@ FAILURE_READERS = (
         start=r"not ok \d+ (?P<name>.+?)(?: in \d+ms)?$",
         end=r"[^#]",
         place=rf"# \((?:in|from) .*file {_PATH}, line {_LINE}\b",
+        needs_place=True,
+    ),
+    FailureReader(
+        tools="tape",
+        start=r"not ok \d+ (?!.* # (?:TODO|SKIP))(?P<name>.*)",
+        end=r" {2}\.\.\.$|(?:not )?ok \d|# ",
+        heading=r"# (?P<path>(?!tests |pass |fail ).+)",
+        place=rf"\s+at: .*\({_PATH}:{_LINE}:\d+\)",
         needs_place=True,
     ),
     FailureReader(
@@ -654,7 +665,7 @@ FAILURE_READERS = (
 # What a tool says of all failures together.
 SUMMARY = (
     r"=*\s?[1-9]\d* (?:failed|errors?)\b.* in [\d.]+|FAILED \(|Ran \d+ tests? in|(?:Tests|Test Suites|Test Files):? +\d|\s+(?:Tests|Test Files)  \d|\s+\d+ (?:passing|failing|pending)\b|"
-    r"[#ℹ] (?:tests|pass|fail) \d|test result: |FAIL$|\d+ examples?, |\d+ (?:runs|tests?), \d+ (?:assertion|failure)|(?:Ok|Fail): +\d|Tests: |\d+% tests passed|Found \d+ |\d+ errors?, |✖ \d+ problem|\d+ files? would|error: could not compile|!+ "
+    r"[#ℹ] (?:tests|pass|fail) \d|test result: |FAIL$|\d+ examples?, |\d+ (?:runs|tests?), \d+ (?:assertion|failure)|(?:Ok|Fail): +\d|Tests: |\s+(?:Total|Passed|Skipped): +\d|\d+% tests passed|Found \d+ |\d+ errors?, |✖ \d+ problem|\d+ files? would|error: could not compile|!+ "
 )
 # Lines that show that tests ran and failed: not a usage error, nor a coverage that is too low.
 FAILED_TESTS = (

@@ -144,7 +144,7 @@ def find_weakened(
         if new is None and (old.names() & unwanted or asked & {"test", "tests", old.name, *old.calls()}):
             continue
         lost = _lost(old, new, added, present, moved)
-        if new is None and old.is_test and lost:
+        if new is None and old.is_test and (lost or not old.assertions):
             yield Finding(old.path, old.number, f"a test was removed: {old.shown}")
             continue
         for each in lost:

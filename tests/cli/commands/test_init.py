@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.builders import script, stop_hooks, write_settings
+from tests.support.builders import rule, script, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.gates import claude_input
 from tests.support.terminal import CTRL_C, CTRL_D, Terminal, wait_for
+from turngate.cli.commands.gates.actions import GateResult
+from turngate.cli.commands.gates.runnable_hooks import GateEntry
 from turngate.cli.commands.init.proposal import ProposedGate, settings_text
+from turngate.cli.commands.init.trial import describe_trial
 from turngate.hosts.install.json_text import JsonStyle
 
 PACKAGE = json.dumps({"scripts": {"test": "node --test", "lint": "eslint ."}})
@@ -487,6 +490,26 @@ def test_gates_are_added_by_their_names(init: Init, package: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("files", "globs"),
+    [
+        (["tests/a.py", "testing/a.py", "test.py"], ["tests/**", "testing/**"]),
+        (["test.py", "tests.toml", "pyproject.toml"], ["test.py", "tests.toml"]),
+        (["pyproject.toml", "shop/tests/test_a.py"], ["**/test_*.py", "**/*_test.py"]),
+        (["package.json", "test.js"], ["**/*.test.*", "**/*.spec.*"]),
+    ],
+)
+def test_untouched_is_for_the_tests_of_the_project(
+    init: Init, project: Path, files: list[str], globs: list[str]
+) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=project, check=True)
+    for name in files:
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("{}" if name == "package.json" else "")
+    init("--yes", "--with", "untouched")
+    assert gates(project)[-1] == named("untouched", globs=globs, noWeakening=True)
+
+
 def test_format_by_its_name_is_the_check_of_what_a_script_formats(
     init: Init, project: Path, tmp_path: Path
 ) -> None:
@@ -874,6 +897,21 @@ def test_a_file_that_git_does_not_know_counts_if_it_knows_others_of_its_kind(
             "types  left out: it changed new.txt",
         ],
     )
+
+
+def test_a_slow_command_is_named_with_a_quicker_one_of_the_project() -> None:
+    entry = GateEntry("tests", rule())
+    runs = (
+        GateResult(entry, "passed", seconds=59),
+        GateResult(entry, "passed", seconds=61),
+        GateResult(entry, "could not run", "its time is up", seconds=299),
+    )
+    seen = [describe_trial(each, (), "npm run test:unit") for each in runs]
+    assert [note for note, is_kept in seen if is_kept] == [
+        "green, 59.0 s",
+        "green, 61.0 s (slow); a part of the tests: `npm run test:unit`",
+        "slow, it did not end within 300 s; a part of the tests: `npm run test:unit`",
+    ]
 
 
 def test_if_nothing_can_run_nothing_is_written(trial: Init, project: Path) -> None:

@@ -109,7 +109,7 @@ def _entry(name: str, **values: Any) -> str:
     return json.dumps({"type": "gate", "id": name, **gate, **values})
 
 
-_TEST_FOLDERS = ("tests", "test", "spec", "__tests__")
+_TEST_FOLDERS = ("tests", "test", "spec", "__tests__", "testing")
 _TEST_FILES = {
     "package.json": ("**/*.test.*", "**/*.spec.*"),
     "go.mod": ("**/*_test.go",),
@@ -124,6 +124,9 @@ def _guess_options(name: str, place: Place) -> dict[str, Any]:
     if name == "untouched":
         folders = [f"{folder}/**" for folder in _TEST_FOLDERS if folder in names]
         globs = folders + [glob for sign, globs in _TEST_FILES.items() if sign in names for glob in globs]
+        globs = globs or [name for name in sorted(names) if re.fullmatch(r"tests?\.\w+", name)]
+        if not globs and {"pyproject.toml", "setup.py", "setup.cfg"} & names:
+            globs = ["**/test_*.py", "**/*_test.py"]
         return {"globs": globs, "noWeakening": True} if globs else {}
     if name == "touched":
         logs = [

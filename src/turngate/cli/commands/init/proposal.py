@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from glob import glob
 from typing import Any
 
@@ -38,6 +38,7 @@ class ProposedGate:
     entry: dict[str, Any]
     command: str  # what it runs in this project; "" for a gate that runs no command
     found_in: str  # the file that names the command; or what the gate holds
+    quicker: str = field(default="", compare=False)  # a command of the project for a part of the tests
     others: "tuple[ProposedGate, ...]" = field(default=(), compare=False)  # in its place, if it cannot run
 
     @property
@@ -125,12 +126,12 @@ def _gate(found: CheckCommand, *, is_first: bool, follows: bool) -> ProposedGate
     what = {"gate": found.check} if follows else {"command": found.command}
     limit = {"timeout": TEST_TIMEOUT_S} if found.check in ("tests", "build") else {}
     entry = {"type": "gate", "id": name, **what, **limit}
-    return ProposedGate(entry, found.command, found.found_in)
+    return ProposedGate(entry, found.command, found.found_in, found.quicker)
 
 
 def _with_others(gates: Sequence[ProposedGate]) -> ProposedGate:
     first, *others = gates
-    return ProposedGate(first.entry, first.command, first.found_in, tuple(others))
+    return replace(first, others=tuple(others))
 
 
 # Packages of a workspace
@@ -212,7 +213,8 @@ def _in_folder(gate: ProposedGate, folder: str) -> ProposedGate:
         **limit,
     }
     others = tuple(_in_folder(each, folder) for each in gate.others)
-    return ProposedGate(entry, command, os.path.join(folder, gate.found_in), others)
+    quicker = gate.quicker and f"cd {shlex.quote(folder)} && {gate.quicker}"
+    return ProposedGate(entry, command, os.path.join(folder, gate.found_in), quicker, others)
 
 
 # The text of the settings

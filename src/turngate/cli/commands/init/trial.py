@@ -71,7 +71,7 @@ def _try(gate: ProposedGate, project: str) -> ProposedGate | None:
         # A file that git does not know, of a kind that it knows none of, may be what an earlier run has built.
         sources = [path for path in new if not kinds or _kind(path) in kinds - {""}]
         edited += [path for path in sources if _stat(project, path) != new[path]]
-        note, is_kept = _describe(result, edited)
+        note, is_kept = describe_trial(result, edited, each.quicker)
         print(flat(f"{each.id}  {note if is_kept else f'left out: it {note}'}"), flush=True)
         if is_kept:
             return each
@@ -93,19 +93,20 @@ def _run(gate: ProposedGate, project: str) -> GateResult | None:
     return None if isinstance(result, signal.Signals) else result
 
 
-def _describe(result: GateResult | None, edited: Sequence[str]) -> tuple[str, bool]:
-    """Return what was seen, and whether the gate is kept."""
+def describe_trial(result: GateResult | None, edited: Sequence[str], quicker: str) -> tuple[str, bool]:
+    """Return what was seen, and whether the gate is kept. `quicker`: a command of the project for a part of a slow one."""
     if edited:
         more = f" and {len(edited) - 1} more" if len(edited) > 1 else ""
         return f"changed {edited[0]}{more}", False
     if result is None:
         return "was ended by Ctrl-C", False
+    part = f"; a part of the tests: `{quicker}`" if quicker else ""
     if result.outcome == "could not run":
         if result.seconds >= TRIAL_TIMEOUT_S * 0.75:  # a gate keeps a part of its time for itself
-            return f"slow, it did not end within {TRIAL_TIMEOUT_S} s", True
+            return f"slow, it did not end within {TRIAL_TIMEOUT_S} s{part}", True
         return f"could not run: {one_line(result.reason or '', MAX_REASON_CHARS)}", False
     color = "green" if result.outcome == "passed" else RED
-    return f"{color}, {result.seconds:.1f} s{' (slow)' if result.seconds > SLOW_S else ''}", True
+    return f"{color}, {result.seconds:.1f} s{f' (slow){part}' if result.seconds > SLOW_S else ''}", True
 
 
 def _stats(project: str, *words: str) -> Mapping[str, tuple[int, int] | None]:
