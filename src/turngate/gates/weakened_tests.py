@@ -365,7 +365,7 @@ def _other_tests(path: str, source: Source, lines: Sequence[Line], language: str
         line = lines[max(first, 0)]
         shown = line.text.strip()
         body = tuple(source.text[max(first, 0) : end])
-        shown += f" {name}" if name not in shown else ""
+        shown += f" {name}" if language in ("rust", "java") and name not in shown else ""
         yield Test(path, name, line.number, shown, body, tuple(found), is_test=first >= 0)
 
 
