@@ -22,6 +22,7 @@ KINDS = {
     "weakened test": ("untouched",),
     "placeholder": ("no-stubs",),
     "FIXME": ("no-stubs",),
+    "emptied file": ("tests",),
 }
 FAULTS = 10
 CANDIDATES = 12  # of broken functions, until one is seen by a test
@@ -131,6 +132,8 @@ def plant(kind: str, sources: Sources, source: str, own: Mapping[str, Mapping[st
     if kind in appended:
         planted = appended[kind]
         return Fault(kind, {source: code + planted.text}, (_file(source), planted.shows))
+    if kind == "emptied file":
+        return Fault(kind, {source: ""}, (r"(?i)error|fail|undefined|cannot|expected",))
     if kind == "uncommitted file":
         name = "planted" + language.suffixes[0]
         return Fault(kind, {name: language.comment.format("Tries it.") + "\n"}, (re.escape(name),), False)

@@ -77,4 +77,141 @@ JAVASCRIPT = Language(
         "\nfunction planted( {\n", r"(?i)syntax|unexpected|expected|parse|error TS1|Transform failed"
     ),
 )
-LANGUAGES = {"python": PYTHON, "javascript": JAVASCRIPT}
+_NOTHING = Planted("", "")
+RUST = Language(
+    suffixes=(".rs",),
+    test_file=r"(?:^|/)tests/",
+    comment="// {}",
+    blank="\n",
+    opening=r"(?m)^(?P<indent>[ \t]*)#\[test\]\n(?:[ \t]*#\[[^\n]*\n)*[ \t]*fn (?P<name>\w+)\(\) \{$",
+    end=r"(?m)^{indent}\}}\n",
+    failing='{indent}#[test]\n{indent}fn planted() {{\n{indent}    assert_eq!(3, 4, "planted");\n{indent}}}\n\n',
+    skipped=(r"^(\s*)#\[test\]\n", r"\g<0>\1#[ignore]\n"),
+    assertion=r"(?m)^[ \t]+assert(?:_eq|_ne)?!\([^\n]*\);\n",
+    stub=Planted(
+        "\n#[allow(dead_code)]\nfn planted_stub(_value: u32) -> u32 {\n    todo!()\n}\n",
+        r"planted_stub|todo!",
+    ),
+    lint=Planted("\nfn planted(value: u32) -> u32 {\n    return value;\n}\n", "never used|needless"),
+    types=Planted('\nconst PLANTED: u32 = "text";\n', "mismatched types"),
+    format=Planted("\n#[allow(dead_code)]\nfn  planted( ) { }\n", "Diff in"),
+    syntax=Planted("\nfn planted( {\n", "(?i)expected|unclosed|mismatched"),
+)
+GO = Language(
+    suffixes=(".go",),
+    test_file=r"_test\.go$",
+    comment="// {}",
+    blank="\n",
+    opening=r"(?m)^(?P<indent>)func (?P<name>Test\w+)\(t \*testing\.T\) \{$",
+    end=r"(?m)^\}}\n",
+    failing='func TestPlanted(t *testing.T) {{\n\tt.Error("planted: 3 is not 4")\n}}\n\n',
+    skipped=(r"\Z", '\n\tt.Skip("does not work yet")'),
+    assertion=r"(?m)^(\t+)t\.(?:Error|Fatal)f?\([^\n]*\)$",
+    no_assertion=r"\1t.Log()",
+    stub=Planted('\nfunc plantedStub() {\n\tpanic("not implemented")\n}\n', "not implemented"),
+    lint=Planted("\nfunc planted() int {\n\treturn 1\n\tprintln(2)\n\treturn 3\n}\n", "unreachable code"),
+    types=Planted('\nvar planted int = "text"\n', "cannot use"),
+    format=Planted("\nvar  planted  = 1\n", r"\.go"),
+    syntax=Planted("\nfunc planted( {\n", "syntax error|expected"),
+)
+C = Language(
+    suffixes=(".c", ".h", ".cpp", ".cc"),
+    test_file=r"(?:^|/)tests?/|(?:^|/)\w*test\w*\.\w+$",
+    comment="/* {} */",
+    blank="\n",
+    opening=r"(?m)^(?P<indent>)(?:static )?(?:int|void) (?P<name>\w*(?:test|should)\w*)\((?:void)?\)[ \n]\{$",
+    end=r"(?m)^\}}\n",
+    failing='{indent}int planted(void) {{\n  fprintf(stderr, "planted: 3 is not 4\\n");\n  return 1;\n}}\n\n',
+    skipped=(r"\Z", "\n    GTEST_SKIP();"),
+    assertion=r"(?m)^[ \t]+\w*(?:assert|ASSERT|check|expect|Test)\w*\([^\n]*\);\n",
+    stub=Planted(
+        "\nint planted_stub(int value)\n{\n    /* Not implemented yet. */\n    return value;\n}\n",
+        "Not implemented",
+    ),
+    lint=_NOTHING,
+    types=Planted('\nint planted = {"text", 1, 2};\nstruct planted_struct planted_value;\n', "error"),
+    format=_NOTHING,
+    syntax=Planted("\nint planted( {\n", "error: "),
+)
+RUBY = Language(
+    suffixes=(".rb",),
+    test_file=r"(?:^|/)(?:test|spec)/",
+    comment="# {}",
+    blank="\n",
+    opening=r"(?m)^(?P<indent>[ \t]+)(?P<call>it |test |def )(?P<quote>['\"]?)(?P<name>test_\w+|(?<=['\"])[^'\"\n]*)(?P=quote)(?P<do> do)?$",
+    end=r"(?m)^{indent}end\n",
+    failing="{indent}{call}{quote}test_planted{quote}{do}\n{indent}  raise 'planted: 3 is not 4'\n{indent}end\n\n",
+    skipped=(r"\Z", "\n      skip 'does not work yet'"),
+    assertion=r"(?m)^[ \t]+(?:(?:assert|refute)\w*[ (]|expect\(|[^\n]*\.(?:must|wont)_)[^\n]*(?<! do)(?<![,|{(])\n",
+    stub=Planted(
+        "\ndef planted_stub(value)\n  raise NotImplementedError\nend\n", "planted_stub|NotImplementedError"
+    ),
+    lint=Planted("\ndef planted\n  unused = 1\nend\n", "(?i)useless assignment|unused|planted"),
+    types=_NOTHING,
+    format=_NOTHING,
+    syntax=Planted("\ndef planted(\n", "(?i)syntax error"),
+)
+PHP = Language(
+    suffixes=(".php",),
+    test_file=r"(?:^|/)tests?/",
+    comment="// {}",
+    blank="\n",
+    opening=r"(?m)(?<=\n\n)^(?P<indent> +)(?:public )?function (?P<name>test\w*)\([^\n]*\)[^\n]*\n +\{$",
+    end=r"(?m)^{indent}\}}\n",
+    failing="{indent}public function testPlanted(): void\n{indent}{{\n{indent}    $this->assertSame(3, 4, 'planted');\n{indent}}}\n\n",
+    skipped=(r"\Z", "\n        $this->markTestSkipped('does not work yet');"),
+    assertion=r"(?m)^[ \t]+(?:\$this->|self::)assert\w+\([^\n]*\);\n",
+    stub=Planted(
+        "\nfunction planted_stub($value)\n{\n    throw new \\LogicException('not implemented');\n}\n",
+        "not implemented",
+    ),
+    lint=_NOTHING,
+    types=_NOTHING,
+    format=_NOTHING,
+    syntax=Planted("\nfunction planted( {\n", "(?i)parse error|syntax"),
+)
+SHELL = Language(
+    suffixes=(".bash", ".bats", ".sh"),
+    test_file=r"(?:^|/)tests?/",
+    comment="# {}",
+    blank="\n",
+    opening=r"(?m)^(?P<indent>)@test (?P<quote>['\"])(?P<name>[^\n]*)(?P=quote) \{$",
+    end=r"(?m)^\}}\n",
+    failing="@test 'planted' {{\n  echo '3 is not 4'\n  false\n}}\n\n",
+    skipped=(r"\Z", "\n  skip 'does not work yet'"),
+    assertion=r"(?m)^  (?:\[ [^\n]*\]|assert\w* [^\n<]*|assert\w*)\n",
+    stub=Planted(
+        "\nplanted_stub() {\n  # This is not implemented yet.\n  :\n}\n", "planted_stub|not implemented yet"
+    ),
+    lint=Planted("\nplanted() {\n  rm -r $1/*\n}\n", r"SC\d+"),
+    types=_NOTHING,
+    format=_NOTHING,
+    syntax=Planted("\nplanted() {\n  if\n", "(?i)syntax error|unexpected"),
+)
+PERL = Language(
+    suffixes=(".pm", ".pl", ".t"),
+    test_file=r"(?:^|/)x?t/",
+    comment="# {}",
+    blank="\n",
+    opening=r"(?m)^(?P<indent>)subtest (?P<name>['\"][^\n]*?['\"]) => sub \{$",
+    end=r"(?m)^\}};\n",
+    failing="subtest 'planted' => sub {{\n    plan tests => 1;\n    is( 3, 4, 'planted' );\n}};\n\n",
+    skipped=(r"\Z", "\n    plan skip_all => 'does not work yet';"),
+    assertion=r"(?m)^ +(?:is|ok|like|is_deeply|lists_match|ack_\w*match)\([^\n]*\);\n",
+    stub=Planted("\nsub planted_stub {\n    die 'not implemented yet';\n}\n", "not implemented"),
+    lint=_NOTHING,
+    types=_NOTHING,
+    format=_NOTHING,
+    syntax=Planted("\nsub planted {\n", "(?i)syntax error|missing right curly"),
+)
+LANGUAGES = {
+    "python": PYTHON,
+    "javascript": JAVASCRIPT,
+    "rust": RUST,
+    "go": GO,
+    "c": C,
+    "ruby": RUBY,
+    "php": PHP,
+    "shell": SHELL,
+    "perl": PERL,
+}

@@ -191,7 +191,8 @@ def _init(room: Room, row: Row) -> None:
     changed = _sh("git diff --name-only", room.files).split()
     row.edited = [name for name in changed if name not in (".gitignore", ".turngate/settings.json")]
     room.turngate("hooks", "approve", "--all", "--yes")
-    room.commit()
+    # What the trial has built is left as it is: untracked.
+    _sh("git add -A .turngate .gitignore && " + _commit("gates"), room.files)
     _sh("git tag -f gated", room.files)
 
 

@@ -36,6 +36,9 @@ OUTPUTS = {
     "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured\n": Counted(5, 1, ("a::b",)),
     "5 examples, 0 failures, 2 pending": Counted(5, 2),
     "OK (5 tests, 7 assertions)": Counted(5, 0),
+    "4 runs, 3 assertions, 1 failures, 1 errors, 1 skips": Counted(2, 1),
+    "4 tests, 2 assertions, 1 failures, 1 errors, 0 pendings, 1 omissions, 0 notifications": Counted(2, 1),
+    "2 doctests, 4 tests, 1 failure, 1 skipped": Counted(3, 1),
     "ok   shop 0.1s": None,
     "all good": None,
 }

@@ -229,6 +229,24 @@ def test_tests_of_two_files_with_one_name_are_told_apart_in_tap() -> None:
     assert [each.name for each in after.without(before.names)] == ["a.test.js works"]
 
 
+def test_of_a_long_block_the_lines_with_errors_and_the_end_are_shown() -> None:
+    """A test program that CTest starts prints what it likes."""
+    lines = [f"[pass] value {number}" for number in range(300)]
+    lines[150] = "[fail] value 150 [3][4]"
+    text = "\n".join(
+        ["1/1 Test #1: values ....***Failed  0.2 sec", *lines, "", "0% tests passed, 1 tests failed out of 1"]
+    )
+    [failure] = read(text).failures
+    around = [f"[pass] value {number}" for number in range(151, 155)]
+    assert failure.text.split("\n") == [
+        "1/1 Test #1: values ....***Failed  0.2 sec",
+        "[pass] value 149",
+        "[fail] value 150 [3][4]",
+        *around,
+        *(f"[pass] value {number}" for number in range(289, 300)),
+    ]
+
+
 LONG_FUNCTION = "\n".join(f"        line_{number}()" for number in range(200))
 SAME_HEADING = f"""\
 ________________________ TestSerializer.test_max_age ________________________

@@ -25,6 +25,7 @@ SOURCES = [
     ),
     ("rust", "fn f<'a>() {} // c", Source(["fn f<'a>() {} "], ["fn f<'a>() {} "], ["// c"])),
     ("go", "c := '\"' // c", Source(["c := '\"' "], ['c := "" '], ["// c"])),
+    ("go", "a := `\\` // c\nb := 1", Source(["a := `\\` ", "b := 1"], ['a := "" ', "b := 1"], ["// c", ""])),
     ("java", "/* never closed\nx", Source(["", ""], ["", ""], ["/* never closed", "x"])),
     ("shell", "echo $# a#b # c", Source(["echo $# a#b "], ["echo $# a#b "], ["# c"])),
     ("c", "", Source([""], [""], [""])),

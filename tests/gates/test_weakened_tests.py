@@ -48,7 +48,65 @@ class ATest {
     }
 }
 """
-SOURCES = {"a.py": PYTHON, "a.test.ts": JAVASCRIPT, "a_test.go": GO, "a.rs": RUST, "ATest.java": JAVA}
+RUBY = """\
+class AddTest < Minitest::Test
+  def test_adds
+    assert_equal 3, add(1, 2)
+  end
+
+  it "subtracts" do
+    _(sub(3, 1)).must_equal 2
+  end
+end
+"""
+BATS = """\
+@test "adds" {
+  run add 1 2
+  [ "$status" -eq 0 ]
+}
+"""
+PERL = """\
+subtest 'adds' => sub {
+    is( add(1, 2), 3 );
+};
+"""
+PHP = """\
+class ATest {
+    public function testAdds(): void {
+        $this->assertSame(3, add(1, 2));
+    }
+}
+"""
+C = """\
+static void test_adds(void)
+{
+    TEST_ASSERT_EQUAL_INT(3, add(1, 2));
+}
+"""
+BESIDE = """\
+fn add(a: u32, b: u32) -> u32 {
+    assert!(a < 9);
+    a + b
+}
+
+#[test]
+fn adds() {
+    assert_eq!(add(1, 2), 3);
+}
+"""
+SOURCES = {
+    "a.py": PYTHON,
+    "a.test.ts": JAVASCRIPT,
+    "a_test.go": GO,
+    "tests/a.rs": RUST,
+    "src/lib.rs": BESIDE,
+    "ATest.java": JAVA,
+    "test/a_test.rb": RUBY,
+    "test/a.bats": BATS,
+    "t/a.t": PERL,
+    "ATest.php": PHP,
+    "tests/a.c": C,
+}
 REMOVED = "an assertion was removed or weakened: "
 OFF = "a test is switched off: "
 GONE = "a test was removed: "
@@ -106,14 +164,40 @@ CASES = [
     ("a_test.go", "func TestAdd", "func testAdd", [f"1: {GONE}func TestAdd(t *testing.T) {{"]),
     ("a_test.go", "\trequire.NoError(t, err)\n", "", [f"5: {REMOVED}require.NoError(t, err)"]),
     ("a_test.go", "\trequire", "\trequire.True(t, ok)\n\trequire", []),
-    ("a.rs", "), 3)", "), 4)", []),
-    ("a.rs", "#[test]\nfn adds", "#[test]\n#[ignore]\nfn adds", [f"2: {OFF}#[ignore]"]),
-    ("a.rs", "#[should_panic]\n", "", [f"8: {REMOVED}#[should_panic]"]),
-    ("a.rs", "#[test]\nfn adds", "fn adds", [f"1: {GONE}#[test]"]),
-    ("a.rs", "assert!(ok);", "assert!(ok);\n    assert!(sure);", []),
+    ("tests/a.rs", "), 3)", "), 4)", []),
+    ("tests/a.rs", "#[test]\nfn adds", "#[test]\n#[ignore]\nfn adds", [f"2: {OFF}#[ignore]"]),
+    ("tests/a.rs", "#[should_panic]\n", "", [f"8: {REMOVED}#[should_panic]"]),
+    ("tests/a.rs", "#[test]\nfn adds", "fn adds", [f"1: {GONE}#[test] adds"]),
+    ("tests/a.rs", "assert!(ok);", "assert!(ok);\n    assert!(sure);", []),
+    ("src/lib.rs", "    assert!(a < 9);\n", "", []),
+    ("src/lib.rs", "    assert_eq!(add(1, 2), 3);\n", "", [f"8: {REMOVED}assert_eq!(add(1, 2), 3);"]),
+    (
+        "test/a_test.rb",
+        "  def test_adds\n    assert_equal 3, add(1, 2)\n  end\n",
+        "",
+        [f"2: {GONE}def test_adds"],
+    ),
+    ("test/a_test.rb", "    _(sub(3, 1)).must_equal 2\n", "", [f"7: {REMOVED}_(sub(3, 1)).must_equal 2"]),
+    ("test/a_test.rb", "    assert_eq", "    skip\n    assert_eq", [f"3: {OFF}skip"]),
+    ("test/a.bats", '  [ "$status" -eq 0 ]\n', "", [f'3: {REMOVED}[ "$status" -eq 0 ]']),
+    ("test/a.bats", "  run", "  skip 'later'\n  run", [f"2: {OFF}skip 'later'"]),
+    ("t/a.t", "    is(", "    plan skip_all => 'later';\n    is(", [f"2: {OFF}plan skip_all => 'later';"]),
+    ("t/a.t", "    is( add(1, 2), 3 );\n", "", [f"2: {REMOVED}is( add(1, 2), 3 );"]),
+    (
+        "ATest.php",
+        "        $this->assertSame(3, add(1, 2));\n",
+        "",
+        [f"3: {REMOVED}$this->assertSame(3, add(1, 2));"],
+    ),
+    (
+        "tests/a.c",
+        "    TEST_ASSERT_EQUAL_INT(3, add(1, 2));\n",
+        "",
+        [f"3: {REMOVED}TEST_ASSERT_EQUAL_INT(3, add(1, 2));"],
+    ),
     ("ATest.java", "(3, add", "(4, add", []),
     ("ATest.java", "    @Test", "    @Disabled\n    @Test", [f"2: {OFF}@Disabled"]),
-    ("ATest.java", "    @Test\n", "", [f"2: {GONE}@Test"]),
+    ("ATest.java", "    @Test\n", "", [f"2: {GONE}@Test adds"]),
     ("ATest.java", ".isTrue()", ".isNotNull()", [f"6: {REMOVED}assertThat(x).isTrue();"]),
     ("ATest.java", "isTrue();", "isTrue();\n        assertThat(y).isTrue();", []),
 ]

@@ -292,7 +292,11 @@ def _make_failure(
         first = f"{heading['path']}{f':{line}' if groups.get('line') else ''}: {title}"
     elif reader.title_end:
         first = title
-    body = _clean(below[:MAX_BLOCK_LINES])
+    if len(below) > MAX_BLOCK_LINES:
+        below = [line for _, line in _around_errors(below[:-LAST_LINES])][:MAX_BLOCK_LINES] + below[
+            -LAST_LINES:
+        ]
+    body = _clean(below)
     while body and not body[-1].strip():
         body.pop()
     while body and not body[0].strip():

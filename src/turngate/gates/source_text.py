@@ -18,13 +18,30 @@ LANGUAGES = {
     "rust": ("rs",),
     "java": ("java", "kt", "kts", "scala", "groovy"),
     "c": ("c", "h", "cc", "cpp", "cxx", "hpp", "m", "mm", "cs", "swift", "dart", "php", "zig", "css", "scss"),
-    "shell": ("sh", "bash", "rb", "pl", "ex", "exs", "jl", "r", "yml", "yaml", "toml", "tf"),
+    "shell": (
+        "sh",
+        "bash",
+        "bats",
+        "rb",
+        "rake",
+        "pl",
+        "pm",
+        "t",
+        "ex",
+        "exs",
+        "jl",
+        "r",
+        "yml",
+        "yaml",
+        "toml",
+        "tf",
+    ),
     "sql": ("sql", "lua", "hs", "elm"),
 }
 _BY_EXTENSION = {extension: language for language, names in LANGUAGES.items() for extension in names}
 EXTENSIONS = tuple(_BY_EXTENSION)
 TEST_FILES = tuple(
-    "test tests __tests__ spec specs testing e2e test_*.py *_test.{py,go,rb,exs} *.{test,spec}.* *_spec.rb "
+    "test tests __tests__ spec specs testing e2e *.t *.bats test_*.py *_test.{py,go,rb,exs} *.{test,spec}.* *_spec.rb "
     "*{Test,Tests,Spec}.{java,kt,scala,groovy,cs,swift,php} conftest.py".split()
 )
 # What others wrote, or a program, or what is the input of a test.
@@ -44,6 +61,7 @@ _DOUBLE, _SINGLE = r'"(?:\\.|[^"\\\n])*+"?', r"'(?:\\.|[^'\\\n])*+'?"
 _CHARACTER = r"'(?:\\[^\n]+?|[^'\\\n])'"  # also where ' begins something else, such as a lifetime
 _TRIPLE = r'"""(?s:\\.|.)*?(?:"""|\Z)|' + r"'''(?s:\\.|.)*?(?:'''|\Z)"
 _BACKTICKS = r"`(?s:\\.|[^`\\])*+`?"
+_RAW = r"`[^`]*+`?"
 _HASH, _SLASHES, _BLOCK = r"#[^\n]*", r"(?<!:)//[^\n]*", r"/\*(?s:.)*?(?:\*/|\Z)"
 _TOKENS = {
     language: re.compile(f"(?P<comment>{'|'.join(comments)})|(?P<string>{'|'.join(strings)})")
@@ -51,7 +69,7 @@ _TOKENS = {
         ("python", (_HASH,), (_TRIPLE, _DOUBLE, _SINGLE)),
         ("javascript", (_SLASHES, _BLOCK), (_DOUBLE, _SINGLE, _BACKTICKS)),
         ("markup", (_SLASHES, _BLOCK, r"<!--(?s:.)*?(?:-->|\Z)"), (_DOUBLE, _SINGLE, _BACKTICKS)),
-        ("go", (_SLASHES, _BLOCK), (_DOUBLE, _CHARACTER, _BACKTICKS)),
+        ("go", (_SLASHES, _BLOCK), (_DOUBLE, _CHARACTER, _RAW)),
         ("rust", (_SLASHES, _BLOCK), (_DOUBLE, _CHARACTER)),
         ("java", (_SLASHES, _BLOCK), (r'"""(?s:\\.|.)*?(?:"""|\Z)', _DOUBLE, _CHARACTER)),
         ("c", (_SLASHES, _BLOCK), (_DOUBLE, _SINGLE)),
@@ -153,7 +171,7 @@ _SKIP = {
     "rust": r"#\[ignore\b|#\[cfg\(any\(\)\)\]",
     "java": r"@(?:Disabled|Ignore)\b|enabled\s*=\s*false",
     "c": r"\[(?:\w+,\s*)?Ignore\b|\bSkip\s*=\s*\"\"|\bXCTSkip\(|\bmarkTest(?:Skipped|Incomplete)\(|\bGTEST_SKIP\b",
-    "shell": r"(?:^|\s)x(?:it|describe|context|specify)\s|^\s*(?:skip|pending)(?:\s*$|[\s(]+\"\")|@tag\s+:skip",
+    "shell": r"(?:^|\s)x(?:it|describe|context|specify)\s|^\s*(?:skip|pending)(?:\s*$|[\s(]+\"\")|\bplan\(?\s*skip_all\b|@tag\s+:skip",
 }
 _SKIPS = {language: re.compile(pattern) for language, pattern in _SKIP.items()}
 # The first argument is a condition and not a title: `test.skip(browserName === "webkit", "…")`.

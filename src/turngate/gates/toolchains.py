@@ -442,6 +442,18 @@ TEST_COUNTS = (
         failed=r"^\d+ examples?, (\d+) failures?",
     ),
     CountLine(
+        tools="minitest, test-unit",
+        passed=r"^(\d+) (?:runs|tests), \d+ assertions",
+        skipped=r"^\d+ (?:runs|tests), .*? (\d+) (?:skips|omissions)",
+        failed=r"\b(\d+) (?:failures|errors)\b",
+    ),
+    CountLine(
+        tools="ExUnit",
+        passed=r"^(?:\d+ \w+, )*(\d+) tests?, \d+ failure",
+        skipped=r"^.*\d+ tests?, \d+ failures?.* (\d+) skipped",
+        failed=r"\b(\d+) failures?\b",
+    ),
+    CountLine(
         tools="phpunit",
         passed=r"^(?:OK \(|Tests: )(\d+)",
         skipped=r"^Tests: .*Skipped: (\d+)",
@@ -561,6 +573,30 @@ FAILURE_READERS = (
         end="No examples|Finished in",
     ),
     FailureReader(
+        tools="minitest",
+        start=r"(?P<name>[A-Z#].*?#test_.*?)(?: \[\S.*:\d+\])?:$",
+        end=r" {1,3}\d+\) (?:Failure|Error|Skipped):$|\d+ runs, |(?:bin/)?rails test ",
+        place=rf"\s+{_PATH}:{_LINE}:in",
+    ),
+    FailureReader(
+        tools="test-unit",
+        start=r"(?:Failure|Error): (?P<name>test.*?\([A-Z][\w:]*\)).*",
+        end="={20}",
+        place=rf"{_PATH}:{_LINE}:in",
+    ),
+    FailureReader(
+        tools="ExUnit",
+        start=r" {2}\d+\) (?P<name>(?:test|doctest|property) .+ \([A-Z][\w.]*\))$",
+        end=r"\S| {2}\d+\) ",
+        place=rf" {{5}}{_PATH}:{_LINE}$",
+    ),
+    FailureReader(
+        tools="meson",
+        start=r"\s*\d+/\d+ (?P<name>.+?) +(?:FAIL|ERROR|TIMEOUT)\b.*",
+        end=r"\s*\d+/\d+ ",
+        until="Summary of Failures:|Ok: +\\d",
+    ),
+    FailureReader(
         tools="phpunit",
         start=r"\d+\) (?P<name>\S+::.+)",
         end=r"--$|ERRORS!|FAILURES!|Tests: ",
@@ -629,7 +665,7 @@ FAILURE_READERS = (
 # What a tool says of all failures together.
 SUMMARY = (
     r"=*\s?[1-9]\d* (?:failed|errors?)\b.* in [\d.]+|FAILED \(|Ran \d+ tests? in|(?:Tests|Test Suites|Test Files):? +\d|\s+(?:Tests|Test Files)  \d|\s+\d+ (?:passing|failing|pending)\b|"
-    r"[#ℹ] (?:tests|pass|fail) \d|test result: |FAIL$|\d+ examples?, |Tests: |\s+(?:Total|Passed|Skipped): +\d|\d+% tests passed|Found \d+ |\d+ errors?, |✖ \d+ problem|\d+ files? would|error: could not compile|!+ "
+    r"[#ℹ] (?:tests|pass|fail) \d|test result: |FAIL$|\d+ examples?, |\d+ (?:runs|tests?), \d+ (?:assertion|failure)|(?:Ok|Fail): +\d|Tests: |\s+(?:Total|Passed|Skipped): +\d|\d+% tests passed|Found \d+ |\d+ errors?, |✖ \d+ problem|\d+ files? would|error: could not compile|!+ "
 )
 # Lines that show that tests ran and failed: not a usage error, nor a coverage that is too low.
 FAILED_TESTS = (
@@ -639,7 +675,7 @@ FAILED_TESTS = (
 # What a run has left out because of a failure: without it, more failures may be there.
 INCOMPLETE = r"!+ Interrupted: (?P<count>\d+) errors? during collection !+$|ImportError while loading conftest|.*\(errors prevented further checking\)$|error: could not compile "
 # Usage and configuration: the check has not begun, and no file that it checks is the cause.
-_TOOL_NAMES = r"(?:pytest|py\.test|mypy|flake8|pylint|pyright|coverage|isort|bandit|python\S* -m \w+|__main__\.py|manage\.py test)"
+_TOOL_NAMES = r"(?:pytest|py\.test|mypy|meson|flake8|pylint|pyright|coverage|isort|bandit|python\S* -m \w+|__main__\.py|manage\.py test)"
 NOT_CONFIGURED = (
     rf"{_TOOL_NAMES}: error: (?:unrecognized arguments|Missing target module|the following arguments|argument |option |ambiguous option).*"
     r"|ERROR: file or directory not found: .*|There are no \.py\[i\] files in .*"
@@ -648,7 +684,7 @@ NOT_CONFIGURED = (
     r"|(?:\[error\] )?No files matching the pattern .*|error TS(?:5\d{3}|6\d{3}|18003): .*|tsc: The TypeScript Compiler - .*"
     r"|● (?:Unrecognized CLI Parameter|Validation Error).*|No tests? (?:files? )?found, exiting with code 1|Error: No test files found.*|CACError: Unknown option .*"
     r"|invalid option: -.*|flag provided but not defined: .*|Unknown option \"-.*|Failed to change working directory to .*|\S*node: bad option: .*"
-    r"|g?make: \*\*\* No rule to make target '[^']*'\. +Stop\.|Error: (?:\S*/)?build is not a directory|Error: could not load cache"
+    r"|g?make: \*\*\* No rule to make target '[^']*'\. +Stop\.|Error: (?:\S*/)?build is not a directory|Error: could not load cache|ERROR: No such build data file as .*|\*\* \(Mix\) Could not invoke task .*"
     r"|Cannot detect source of '--.*|Error: Bad command line option '.*|Error: Must specify at least one <test>"
     r"|npm (?:ERR!|error) (?:npx )?canceled due to missing packages.*|npm (?:ERR!|error) code E404|npm (?:ERR!|error) network .*"
 )
@@ -672,6 +708,7 @@ ALL_SKIPPED = (
     r"^> Task \S*:test SKIPPED$",
     r"^(?P<rspec>\d+) examples?, 0 failures, (?P=rspec) pending",
     r"^Tests: (?P<phpunit>\d+), Assertions: 0, Skipped: (?P=phpunit)\.",
+    r"^(?P<minitest>\d+) runs, 0 assertions, 0 failures, 0 errors, (?P=minitest) skips",
     r"^Skipped! +- Failed: +0, Passed: +0\b.*",
     r"\bExecuted (?P<swift>\d+) tests?, with (?P=swift) tests? skipped.*",
     r"^(?:not )?ok \d+.*# (?:SKIP|TODO)\b.*",
@@ -705,6 +742,8 @@ EMPTY_RUNS = (
         r"^ok[ \t]+\S+[ \t]+(?:[\d.]+s|\(cached\))(?!.*no tests)|^[ \t]*--- (?:PASS|FAIL):",
     ),
     EmptyRun("rspec", r"\bNo examples found\b"),
+    EmptyRun("ExUnit", r"^There are no tests to run|^0 failures$"),
+    EmptyRun("meson", r"^No tests defined\.", r"^Ok: +[1-9]"),
     EmptyRun("ctest", r"^No tests were found", r"\btests failed out of [1-9]"),
     EmptyRun("phpunit", r"^No tests executed", r"\bOK \([1-9]|^Tests: [1-9]"),
     EmptyRun("dotnet", r"^No test (?:is available|matches)\b", r"\bPassed:\s+[1-9]|\bTotal tests: [1-9]"),

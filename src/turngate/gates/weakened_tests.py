@@ -18,6 +18,7 @@ from turngate.gates.source_text import (
     Source,
     enclosing_blocks,
     find_skips,
+    is_test_file,
     language_of,
     last_name,
     parse_python,
@@ -34,14 +35,17 @@ _ASSERTIONS = {
     "go": r"\bt\.(?:Error|Fatal|Fail)\w*\(|\b(?:assert|require)\.\w+\(",
     "rust": r"\b\w*assert\w*!|#\[should_panic",
     "java": r"\bassert\b|\b[aA]ssert\w*[\s.(]|\b(?:verify|fail|check|should\w*)\s*\(",
+    "shell": r"\b(?:assert|refute)\w*|\bexpect\b|\.should\b|\.(?:must|wont)_\w+|^\s*(?:is|ok|like|is_deeply|isnt|unlike|cmp_ok)[\s(]|^\s*\[\[? .*\]$",
 }
 _TESTS = {
     "javascript": r"(?:^|[\s;{(])(?:it|test|specify)(?:\.\w+)*\s*\(",
     "go": r"^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(",
     "rust": r"#\[(?:\w+::)*test\b",
     "java": r"@(?:\w*Test|Property)\b",
+    "c": r"^\s*(?:static\s+)?(?:int|void)\s+\w*[tT]est\w*\s*\(|\bTEST(?:_F|_P|_CASE)?\(|\bfunction\s+test\w*\s*\(|\[(?:Fact|Theory|Test\w*)\]",
+    "shell": r"^@test\s|^\s*def\s+test_\w+|^\s*(?:it|test|specify)[\s(]+\"\".*\bdo\b|^\s*subtest\s",
 }
-_OTHER = r"\bassert\w*|\bexpect\w*\s*\(|\.should\b"
+_OTHER = r"(?i:\b(?:\w*_)?assert\w*)|\bexpect\w*\s*\(|\.should\b"
 _PATTERNS = {
     language: (
         re.compile(f"{_ASSERTIONS.get(language, _OTHER)}|{_HELPER}"),
@@ -85,8 +89,8 @@ _DESELECTS = re.compile(
 _RUNS_CHECK = re.compile(
     r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b|\b(?:npm|yarn|pnpm|make|cargo|go|just)\b.*\b(?:test|check|lint)"
 )
-_TITLE = re.compile(r"""(?<=\()\s*(["'`]).*?\1""")
-_NAME = re.compile(r"\b(?:fn|void|fun|def|function)\s+(\w+)")
+_TITLE = re.compile(r"""(?<=[\s(])\s*(["'`]).*?\1""")
+_NAME = re.compile(r"\b(?:fn|void|int|fun|def|function)\s+(\w+)")
 _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
@@ -343,6 +347,8 @@ def _other_tests(path: str, source: Source, lines: Sequence[Line], language: str
     starts = [place for place, code in enumerate(source.code) if test.search(code)]
     blocks = enclosing_blocks(source.code)
     for first, end in pairwise([-1, *starts, len(lines)]):
+        if first < 0 and language == "rust" and not is_test_file(path):
+            continue  # the code that the tests beside it are about
         found, is_live = [], True
         for place in range(max(first, 0), end):
             code = source.code[place]
@@ -357,14 +363,16 @@ def _other_tests(path: str, source: Source, lines: Sequence[Line], language: str
                 )
         name = _name_of_test(test, source, first, language) if first >= 0 else ""
         line = lines[max(first, 0)]
+        shown = line.text.strip()
         body = tuple(source.text[max(first, 0) : end])
-        yield Test(path, name, line.number, line.text.strip(), body, tuple(found), is_test=first >= 0)
+        shown += f" {name}" if language in ("rust", "java") and name not in shown else ""
+        yield Test(path, name, line.number, shown, body, tuple(found), is_test=first >= 0)
 
 
 def _name_of_test(test: re.Pattern[str], source: Source, place: int, language: str) -> str:
     if test.groups and (match := test.search(source.code[place])):
         return match[1]
-    if language == "javascript":
+    if language in ("javascript", "shell"):
         title = _TITLE.search(source.text[place])
         return title[0] if title else normalize(source.text[place])
     named = _NAME.search(" ".join(source.code[place : place + 5]))

@@ -522,6 +522,8 @@ def test_gates_are_added_by_their_names(init: Init, package: Path) -> None:
         (["test.py", "tests.toml", "pyproject.toml"], ["test.py", "tests.toml"]),
         (["pyproject.toml", "shop/tests/test_a.py"], ["**/test_*.py", "**/*_test.py"]),
         (["package.json", "test.js"], ["**/*.test.*", "**/*.spec.*"]),
+        (["Cargo.toml", "src/lib.rs"], ["**/*.rs"]),
+        (["Makefile.PL", "t/a.t"], ["t/**"]),
     ],
 )
 def test_untouched_is_for_the_tests_of_the_project(

@@ -110,7 +110,12 @@ def _entry(name: str, **values: Any) -> str:
 
 
 _TEST_FOLDERS = ("tests", "test", "spec", "__tests__", "testing")
-_TEST_FILES = {"package.json": ("**/*.test.*", "**/*.spec.*"), "go.mod": ("**/*_test.go",)}
+_TEST_FILES = {
+    "package.json": ("**/*.test.*", "**/*.spec.*"),
+    "go.mod": ("**/*_test.go",),
+    "Cargo.toml": ("**/*.rs",),  # which hold the tests of their own code
+    "Makefile.PL": ("t/**",),
+}
 
 
 def _guess_options(name: str, place: Place) -> dict[str, Any]:
