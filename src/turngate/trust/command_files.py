@@ -133,7 +133,7 @@ class _Finder:
 
     def _is_script_named(self, name: str, word: str, path: str) -> bool:
         """Return whether a word is a script of the project with the name of a tool: `.husky/pre-commit` is not pre-commit."""
-        is_named = "/" in word and os.path.basename(word) == name and is_inside(path, self._project)
+        is_named = os.path.basename(word) == name and is_inside(path, self._project)
         is_installed = not INSTALLED.isdisjoint((self._name(path) or "").split("/"))
         return is_named and not is_installed and stat.S_ISREG(self._all.mode(path))
 
