@@ -422,6 +422,12 @@ NOTED: dict[str, tuple[Files, str, Files, list[str]]] = {
         dict.fromkeys(("dprint.json", "project.json", "mise.toml", "a/x.config.mjs", ".xrc"), "{}\n"),
         [".xrc", "a/x.config.mjs", "dprint.json", "mise.toml", "project.json"],
     ),
+    "a module that takes the place of a tool": (
+        {"Makefile": "test:\n\tpython3 -m pytest\n\tpython3 -m unittest\n"},
+        "make test",
+        dict.fromkeys(("pytest.py", "unittest/__main__.py", "other.py", "src/pytest.py"), "1\n"),
+        ["pytest.py", "unittest/__main__.py"],
+    ),
     "files of runners": (
         {},
         "ctest",
@@ -497,9 +503,10 @@ def test_what_a_check_writes_does_not_define_it(project: Path) -> None:
 
 
 def test_variables_that_tools_obey_define_a_check_too(project: Path) -> None:
-    assert definition(project, "make test", MAKEFLAGS="-n", OTHER="1") == {
+    variables = {"MAKEFLAGS": "-n", "MAKEFILES": "x.mk", "GOFLAGS": "-run=^$"}
+    assert definition(project, "make test", **variables, OTHER="1") == {
         "the command": "make test",
-        "the variable MAKEFLAGS": "-n",
+        **{f"the variable {name}": value for name, value in variables.items()},
     }
 
 

@@ -64,6 +64,22 @@ def test_a_firm_gate_and_one_of_another_name_are_not_kept(project: Path) -> None
     assert other == blocked(OPEN_TWO_REASON, "todos")
 
 
+def test_a_strict_gate_is_not_kept_either(project: Path) -> None:
+    builder = talk().calls("TodoWrite", OPEN_TWO)
+    answer = stop(project, ("todos", "--strict"), builder, "turngate: keep todos: no")
+    assert answer == blocked(OPEN_TWO_REASON)
+
+
+def test_a_question_of_a_later_prompt_is_not_the_same_again_where_there_is_no_transcript(
+    project: Path,
+) -> None:
+    def ask(prompt: str) -> str | None:
+        fields = claude_input(project, last_assistant_message=QUESTION, prompt_id=prompt, transcript_path=None)
+        return answer_with_shell(FAILS, fields, project).get("decision")
+
+    assert [ask("1"), ask("1"), ask("2"), ask("2")] == ["block", None, "block", None]
+
+
 def test_a_hard_gate_cannot_be_kept(project: Path) -> None:
     assert stop(project, FAILS, talk(), "turngate: keep command: failed before") == blocked(FAILED)
 

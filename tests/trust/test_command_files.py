@@ -48,7 +48,9 @@ ROWS = [
     HOOK._replace(command="# hooks/check.sh"),  # a comment is not told apart
     HOOK._replace(command='"${CLAUDE_PROJECT_DIR:-.}"/hooks/check.sh'),
     HOOK._replace(command="cd hooks; ./check.sh"),
-    Row("ls hooks", [], {}),
+    Row("wc -l hooks/check.sh", [], {}),
+    Row("ls hooks/*.sh | xargs sh", [], {"hooks/": ALL}),
+    Row("bin/lint hooks/check.sh", ["bin/lint", "hooks/check.sh"], {"bin/": MENTIONED, "hooks/": ALL}),
     Row("run-parts hooks", [], {"hooks/": ALL}),
     Row("run-parts scripts", [], {}),
     Row("uv run scripts/run.py > out.txt", ["scripts/run.py"], {"scripts/": MENTIONED}),

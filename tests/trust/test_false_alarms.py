@@ -68,7 +68,20 @@ CASES = {
         "sh hooks/check.sh",
         CHECK,
         append(
-            "hooks/check.log", "hooks/.cache/x", "hooks/log.jsonl", "hooks/state/1.json", "hooks/stop_count"
+            *(
+                "hooks/check.log",
+                "hooks/.cache/x",
+                "hooks/log.jsonl",
+                "hooks/state/1.json",
+                "hooks/stop_count",
+            ),
+            *(
+                "hooks/log.txt",
+                "hooks/run-log.json",
+                "hooks/output.txt",
+                "hooks/report.json",
+                "hooks/metrics.csv",
+            ),
         ),
     ),
     "what a command writes": Case(

@@ -96,6 +96,19 @@ LAYOUTS = {
         "sh .claude/scripts/x.sh", ".claude/scripts/x.sh", (".claude/scripts/y.sh",)
     ),
     "a folder of git hooks": Layout("sh .husky/x", ".husky/x", (".husky/_/h",)),
+    "a git hook with the name of a tool": Layout(
+        "cd .githooks && sh pre-commit", ".githooks/pre-commit", (".githooks/lib.sh",)
+    ),
+    "a script with the name of a tool": Layout(
+        "scripts/ruff check src",
+        "scripts/ruff",
+        ("scripts/lib.sh",),
+        ". scripts/lib.sh\n",
+        {"scripts/lib.sh": ""},
+    ),
+    "scripts that another program lists": Layout(
+        "ls hooks/*.sh | while read x; do sh $x; done", "hooks/x.sh", ("hooks/y.sh",)
+    ),
     "a script of the project": Layout(
         "bash scripts/check.sh --fast",
         "scripts/check.sh",

@@ -16,6 +16,7 @@ from turngate.core.events.stream_events import TurnResult
 from turngate.core.verdict.decisions import Block
 from turngate.models.scripted import ScriptedModel
 from turngate.project.files import LOCAL
+from turngate.runners import WRITES_ITSELF
 from turngate.shells.local import LocalShell
 from turngate.stop_hooks import run_stop_hooks
 from turngate.trust.review import review_project
@@ -105,7 +106,8 @@ def test_the_answer_of_a_script_that_is_changed_while_it_runs_does_not_count(pro
         {"hooks/check.sh": "sleep 0.2; echo 'exit 2' >> hooks/other; echo '# ' >> hooks/check.sh\n"},
     )
     approve_all(project)
-    assert said(ask(project)) == ["hooks/check.sh was changed while it ran, so its answer does not count"]
+    why = f"hooks/check.sh was changed while it ran, so its answer does not count ({WRITES_ITSELF})"
+    assert said(ask(project)) == [why]
 
 
 def test_trust_of_one_stop_is_a_parameter(project: Path) -> None:

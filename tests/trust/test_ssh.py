@@ -16,6 +16,7 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.verdict import Continue, Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import RemoteMachine, World
+from turngate.runners import WRITES_ITSELF
 from turngate.shells.ssh.files import SshFiles
 from turngate.shells.ssh.shell import SshShell
 from turngate.trust.load import load_settings
@@ -132,7 +133,7 @@ def test_the_answer_of_a_script_that_changes_while_it_runs_does_not_count(
 ) -> None:
     script(project / ".mux" / "stop", '#!/bin/sh\necho "# more" >> "$0"\nexit 2\n')
     approve_all(files, project)
-    why = ".mux/stop was changed while it ran, so its answer does not count"
+    why = f".mux/stop was changed while it ran, so its answer does not count ({WRITES_ITSELF})"
     assert said(ask(project, load(files, project))) == [why]
 
 

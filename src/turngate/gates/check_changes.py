@@ -19,6 +19,7 @@ from turngate.gates.gate import GateContext
 from turngate.gates.project_files import MAKEFILES, ProjectFiles, list_matching, read_texts
 from turngate.gates.stored_state import digest
 
+PYTHON_TOOLS = frozenset(["unittest", *(name for name, tool in toolchains.BY_NAME.items() if tool.python)])
 MAX_ROUNDS = 8  # from a text to the files that it runs or loads
 MAX_NAMES = 1000
 MAX_FILES = 100
@@ -75,6 +76,8 @@ async def find_definition(
         parts = {**parts, "what .gitignore names of the files in git": hidden}
     may_define = {*listed, *(name for name in names if re.search(f"(?i){toolchains.MAY_DEFINE}", name))}
     may_define = {name for name in may_define if not re.search(toolchains.NO_CONFIGURATION, name)}
+    # `python -m pytest` would run these instead of the tool.
+    may_define |= {f"{tool}{end}" for tool in words & PYTHON_TOOLS for end in (".py", "/__main__.py")}
     # make has nothing to do for a target that is there, unless its recipe makes it.
     recipes = {label.split("`")[1]: text for label, text in parts.items() if label.startswith("`")}
     named = {name: "" for name in files.names & {*recipes} if not {name, "$@"} & {*recipes[name].split()}}

@@ -115,8 +115,9 @@ def make_context(
 
 async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) -> Decision:
     """Answer for a stop; `strict`: block unless the gate has run and passed, whatever the session has changed. Only cancellation is raised."""
-    if strict and "always" in context.options:
-        context.options = {**context.options, "always": True, "all-failures": True}
+    if strict:
+        stricter = dict.fromkeys({"always", "all-failures", "firm"} & {*context.options}, True)
+        context.options = {**context.options, **stricter}
     try:
         if not gate.is_observer and (wait := describe_wait(context)):
             return Fault(wait, "waiting", may_block=False)
@@ -247,7 +248,7 @@ def _heed_user(gate: Gate, context: GateContext, decision: Block) -> Decision:
         shown = one_line(decision.reason, MAX_WHY_CHARS)
         return Allow(f"the agent keeps this: {one_line(why, MAX_WHY_CHARS)} (found: {shown})")
     if gate.is_cached and _asks(context):
-        context.state.data["asked"] = measure_activity(context.event)
+        context.state.data["asked"] = _moment(context)
         context.state.save()
         return replace(decision, reason=f"{decision.reason}\n{INSIST}")
     if can_keep:
@@ -259,7 +260,12 @@ def _heed_user(gate: Gate, context: GateContext, decision: Block) -> Decision:
 def _insists(context: GateContext) -> bool:
     """Return whether the agent has asked the user again, without a tool call since the block that told it how to insist."""
     data = context.state.data
-    return "asked" in data and _asks(context) and data["asked"] == measure_activity(context.event)
+    return "asked" in data and _asks(context) and data["asked"] == _moment(context)
+
+
+def _moment(context: GateContext) -> list[str | None]:
+    """Return what changes with every prompt, and with every tool call if the transcript can be read."""
+    return [context.event.prompt_id, measure_activity(context.event)]
 
 
 def _asks(context: GateContext) -> bool:

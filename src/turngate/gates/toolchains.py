@@ -395,7 +395,8 @@ PACKAGE_KEY = r"(jest|mocha|ava|vitest|eslint|prettier|stylelint|nyc|c8|tap|xo|s
 NEUTRAL_KEYS = frozenset("markers deps dependencies sources index imports name version description".split())
 OBEY_GITIGNORE = frozenset(("ruff", "black", "prettier", "biome"))  # also for files that git tracks
 VARIABLES = (
-    "MAKEFLAGS GNUMAKEFLAGS PYTEST_ADDOPTS PYTEST_PLUGINS NODE_OPTIONS npm_config_script_shell".split()
+    "MAKEFLAGS GNUMAKEFLAGS MAKEFILES PYTEST_ADDOPTS PYTEST_PLUGINS NODE_OPTIONS npm_config_script_shell "
+    "GOFLAGS RUBYOPT SPEC_OPTS MAVEN_ARGS JAVA_TOOL_OPTIONS".split()
 )
 # What changes how make runs all recipes.
 MAKE_SETTINGS = frozenset(

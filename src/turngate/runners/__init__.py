@@ -16,6 +16,10 @@ from turngate.trust.covered_files import CoveredFiles, compare_files
 
 __all__ = ["run_hook", "sanitize_env"]
 
+WRITES_ITSELF = (
+    "if the hook writes this file itself, let it write to one like `x.log`, or into a folder `logs`"
+)
+
 
 async def run_hook(
     rule: Rule, event: Event, settings: Settings, world: World, live: HookRunContext
@@ -81,7 +85,7 @@ async def _run_reviewed(
     report = await run()
     try:
         if why := await _describe_change(rule, world):
-            lost = f"{why} while it ran, so its answer does not count"
+            lost = f"{why} while it ran, so its answer does not count ({WRITES_ITSELF})"
             return Skipped(lost, is_change=True) if rule.held else HookFailed(lost)
     except MachineUnreachable as error:  # a block is not lost with the connection
         what = (

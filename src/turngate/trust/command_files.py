@@ -120,7 +120,9 @@ class _Finder:
         if not paths and not self._missing and not explains:
             return
         (name, command), count = program_of(words), len(self.covered)
-        is_data = takes_data(name, command)
+        is_data = takes_data(name, command) and not any(
+            self._is_script_named(name, words[number], path) for number, path, _ in paths
+        )
         for number, path, is_pattern in paths:
             is_of_program = names_configuration(words, number) or os.path.basename(words[number]) == name
             if not is_data or is_of_program:
@@ -128,6 +130,12 @@ class _Finder:
         self.absent |= {} if is_data else self._missing
         if explains and len(self.covered) == count and (text := describe_runner(name, command)):
             self.not_covered[text] = None
+
+    def _is_script_named(self, name: str, word: str, path: str) -> bool:
+        """Return whether a word is a script of the project with the name of a tool: `.husky/pre-commit` is not pre-commit."""
+        is_named = os.path.basename(word) == name and is_inside(path, self._project)
+        is_installed = not INSTALLED.isdisjoint((self._name(path) or "").split("/"))
+        return is_named and not is_installed and stat.S_ISREG(self._all.mode(path))
 
     # Where a word may lead
 
@@ -267,7 +275,7 @@ _BEFORE_PROGRAM = (
 )
 _STARTERS = frozenset("uv poetry pdm hatch pipenv rye bundle pnpm yarn npm".split())
 # Programs that read files and run none of them.
-_READERS = frozenset("grep egrep fgrep rg test [ [[ wc diff cmp ls stat jq touch mkdir rm true false".split())
+_READERS = frozenset("grep egrep fgrep rg test [ [[ wc diff cmp stat jq touch mkdir rm true false".split())
 # Programs that run what a file of the project says.
 _RUNNERS = {
     "make": "Makefile",

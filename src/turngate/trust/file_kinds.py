@@ -34,6 +34,7 @@ _CHECK = r"check|verif|valid|lint|test|gate|guard|hook|stop|audit|polic|review|q
 WRITTEN = frozenset(".log .jsonl .ndjson .out .err .pid .lock .tmp .db .sqlite .sqlite3".split())
 _WRITTEN_FILE = (
     r"\.?[^.]*(?:state|cache|histor|count|session|last|hash|status|result|stamp|seen|marker|flag)[^.]*(?:\.(?:json|txt))?"
+    r"|(?:[^.]*[_-])?(?:logs?|reports?|outputs?|metrics?)(?:[_-][^.]*)?\.(?:json|txt|csv|xml|html)"
     r"|\.(?!env|.*rc$)[^.]*|(?:readme|license|changelog)(?:\.\w+)?"
 )
 _BACKUP = r".*(?:~|\.(?:orig|rej|bak|swp))"  # of an editor or a merge

@@ -53,9 +53,32 @@ CASES = (
     GateCase(
         "only documents have changed",
         ("tests",),
-        project_with({"README.md": "x", "docs/a/b.rst": "x", "lib/LICENSE": ""}),
+        project_with({"README.fr.md": "x", "docs/a/b.rst": "x", "lib/LICENSE": "", "lib/LICENSE-MIT": ""}),
         {},
         start=red({}),
+    ),
+    *(
+        GateCase(
+            f"code with the name of a document: {name}",
+            ("tests", "--all-failures"),
+            project_with({name: "x"}),
+            RAN,
+            start=red({}),
+        )
+        for name in (
+            "license.go",
+            "app/models/notice.rb",
+            "src/changes.rs",
+            "src/Authors.java",
+            "lib/readme.sh",
+        )
+    ),
+    GateCase(
+        "a build may be one of documents",
+        ("build", "--all-failures"),
+        project_with({"docs/index.md": "x"}),
+        blocked("`make build`: exit code 2\nmake: *** [Makefile:2: build] Error 1"),
+        start=lambda project: make_repository(project, make("build", "exit 1")),
     ),
     GateCase(
         "a text in the root may be data of the tests",

@@ -401,11 +401,11 @@ async def nothing_to_check(
 ) -> Allow | None:
     """Return that nothing has changed that the check is about: files that match `if-changed`; for a known check, more than documents.
 
-    A formatter may read documents too.
+    A formatter and a build may read documents too.
     """
     globs, start = context.options.get("if-changed"), context.state.start or {}
     skips_documents = (
-        check not in (None, "format") and start.get("tree") and not context.options.get("always")
+        check in ("tests", "lint", "types") and start.get("tree") and not context.options.get("always")
     )
     if not (globs or skips_documents):
         return None
@@ -428,8 +428,11 @@ async def nothing_to_check(
 
 
 # Texts in the root and below `docs`, and what has such a name in any folder.
-_DOCUMENT = r"(?i)(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc)|docs?/.*\.txt|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)(?:[.-][^/]*)?"
-_NO_DOCUMENT = r"(?:.*/)?[^/]*(?:requirements|constraints)[^/]*\.txt|.*\.(?:py|[cm]?[jt]sx?|json)"
+_DOCUMENT = (
+    r"(?i)(?:docs?/.*|[^/]*)\.(?:md|markdown|rst|adoc)|docs?/.*\.txt|(?:.*/)?(?:README|CHANGELOG|CHANGES|CONTRIBUTING|LICEN[CS]E|COPYING|NOTICE|AUTHORS)"
+    r"(?:-[^/.]*|(?:[.-][^/]*)?\.(?:md|markdown|rst|adoc|txt))?"
+)
+_NO_DOCUMENT = r"(?:.*/)?[^/]*(?:requirements|constraints)[^/]*\.txt"
 _READS_DOCUMENTS = r"\b(?:markdown\w*|mdformat|prettier|biome|mkdocs|sphinx\S*|doctest\S*|vale|cspell|codespell|typos|remark|pre-commit|prek)\b"
 
 
