@@ -167,6 +167,13 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert [anchor for target, anchor in targets if anchor and anchor not in anchors(target)] == []
 
 
+@pytest.mark.parametrize("page", [*PAGES, *DECISIONS], ids=name_of)
+def test_what_belongs_to_an_item_of_a_list_is_indented_by_four_blanks(page: Path) -> None:
+    """GitHub takes less, and the site does not: a list in a list, and a second paragraph of an item."""
+    text = FENCE.sub("", page.read_text())
+    assert re.findall(r"^ {1,3}(?:[-*]|\d+\.) .*|(?<=\n\n) {1,3}\S.*", text, re.MULTILINE) == []
+
+
 @pytest.mark.parametrize("page", PROSE, ids=name_of)
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
     names = set(

@@ -188,7 +188,8 @@ def _member(value: type, member: str) -> str:
             function.__doc__,
             signature(member, function).replace("(self, ", "(").replace("(self)", "()"),
         )
-    return f"- `{shown}`: {_without_ids(inspect.cleandoc(text or ''))}".replace("\n", "\n  ")
+    lines = f"- `{shown}`: {_without_ids(inspect.cleandoc(text or ''))}".splitlines()
+    return "\n".join(f"    {line}" if number and line else line for number, line in enumerate(lines))
 
 
 def signature(name: str, value: Any) -> str:

@@ -4,8 +4,8 @@ import argparse
 import contextlib
 import io
 import re
-from collections import Counter
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 from turngate.cli.arguments import build_parser

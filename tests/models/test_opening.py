@@ -198,7 +198,7 @@ def test_what_no_loopback_can_show_has_its_kind_too(error: Exception, kind: str,
 
 def test_the_help_and_the_page_name_every_provider() -> None:
     names = [*PROVIDERS_TABLE, "pydantic-ai:"]
-    page = (ROOT / "docs" / "models.md").read_text()
+    page = (ROOT / "docs" / "reference" / "models.md").read_text()
     assert [name for name in names if name not in MODEL_HELP] == []
     assert [
         name for name in (*names, *ALIASES) if f"`{name}" not in page and name != "openai-responses"
