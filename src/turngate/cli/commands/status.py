@@ -43,9 +43,9 @@ Show a project on one screen: which agent programs run Turngate here, what each 
 wait for your approval, how many problems the settings have, and the command to run next. It runs no gate."""
     parser.epilog = f"""\
 Examples:
-  turngate status                  this project
-  turngate status --project ../api
-  turngate status --json           one JSON object for programs
+  turngate status                    this project
+  turngate status --project ../api   another project
+  turngate status --json             one JSON object for programs
 
 Exit codes:
   0   printed, whatever it says
