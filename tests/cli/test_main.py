@@ -43,6 +43,7 @@ def test_wrong_usage_is_64_one_line_and_never_2(words: list[str], capsys: pytest
     ("words", "end"),
     [
         (["check", "foo"], "unrecognized arguments: foo; see `turngate check --help`"),
+        (["check", "--odd words"], "unrecognized arguments: --odd words; see `turngate check --help`"),
         (["chekc"], "argument COMMAND: chekc is unknown; did you mean check?; see `turngate --help`"),
         (["fire", "Stpo"], "argument EVENT: Stpo is unknown; did you mean Stop?; see `turngate fire --help`"),
         (
