@@ -43,6 +43,7 @@ def test_wrong_usage_is_64_one_line_and_never_2(words: list[str], capsys: pytest
     ("words", "end"),
     [
         (["check", "foo"], "unrecognized arguments: foo; see `turngate check --help`"),
+        (["check", "--odd words"], "unrecognized arguments: --odd words; see `turngate check --help`"),
         (["chekc"], "argument COMMAND: chekc is unknown; did you mean check?; see `turngate --help`"),
         (["fire", "Stpo"], "argument EVENT: Stpo is unknown; did you mean Stop?; see `turngate fire --help`"),
         (
@@ -195,7 +196,7 @@ def test_the_first_steps_name_how_other_programs_ask_the_gates(capsys: pytest.Ca
         main(["--help"])
     steps = capsys.readouterr().out.partition("First steps:\n")[2].split("\n\n")[0]
     named = [line.split()[1] for line in steps.splitlines()]
-    assert named == ["demo", "init", "install", "check", "hooks", "gates", "fire", "doctor", "log"]
+    assert named == ["demo", "init", "install", "status", "gates", "doctor"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -251,3 +252,21 @@ def test_messages_name_pages_of_the_documentation_by_their_addresses() -> None:
     pages = re.findall(r"\{DOCUMENTATION\}/([\w/.-]+)", sources)
     assert pages
     assert [page for page in pages if not (ROOT / "docs" / page).is_file()] == []
+
+
+def test_every_help_has_examples_in_columns() -> None:
+    """As docs/cli.md shows them, which another test compares with the parsers."""
+    pages = re.findall(
+        r"^## (turngate[^\n]*)\n\n```text\n(.*?)^```",
+        (ROOT / "docs/cli.md").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    assert len(pages) > len(COMMANDS)
+    wrong = []
+    for name, text in pages[1:]:
+        examples = text.partition("\nExamples:\n")[2].partition("\n\n")[0].splitlines()
+        described = [re.match(r"  (?:turngate|echo) .*?\S {3,}(?=\S)", line) for line in examples]
+        columns = {found.end() for found in described if found}
+        if not examples or len(columns) > 1:
+            wrong.append((name, columns))
+    assert wrong == []

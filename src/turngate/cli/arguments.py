@@ -19,18 +19,15 @@ EXIT_ERRORS = f"{EXIT_INTERNAL}\n  {EXIT_OUTPUT}"
 EXIT_ERRORS_AND_SIGNALS = f"{EXIT_ERRORS}\n  {EXIT_SIGNALS}"
 FIRST_STEPS = """\
 First steps:
-  turngate demo          see it work, without a model and without settings
-  turngate init          write settings with gates for the checks of this project
-  turngate install       add Turngate to Claude Code, Codex, Gemini CLI …
-  turngate check         is .turngate/settings.json (or .claude/settings.json) right?
-  turngate hooks         which hooks are there, and which wait for your approval?
-  turngate gates run     do the checks pass now? also for CI
-  turngate fire Stop     would my hooks let the agent stop now?
-  turngate doctor        will every hook run, and every gate hold?
-  turngate log           what did they do?
+  turngate demo        watch it work, without a model and without settings
+  turngate init        find this project's checks and write a gate for each
+  turngate install     add Turngate to Claude Code, Codex, Gemini CLI …
+  turngate status      what is set up here, and what is next?
+  turngate gates run   do the checks pass now? also for CI
+  turngate doctor      will every hook run? --prove: does every gate block?
 
 `turngate COMMAND --help` explains a command, with examples and exit codes. With --ssh, `run`, `fire`, `gates` and
-`hooks` work on a project of another machine."""
+`hooks` work on a project on another machine."""
 LISTED_PROJECT_HINT = "name a project on another machine as `turngate sessions` lists it: --project ssh://…"
 PROJECT_HELP = "the project's folder (default: the nearest one with settings, from here upwards)"
 
@@ -69,7 +66,11 @@ class Parser(argparse.ArgumentParser):
                     known += parser._option_string_actions  # noqa: SLF001
         for word in args[: args.index("--")] if "--" in args else args:
             name = word.partition("=")[0]
-            if name.startswith("--") and not any(option.startswith(name) for option in known):
+            if (
+                name.startswith("--")
+                and " " not in name
+                and not any(option.startswith(name) for option in known)
+            ):
                 self.error(f"unrecognized option {name}{_did_you_mean(name, known)}")
 
     def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
@@ -159,8 +160,13 @@ def add_command(
     summary: str,
     description: str = "",
     epilog: str = "",
+    examples: Mapping[str, str] | None = None,
 ) -> Parser:
-    """Add a command to `turngate`, or an action to a command."""
+    """Add a command to `turngate`, or an action to a command. `examples`: commands, each with what it does."""
+    if examples:
+        width = max(map(len, examples))
+        rows = "".join(f"  {command:<{width}}   {what}\n" for command, what in examples.items())
+        epilog = f"Examples:\n{rows}\n{epilog}"
     return commands.add_parser(
         name, help=summary, description=description, epilog=epilog, formatter_class=HelpFormatter
     )
@@ -186,7 +192,7 @@ def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
         "--settings",
         metavar="S",
         default=argparse.SUPPRESS if of_action else None,
-        help="extra settings: a file, or JSON such as '{\"disableAllHooks\": true}'",
+        help="extra settings: a file or inline JSON, such as '{\"disableAllHooks\": true}'",
     )
     add(
         "--dialect",

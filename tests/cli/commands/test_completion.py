@@ -38,7 +38,7 @@ def complete(*words: str) -> list[str]:
     ("words", "offered"),
     [
         (("",), [*COMMANDS, "--help", "--version"]),
-        (("ho",), ["hook", "hooks"]),
+        (("ho",), ["hooks", "hook"]),
         (("hooks", "a"), ["approve"]),
         (("hooks", "approve", "--a"), ["--all"]),
         (("gates", "run", "--f"), ["--format"]),

@@ -8,7 +8,7 @@ import pytest
 from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.main import main
 
-NOBODY = "  none  no agent program is on PATH, and none has the line of Turngate"
+NOBODY = "  none  none is on PATH, and none runs Turngate"
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_each_step_leads_to_the_next_one(project: Path, capsys: pytest.CaptureFi
         "  Claude Code  runs Turngate (~/.claude/settings.json)",
         "Gates",
         "  done  has not run yet",
-        "Next: `turngate gates run` runs the gates now, without an agent",
+        "Next: `turngate fire Stop` runs the gates now, as if an agent had said that it is done",
     ]
     run(capsys, "fire", "Stop")
     [line, _] = status(capsys)[4:]

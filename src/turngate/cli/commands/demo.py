@@ -75,7 +75,7 @@ An agent says that it is done, a hook blocks, the agent fixes its work, and the 
 The model is scripted; the tools and the hook are real. Everything happens in a temporary folder."""
     parser.epilog = f"""\
 Examples:
-  turngate demo
+  turngate demo   takes about two seconds, needs no model
 
 Exit codes:
   0   it ended as it should

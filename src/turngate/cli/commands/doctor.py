@@ -54,29 +54,32 @@ def declare(parser: Parser) -> None:
         "it looks for programs and copies projects here: run it there, or `turngate gates run --ssh` here"
     )
     parser.description = """\
-Say for each hook in one line that it will run, or why it will not or will not do what was meant, and what
-to do. With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is,
-then with a failure that it should find (a failing test, an open checklist item, a dirty tree).
-With --host, examine the settings of another agent program too: is `turngate hook` in them, will it run there
-(trust, timeout, program), and which other stop hooks cannot block there. The hooks are those that `turngate
-hook` asks: of `.turngate` and `.mux`."""
+Explain why each hook will or won't run, or won't do what you meant, one line per hook, and what to do about it.
+With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is, then with a
+failure that it should find (a failing test, an open checklist item, a dirty tree).
+With --host, also examine the settings of an agent program: whether `turngate hook` is there and will run (trust,
+timeout, program), and which other stop hooks cannot block. The hooks below are those that `turngate hook` runs:
+the ones of `.turngate` and `.mux`."""
     parser.epilog = f"""\
 Examples:
   turngate doctor                every hook of this project, and yours
   turngate doctor --prove        also show that each gate blocks
-  turngate doctor --host codex   does Codex ask Turngate here, and which of its stop hooks cannot block?
+  turngate doctor --host codex   does Codex run Turngate here, and which of its stop hooks cannot block?
   turngate doctor --json         one JSON object for programs
 
 Exit codes:
   0   every hook will run
   1   there are problems, but every gate will run and hold
-  13  a gate will not run or not hold, did not block with --prove, could not be loaded, or HOST does not ask it
+  13  a gate will not run or not hold, did not block with --prove, could not be loaded, or HOST does not run Turngate
   {EXIT_USAGE}
   {EXIT_ERRORS_AND_SIGNALS}"""
     add_project_options(parser)
-    parser.add_argument("--prove", action="store_true", help="try each gate in a copy of the project")
+    parser.add_argument("--prove", action="store_true", help="test each gate in a copy of the project")
     parser.add_argument(
-        "--host", choices=list(HOSTS), metavar="HOST", help=f"examine this agent program: {', '.join(HOSTS)}"
+        "--host",
+        choices=list(HOSTS),
+        metavar="HOST",
+        help=f"also examine this agent program: {', '.join(HOSTS)}",
     )
     add_json_option(parser)
 

@@ -211,8 +211,8 @@ def _help() -> str:
 usage: turngate gate NAME [options] [operands] [-- COMMAND…]
        turngate gate -- COMMAND…
 
-Check one gate. As a hook command it holds the stop of an agent until its condition is met: it reads the
-hook's JSON on stdin and answers with JSON. Without such an input it answers in words.
+Check one gate. As a hook command, it blocks an agent's stop until its condition is met: it reads the hook's
+JSON on stdin and answers with JSON. Without that input, it answers in words.
 
 Gates (`turngate gate NAME --help` explains one):
 {rows}
@@ -221,9 +221,9 @@ Options of every gate:
 {_option_rows(COMMON)}
 
 Examples:
-  turngate gate -- pytest -q                        hold the stop until the command passes
-  turngate gate -- 'npm test && npm run lint'       one word with blanks is a command line for sh
-  turngate gate command --timeout 300 -- make test
+  turngate gate -- pytest -q                         block the stop until the command passes
+  turngate gate -- 'npm test && npm run lint'        one word with blanks is a command line for sh
+  turngate gate command --timeout 300 -- make test   the same, with a time limit
 
 Exit codes:
   0   with a hook's JSON on stdin: the answer is the JSON on stdout; without it: passed
@@ -237,7 +237,7 @@ def _help_of(gate: Gate) -> str:
     command = {"never": "", "optional": " [-- COMMAND…]", "required": " -- COMMAND…"}[gate.command]
     own = f"\n\nOptions:\n{_option_rows(gate.options)}" if gate.options else ""
     about = f"\n\n{gate.operands.metavar}: {gate.operands.help}" if gate.operands else ""
-    purpose = f"Holds the stop until: {gate.summary}."
+    purpose = f"Blocks the stop until: {gate.summary}."
     if gate.is_observer:
         text = gate.summary.strip("()")
         purpose = f"{text[0].upper()}{text[1:]}. It never blocks."

@@ -260,26 +260,26 @@ def _help_text() -> str:
     return f"""\
 usage: turngate hook [--host HOST] [--project DIR] [--timeout SECONDS]
 
-Hold the stop of an agent of another agent program. It is one line in the settings of that program, which
-`turngate install HOST` writes. It reads the event as JSON on stdin, asks the hooks and gates of .turngate and
-.mux, and answers so that the program understands it: the agent may stop, or continues with the reason. The
-hooks of .claude are not asked: Claude Code, Copilot and Cursor run those themselves.
+Runs as a stop hook inside another agent program. `turngate install HOST` adds it to that program's settings.
+It reads the event as JSON on stdin, runs the hooks and gates of .turngate and .mux, and answers in the program's
+own format: the agent may stop, or it continues with the reason. It does not run the hooks of .claude: Claude Code,
+Copilot and Cursor run those themselves.
 
-A hook sends the agent back at most as often as `limit` of the settings says (3 by default), whatever the
-program itself allows. The count is kept for each agent of each session. It starts anew when the agent may
-stop, with the next prompt, and after 30 minutes without a stop.
+A hook can send the agent back at most `limit` times (default 3), whatever the program itself allows. Each agent of
+each session has its own count. It resets when the agent is allowed to stop, on the next prompt, or after 30 idle
+minutes.
 
 Options:
-  --host HOST          the program: {", ".join(HOSTS)} (default: recognized from its input)
+  --host HOST          the program: {", ".join(HOSTS)} (default: recognized by its input)
   --project DIR        the project's folder (default: the nearest one with settings, from the
-                       folder that the program names upwards)
+                       folder that the program names upward)
   --timeout SECONDS    for all hooks together (default: {OWN_TIMEOUT_S:g}, in Qwen Code 55)
 
 Examples:
   turngate install claude                   add the line to ~/.claude/settings.json, for all projects
   turngate install codex --project          add it to .codex/hooks.json of this project
   turngate doctor --host gemini             why does a hook not run, or not block, in Gemini CLI?
-  echo '{{"hook_event_name":"Stop","prompt_id":"1"}}' | turngate hook     what would Claude Code get now?
+  turngate hook < event.json                what would the agent program be told now?
 
 Exit codes:
   0   there is an answer on stdout; an empty one means that the agent may stop

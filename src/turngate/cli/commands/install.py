@@ -61,7 +61,7 @@ from turngate.state.paths import state_folder
 
 _NAMES = ", ".join(HOSTS)
 _EXIT_CODES = f"""1   not written: the answer was no
-  {EXIT_USAGE}, settings that cannot hold hooks, or no terminal to ask at and no --yes
+  {EXIT_USAGE}, settings that cannot hold hooks, or no answer and no --yes
   {EXIT_INTERNAL}
   74  the settings could not be written"""
 
@@ -73,9 +73,9 @@ def declare(parser: Parser) -> None:
 
 def _declare_install(parser: Parser) -> None:
     parser.description = """\
-Write the line `turngate hook` into the settings of another agent program, the host. At every stop, the host
-then runs the hooks of .turngate and .mux. Everything else in its settings stays, comments and order included.
-It prints the difference, and asks. Without HOST, it lists the hosts and where they have the line."""
+Add `turngate hook` to the settings of an agent program, the host. From then on, the host runs the hooks of
+.turngate and .mux at every stop. Everything else in its settings stays, comments and order included. You see the
+difference first, and one key answers. Without HOST, list the hosts and the files that have the line."""
     parser.epilog = f"""\
 Examples:
   turngate install claude               for you, in every project, subfolder and worktree
@@ -93,9 +93,9 @@ Exit codes:
 
 def _declare_uninstall(parser: Parser) -> None:
     parser.description = """\
-Remove what `turngate install` has written. A file that was not changed since is restored byte for byte; one
-that did not exist is removed. It prints the difference, and asks. A person removes it: a process that a hook or an
-agent has started, as its environment shows, gets exit code 64, except with --dry-run."""
+Remove what `turngate install` has written. A file that has not changed since is restored byte for byte; one
+that did not exist is removed. You see the difference first, and one key answers. Only a person removes it: in a
+process that a hook or an agent has started, the exit code is 64, except with --dry-run."""
     parser.epilog = f"""\
 Examples:
   turngate uninstall claude            from your own settings, or those of this project
@@ -120,11 +120,11 @@ def _add_options(parser: Parser, *, required: bool) -> None:
 
 _LEVELS = {
     "user": "your own settings (default, if the line is there)",
-    "project": "the settings of the project that the current folder is in",
+    "project": "the settings of the current project",
 }
 _LEVELS_AND_LINES = {
-    "user": "your own settings, with the path of this program: they hold wherever an agent starts (default)",
-    "project": "the settings of the project that the current folder is in, for a team; the line finds Turngate on PATH,\n"
+    "user": "your own settings, for every folder, with the path of this program (default)",
+    "project": "the settings of the current project, for a team; the line finds Turngate on PATH,\n"
     "and agents that start in a subfolder or a new worktree may not read them",
 }
 

@@ -43,9 +43,9 @@ Show a project on one screen: which agent programs run Turngate here, what each 
 wait for your approval, how many problems the settings have, and the command to run next. It runs no gate."""
     parser.epilog = f"""\
 Examples:
-  turngate status                  this project
-  turngate status --project ../api
-  turngate status --json           one JSON object for programs
+  turngate status                    this project
+  turngate status --project ../api   another project
+  turngate status --json             one JSON object for programs
 
 Exit codes:
   0   printed, whatever it says
@@ -125,11 +125,8 @@ def _hosts(project: str) -> Iterator[HostStatus]:
         diagnosis = diagnose_files(host, settings, project, os.environ)
         lines = [hook for hook in diagnosis.hooks if hook.hook.is_turngate]
         own = [line for line in lines if line.hook.file.owner is host]
-        unread = [
-            f"{each.file} {each.message}"
-            for each in diagnosis.problems
-            if each.event is None and each.file in host.files.values()
-        ]
+        own_files = [each for each in diagnosis.problems if each.file in host.files.values()]
+        unread = [f"{each.file} {each.message}" for each in own_files if each.event is None]
         if not (own or unread or any(map(shutil.which, host.programs or (host.name,)))):
             continue
         files = tuple(dict.fromkeys(line.hook.file.name for line in lines))
@@ -137,13 +134,15 @@ def _hosts(project: str) -> Iterator[HostStatus]:
         worst = next((line.findings[0] for line in stops if line.findings), None)
         why = worst.message if worst else next(iter(unread), None)
         in_project_only = all(line.hook.file.level == "project" for line in stops)
-        if why is None and stops and in_project_only and _is_below(os.getcwd(), project):
+        if (
+            why is None
+            and stops
+            and in_project_only
+            and is_inside(os.getcwd(), project)
+            and os.getcwd() != project
+        ):
             why = "an agent that starts in this subfolder may not read it"
         yield HostStatus(host.name, host.title, files, diagnosis.runs_turngate, why)
-
-
-def _is_below(folder: str, project: str) -> bool:
-    return folder != project and is_inside(folder, project)
 
 
 def _next_step(status: Status) -> str:
@@ -164,10 +163,10 @@ def _next_step(status: Status) -> str:
         return f"`turngate doctor --host {broken.name}` says why {broken.title} does not run Turngate here"
     if status.problems["warning"]:
         return "`turngate check` shows which settings do not do what they seem to"
-    if last & {"failed", "timeout", "skipped"}:
+    if last & {"failed", "timeout"}:
         return "`turngate doctor` says why a gate gave no decision"
     if last == {None}:
-        return "`turngate gates run` runs the gates now, without an agent"
+        return "`turngate fire Stop` runs the gates now, as if an agent had said that it is done"
     return "`turngate doctor --prove` shows that each gate blocks"
 
 
@@ -178,17 +177,11 @@ def _sections(status: Status) -> Iterator[tuple[str, list[tuple[str, str, str]]]
     """Yield each heading with its rows: a name, a text and a style."""
     yield f"Project {status.project}", []
     hosts = [(host.title, *_host_text(host)) for host in status.hosts]
-    yield (
-        "Agent programs",
-        hosts or [("none", "no agent program is on PATH, and none has the line of Turngate", "dim")],
-    )
+    yield "Agent programs", hosts or [("none", "none is on PATH, and none runs Turngate", "dim")]
     gates = [(gate.key, *_gate_text(gate)) for gate in status.gates]
     yield "Gates", gates or [("none", "nothing is checked when an agent stops", "notice")]
-    others = [
-        (key, "waits for your approval", "notice")
-        for key in status.pending
-        if key not in {gate.key for gate in status.gates}
-    ]
+    shown = {gate.key for gate in status.gates}
+    others = [(key, "waits for your approval", "notice") for key in status.pending if key not in shown]
     others += [(key, "was approved, but is no longer configured", "alert") for key in status.gone]
     if others:
         yield "Other hooks", others

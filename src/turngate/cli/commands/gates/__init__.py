@@ -24,15 +24,15 @@ Exit codes:
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Run or list the gates of a project: the hooks that hold an agent's stop and need no agent to decide.
+Run or list a project's gates: the hooks that block an agent's stop and can decide without an agent.
 `turngate gates ACTION --help` explains an action."""
     parser.epilog = f"""\
 Examples:
-  turngate gates run             all gates of this project, in order
-  turngate gates run tests       one of them: its id, or its key in `turngate hooks`
-  turngate gates run --trust     in CI, where the repository is yours: also gates that are not approved
+  turngate gates run                       all gates of this project, in order
+  turngate gates run tests                 one of them: its id, or its key in `turngate hooks`
+  turngate gates run --trust               in CI, where the repository is yours: also gates that are not approved
   turngate gates run --ssh build:src/app   the gates of a project on another machine, which run there
-  turngate gates                 which gates there are, and which need an agent
+  turngate gates                           list the gates, and which of them need an agent
 
 {_LIST_EXIT_CODES}"""
     _add_list_options(parser, of_action=False)
@@ -48,15 +48,15 @@ def _add_run(actions: "argparse._SubParsersAction[Parser]") -> None:
         summary="run the gates, and print one line for each",
         description="""\
 Run the gates and the command hooks of Stop and SubagentStop one after another, in the project itself, and print
-one line for each, with the reason of a failure. What needs a conversation, a model or an agent is left out
-and named. Results of earlier runs are not used, and nothing is recorded. There is no session whose start gates
+one line for each, with the reason of a failure. Hooks that need a conversation, a model or an agent are listed
+as left out. Results of earlier runs are not used, and nothing is recorded. There is no session whose start gates
 could compare with: `ifChanged` and `ifTouched` skip nothing, and `touched`, `untouched` and `no-stubs` need --base.""",
         epilog=f"""\
 Examples:
-  turngate gates run                  the same checks that hold the agent
-  turngate gates run lint types       only these
+  turngate gates run                              the same checks that the agent has to pass
+  turngate gates run lint types                   only these
   turngate gates run --base origin/main --trust   in CI, for the changes of a pull request
-  turngate gates run --json           one JSON object for programs
+  turngate gates run --json                       one JSON object for programs
   turngate gates run --format junit > gates.xml   a report for CI: junit, sarif, markdown, github
 
 Exit codes:
@@ -93,6 +93,7 @@ def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
         summary="print the gates, and why some need an agent (the default)",
         description="Print the hooks of Stop and SubagentStop, each with what it runs, and why `gates run` leaves it out.",
         epilog=_LIST_EXIT_CODES,
+        examples={"turngate gates list": "all of them", "turngate gates list --json": "for programs"},
     )
     _add_list_options(parser, of_action=True)
 

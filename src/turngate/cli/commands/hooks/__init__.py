@@ -64,14 +64,14 @@ was approved, is pending: it does not run until a person approves it.
 `turngate hooks ACTION --help` explains an action."""
     parser.epilog = f"""\
 Examples:
-  turngate hooks                     all hooks of this project, and yours
-  turngate hooks diff                what is pending: each change since it was approved
-  turngate hooks approve tests       let the hook `tests` run as it is now
-  turngate hooks approve --all       everything that is pending
-  turngate hooks reject tests        never run it as it is now
-  turngate hooks test Stop           run the hooks of Stop on a sample, and explain their answers
-  turngate hooks show tests          one hook: definition, files, last runs
-  turngate hooks --ssh build:src/app    the hooks of a project on another machine
+  turngate hooks                       all hooks of this project, and yours
+  turngate hooks diff                  what is pending: each change since it was approved
+  turngate hooks approve tests         let the hook `tests` run as it is now
+  turngate hooks approve --all         everything that is pending
+  turngate hooks reject tests          never run it as it is now
+  turngate hooks test Stop             run the hooks of Stop on a sample, and explain their answers
+  turngate hooks show tests            one hook: definition, files, last runs
+  turngate hooks --ssh build:src/app   the hooks of a project on another machine
 
 {EXIT_CODES}"""
     add_place_options(parser)
@@ -89,9 +89,10 @@ def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
         "list",
         summary="print all hooks (the default)",
         description="""\
-Print every hook, those that are pending with the reason, and those that were approved once and are gone.
-The last run, its result and the mean time come from the journals of this project.""",
+Print every hook, with the reason if it is pending, and the hooks that were approved earlier but are no longer
+configured. The last run, its result and the mean time come from this project's journals.""",
         epilog=EXIT_CODES,
+        examples={"turngate hooks list": "all hooks", "turngate hooks list --json": "for programs"},
     )
     one_hook = add_command(
         actions,
@@ -99,6 +100,10 @@ The last run, its result and the mean time come from the journals of this projec
         summary="print everything about one hook",
         description="Print the definition of a hook, the files that its approval covers, its last approval and its last runs.",
         epilog=EXIT_CODES,
+        examples={
+            "turngate hooks show tests": "by its id",
+            "turngate hooks show Stop:2": "by its event and position",
+        },
     )
     one_hook.add_argument(
         "key", metavar="KEY", help="its name in the list: its id, or its event and position"
@@ -114,10 +119,14 @@ def _add_diff(actions: "argparse._SubParsersAction[Parser]") -> None:
         "diff",
         summary="print what has changed since it was approved",
         description="""\
-Print the changes of definitions and files since they were approved. Of a new hook, print its definition, the
-files that its command names, and a list of the others that an approval covers. Without KEY, all hooks that
-are pending. Invisible characters, and those that look like others, are shown as <U+202E>.""",
+Print what has changed in definitions and files since they were approved. For a new hook, print its definition,
+the files that its command names, and a list of the other files that an approval covers. Without KEY, print all
+pending hooks. Invisible and misleading characters are shown as <U+202E>.""",
         epilog=EXIT_CODES,
+        examples={
+            "turngate hooks diff": "everything that is pending",
+            "turngate hooks diff tests": "one hook",
+        },
     )
     parser.add_argument("keys", nargs="*", metavar="KEY", help="the hooks (default: all that are pending)")
     parser.add_argument(
@@ -134,8 +143,12 @@ def _add_approve_and_reject(actions: "argparse._SubParsersAction[Parser]") -> No
         "approve",
         summary="let hooks run as they are now",
         description="""\
-Print what has changed, ask, and let the hooks run as they were printed. If a file changes meanwhile, nothing
-is approved. Approvals are stored in the state folder, and never in the project.""",
+Print what has changed, ask, and let the hooks run exactly as printed. If a file changes in between, nothing is
+approved. Approvals are stored in the state folder, never in the project.""",
+        examples={
+            "turngate hooks approve tests": "one hook",
+            "turngate hooks approve --all": "everything that is pending",
+        },
         epilog=f"""\
 Exit codes:
   0   approved, or nothing to approve
@@ -152,8 +165,9 @@ Exit codes:
         "reject",
         summary="do not run hooks as they are now",
         description="""\
-Withdraw the approval of hooks, or decline those that are pending: they do not run, and are no longer pending,
-until they change or you approve them.""",
+Withdraw the approval of hooks, or decline pending ones. They do not run, and are no longer pending, until they
+change or you approve them.""",
+        examples={"turngate hooks reject tests": "one hook", "turngate hooks reject tests lint": "several"},
         epilog=f"""\
 Exit codes:
   0   rejected
@@ -177,7 +191,7 @@ the hook's matcher matches. A hook that is pending does not run without --trust.
 A project on another machine is not copied: with --ssh, add --in-place.""",
         epilog=f"""\
 Examples:
-  turngate hooks test Stop                   all hooks of Stop
+  turngate hooks test Stop                      all hooks of Stop
   turngate hooks test PreToolUse --hook guard   one of them: its id, or its key in `turngate hooks`
   turngate hooks test PreToolUse --input '{{"tool_name": "Bash", "tool_input": {{"command": "rm -rf x"}}}}'
 

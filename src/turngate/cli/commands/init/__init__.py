@@ -8,16 +8,16 @@ from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, PROJECT_HELP, Pars
 def declare(parser: Parser) -> None:
     parser.ssh_hint = "it looks for programs and writes files here: run it there"
     parser.description = """\
-Find the checks that a project has (tests, linter, type checker, format check: what its CI runs, and from package.json,
-pyproject.toml, Makefile and others), run each once, and write .turngate/settings.json with a gate for each that can run
-and changes no file. It prints what it would write, and asks. The gates that you confirm are approved, so they run.
-Settings that exist are not changed, except that --with adds the gates that it names, and leaves the rest as it is.
-.gitignore gets a line for .turngate/settings.local.json."""
+Find this project's checks (tests, linter, type checker, format check) in what its CI runs, package.json, pyproject.toml,
+Makefile and others. Run each one once, and write .turngate/settings.json with a gate for each that can run and changes
+no file. You see what will be written, and one key answers. Gates that you confirm are approved, so they run.
+Existing settings stay as they are; --with adds the gates that it names. .gitignore gets a line for
+.turngate/settings.local.json."""
     parser.epilog = f"""\
 Examples:
   turngate init                   look, try, ask, write
   turngate init --dry-run         look only
-  turngate init --yes             in a script: try, write, and approve nothing
+  turngate init --yes             in a script: try and write, approve nothing
   turngate init --with format,no-stubs,debug
                                   add gates by their names (`turngate gate` lists them), also to settings that exist;
                                   one that needs more, such as the options of `ran`, says what to write
@@ -25,7 +25,7 @@ Examples:
 Exit codes:
   0   written, or nothing to write: the settings exist
   1   not written: no checks were found, or the answer was no; or written, but not approved
-  {EXIT_USAGE}, also without a terminal and without --yes
+  {EXIT_USAGE}, also settings that are not JSON, or no answer and no --yes
   {EXIT_INTERNAL}
   74  the settings could not be written"""
     add = parser.add_argument

@@ -29,9 +29,9 @@ from turngate.state.paths import session_folder, state_folder
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show what the hooks of a session did: every hook run, every verdict, every turn that did not end as
-allowed (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. A heading
-names the date, the project and the session of the lines below it. `turngate stats` counts over all sessions."""
+Show what the hooks of a session did: every hook run, every verdict, every turn that ended in another way than
+allowed (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. Headings give the
+date, the project and the session. `turngate stats` counts over all sessions."""
     parser.epilog = f"""\
 Examples:
   turngate log                     this project's session whose hooks ran last

@@ -70,6 +70,7 @@ def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
 Print one line per subagent, the newest last; * marks those that are not finished. BACK is the number
 of redirects by hooks, and their limit. A finished subagent is removed from the list after five minutes,
 but not before its parent has its result.""",
+        examples={"turngate runs list": "all subagents", "turngate runs list --json": "for programs"},
         epilog=EXIT_CODES,
     )
     _add_list_options(table, of_action=True)
@@ -80,6 +81,7 @@ but not before its parent has its result.""",
         description="""\
 Print the task, each run with its prompt, outcome, reason, seconds and tokens, the result, and the path
 of the transcript.""",
+        examples={"turngate runs show 3fa9": "the beginning of its id is enough"},
         epilog=EXIT_CODES,
     )
     one_subagent.add_argument("id", **_ID)
@@ -94,6 +96,7 @@ def _add_steer_and_kill(actions: "argparse._SubParsersAction[Parser]") -> None:
         description="""\
 Interrupt a subagent; it continues its conversation with your prompt. A steer does not count against
 the limit of redirects. A prompt has at most 4000 characters; steers are at least two seconds apart.""",
+        examples={"turngate runs steer 3fa9 'only src/'": "continue with this prompt"},
         epilog=EXIT_CODES,
     )
     steer.add_argument("id", **_ID)
@@ -103,6 +106,7 @@ the limit of redirects. A prompt has at most 4000 characters; steers are at leas
         "kill",
         summary="end a subagent and every subagent below it",
         description="End a subagent and every subagent below it. No hook runs; the parent learns that it was killed.",
+        examples={"turngate runs kill 3fa9": "one subagent", "turngate runs kill --all": "every running one"},
         epilog=EXIT_CODES,
     )
     kill.add_argument("id", nargs="?", **_ID)
@@ -124,6 +128,7 @@ Take over the project's subagents whose process died, each where it was, and run
 Their results wait for the session that started them; `turngate run --resume` delivers them.
 A subagent continues only where its gates are asked; if the settings have changed, it is left alone.
 Ctrl-C stops the work; what is not finished can be recovered later.""",
+        examples={"turngate runs recover": "those of this project"},
         epilog=f"""\
 Exit codes:
   0   every subagent has ended, in whatever way
@@ -135,7 +140,7 @@ Exit codes:
     add = parser.add_argument
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add("--model", metavar="M", help="PROVIDER:NAME or scripted:FILE (default: the model each subagent had)")
-    add("--settings", metavar="S", help="further settings, as given to `turngate run`: a file, or JSON")
+    add("--settings", metavar="S", help="extra settings, as for `turngate run`: a file or inline JSON")
     add("--trust", action="store_true", help="also run hooks that are not approved, as they are now")
     add(
         "--current-gates",
