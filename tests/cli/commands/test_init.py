@@ -479,7 +479,7 @@ def test_gates_are_added_by_their_names(init: Init, package: Path) -> None:
         named("size", **WITH_SIZE),
         named("coverage", min=80),
     ]
-    assert "\ndebug         the added lines hold no breakpoint and no debug print\n" in out
+    assert "\ndebug         the added lines contain no breakpoint and no debug print\n" in out
     assert turngate("check", "--project", str(package)) == (
         0,
         ".turngate/settings.json\n14 hooks, no problems\n",
@@ -593,7 +593,7 @@ def test_existing_settings_keep_every_character_when_gates_are_added(init: Init,
         'added to the hooks of "Stop" in .turngate/settings.json:',
         '  {"type": "gate", "id": "debug", "gate": "debug"},',
         '  {"type": "gate", "id": "todos", "gate": "todos"}',
-        "debug  the added lines hold no breakpoint and no debug print",
+        "debug  the added lines contain no breakpoint and no debug print",
         "todos  the agent's own task list is done",
         "written   .turngate/settings.json",
         APPROVE.rstrip("\n"),
