@@ -507,7 +507,7 @@ def test_gates_are_added_by_their_names(init: Init, package: Path) -> None:
         named("size", **WITH_SIZE),
         named("coverage", min=80),
     ]
-    assert "\ndebug         the added lines hold no breakpoint and no debug print\n" in out
+    assert "\ndebug         the added lines contain no breakpoint and no debug print\n" in out
     assert turngate("check", "--project", str(package)) == (
         0,
         ".turngate/settings.json\n14 hooks, no problems\n" + SKIPPED.format("tests, lint, suppressions …"),

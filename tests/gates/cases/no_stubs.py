@@ -32,7 +32,7 @@ def changed(
 
 def blocked(*findings: str) -> dict[str, str]:
     listed = "\n".join(each if each.startswith("and ") else f"- {each}" for each in findings)
-    return {"decision": "block", "reason": f"the added lines hold stubs:\n{listed}\n{ADVICE}"}
+    return {"decision": "block", "reason": f"the added lines contain stubs:\n{listed}\n{ADVICE}"}
 
 
 def not_enforced(why: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ ADVICE = "Remove them, also from commits of this session, and tell the user, who
 
 def found(*findings: str) -> dict[str, str]:
     listed = "\n".join(f"- {each}" for each in findings)
-    return blocked(f"the added lines hold secrets:\n{listed}\n{ADVICE}")
+    return blocked(f"the added lines contain secrets:\n{listed}\n{ADVICE}")
 
 
 CASES = [

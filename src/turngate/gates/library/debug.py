@@ -1,4 +1,4 @@
-"""The gate `debug`: the added lines hold no breakpoint, and no print in code that does not print."""
+"""The gate `debug`: the added lines contain no breakpoint, and no print in code that does not print."""
 
 import re
 
@@ -48,12 +48,12 @@ def find_debug(path: str, source: Source, place: int) -> str | None:
 
 async def check_debug(context: GateContext) -> Decision:
     findings, patches = await find_added(context, each_line(find_debug))
-    return answer(findings, patches, "the added lines hold what helps to debug", ADVICE)
+    return answer(findings, patches, "the added lines contain what helps to debug", ADVICE)
 
 
 DEBUG = Gate(
     name="debug",
-    summary="the added lines hold no breakpoint and no debug print",
+    summary="the added lines contain no breakpoint and no debug print",
     check=check_debug,
     options=FILTERS,
     record=record_files,

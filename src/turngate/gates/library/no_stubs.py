@@ -350,7 +350,7 @@ ADVICE = "Complete them, or remove them and say in your answer what is missing."
 async def check_no_stubs(context: GateContext) -> Decision:
     patches = await source_patches(context)
     findings = [finding for finding in find_stubs(patches.files) if counts(context, finding)]
-    decision = answer(findings, patches, "the added lines hold stubs", ADVICE)
+    decision = answer(findings, patches, "the added lines contain stubs", ADVICE)
     nested = await _new_repositories(context) if isinstance(decision, Allow) else []
     return Allow(f"{NESTED}: {', '.join(map(show_path, nested))}") if nested else decision
 
@@ -368,7 +368,7 @@ async def _new_repositories(context: GateContext) -> list[str]:
 
 NO_STUBS = Gate(
     name="no-stubs",
-    summary="the added lines hold no TODO, skipped test or empty body",
+    summary="the added lines contain no TODO, skipped test or empty body",
     check=check_no_stubs,
     options=FILTERS,
     record=record_files,

@@ -1,4 +1,4 @@
-"""The gate `secrets`: the added lines hold no key or token. Gitleaks looks for them too, if it is installed."""
+"""The gate `secrets`: the added lines contain no key or token. Gitleaks looks for them too, if it is installed."""
 
 import json
 import re
@@ -50,7 +50,7 @@ async def check_secrets(context: GateContext) -> Decision:
     findings = sorted(
         (each for each in found if counts(context, each)), key=lambda each: (each.path, each.line)
     )
-    return answer(findings, patches, "the added lines hold secrets", ADVICE)
+    return answer(findings, patches, "the added lines contain secrets", ADVICE)
 
 
 def find_keys(patches: Iterable[FilePatch]) -> Iterator[Finding]:
@@ -78,7 +78,7 @@ async def _ask_gitleaks(context: GateContext, lines: Sequence[tuple[str, Line]])
 
 SECRETS = Gate(
     name="secrets",
-    summary="the added lines hold no key or token",
+    summary="the added lines contain no key or token",
     check=check_secrets,
     options=FILTERS,
     record=record_files,
