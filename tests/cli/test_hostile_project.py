@@ -129,6 +129,8 @@ def commands(hostile: Path, model: str) -> list[tuple[str, ...]]:
         ("check", *there),
         ("check", "--json", *there),
         ("check", "--project", f"/{EVIL}"),
+        ("status", *there),
+        ("status", "--json", *there),
         ("doctor", *there),
         ("doctor", "--json", *there),
         ("doctor", "--prove", *there),

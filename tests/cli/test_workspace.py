@@ -106,6 +106,7 @@ def test_what_is_pending_there_is_read_with_ssh(
     box: SshServer, app: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TURNGATE_TRUST")
+    monkeypatch.chdir(project)
     for folder in (project, app):
         write_settings(folder, "turngate", hooks(command("tests", "exit 0")))
     location = f"ssh://{HOST}{box.path_there(app)}"

@@ -87,8 +87,8 @@ def test_wrong_usage_is_1_with_an_empty_stdout(project: Path, words: list[str], 
 @pytest.mark.parametrize(
     ("gate", "purpose"),
     [
-        ("clean", "Holds the stop until: the git tree is committed, or stashed."),
-        ("notify", "An observer: sends a notification when an agent stops. It never blocks."),
+        ("clean", "Blocks the stop until: the git tree is committed, or stashed."),
+        ("notify", "An observer: tells you that the agent is done, or has given up. It never blocks."),
         (
             "budget",
             "A limit: ends the turn when tokens, minutes or turns are used up. It never blocks.",

@@ -641,7 +641,7 @@ def test_existing_settings_keep_every_character_when_gates_are_added(init: Init,
     assert (code, path.read_text()) == (0, f"{one}{added[0]}{comment}{added[1:]}{rest}")
     assert out.splitlines()[-11:] == [
         "2 gates for .turngate/settings.json:",
-        "debug  the added lines hold no breakpoint and no debug print",
+        "debug  the added lines contain no breakpoint and no debug print",
         "todos  the agent's own task list is done",
         "",
         'added to the hooks of "Stop" in .turngate/settings.json:',

@@ -144,3 +144,8 @@ def test_json_has_the_same(project: Path, capsys: pytest.CaptureFixture[str]) ->
         "problems": {},
         "next": "`turngate hooks approve --all` shows what is not approved, and asks you",
     }
+
+
+def test_json_counts_the_problems(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", '{"hooks": ')
+    assert json.loads(run(capsys, "status", "--json"))["problems"] == {"error": 1}

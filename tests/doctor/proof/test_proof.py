@@ -355,8 +355,9 @@ def test_a_gate_that_cannot_be_proved(
 
 
 def test_a_gate_that_is_red_without_a_planted_failure_is_not_proved(
-    project: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(project)
     (project / "a.txt").touch()
     make_repository(project)
     gate(project, "git status >/dev/null; echo never >&2; exit 2")

@@ -95,7 +95,7 @@ class Status:
     gates: tuple[GateStatus, ...]
     pending: tuple[str, ...]  # keys of all hooks that wait for approval, also those that are no gates
     gone: tuple[str, ...]  # keys of hooks that were approved and are not configured any more
-    problems: Counter[str]  # by severity
+    problems: dict[str, int]  # by severity
 
 
 def _read(project: str) -> Status:
@@ -115,7 +115,7 @@ def _read(project: str) -> Status:
         tuple(gates),
         tuple(hook.key for hook in reviewed.hooks if hook.status in PENDING),
         tuple(key for _, key in reviewed.gone),
-        Counter(problem.severity for problem in find_all_problems(project, given)[1]),
+        dict(Counter(problem.severity for problem in find_all_problems(project, given)[1])),
     )
 
 
@@ -149,7 +149,7 @@ def _next_step(status: Status) -> str:
     """Return the command to run now, and what for."""
     broken = next((host for host in status.hosts if host.why_not and not host.runs), None)
     last = {gate.last.outcome if gate.last else None for gate in status.gates}
-    if status.problems["error"]:
+    if status.problems.get("error"):
         return "`turngate check` shows which settings do not work"
     if not status.gates:
         return "`turngate init` writes gates for the checks of this project"
@@ -161,7 +161,7 @@ def _next_step(status: Status) -> str:
         return f"`turngate install {name}` lets an agent program run these gates"
     if broken:
         return f"`turngate doctor --host {broken.name}` says why {broken.title} does not run Turngate here"
-    if status.problems["warning"]:
+    if status.problems.get("warning"):
         return "`turngate check` shows which settings do not do what they seem to"
     if last & {"failed", "timeout"}:
         return "`turngate doctor` says why a gate gave no decision"
@@ -185,7 +185,7 @@ def _sections(status: Status) -> Iterator[tuple[str, list[tuple[str, str, str]]]
     others += [(key, "was approved, but is no longer configured", "alert") for key in status.gone]
     if others:
         yield "Other hooks", others
-    counts = [counted(status.problems[name], name) for name in ("error", "warning") if status.problems[name]]
+    counts = [counted(n, name) for name in ("error", "warning") if (n := status.problems.get(name))]
     if counts:
         hint = with_place("`turngate check` lists them", status.project)
         yield "Settings", [("problems", f"{', '.join(counts)}; {hint}", "alert")]
