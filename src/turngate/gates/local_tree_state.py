@@ -174,11 +174,11 @@ class _Look:
         for first in range(0, len(self.names), PART):
             found = _stat_files(self._top, self.names[first : first + PART])
             self._seen += found
-            before = stats[first * STAT_BYTES :][: PART * STAT_BYTES]
+            before = stats[first * STAT_BYTES : (first + PART) * STAT_BYTES]
             for place in _differences(before, found.tobytes()):
                 mode, size = found[place * FIELDS : place * FIELDS + 2]
                 entry = self._read_entry(first + place, mode, size)
-                if entry != entries[(first + place) * ENTRY_BYTES :][:ENTRY_BYTES]:
+                if not entries.startswith(entry, (first + place) * ENTRY_BYTES):
                     return True
         return False
 
