@@ -74,7 +74,9 @@ def test_a_question_of_a_later_prompt_is_not_the_same_again_where_there_is_no_tr
     project: Path,
 ) -> None:
     def ask(prompt: str) -> str | None:
-        fields = claude_input(project, last_assistant_message=QUESTION, prompt_id=prompt, transcript_path=None)
+        fields = claude_input(
+            project, last_assistant_message=QUESTION, prompt_id=prompt, transcript_path=None
+        )
         return answer_with_shell(FAILS, fields, project).get("decision")
 
     assert [ask("1"), ask("1"), ask("2"), ask("2")] == ["block", None, "block", None]

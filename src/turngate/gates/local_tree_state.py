@@ -123,7 +123,9 @@ class _Look:
         self._stored = _read_parts(self._cache)  # by the last look
         self._listing: dict[str, bytes] = {}  # what tells whether the names still hold, if that can be told
         self._states: list[str] = []  # of the repositories
-        self._excludes: list[str] = []  # their `info/exclude`, which could hide a new file
+        self._excludes: list[
+            str
+        ] = []  # what hides new files: their `info/exclude`, and what the user's git ignores
         self._nested: list[bytes] = []  # repositories inside of the first one
         self._is_known = True  # whether there is nothing else: no link leads out
         self._stats = array("Q")
@@ -178,7 +180,7 @@ class _Look:
         return {"states": states, "stats": self._stats.tobytes(), "names": b"\0".join(self.names)}
 
     def _state_of(self, entries: list[str]) -> str:
-        """Return the state of git, and that of the content, which has no git in it but `info/exclude`."""
+        """Return the state of git, and that of the content, which has no git in it but what hides new files."""
         content = b"\0".join(self.names) + "\0\0".join([*self._excludes, "", *entries]).encode()
         return f"{_hash_texts(self._states)}:{hash_bytes(content)}"
 
@@ -264,8 +266,9 @@ class _Look:
         folder = f"{self._top}/{os.fsdecode(below)}".rstrip("/")
         if not os.path.lexists(f"{folder}/.git"):
             return sorted(_walk(os.fsencode(folder)))
-        self._excludes.append(_read_text(f"{_git_folders(folder)[1]}/info/exclude"))
-        git, stored = _hash_texts(_git_state(folder, self._deadline)), {} if below else self._stored
+        states = [*_git_state(folder, self._deadline)]
+        self._excludes += [_read_text(f"{_git_folders(folder)[1]}/info/exclude"), states[-1]]
+        git, stored = _hash_texts(states), {} if below else self._stored
         watched = _split(stored.get("watched", b"")) if stored.get("git") == git.encode() else []
         if watched and _stat_files(folder, watched).tobytes() == stored["watched_stats"]:
             self._listing = {name: stored[name] for name in ("git", "listed", "watched", "watched_stats")}
@@ -377,7 +380,7 @@ def _stat_files(folder: str, names: list[bytes]) -> "array[int]":
 
 
 def _git_state(repository: str, deadline: float) -> Iterator[str]:
-    """Yield what git knows beside the index, and the rules of what it ignores that are not in the work tree."""
+    """Yield what git knows beside the index, and the rules of what it ignores that are not in the work tree; last, those of the user."""
     own, common = _git_folders(repository)
     yield from (_read_text(f"{own}/{name}") for name in OWN_STATE)
     yield from (_read_text(f"{common}/{name}") for name in COMMON_STATE)
