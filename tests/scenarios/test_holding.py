@@ -358,9 +358,14 @@ def test_fewer_tests_in_another_checkout_are_reported(tested: Path, tmp_path: Pa
     assert answer == {"systemMessage": 'gate "tests": 1 tests passed, and 2 at the last pass'}
 
 
-def test_a_new_test_that_the_agent_lets_git_ignore_is_a_change(tested: Path) -> None:
-    with (tested / ".git/info/exclude").open("a") as file:
+@pytest.mark.parametrize("place", [".git/info/exclude", ".git/ignored", "~/.config/git/ignore"])
+def test_a_new_test_that_the_agent_lets_git_ignore_is_a_change(tested: Path, place: str) -> None:
+    path = tested / os.path.expanduser(place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
         file.write("test_new.py\n")
+    if path.name == "ignored":
+        git(tested, "config", "core.excludesFile", str(path))
     write(tested, {"test_new.py": "def test_new():\n    assert 0\n"})
     answer = stop(tested)
     assert (answer["decision"], "test_new.py::test_new" in answer["reason"]) == ("block", True)

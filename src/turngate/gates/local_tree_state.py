@@ -150,7 +150,8 @@ class _Look:
         self._stored = _read_parts(self._cache)  # by the last look
         self._listing: dict[str, bytes] = {}  # what tells whether the names still hold, if that can be told
         self._states: list[str] = []  # of the repositories
-        self._excludes: list[str] = []  # their `info/exclude`, which could hide a new file
+        # What hides new files: their `info/exclude`, and what the user's git ignores.
+        self._excludes: list[str] = []
         self._nested: list[bytes] = []  # repositories inside of the first one
         self._names_hold = False  # whether the names are those of the last look
         self._is_known = True  # whether there is nothing else: no link leads out
@@ -237,7 +238,7 @@ class _Look:
         return {"states": states, "stats": self._stats.tobytes(), "names": b"\0".join(self.names)}
 
     def _state_of(self, entries: bytes) -> str:
-        """Return the state of git, and that of the content, which has no git in it but `info/exclude`."""
+        """Return the state of git, and that of the content, which has no git in it but what hides new files."""
         content = b"\0".join((*self.names, b"", *map(os.fsencode, self._excludes), b"", entries))
         return f"{_hash_texts(self._states)}:{hash_bytes(content)}"
 
@@ -454,7 +455,7 @@ def _stat_files(folder: str, names: list[bytes]) -> "array[int]":
 
 
 def _git_state(repository: str, deadline: float) -> Iterator[str]:
-    """Yield what git knows beside the index, and the rules of what it ignores that are not in the work tree."""
+    """Yield what git knows beside the index, and the rules of what it ignores that are not in the work tree; last, those of the user."""
     own, common = _git_folders(repository)
     yield from (_read_text(f"{own}/{name}") for name in OWN_STATE)
     yield from (_read_text(f"{common}/{name}") for name in COMMON_STATE)
