@@ -33,7 +33,7 @@ class Language:
 
 PYTHON = Language(
     suffixes=(".py",),
-    test_file=r"(?:^|/)(?:tests?/.*|test_[^/]*|[^/]*_test|tests)\.py$",
+    test_file=r"(?:^|/)(?:tests?/.*|testing/.*|test_[^/]*|[^/]*_test|tests?)\.py$",
     comment="# {}",
     blank="\n\n",
     opening=r"(?m)(?<=\n\n)^(?P<indent> *)def (?P<name>test\w*)\((?P<self>self)?[^\n]*\)(?: -> None)?:$",

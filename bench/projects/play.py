@@ -18,17 +18,7 @@ from bench.projects.table import Project
 GATES = "untouched,no-stubs,clean"  # besides what `init` finds
 TIMEOUT_S = 1800
 MAX_REASON_CHARS = 6000  # that are kept in the results
-KEPT = (
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "GOPATH",
-    "GOCACHE",
-    "GOMODCACHE",
-    "GEM_HOME",
-    "COMPOSER_HOME",
-    "CARGO_NET_OFFLINE",
-    "GOPROXY",
-)
+KEPT = "CARGO_HOME RUSTUP_HOME GOPATH GOCACHE GOMODCACHE GEM_HOME COMPOSER_HOME CARGO_NET_OFFLINE GOPROXY".split()
 HOMES = {"CARGO_HOME": ".cargo", "RUSTUP_HOME": ".rustup", "GOPATH": "go", "GOCACHE": ".cache/go-build"}
 TURNGATE = str(Path(sys.executable).with_name("turngate"))
 
