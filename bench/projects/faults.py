@@ -155,7 +155,9 @@ def _plant_in_test(kind: str, sources: Sources, name: str) -> Fault | None:
     before, line, rest = text[: opening.start()], opening[0], text[opening.end() :]
     shown = re.escape(groups["name"].strip("'\"`"))
     if kind == "failing test":
-        new = before + language.failing.format(**groups) + line + rest
+        planted = language.failing.format(**groups)
+        planted = planted if ";\n" in text else planted.replace(";\n", "\n")
+        new = before + (planted.replace("  ", "\t") if "\n\t" in text else planted) + line + rest
         return Fault(kind, {name: new}, ("planted", r"(?i)3 == 4|3 is not 4|planted"))
     if kind == "skipped test":
         return Fault(kind, {name: before + re.sub(*language.skipped, line) + rest}, (_file(name), "(?i)skip"))

@@ -61,7 +61,7 @@ JAVASCRIPT = Language(
     blank="\n",
     opening=r"(?m)^(?P<indent>[ \t]*)(?P<call>(?!describe|suite|context|before|after)\w+(?:\.(?:test|it))?)\((?P<name>['\"`][^'\"`\n]*['\"`]), (?:async )?(?:function ?\(|\(|\w+ ?=>)[^\n]*\{$",
     end=r"(?m)^{indent}\}}\);?\n",
-    failing="{indent}{call}('planted', () => {{\n{indent}  throw new Error('planted: 3 is not 4')\n{indent}}})\n",
+    failing="{indent}{call}('planted', () => {{\n{indent}  throw new Error('planted: 3 is not 4');\n{indent}}});\n\n",
     skipped=(r"^(\s*[\w.]+)\(", r"\1.skip("),
     assertion=r"(?m)^[ \t]+(?:(?:await )?(?:assert|expect|t|is)\b[\w.]*\([^\n]*\)(?:\.[\w.]+\([^\n]*\))?;?)\n",
     stub=Planted(

@@ -53,7 +53,7 @@ def diff(sources: Sources, kind: str) -> list[str]:
         (
             "failing test",
             ["+    def test_planted(self):", '+        assert 3 == 4, "planted"', "+"],
-            ["+  it('planted', () => {", "+    throw new Error('planted: 3 is not 4')", "+  })"],
+            ["+  it('planted', () => {", "+    throw new Error('planted: 3 is not 4')", "+  })", "+"],
         ),
         (
             "deleted test",

@@ -496,7 +496,7 @@ def test_gates_are_added_by_their_names(init: Init, package: Path) -> None:
         (["tests/a.py", "testing/a.py", "test.py"], ["tests/**", "testing/**"]),
         (["test.py", "tests.toml", "pyproject.toml"], ["test.py", "tests.toml"]),
         (["pyproject.toml", "shop/tests/test_a.py"], ["**/test_*.py", "**/*_test.py"]),
-        (["package.json", "test.js"], ["**/*.test.*", "**/*.spec.*"]),
+        (["package.json", "test.js"], ["test.js", "**/*.test.*", "**/*.spec.*"]),
         (["Cargo.toml", "src/lib.rs"], ["**/*.rs"]),
         (["Makefile.PL", "t/a.t"], ["t/**"]),
     ],

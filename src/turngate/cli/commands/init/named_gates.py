@@ -122,9 +122,9 @@ def _guess_options(name: str, place: Place) -> dict[str, Any]:
     """Return options that fit the project. A number is the gate's default, so that it can be seen and changed."""
     names = place.files.names
     if name == "untouched":
-        folders = [f"{folder}/**" for folder in _TEST_FOLDERS if folder in names]
-        globs = folders + [glob for sign, globs in _TEST_FILES.items() if sign in names for glob in globs]
-        globs = globs or [name for name in sorted(names) if re.fullmatch(r"tests?\.\w+", name)]
+        places = [f"{folder}/**" for folder in _TEST_FOLDERS if folder in names]
+        places = places or [name for name in sorted(names) if re.fullmatch(r"tests?\.\w+", name)]
+        globs = places + [glob for sign, globs in _TEST_FILES.items() if sign in names for glob in globs]
         if not globs and {"pyproject.toml", "setup.py", "setup.cfg"} & names:
             globs = ["**/test_*.py", "**/*_test.py"]
         return {"globs": globs, "noWeakening": True} if globs else {}
