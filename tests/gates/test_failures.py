@@ -105,6 +105,17 @@ def test_files_that_cannot_be_collected_hide_other_failures() -> None:
     assert read_output(report.stdout, report.stderr).incomplete == "3 files could not be collected"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'PHP Fatal error:  Uncaught Error: Class "Shop" not found in /home/user/shop/tests/ShopTest.php:14',
+        "0 examples, 0 failures, 2 errors occurred outside of examples",
+    ],
+)
+def test_tests_that_cannot_be_loaded_hide_other_failures(line: str) -> None:
+    assert read_output(f"{line}\nmore\n", "").incomplete == " ".join(line.split())
+
+
 def read(stdout: str, stderr: str = "") -> Output:
     return read_output(stdout, stderr)
 

@@ -674,7 +674,7 @@ FAILED_TESTS = (
     r"^[ \t]*--- FAIL: |^[#ℹ] fail [1-9]|^[ \t]*[1-9]\d* failing\b"
 )
 # What a run has left out because of a failure: without it, more failures may be there.
-INCOMPLETE = r"!+ Interrupted: (?P<count>\d+) errors? during collection !+$|ImportError while loading conftest|.*\(errors prevented further checking\)$|error: could not compile "
+INCOMPLETE = r"!+ Interrupted: (?P<count>\d+) errors? during collection !+$|ImportError while loading conftest|.*\(errors prevented further checking\)$|error: could not compile |PHP Fatal error: .*|.*[1-9]\d* errors? occurred outside of examples$"
 # Usage and configuration: the check has not begun, and no file that it checks is the cause.
 _TOOL_NAMES = r"(?:pytest|py\.test|mypy|meson|flake8|pylint|pyright|coverage|isort|bandit|python\S* -m \w+|__main__\.py|manage\.py test)"
 NOT_CONFIGURED = (
