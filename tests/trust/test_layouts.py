@@ -97,7 +97,7 @@ LAYOUTS = {
     ),
     "a folder of git hooks": Layout("sh .husky/x", ".husky/x", (".husky/_/h",)),
     "a git hook with the name of a tool": Layout(
-        "cd .githooks && sh pre-commit", ".githooks/pre-commit", (".githooks/lib.sh",)
+        "sh .githooks/pre-commit", ".githooks/pre-commit", (".githooks/lib.sh",)
     ),
     "a script with the name of a tool": Layout(
         "scripts/ruff check src",
