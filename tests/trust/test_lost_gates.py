@@ -112,7 +112,7 @@ def test_what_to_do_is_shown(project: Path) -> None:
     make(project, HOOK, CHECK)
     approve_all(project)
     write_settings(project, "turngate", {})
-    hint = "configure it again, or forget it with `turngate hooks reject check`"
+    hint = f"configure it again, or forget it with `turngate hooks reject check --project {project}`"
     warning = f'! hook "check" was skipped and NOT enforced: {GONE}\n  → {hint}\n'
     assert turngate("fire", "Stop", "--project", str(project))[2] == warning
 

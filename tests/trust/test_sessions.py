@@ -131,7 +131,8 @@ def test_a_pending_hook_is_shown(project: Path) -> None:
     make(project, HOOK, CHECK)
     row = 'skipped                    0.00 s  "check"  (.turngate/settings.json): it is not approved'
     warning = 'hook "check" was skipped and NOT enforced: it is not approved'
-    hint = "read it with `turngate hooks diff`, then approve it with `turngate hooks approve check`"
+    place = f"--project {project}"
+    hint = f"read it with `turngate hooks diff {place}`, then approve it with `turngate hooks approve check {place}`"
     assert turngate("fire", "Stop", "--project", str(project)) == (
         0,
         f"Stop: allowed, 1 gate NOT enforced\n  {row}\n",
