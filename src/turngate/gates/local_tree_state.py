@@ -336,8 +336,9 @@ class _Look:
         folder = f"{self._top}/{os.fsdecode(below)}".rstrip("/")
         if not os.path.lexists(f"{folder}/.git"):
             return sorted(_walk(os.fsencode(folder)))
-        self._excludes.append(_read_text(f"{_git_folders(folder)[1]}/info/exclude"))
-        git, stored = _hash_texts(_git_state(folder, self._deadline)), {} if below else self._stored
+        states = [*_git_state(folder, self._deadline)]
+        self._excludes += [_read_text(f"{_git_folders(folder)[1]}/info/exclude"), states[-1]]
+        git, stored = _hash_texts(states), {} if below else self._stored
         watched = _split(stored.get("watched", b""))
         stats = _stat_files(folder, watched)
         if watched and (git.encode(), stats.tobytes()) == (stored.get("git"), stored.get("watched_stats")):
