@@ -16,7 +16,7 @@ _NAMES = {
     "core.settings": "Problem Rule Settings",
     "core.verdict.verdict": "Continue Stop",
     "core.verdict.hook_run": "HookOutput HookRun",
-    # GoHome and GoOn are deprecated aliases of EndTurn and ContinueTurn, removed in 0.2.
+    # GoHome and GoOn are deprecated aliases of EndTurn and ContinueTurn, removed in 0.3.
     "core.verdict.loop_guard": "ContinueTurn EndTurn GoHome GoOn LoopGuard new_guard",
     "agent.session": "Session",
     "errors": "UsageError",
