@@ -32,7 +32,7 @@ from turngate.gates.run_gate import (
 )
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import HostAnswer
-from turngate.hosts.input_fields import recognise
+from turngate.hosts.input_fields import recognize
 from turngate.ports import HeldPass, HookRunContext, World
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
@@ -121,7 +121,7 @@ def _time_limit(fields: dict[str, Any]) -> float:
 
     A host does not say how long it waits, so its default counts.
     """
-    host = recognise(fields)
+    host = recognize(fields)
     default = HOSTS[host].default_timeout_s if host else None
     try:
         seconds = float(os.environ.get(HOOK_TIMEOUT) or default or DEFAULT_TIMEOUT_S)
@@ -160,7 +160,7 @@ def _answer(arguments: GateArguments, decision: Decision, fields: dict[str, Any]
         return EXIT_NOT_PASSED, ""
     answer = answer_json(name, decision, for_turngate=IN_HOOK in os.environ)
     if not arguments.exit_code or "continue" in answer:  # no exit code ends a turn
-        host = None if IN_HOOK in os.environ else recognise(fields)
+        host = None if IN_HOOK in os.environ else recognize(fields)
         return EXIT_PASSED, json.dumps(answer) if host in (None, "claude") else _answer_host(host, answer)
     text = answer.get("reason") or answer.get("systemMessage")
     if text:

@@ -11,7 +11,7 @@ from turngate.cli.project import find_project, nothing_is_configured, project_fo
 from turngate.cli.stop_cache import read_stamp, record_cached_stop, settings_state, stamp_path, write_stamp
 from turngate.core.constants import FAMILIES, GATES_BASE, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
-from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise, variable_of_command
+from turngate.hosts.input_fields import PROJECT_VARIABLES, normalize, recognize, variable_of_command
 from turngate.hosts.stop_count import count_path, forget_count
 from turngate.project.checkouts import in_checkout_of
 from turngate.project.files import LOCAL
@@ -42,8 +42,8 @@ def run(words: list[str]) -> int:
     fields, note = read_object_from_stdin()
     if fields is None:
         return _explain(note)
-    known = normalise(fields)
-    name, event = given_host or recognise(fields), str(known["hook_event_name"])
+    known = normalize(fields)
+    name, event = given_host or recognize(fields), str(known["hook_event_name"])
     os.environ.pop(GATES_BASE, None)  # for `turngate gates run`
     given = map(os.environ.get, PROJECT_VARIABLES.values())
     _drop_variables_of_the_project(known.get("cwd"), *given)
