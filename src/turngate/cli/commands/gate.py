@@ -212,7 +212,7 @@ usage: turngate gate NAME [options] [operands] [-- COMMAND…]
        turngate gate -- COMMAND…
 
 Check one gate. As a hook command, it blocks an agent's stop until its condition is met: it reads the hook's
-JSON on stdin and answers with JSON. Without that input, it answers in words.
+JSON on stdin and answers with JSON. Without that input, it answers in plain text.
 
 Gates (`turngate gate NAME --help` explains one):
 {rows}
@@ -222,14 +222,14 @@ Options of every gate:
 
 Examples:
   turngate gate -- pytest -q                         block the stop until the command passes
-  turngate gate -- 'npm test && npm run lint'        one word with blanks is a command line for sh
+  turngate gate -- 'npm test && npm run lint'        one argument with spaces is a command line for sh
   turngate gate command --timeout 300 -- make test   the same, with a time limit
 
 Exit codes:
   0   with a hook's JSON on stdin: the answer is the JSON on stdout; without it: passed
   1   without a hook's JSON: failed, or could not run; always: wrong usage, internal error
   2   only with --exit-code: a block, with its reason on stderr
-  64  a command of the agent itself has given an event of its session"""
+  64  the agent's own command passed an event of its session on stdin, so nothing was checked"""
 
 
 def _help_of(gate: Gate) -> str:

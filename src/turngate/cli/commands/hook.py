@@ -265,12 +265,12 @@ It reads the event as JSON on stdin, runs the hooks and gates of .turngate and .
 own format: the agent may stop, or it continues with the reason. It does not run the hooks of .claude: Claude Code,
 Copilot and Cursor run those themselves.
 
-A hook can send the agent back at most `limit` times (default 3), whatever the program itself allows. Each agent of
+A hook can send the agent back at most `limit` times (default 3), no matter how many the program itself allows. Each agent of
 each session has its own count. It resets when the agent is allowed to stop, on the next prompt, or after 30 idle
 minutes.
 
 Options:
-  --host HOST          the program: {", ".join(HOSTS)} (default: recognized by its input)
+  --host HOST          the program: {", ".join(HOSTS)} (default: recognized from its input)
   --project DIR        the project's folder (default: the nearest one with settings, from the
                        folder that the program names upward)
   --timeout SECONDS    for all hooks together (default: {OWN_TIMEOUT_S:g}, in Qwen Code 55)
@@ -284,6 +284,6 @@ Examples:
 Exit codes:
   0   there is an answer on stdout; an empty one means that the agent may stop
   1   wrong usage, no event on stdin, or an internal error: stdout is empty
-  64  a command of the agent itself has given the event, so nothing was checked or counted
+  64  the agent's own command passed the event on stdin, so nothing was checked or counted
   128 + N  ended by signal N: 130 interrupted, 143 terminated
 """
