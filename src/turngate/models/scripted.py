@@ -24,7 +24,7 @@ MAX_NUMBER = 1_000_000  # of seconds, or of repetitions
 class ScriptedModel:
     """Answer from `{"main": [...], "sub": [...], "judge": [...]}`, in order; the last reply of each list repeats.
 
-    Instead of a list, an object holds one for each conversation, by a text of its first message: subagents that work at
+    Instead of a list, an object can hold one list for each conversation; its keys are texts of the first message. So subagents that work at
     the same time have their own replies.
     """
 

@@ -32,7 +32,7 @@ __all__ = ["HookCallbackMatcher", "HookGroup", "InvalidOptions", "Options"]
 
 
 class InvalidOptions(UsageError, ValueError):
-    """Raised with every problem of some options."""
+    """Raised with every problem of the options."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)

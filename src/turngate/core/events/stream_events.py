@@ -29,7 +29,7 @@ OUTCOMES: Mapping[EndedBy, TurnOutcome] = {
 
 @frozen(kw_only=True)
 class TurnResult:
-    """The result of everything between a user's message and the return of control to the user."""
+    """The result of one turn: everything from a user's message until control returns to the user."""
 
     ended_by: EndedBy
     session_id: str

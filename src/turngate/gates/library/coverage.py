@@ -57,7 +57,7 @@ async def _judge(
         f"{show_path(path)}: {', '.join(_ranges(numbers))}" for path, numbers in missed.items() if numbers
     ]
     return Block(
-        f"tests run {share:.0f} % of the {total} added lines, and {context.options['min']:g} % are wanted. "
+        f"tests run {share:.0f}% of the {total} added lines, but at least {context.options['min']:g}% is required. "
         f"Not run:\n{list_findings(listed)}\n{ADVICE}"
     )
 
