@@ -110,7 +110,9 @@ COVERAGE = Gate(
     summary="tests run the added lines",
     check=check_coverage,
     options=(
-        GateOption("min", "number", "how many of the added lines, in percent", "PERCENT", default=80),
+        GateOption(
+            "min", "number", "the percentage of added lines that tests have to run", "PERCENT", default=80
+        ),
         GateOption("report", "text", "the report, if it has another name", "FILE"),
     ),
     record=record_files,

@@ -80,7 +80,7 @@ JUDGE = Gate(
     needs_conversation=True,
     asks_model=True,
     options=(
-        GateOption("prompt", "text", "the question, as of a prompt hook", "TEXT"),
+        GateOption("prompt", "text", "the question, as in a prompt hook", "TEXT"),
         GateOption(
             "prompt-file", "text", "the file of the project with the question", "FILE", is_definition=True
         ),
@@ -91,6 +91,6 @@ JUDGE = Gate(
             "PART",
             default="digest",
         ),
-        GateOption("model", "text", "instead of `turngate.judge` of the settings", "PROVIDER:NAME"),
+        GateOption("model", "text", "instead of `turngate.judge` in the settings", "PROVIDER:NAME"),
     ),
 )

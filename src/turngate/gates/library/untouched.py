@@ -127,7 +127,7 @@ UNTOUCHED = Gate(
     summary="protected files, such as tests, are unchanged",
     check=check_untouched,
     options=(
-        GateOption("added", "flag", "new files that the globs name count too"),
+        GateOption("added", "flag", "new files that match the globs count too"),
         GateOption(
             "no-weakening",
             "flag",
