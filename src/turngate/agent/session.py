@@ -172,7 +172,7 @@ class Session:
 
     @property
     def checkpoint(self) -> str | None:
-        """What waits for your yes or no, the next message; also in a session that continues this one."""
+        """The checkpoint that waits for your yes or no, which is the next message; also in a session that continues this one."""
         return self._agent.conversation.checkpoint
 
     @property
@@ -247,7 +247,7 @@ class Session:
 
     @property
     def has_background_results(self) -> bool:
-        """Whether a command in the background has ended, or a hook there has blocked, and `answer_background` tells it."""
+        """Whether a background command has ended, or a background hook has blocked; `answer_background` tells the agent."""
         agent = self._agent
         return bool(agent.background.ended or agent.wakes.waiting) and not agent.conversation.waits_for_user
 
