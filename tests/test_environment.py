@@ -17,7 +17,7 @@ SAMPLE = (
     "tests/cli/commands/test_check_git_ignore.py",
     "tests/cli/commands/test_log.py::test_a_log_of_no_session_waits_for_the_first_one",
     "tests/cli/console/test_progress.py::test_at_a_terminal_one_line_is_rewritten_and_cleared",
-    "tests/cli/test_colour.py",
+    "tests/cli/test_color.py",
     "tests/models/test_opening.py::test_the_help_and_the_page_name_every_provider",
     "tests/runners/test_http.py::test_a_host_that_does_not_exist",
     "tests/test_engine.py::test_a_command_that_exits_with_two_sends_the_agent_back",

@@ -8,7 +8,7 @@ from bench.fuzz.target import Target
 from bench.fuzz.values import damaged, dumps, json_value, some, text
 from turngate.core.answers.answer_json import ANSWER_KEYS, Answer, InvalidAnswer
 from turngate.core.answers.interpret import interpret
-from turngate.core.answers.judge import parse_judgement
+from turngate.core.answers.judge import parse_judgment
 from turngate.core.answers.report_types import Exited, JudgeReplied, Replied, Report
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import DIALECTS, TURNGATE, Dialect
@@ -114,14 +114,14 @@ def check_output(value: HookAnswer) -> None:
 # Judges
 
 
-class Judgement(NamedTuple):
+class Judgment(NamedTuple):
     text: str
     event: str
     dialect: str
     says_no: bool
 
 
-def make_judgement(random: Random) -> Judgement:
+def make_judgment(random: Random) -> Judgment:
     event, dialect = (
         random.choice(["Stop", "SubagentStop", "PreToolUse"]),
         random.choice([*DIALECTS]),
@@ -131,12 +131,12 @@ def make_judgement(random: Random) -> Judgement:
     if says_no:
         extra = {} if random.random() < 0.6 else {"note": json_value(random, ["x"], WORDS, 2)}
         answer = dumps(random, {"ok": False, "reason": reason, **extra}).decode()
-        return Judgement(_wrapped(random, answer), event, dialect, says_no)
+        return Judgment(_wrapped(random, answer), event, dialect, says_no)
     value = {random.choice(NAMES): json_value(random, NAMES, WORDS, 2) for _ in range(random.randint(0, 4))}
     words = random.choice(["Approve.", "BLOCK: no", "**Allow** me", "ok", text(random)])
     data = damaged(random, dumps(random, some(random, value))).decode("utf-8", "replace")
     many = random.choice([data, words, words + data, data * random.choice([2, 50]), "{" * 100_000])
-    return Judgement(many, event, dialect, says_no)
+    return Judgment(many, event, dialect, says_no)
 
 
 def _wrapped(random: Random, answer: str) -> str:
@@ -146,8 +146,8 @@ def _wrapped(random: Random, answer: str) -> str:
     )
 
 
-def check_judgement(value: Judgement) -> None:
-    answer = parse_judgement(value.text, value.event, DIALECTS[value.dialect])
+def check_judgment(value: Judgment) -> None:
+    answer = parse_judgment(value.text, value.event, DIALECTS[value.dialect])
     assert isinstance(answer, Answer | InvalidAnswer)
     if value.says_no:
         assert not (isinstance(answer, Answer) and answer.decision == "allow"), "a no became a yes"
@@ -220,6 +220,6 @@ def check_allowed(value: HookAnswer) -> None:
 TARGETS = (
     Target("hook-output", make_output, check_output),
     Target("plain-output", make_allowed, check_allowed),
-    Target("judge-answers", make_judgement, check_judgement),
+    Target("judge-answers", make_judgment, check_judgment),
     Target("turns", make_turn, check_turn),
 )

@@ -12,9 +12,9 @@ from bench.hosts.scenarios import SCENARIOS
 HEAD = """\
 # Results on the real programs
 
-Written by `make hosts`: [hosts](hosts.md) from npm run with an empty home, a script on loopback plays their model, and `turngate install`
-has written the line. They run headless unless a scenario says otherwise; in their terminal they may show a notice that they do not
-print. The number of *requests* is that of the agent to its model.
+Written by `make hosts`. The [hosts](hosts.md) are installed from npm and run with an empty home folder, a local script plays their model,
+and `turngate install` has added the line. They run headless unless a scenario says otherwise; in their terminal, they may show a notice
+that they do not print. *Requests* are those of the agent to its model.
 
 """
 WORDS = {

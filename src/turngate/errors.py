@@ -15,7 +15,7 @@ class TurngateError(Exception):
 
 
 class UsageError(TurngateError):
-    """Turngate was called or configured in a wrong way."""
+    """Turngate was called or configured incorrectly."""
 
 
 class SessionBusy(UsageError):

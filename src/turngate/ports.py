@@ -237,7 +237,7 @@ class World:
     judge: Callable[[str | None], Model] | None = None
     # Runs the hook agent of an agent hook.
     inspect: Callable[[AgentHook, Event, HookRunContext], Awaitable[Report]] | None = None
-    awaited: set["asyncio.Task[None]"] = field(default_factory=set)  # those that `close` waits for
+    awaited: set["asyncio.Task[None]"] = field(default_factory=set)  # the tasks that `close` waits for
     # Called with the run of a hook in the background when it has ended by itself.
     on_background_end: Callable[[Event, HookRun], None] | None = None
     logs: bool = True  # log gates that are not enforced; False: the caller shows them

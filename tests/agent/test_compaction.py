@@ -37,8 +37,8 @@ async def talk_and_compact(agent: ScriptedSession, instructions: str = "") -> bo
 @pytest.mark.req("S3-13", "C-32")
 def test_a_conversation_becomes_its_own_summary(project: Path) -> None:
     agent = scripted_session(project, "answer", "we built a house", "answer", stop="echo Stop >> log")
-    assert asyncio.run(talk_and_compact(agent, "keep the colours"))
-    assert agent.heard(1) == ["one", "agent: answer", f"{SUMMARY_PROMPT}\n\nkeep the colours"]
+    assert asyncio.run(talk_and_compact(agent, "keep the colors"))
+    assert agent.heard(1) == ["one", "agent: answer", f"{SUMMARY_PROMPT}\n\nkeep the colors"]
     assert agent.heard() == [f"{SUMMARY}we built a house", "two"]
     assert agent.of(Compacted) == [Compacted("manual", "we built a house")]
     assert lines(project / "log") == ["Stop", "Stop"]  # of the two turns
@@ -49,11 +49,11 @@ def test_a_hook_runs_before_and_its_words_join_the_instructions(project: Path, m
     agent = scripted_session_on(
         machine, project, "answer {n}", rules=[rule(f"{SAVE_INPUT}; echo keep the names", "PreCompact")]
     )
-    machine.run(talk_and_compact(agent, "keep the colours"))
+    machine.run(talk_and_compact(agent, "keep the colors"))
     assert saved_inputs(project, "hook_event_name", "trigger", "custom_instructions") == [
-        ("PreCompact", "manual", "keep the colours")
+        ("PreCompact", "manual", "keep the colors")
     ]
-    assert agent.heard(1)[-1] == f"{SUMMARY_PROMPT}\n\nkeep the colours\n\nkeep the names"
+    assert agent.heard(1)[-1] == f"{SUMMARY_PROMPT}\n\nkeep the colors\n\nkeep the names"
 
 
 PREVENTED = [

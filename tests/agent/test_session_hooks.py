@@ -942,10 +942,10 @@ def test_the_settings_environment_is_there_for_commands_and_for_hooks(
     agent = scripted_session_on(
         machine,
         project,
-        bash("echo $COLOUR"),
+        bash("echo $COLOR"),
         "done",
-        stop="echo $COLOUR > hook",
-        env={"COLOUR": "red"},
+        stop="echo $COLOR > hook",
+        env={"COLOR": "red"},
         allow=["Bash"],
     )
     agent.play()

@@ -16,7 +16,7 @@ from turngate.core.conversation.subagent_run import SubagentRun
 from turngate.core.text import printable, strip_controls
 from turngate.subagents.registry import Registry
 
-# Colours that Turngate does not use, a title, controls with 8 bits, marks of direction, invisible characters.
+# Colors that Turngate does not use, a title, controls with 8 bits, marks of direction, invisible characters.
 EVIL = (
     "a\x1b[35mb\x1b]0;title\x07c\x9b35md\x7fe\rf\x08g\x85h\x1b(0i"
     "\u202aj\u202ek\u202cl\u2066m\u2069n\u200eo\u200fp\u061cq\u2028r\u2029s\u200bt\ufeffu\U000e0041v"

@@ -96,7 +96,7 @@ def test_a_settings_folder_that_is_given_as_the_project_is_named(
     assert capfd.readouterr().err.splitlines()[0] == f"! --project: .turngate {said}"
 
 
-def test_home_is_recognised_through_a_link(tmp_path: Path) -> None:
+def test_home_is_recognized_through_a_link(tmp_path: Path) -> None:
     make(tmp_path, ["data/me/.claude", "data/me/p"])
     (tmp_path / "link").symlink_to(tmp_path / "data/me")
     start = str(tmp_path / "data/me/p")

@@ -14,7 +14,7 @@ from tests.hosts.recordings import FOLDER, INPUTS, in_snake_case, input_id, reco
 from turngate.core.events.events import Event, SessionStart, StopEvent, Subagent, SubagentStart
 from turngate.core.events.hook_input import read_event
 from turngate.hosts.all_hosts import HOSTS
-from turngate.hosts.input_fields import TRACES, normalise, recognise, variable_of_command
+from turngate.hosts.input_fields import TRACES, normalize, recognize, variable_of_command
 
 # Program: its names of the prompt and of the agent's last answer.
 NAMES = {
@@ -97,7 +97,7 @@ DROID_STOP = {
 @pytest.mark.parametrize("path", INPUTS, ids=input_id)
 def test_the_recorded_input_of_a_program_is_our_event(path: Path) -> None:
     fields = recorded(path.parent.name, path.stem)
-    known = normalise(fields)
+    known = normalize(fields)
     event = str(known["hook_event_name"])
     expected = expected_event(path.parent.name, in_snake_case(path, fields))
     assert (read_event(event, known, cwd="") if event else None) == expected
@@ -118,13 +118,13 @@ def test_a_subagent_of_qwen_has_its_own_transcript_if_there_is_one(
     (tmp_path / "subagents" / "s" / "agent-explore-1.jsonl").touch()
     main = str(tmp_path / "chats" / "s.jsonl")
     fields = {**recorded("qwen", "SubagentStop"), "transcript_path": main, "agent_transcript_path": main}
-    known = normalise({**fields, "agent_id": agent})
+    known = normalize({**fields, "agent_id": agent})
     assert (known["transcript_path"], known["agent_transcript_path"]) == (main, str(tmp_path / named))
 
 
 @pytest.mark.parametrize("path", INPUTS, ids=input_id)
-def test_the_recorded_input_of_a_program_is_recognised(path: Path) -> None:
-    assert recognise(recorded(path.parent.name, path.stem), {}) == path.parent.name
+def test_the_recorded_input_of_a_program_is_recognized(path: Path) -> None:
+    assert recognize(recorded(path.parent.name, path.stem), {}) == path.parent.name
 
 
 @pytest.mark.parametrize(
@@ -168,47 +168,47 @@ def test_the_recorded_input_of_a_program_is_recognised(path: Path) -> None:
         ),
     ],
 )
-def test_the_documented_input_of_a_program_is_recognised_and_is_our_event(
+def test_the_documented_input_of_a_program_is_recognized_and_is_our_event(
     host: str, fields: dict[str, Any], event: StopEvent
 ) -> None:
-    known = normalise(fields)
-    assert (recognise(fields, {}), read_event(str(known["hook_event_name"]), known, cwd="")) == (host, event)
+    known = normalize(fields)
+    assert (recognize(fields, {}), read_event(str(known["hook_event_name"]), known, cwd="")) == (host, event)
 
 
 def test_a_transcript_below_the_home_folder_has_its_whole_path() -> None:
     fields = {**DROID_STOP, "transcriptPath": "~/.factory/s-1.jsonl"}
-    assert normalise(fields)["transcript_path"] == f"{Path.home()}/.factory/s-1.jsonl"
+    assert normalize(fields)["transcript_path"] == f"{Path.home()}/.factory/s-1.jsonl"
 
 
 @pytest.mark.parametrize("host", NAMES)
 def test_the_prompt_of_a_turn_keeps_its_id_when_the_turn_continues(host: str) -> None:
     """A new id would start the count of continuations anew."""
     stop = "AfterAgent" if host == "gemini" else "Stop"
-    first, second = (normalise(recorded(host, name)).get("prompt_id") for name in (stop, f"{stop}-2"))
+    first, second = (normalize(recorded(host, name)).get("prompt_id") for name in (stop, f"{stop}-2"))
     assert first == second
     assert (first is None) == (NAMES[host][0] == "-")
 
 
 @pytest.mark.parametrize("status", ["aborted", "error"])
 def test_a_stop_at_which_cursor_ignores_answers_is_let_through(status: str) -> None:
-    assert normalise({**CURSOR_STOP, "status": status})["hook_event_name"] == ""
+    assert normalize({**CURSOR_STOP, "status": status})["hook_event_name"] == ""
 
 
 def test_the_stop_of_a_subagent_that_copilot_reports_as_stop_is_let_through() -> None:
     names = ("Stop-of-subagent", "camelcase-agentStop-of-subagent")
-    assert [normalise(recorded("copilot", name))["hook_event_name"] for name in names] == ["", ""]
+    assert [normalize(recorded("copilot", name))["hook_event_name"] for name in names] == ["", ""]
 
 
 @pytest.mark.parametrize(("host", "name"), [("gemini", "AfterAgent"), ("qwen", "Stop")])
 def test_an_answer_without_text_has_no_message(host: str, name: str) -> None:
     fields = {**recorded(host, name), NAMES[host][1]: "[no response text]"}
-    assert "last_assistant_message" not in normalise(fields)
+    assert "last_assistant_message" not in normalize(fields)
 
 
 def test_tasks_and_jobs_are_kept_and_what_is_not_an_object_is_left_out() -> None:
     task = {"id": "a", "status": "running", "agent_type": "explore", "started_at": 1}
     lists: dict[str, object] = {"background_tasks": [task, None, "x"], "crons": [{"id": "c"}]}
-    assert normalise({"hook_event_name": "Stop", **lists}) == {
+    assert normalize({"hook_event_name": "Stop", **lists}) == {
         "hook_event_name": "Stop",
         "stop_hook_active": False,
         "background_tasks": [task],
@@ -268,10 +268,10 @@ def test_tasks_and_jobs_are_kept_and_what_is_not_an_object_is_left_out() -> None
         ({"turn_id": "t", "model": "m"}, {"CLAUDE_PROJECT_DIR": "/p"}, "codex"),  # started by Claude Code
     ],
 )
-def test_a_host_is_recognised_by_its_input_before_its_variables(
+def test_a_host_is_recognized_by_its_input_before_its_variables(
     fields: dict[str, object], environ: dict[str, str], host: str | None
 ) -> None:
-    assert recognise(fields, environ) == host
+    assert recognize(fields, environ) == host
 
 
 FIELDS = sorted(
@@ -286,8 +286,8 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(FIELDS) | st.text(), VALUES))
 def test_no_value_of_a_wrong_type_gets_into_an_event(fields: dict[str, object]) -> None:
-    known = normalise(fields)
-    recognise(fields, {})
+    known = normalize(fields)
+    recognize(fields, {})
     for name in ("Stop", "SubagentStop", "SessionStart", "SubagentStart"):
         assert read_event(name, {**known, "hook_event_name": name}, cwd="/p").name == name
 
@@ -302,7 +302,7 @@ def test_nothing_heavy_is_imported() -> None:
     assert shown.stdout == f"{modules}\n"
 
 
-def test_every_host_is_recognised_by_its_traces() -> None:
+def test_every_host_is_recognized_by_its_traces() -> None:
     assert TRACES.keys() == HOSTS.keys()
 
 

@@ -67,7 +67,7 @@ class Played:
 
     @property
     def told(self) -> list[dict[str, Any]]:
-        """The JSON that each judgement was about."""
+        """The JSON that each judgment was about."""
         return [
             json.loads(message_text(each.messages[0]).partition("Did the tests run? ")[2])
             for each in self.judged
@@ -922,7 +922,7 @@ def test_a_judge_of_the_other_provider_is_held_to_the_schema_strictly(
     (body,) = server.requests
     assert body["text"]["format"] == {
         "type": "json_schema",
-        "name": "judgement",
+        "name": "judgment",
         "schema": {**SCHEMA},
         "strict": True,
     }

@@ -69,7 +69,7 @@ def left_alone(child: dict[str, Any], why: str) -> str:
     chain = child["id"][:8]
     return (
         f"subagent count files ({chain}) of a process that died is left alone: {why}; continue it with "
-        f"`turngate runs recover` (--current-gates: under the gates of now), or end it with `turngate runs kill {chain}`"
+        f"`turngate runs recover` (--current-gates: under the current gates), or end it with `turngate runs kill {chain}`"
     )
 
 

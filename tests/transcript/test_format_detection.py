@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.transcripts import talk
-from turngate.transcript.format_detection import CALLS, MAX_LINE_BYTES, recognise_format, tool_call_position
+from turngate.transcript.format_detection import CALLS, MAX_LINE_BYTES, recognize_format, tool_call_position
 
 RECORDED = Path(__file__).parents[1] / "data" / "transcripts"
 RECORDED_BY_HOSTS = Path(__file__).parents[1] / "hosts" / "recorded"
@@ -15,25 +15,25 @@ RECORDED_BY_HOSTS = Path(__file__).parents[1] / "hosts" / "recorded"
 def format_of(path: Path) -> str | None:
     file = os.open(path, os.O_RDONLY)
     try:
-        return recognise_format(file)
+        return recognize_format(file)
     finally:
         os.close(file)
 
 
 @pytest.mark.parametrize("name", ["codex", "qwen", "gemini", "copilot", "qwen-subagent", "copilot-subagent"])
-def test_the_transcript_of_a_host_is_recognised(name: str) -> None:
+def test_the_transcript_of_a_host_is_recognized(name: str) -> None:
     assert format_of(RECORDED / f"{name}.jsonl") == name.partition("-")[0]
 
 
 @pytest.mark.parametrize(
     "path", sorted(RECORDED_BY_HOSTS.glob("*/transcript.*")), ids=lambda path: path.parent.name
 )
-def test_what_make_hosts_has_recorded_is_recognised(path: Path) -> None:
+def test_what_make_hosts_has_recorded_is_recognized(path: Path) -> None:
     assert format_of(path) == path.parent.name
 
 
 @pytest.mark.parametrize("style", [(b'":', b'":'), (b'":', b'": ')], ids=["compact", "with spaces"])
-def test_a_transcript_of_claude_code_is_recognised_by_its_messages(
+def test_a_transcript_of_claude_code_is_recognized_by_its_messages(
     style: tuple[bytes, bytes], tmp_path: Path
 ) -> None:
     builder = talk().raw(b'{"type":"summary"}')

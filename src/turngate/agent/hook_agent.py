@@ -18,7 +18,7 @@ from turngate.agent.tools import TOOLS
 from turngate.agent.tools.tool import Tool, ToolContext
 from turngate.agent.turn.state import TurnState
 from turngate.aio.threads import run_in_thread
-from turngate.core.answers.judge import expand_arguments, judgement_problem, parse_judgement, retry_prompt
+from turngate.core.answers.judge import expand_arguments, judgment_problem, parse_judgment, retry_prompt
 from turngate.core.answers.report_types import HookFailed, JudgeReplied, Report
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import Evaluation, UserMessage
@@ -177,7 +177,7 @@ class HookAgentRun:
         return end, None if end else self._answer_in_text()
 
     async def _answer(self, args: Mapping[str, Any], _: ToolContext) -> ToolOutput:
-        problem = self._judgement_problem(json.dumps(args))
+        problem = self._judgment_problem(json.dumps(args))
         if problem and not self._asked_for_reason:
             self._asked_for_reason = True
             raise ToolFailed(f"{problem}: give a reason, the agent reads it as its next task")
@@ -189,11 +189,11 @@ class HookAgentRun:
         last = self._conversation.last_reply
         if self._settings.dialect.strict_judge or last is None:
             return None
-        return None if self._judgement_problem(last.text) else last.text
+        return None if self._judgment_problem(last.text) else last.text
 
-    def _judgement_problem(self, text: str) -> str | None:
+    def _judgment_problem(self, text: str) -> str | None:
         dialect = self._settings.dialect
-        return judgement_problem(parse_judgement(text, self._event.name, dialect), dialect)
+        return judgment_problem(parse_judgment(text, self._event.name, dialect), dialect)
 
     def close(self) -> Evaluation | None:
         """Record what the run cost, also if it failed."""

@@ -172,7 +172,7 @@ class Session:
 
     @property
     def checkpoint(self) -> str | None:
-        """What waits for your yes or no, the next message; also in a session that continues this one."""
+        """The checkpoint that waits for your yes or no, which is the next message; also in a session that continues this one."""
         return self._agent.conversation.checkpoint
 
     @property
@@ -247,7 +247,7 @@ class Session:
 
     @property
     def has_background_results(self) -> bool:
-        """Whether a command in the background has ended, or a hook there has blocked, and `answer_background` tells it."""
+        """Whether a background command has ended, or a background hook has blocked; `answer_background` tells the agent."""
         agent = self._agent
         return bool(agent.background.ended or agent.wakes.waiting) and not agent.conversation.waits_for_user
 
@@ -264,7 +264,7 @@ class Session:
         return await agent.run_turn(entries[0])
 
     def interrupt(self) -> None:
-        """End the turn, whatever it is doing; nothing of it runs afterwards."""
+        """End the turn, whatever it is doing; nothing that it started keeps running."""
         self._agent.interrupt()
 
     def queue(self, prompt: str) -> None:
@@ -285,7 +285,7 @@ class Session:
     def refresh_hooks(self, reviewed: Settings) -> None:
         """Use hooks that were approved or rejected meanwhile: `session.refresh_hooks(load_settings(project))`.
 
-        A hook that has changed and is pending runs on as it was at the start, and so does one that is no longer configured.
+        A hook that has changed and is pending keeps running as it was at the start, and so does one that is no longer configured.
         """
         resources = self._agent.resources
         resources.settings = with_running_gates_held(refreshed(resources.settings, reviewed))

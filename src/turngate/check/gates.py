@@ -19,7 +19,7 @@ from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell.parse import CommandList, read_commands
 from turngate.core.shell.script_exit_codes import PRINTED_BLOCK, block_attempt
-from turngate.core.verdict.verdict import honours_blocking, honours_on_failure
+from turngate.core.verdict.verdict import honors_blocking, honors_on_failure
 from turngate.settings.problem_log import did_you_mean, rule_problem
 
 BLOCKS = "which blocks with the output as the reason"
@@ -64,7 +64,7 @@ _FILTERS = frozenset("tail head tee cat sed awk less sort uniq column tr cut".sp
 def is_gate(rule: Rule, settings: Settings) -> bool:
     """Whether the rule's exit code decides something, and a failure does not block."""
     hook, dialect = rule.hook, settings.dialect
-    failure_blocks = honours_blocking(rule, dialect) or honours_on_failure(rule, dialect)
+    failure_blocks = honors_blocking(rule, dialect) or honors_on_failure(rule, dialect)
     runs = rule.event in GATED_EVENTS and hook.enabled and not hook.detached
     return runs and not failure_blocks and settings.mode_of(rule) == "gate"
 

@@ -18,7 +18,7 @@ from turngate.core.permissions.rule import read_rule, why_never
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell.parse import read_commands
 from turngate.core.text import describe_name
-from turngate.core.verdict.verdict import honours_on_failure
+from turngate.core.verdict.verdict import honors_on_failure
 from turngate.errors import UsageError
 from turngate.extra_install import install_command
 from turngate.gates.find_checks import chosen_commands, find_check_commands, has_program
@@ -97,7 +97,7 @@ def _lint_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
             yield in_vain(rule, "onFailure", 'is "block"')
         return
     # Claude Code does not know `blocking`, and ignores `onFailure` at a stop (measured).
-    if settings.dialect.failure_may_block or honours_on_failure(rule, settings.dialect):
+    if settings.dialect.failure_may_block or honors_on_failure(rule, settings.dialect):
         return
     message = f"has no effect in the dialect {settings.dialect.name}: a failure of this hook does not block"
     if rule.event in STOP_EVENTS or not hasattr(rule.hook, "on_failure"):
@@ -134,10 +134,10 @@ def _lint_command(rule: Rule, hook: CommandHook, settings: Settings, project: st
 
 def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, scope: Scope) -> Iterator[Problem]:
     bare = _QUOTED.sub("''", hook.command)
-    runs_bash = hook.shell == "bash" and settings.dialect.honours_shell
+    runs_bash = hook.shell == "bash" and settings.dialect.honors_shell
     if _BASH_ONLY.search(bare) and not runs_bash:
         hint = "move it into a script that begins with #!/usr/bin/env bash"
-        hint = f'add "shell": "bash", or {hint}' if settings.dialect.honours_shell else hint
+        hint = f'add "shell": "bash", or {hint}' if settings.dialect.honors_shell else hint
         yield rule_problem(rule, "command", "uses bash syntax, but /bin/sh runs it", hint, "warning")
     yield from _lint_quoting(rule, bare, scope)
     yield from lint_commands(rule, hook.command, scope, settings)

@@ -12,7 +12,9 @@ HELP_WIDTH = 100  # fixed, because argparse loads shutil to ask the terminal
 
 EXIT_USAGE = "64  wrong usage"
 EXIT_INTERNAL = "70  internal error"
-EXIT_OUTPUT = "74  the output could not be written to stdout; 141 if its reader has left, as `head` does"
+EXIT_OUTPUT = (
+    "74  the output could not be written to stdout; 141 if the reader closed the pipe, as `head` does"
+)
 EXIT_SIGNALS = "128 + N  ended by signal N: 130 interrupted, 143 terminated"
 EXIT_ALL_SIGNALS = "128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated"
 EXIT_ERRORS = f"{EXIT_INTERNAL}\n  {EXIT_OUTPUT}"
@@ -29,7 +31,7 @@ First steps:
 `turngate COMMAND --help` explains a command, with examples and exit codes. With --ssh, `run`, `fire`, `gates` and
 `hooks` work on a project on another machine."""
 LISTED_PROJECT_HINT = "name a project on another machine as `turngate sessions` lists it: --project ssh://…"
-PROJECT_HELP = "the project's folder (default: the nearest one with settings, from here upwards)"
+PROJECT_HELP = "the project's folder (default: the nearest one with settings, from here upward)"
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -215,7 +217,7 @@ def add_ssh_option(parser: Parser, *, of_action: bool = False) -> None:
         metavar="LOCATION",
         default=argparse.SUPPRESS if of_action else None,
         help="the project is this folder on another machine: [user@]host:path or ssh://[user@]host[:port]/path; a relative "
-        "path begins at the home folder there; needs the extra `ssh`",
+        "path begins at the home folder there; requires the `ssh` extra",
     )
 
 

@@ -14,7 +14,7 @@ from turngate.cli.hook_input import NOT_JSON, read_object_from_stdin, refuse_com
 from turngate.cli.project import configuration_files
 from turngate.core.constants import STOP_EVENTS
 from turngate.gates.stored_state import digest, inputs_state, stat_file, write_file
-from turngate.hosts.input_fields import normalise, recognise, variable_of_command
+from turngate.hosts.input_fields import normalize, recognize, variable_of_command
 from turngate.state.paths import session_folder, state_folder
 
 GATE_PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
@@ -109,7 +109,7 @@ def run_gate(words: list[str]) -> int:
         return print_help(words)
     fields, note = _read_gate_input()
     session = fields.get("session_id") if fields else None
-    if fields and session and (by := variable_of_command(recognise(fields), session)):
+    if fields and session and (by := variable_of_command(recognize(fields), session)):
         return refuse_command("turngate gate", by)
     stamp = stamp_path(fields, [*words, "", *_places(fields)]) if fields else None
     answer = read_stamp(stamp) if stamp else None
@@ -128,7 +128,7 @@ def _read_gate_input() -> tuple[dict[str, object] | None, str | None]:
     fields, note = read_object_from_stdin()
     if fields is None:
         return None, note
-    known = normalise(fields)
+    known = normalize(fields)
     event = known["hook_event_name"]
     if not event and "hook_event_name" not in fields and "session_id" not in fields:
         return None, NOT_JSON

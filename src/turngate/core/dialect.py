@@ -24,7 +24,7 @@ class Dialect:
     # An invalid PreToolUse or PermissionRequest hook disables its whole file.
     unloadable_guard_voids_file: bool = False
     condition_skips_stop: bool = False  # a hook with `if` never runs on an event without a tool call
-    honours_shell: bool = True  # `"shell": "bash"`
+    honors_shell: bool = True  # `"shell": "bash"`
 
     # The loop
     limit: int = 3  # continuations in one turn
@@ -109,7 +109,7 @@ CLAUDE = Dialect(
     disable_reaches="all",
     unloadable_guard_voids_file=True,
     condition_skips_stop=True,
-    honours_shell=False,
+    honors_shell=False,
     limit=8,
     hard_limit=None,
     limit_variable="CLAUDE_CODE_STOP_HOOK_BLOCK_CAP",

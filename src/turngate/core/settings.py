@@ -63,12 +63,16 @@ class Rule:
     family: str | None = None
     index: str | None = None  # position in the event's list: "[0].hooks[1]"
     agent_type: str | None = None  # runs only for subagents of this type
-    level: str | None = field(default=None, compare=False)  # of the file, where `source` does not name it
+    level: str | None = field(
+        default=None, compare=False
+    )  # the level of the file, if `source` does not give it
     pending: str | None = field(default=None, compare=False)  # why it does not run until it is approved
-    rejected: bool = field(default=False, compare=False)  # it is pending because a person does not want it
+    rejected: bool = field(default=False, compare=False)  # it is pending because a person rejected it
     # The files that it runs, each with an id of the content that was approved; None: there was no such file.
     files: Mapping[str, str | None] = field(default_factory=dict, compare=False, repr=False)
-    definition: str = field(default="", compare=False, repr=False)  # that was approved, as compact JSON
+    definition: str = field(
+        default="", compare=False, repr=False
+    )  # the definition that was approved, as compact JSON
     held: bool = field(default=False, compare=False)  # a gate of the session: if it was changed, it blocks
 
     @property
@@ -113,7 +117,7 @@ class Settings:
 
     rules: tuple[Rule, ...] = ()
     switched_off: Mapping[str, str] = field(default_factory=dict)  # family: the file that disables it
-    managed_only: str | None = None  # the file that switches all but managed hooks off
+    managed_only: str | None = None  # the file that switches off all hooks except managed ones
     dialect: Dialect = TURNGATE
     limit: int | None = None  # continuations in one turn; None: the dialect's
     hard_limit: int | None = None
@@ -123,7 +127,7 @@ class Settings:
     child_seconds: float | None = None
     no_revise_after_side_effects: bool = False  # do not redirect a subagent that changed something
     when_user_pending: WhenPending | None = None  # None: the dialect's
-    show_pass: bool = False  # a stop of a host that passes is told to the user
+    show_pass: bool = False  # tell the user about a stop that passes, in a host
     announce_children: bool = True  # deliver results of background subagents to the parent
     order: Mapping[str, Order] = field(default_factory=dict)
     mode: Mapping[str, Mode] = field(default_factory=dict)
@@ -137,7 +141,9 @@ class Settings:
     plugin_dirs: tuple[str, ...] = ()
     allowed_urls: tuple[AllowedUrls, ...] = ()  # the URL of an http hook must be allowed by each of them
     http_hook_urls: tuple[str, ...] | None = None  # patterns for URLs of http hooks; None: no restriction
-    http_hook_variables: tuple[str, ...] | None = None  # that headers of http hooks may use; None: all
+    http_hook_variables: tuple[str, ...] | None = (
+        None  # the variables that headers of http hooks may use; None: all
+    )
     # Set: command hooks have a clean environment, with these variables besides the usual ones.
     pass_env: tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)

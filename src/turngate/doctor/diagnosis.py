@@ -16,7 +16,7 @@ from turngate.core.hooks.matcher import InvalidMatcher, NameMatcher, read_matche
 from turngate.core.hooks.selection import plan, switched_off_by, without_duplicates
 from turngate.core.settings import Problem, Rule, Settings, Severity
 from turngate.core.text import describe_name, one_line
-from turngate.core.verdict.verdict import honours_blocking, honours_on_failure
+from turngate.core.verdict.verdict import honors_blocking, honors_on_failure
 from turngate.settings.key_table import closest_name
 from turngate.settings.problem_log import did_you_mean
 
@@ -323,7 +323,7 @@ def _of_last_run(facts: HookFacts, settings: Settings) -> Iterator[Finding]:
         hint = f"it has changed since; `turngate fire {rule.event}` runs it again"
         yield Finding("will run", "note", message, hint)
         return
-    blocks = honours_blocking(rule, settings.dialect) or honours_on_failure(rule, settings.dialect)
+    blocks = honors_blocking(rule, settings.dialect) or honors_on_failure(rule, settings.dialect)
     outlook: Outlook = "will NOT hold" if is_gate(rule, settings) and not blocks else "will run, but"
     explain = f"`turngate hooks test {rule.event}` explains it"
     yield Finding(outlook, "warning", message, "raise its `timeout`" if run.outcome == "timeout" else explain)

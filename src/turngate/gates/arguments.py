@@ -146,7 +146,7 @@ _PLAIN_WORD = re.compile(r"[\w./@%+:,-]+")  # a shell would pass it on unchanged
 # The options of every gate on the command line.
 COMMON = (
     GateOption("strict", "flag", "block if the gate could not run"),
-    GateOption("timeout", "number", "its own time limit", "SECONDS"),
+    GateOption("timeout", "number", "the gate's time limit", "SECONDS"),
     GateOption("exit-code", "flag", "answer with exit code 2 and the reason on stderr"),
     GateOption("project", "text", "the project's folder", "DIR"),
 )

@@ -18,7 +18,7 @@ from turngate.core.conversation.messages import Usage
 from turngate.core.events.events import StopEvent
 from turngate.gates.gate import GateContext
 from turngate.state.files import open_regular_file
-from turngate.transcript.format_detection import CLAUDE, lines_backwards, recognise_format, tool_call_position
+from turngate.transcript.format_detection import CLAUDE, lines_backwards, recognize_format, tool_call_position
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.reader import blocks, parse_record, result_text, time_of
 
@@ -309,7 +309,7 @@ def _open(event: StopEvent) -> Iterator[tuple[BinaryIO, TranscriptFormat]]:
     except OSError as error:
         raise TranscriptUnreadable(f"the transcript cannot be read: {error.strerror}") from None
     with open(fd, "rb", buffering=0) as file:
-        form = recognise_format(fd)
+        form = recognize_format(fd)
         if form is None:
             known = " in a format that Turngate knows" if os.fstat(fd).st_size else ""
             raise TranscriptUnreadable(f"the transcript has no messages{known}")

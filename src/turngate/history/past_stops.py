@@ -9,7 +9,7 @@ from turngate._frozen_dataclass import frozen
 from turngate.core.events.events import StopEvent
 from turngate.gates.conversation import blocks_of, is_prompt, is_reply
 from turngate.state.files import open_regular_file
-from turngate.transcript.format_detection import recognise_format
+from turngate.transcript.format_detection import recognize_format
 from turngate.transcript.host_records import FORMATS
 from turngate.transcript.reader import parse_record, result_text, time_of
 
@@ -70,7 +70,7 @@ def _changed(path: str) -> float:
 def read_past_session(path: str, host: str = "") -> PastSession | None:
     """Return the stops of a transcript; None if its format is not known. Raises OSError."""
     with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-        name = recognise_format(file.fileno())
+        name = recognize_format(file.fileno())
         if name is None:
             return None
         form, folder, stops = FORMATS[name], "", list[PastStop]()

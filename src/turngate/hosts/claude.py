@@ -42,10 +42,10 @@ CLAUDE_CODE = Host(
     checks_types=True,
     not_shown="when a subagent stops, and with `claude -p` unless its output format is `stream-json`",
     limitations=(
-        "Its own limit counts blocks in a row: a tool call between two of them starts it anew.",
+        "Its own limit counts blocks in a row: a tool call between two blocks resets it.",
         "A comment, or a wrong type in any key, switches off all hooks of a settings file.",
         "`claude --bare` runs no hooks.",
-        "A hook that halts ends only the subagent at SubagentStop, and the main agent works on.",
+        "A hook that halts at SubagentStop ends only the subagent, and the main agent continues.",
         "`claude -p` does not print the reason of a hook that halts.",
     ),
     documentation="https://code.claude.com/docs/en/hooks",

@@ -23,7 +23,7 @@ CODEX = Host(
     has_plain_json=True,
     not_shown="with `codex exec`, which prints only that a hook ran",
     limitations=(
-        "It skips a hook that is new or changed, without a message, until you trust it in `/hooks`.",
+        "It silently skips a hook that is new or changed, until you trust it in `/hooks`.",
         "It discards an answer with a key that it does not know, and the agent stops.",
     ),
     documentation="https://developers.openai.com/codex/hooks",

@@ -62,7 +62,7 @@ COPILOT = Host(
         "If several hooks block, the agent reads only the reason of the last one.",
         "It does not give a hook the last message of the main agent.",
         "It reports the stop of a subagent as `Stop` too; Turngate answers only `SubagentStop`.",
-        "It does not run the hooks of a project in a folder that is not trusted, without a message in `-p`.",
+        "It does not run the hooks of a project in a folder that is not trusted, and with `-p` prints no message about it.",
     ),
     steps_by_hand={"project": "trust the folder when Copilot CLI asks: hooks of a project do not run before"},
     documentation="https://docs.github.com/en/copilot/reference/hooks-reference",

@@ -42,8 +42,8 @@ GEMINI = Host(
     ),
     limitations=(
         "It has no event for the stop of a subagent, so subagents are not checked.",
-        "It gives a hook all answers of the turn as one text, so the last message is not told apart from earlier ones.",
-        "It runs no hooks in a folder that is not trusted, and with `--skip-trust` only those of the user; the environment variable `GEMINI_CLI_TRUST_WORKSPACE=true` trusts it.",
+        "It gives a hook all answers of the turn as one text, so the last message cannot be told apart from earlier ones.",
+        "It runs no hooks in a folder that is not trusted, and with `--skip-trust` only those in the user's settings; the environment variable `GEMINI_CLI_TRUST_WORKSPACE=true` makes it trust the folder.",
     ),
     documentation="https://geminicli.com/docs/hooks/reference",
     steps_by_hand={

@@ -78,7 +78,7 @@ TRACES: dict[str, tuple[str, str | None, str | None, str | None]] = {
 PROJECT_VARIABLES = {host: variable for host, (_, _, variable, _) in TRACES.items() if variable}
 
 
-def normalise(fields: dict[str, object]) -> dict[str, object]:
+def normalize(fields: dict[str, object]) -> dict[str, object]:
     """Return the fields that Turngate knows, under its names; one that is missing or has a wrong type is left out.
 
     `hook_event_name` is empty for an event that is let through without asking a hook.
@@ -145,7 +145,7 @@ def _unnamed_event(fields: dict[str, object]) -> str:
     return "sessionStart" if "sessionId" in fields and "source" in fields else ""
 
 
-def recognise(fields: dict[str, object], environ: dict[str, str] | None = None) -> str | None:
+def recognize(fields: dict[str, object], environ: dict[str, str] | None = None) -> str | None:
     """Return the name of the host that gives its hooks this input, or None for one that is not known.
 
     The input decides. A program that runs inside another one inherits its variables, so they come last.

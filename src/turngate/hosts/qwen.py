@@ -28,9 +28,9 @@ QWEN = Host(
     not_shown="with `--output-format json` or `stream-json`",
     limitations=(
         "It has no answer that ends a turn: `continue: false` makes its agent continue.",
-        "The main agent can stop while a subagent runs in the background; its hooks run again when that has ended.",
-        "If folder trust is switched on, it does not run the hooks of a project in a folder that is not trusted, without a message.",
-        "It reads a timeout of 1000 and more as milliseconds.",
+        "The main agent can stop while a subagent runs in the background; its hooks run again when the subagent has ended.",
+        "If folder trust is switched on, it silently skips the hooks of a project in a folder that is not trusted.",
+        "It reads a timeout of 1000 or more as milliseconds.",
         "It gives up on a hook after 60 seconds, whatever the `timeout` says, and ends the turn with an error; so Turngate answers after 55 seconds, and a gate that takes longer is not enforced.",
     ),
     documentation="https://github.com/QwenLM/qwen-code/blob/main/docs/users/features/hooks.md",

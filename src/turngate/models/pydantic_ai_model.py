@@ -150,7 +150,7 @@ def _parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
     # A model without schema support follows the form that every prompt describes in words.
     if request.schema is not None and model.profile.get("supports_json_schema_output", False):
         parameters.output_mode = "native"
-        parameters.output_object = OutputObjectDefinition(dict(request.schema), name="judgement")
+        parameters.output_object = OutputObjectDefinition(dict(request.schema), name="judgment")
     return parameters
 
 

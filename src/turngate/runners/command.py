@@ -153,7 +153,7 @@ async def prepare_command(
     if len(env) < len(complete):
         missing = _list_names(complete.keys() - env.keys())
         live.warnings.append(f"{missing} was not passed to it: too long, or not a valid text")
-    expanded = _prepare_hook(hook, world.project, honours_shell=settings.dialect.honours_shell)
+    expanded = _prepare_hook(hook, world.project, honors_shell=settings.dialect.honors_shell)
     return PreparedCommand(expanded, env)
 
 
@@ -195,14 +195,14 @@ def environ_and_level(source: str, world: World) -> tuple[Mapping[str, str], str
 _PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
 
 
-def _prepare_hook(hook: CommandHook, project: str, *, honours_shell: bool) -> CommandHook:
+def _prepare_hook(hook: CommandHook, project: str, *, honors_shell: bool) -> CommandHook:
     """Expand the variables that Claude Code expands; drop an ignored `shell`."""
     if hook.args is not None:
         words = (hook.command, *hook.args)
         command, *args = (_PROJECT_VARIABLES.sub(lambda _: project, word) for word in words)
         hook = replace(hook, command=command, args=tuple(args))
     hook = expand_plugin_variables(hook)
-    keeps_shell = honours_shell or hook.shell in (None, "powershell")
+    keeps_shell = honors_shell or hook.shell in (None, "powershell")
     return hook if keeps_shell else replace(hook, shell=None)
 
 

@@ -14,8 +14,8 @@ from turngate.core.answers.judge import (
     build_question,
     expand_arguments,
     instructions,
-    judgement_problem,
-    parse_judgement,
+    judgment_problem,
+    parse_judgment,
     retry_prompt,
 )
 from turngate.core.answers.report_types import HookFailed, JudgeReplied, Report
@@ -84,8 +84,8 @@ async def _ask_judge(
             await asyncio.sleep(wait)
             continue
         live.evaluation = spent = spent.with_reply(reply)
-        answer = parse_judgement(reply.text, event.name, dialect)
-        problem = judgement_problem(answer, dialect)
+        answer = parse_judgment(reply.text, event.name, dialect)
+        problem = judgment_problem(answer, dialect)
         if is_last or dialect.strict_judge or problem is None:
             return JudgeReplied(reply.text)
         messages = (*messages, reply, UserMessage(retry_prompt(problem)))

@@ -269,7 +269,7 @@ class HooksParser:
         expected = f"at most {MAX_TIMEOUT_S:,} seconds" if is_large else row.expected
         message = f"is {describe_invalid(value, row.is_valid, row.expected)}, expected {expected}"
         # Claude Code drops a hook whose shell it does not know (measured).
-        if not row.drops_hook and (name != "shell" or self.dialect.honours_shell):
+        if not row.drops_hook and (name != "shell" or self.dialect.honors_shell):
             self.log.add(f"{message}: ignored", field, severity="warning")
             return True
         hint = _number_hint(value) if name == "timeout" and isinstance(value, str) else None

@@ -114,7 +114,7 @@ def left_notice(run: SubagentRun, why: str) -> str:
     name, chain = printable(run.name), run.chain[:8]
     return (
         f"subagent {name} ({chain}) of a process that died is left alone: {why}; "
-        "continue it with `turngate runs recover` (--current-gates: under the gates of now), "
+        "continue it with `turngate runs recover` (--current-gates: under the current gates), "
         f"or end it with `turngate runs kill {chain}`"
     )
 

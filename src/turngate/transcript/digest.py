@@ -10,7 +10,7 @@ from turngate._frozen_dataclass import frozen
 from turngate.core.text import indent, join_ends, one_line, truncate_bytes, truncate_bytes_middle
 from turngate.state.files import open_regular_file
 from turngate.transcript.digest_builder import MESSAGE_TYPES, DigestBuilder
-from turngate.transcript.format_detection import CLAUDE, recognise_format
+from turngate.transcript.format_detection import CLAUDE, recognize_format
 from turngate.transcript.host_records import FORMATS, TranscriptFormat
 from turngate.transcript.line_search import CHUNK_BYTES, read_span
 from turngate.transcript.reader import blocks, result_text
@@ -29,7 +29,7 @@ def has_unknown_format(path: str) -> bool:
     """Return whether a transcript has content, but no messages in a format that is known."""
     with open_or_empty(path) as file:
         fd = file.fileno()
-        return os.fstat(fd).st_size > 0 and recognise_format(fd) is None
+        return os.fstat(fd).st_size > 0 and recognize_format(fd) is None
 
 
 @frozen
@@ -88,7 +88,7 @@ class RecordSource:
 
 def record_source(file: BinaryIO, agent: str | None) -> RecordSource:
     """Return the records of an open transcript. One whose format is not known has none, or is damaged."""
-    return RecordSource(file.fileno(), FORMATS[recognise_format(file.fileno()) or CLAUDE], agent)
+    return RecordSource(file.fileno(), FORMATS[recognize_format(file.fileno()) or CLAUDE], agent)
 
 
 # Inside a text the quotes would be escaped.

@@ -15,7 +15,7 @@ MAX_SEARCHED_BYTES = 400 * 1024 * 1024  # and where they are searched for: the e
 _ROLES = (b'"role":"user"', b'"role":"assistant"', b'"role":"model"')
 
 
-def recognise_format(file: int) -> str | None:
+def recognize_format(file: int) -> str | None:
     """Return the format of an open transcript, or None: it is not known, and its records must not be interpreted.
 
     Claude Code, and hosts that write as it does, begin with any record. So its messages are searched for.
@@ -56,7 +56,7 @@ def tool_call_position(path: str) -> int | None:
     except (OSError, ValueError):
         return None
     try:
-        form = recognise_format(file)
+        form = recognize_format(file)
         if form is None:
             return None
         for offset, data in pieces_backwards(file, 0, os.fstat(file).st_size, MAX_LINE_BYTES):

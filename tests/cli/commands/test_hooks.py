@@ -590,7 +590,7 @@ def test_what_was_typed_before_the_question_is_not_an_answer_to_it(
 
 @pytest.mark.req("S3-16")
 @pytest.mark.usefixtures("two_hooks")
-def test_at_a_terminal_the_diff_has_colours(project: Path) -> None:
+def test_at_a_terminal_the_diff_has_colors(project: Path) -> None:
     with Terminal("hooks", "diff", "tests", cwd=project) as terminal:
         assert terminal.end() == 0
         terminal.expect("+echo one")

@@ -290,7 +290,7 @@ def test_any_other_answer_writes_nothing(settings: Path, project: Path, answer: 
     assert settings.read_text() == TEAM
 
 
-def test_the_difference_is_coloured_at_a_terminal(settings: Path, project: Path) -> None:
+def test_the_difference_is_colored_at_a_terminal(settings: Path, project: Path) -> None:
     with Terminal("install", "claude", "--project", "--dry-run", cwd=project) as terminal:
         terminal.expect("nothing was written (--dry-run)")
         assert terminal.end() == 0

@@ -150,7 +150,7 @@ def test_the_instructions_name_each_key_of_the_answer() -> None:
         ("  Deny, they are red", Block("they are red")),
     ],
 )
-def test_a_judgement_is_read_in_every_form_that_models_give_it(
+def test_a_judgment_is_read_in_every_form_that_models_give_it(
     text: str, meaning: Decision, dialect: Dialect
 ) -> None:
     assert judged(text, dialect) == meaning

@@ -32,7 +32,7 @@ LOST = {
     "text before and after": (f"> jest\n{BLOCK}\nDone in 3 s.\n", BEFORE),
     "pretty print after text": (f"> jest\n{PRETTY}\n", BEFORE),
     "a code fence": (f"```json\n{BLOCK}\n```\n", BEFORE),
-    "a colour reset": (f"\x1b[0m{BLOCK}\n", BEFORE),
+    "a color reset": (f"\x1b[0m{BLOCK}\n", BEFORE),
     "a log line in brackets": (f"[INFO] checking\n{BLOCK}\n", BEFORE),
     "a block whose reason holds braces": (
         'x\n{"reason": "fix f(){x}", "decision": "block"}\n',

@@ -23,7 +23,7 @@ from turngate.doctor.proof.proof import why_unprovable
 SH = "#!/bin/sh\n"
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 SEEDS = ROOT / "tests" / "data" / "seeds"
-UNKNOWN = "it is not known what it checks; known are tests, linters, compilers, checklists in Markdown, searches in the conversation, and the state of git"
+UNKNOWN = "Turngate does not know what it checks; it knows tests, linters, compilers, checklists in Markdown, searches in the conversation, and the state of git"
 
 
 @pytest.fixture(autouse=True)

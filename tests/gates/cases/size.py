@@ -15,7 +15,7 @@ CASES = [
         WORDS,
         steps(files({"a.py": "1\n2\n3\n4\n", "b.py": "1\n"})),
         blocked(
-            "the change is 4 added lines in 2 files; at most 3 lines and 2 files are wanted. The largest:\n"
+            "the change is 4 added lines in 2 files; the limits are 3 lines and 2 files. The largest:\n"
             f"- a.py: 3 lines\n- b.py: 1 lines\n{ADVICE}"
         ),
         START,
@@ -25,7 +25,7 @@ CASES = [
         WORDS,
         steps(files({"b": "1\n", "c": "1\n", "d": "1\n"})),
         blocked(
-            "the change is 3 added lines in 3 files; at most 3 lines and 2 files are wanted. The largest:\n"
+            "the change is 3 added lines in 3 files; the limits are 3 lines and 2 files. The largest:\n"
             f"- b: 1 lines\n- c: 1 lines\n- d: 1 lines\n{ADVICE}"
         ),
         START,

@@ -34,17 +34,17 @@ PARALLEL_FROM = 20  # transcripts: fewer are read in this process
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Ask gates about the stops of earlier conversations, as they would be asked now: in Claude Code, Codex, Gemini CLI, Qwen
-Code, Copilot CLI and `turngate run`. For each stop a gate "would block", "would pass", or "cannot say", such as one that
-needs the files of that time. Beside each block are the agent's last words, and what the user said next. No command is
-run, no model is asked, and nothing is written. A block would have changed all that followed: this says what a gate
-would have answered, and not what would have come of it."""
+Ask gates about the stops of earlier conversations, as if the agent stopped now: in Claude Code, Codex, Gemini CLI, Qwen
+Code, Copilot CLI and `turngate run`. For each stop, a gate "would block", "would pass", or "cannot say", for example if it
+needs the files as they were then. Each block is shown with the agent's last words and the user's reply. No command is
+run, no model is asked, and nothing is written. A block would have changed everything after it: this shows what a gate
+would have answered, not what would have happened next."""
     parser.epilog = f"""\
 Examples:
   turngate backtest                       the gates of this project, its stops of the last 30 days
   turngate backtest evidence todos        ready-made gates, before you configure them
   turngate backtest --all --since 1w      the stops in all folders, of the last week
-  turngate backtest --against old.json    what these settings would block, and those do not, and the reverse
+  turngate backtest --against old.json    what the current settings would block and the old ones would not, and the reverse
   turngate backtest evidence --transcripts ~/.claude/projects/*/*.jsonl
 
 Exit codes:
@@ -56,7 +56,7 @@ Exit codes:
         "gates",
         nargs="*",
         metavar="GATE",
-        help="ready-made gates, or ids of the project's hooks (default: all of those)",
+        help="ready-made gates, or ids of the project's hooks (default: all of the project's hooks)",
     )
     add("--settings", metavar="S", help="ask the hooks of these settings instead: a file, or JSON")
     add("--against", metavar="S", help="compare with the hooks of other settings: a file, or JSON")

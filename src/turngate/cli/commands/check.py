@@ -42,7 +42,7 @@ approved are listed too; they do not change the exit code."""
 Examples:
   turngate check                     this project
   turngate check --dialect claude    as Claude Code reads its files
-  turngate check --strict            for CI: notes fail it too
+  turngate check --strict            for CI: notes cause a failure too
 
 Exit codes:
   0   no errors and no warnings; there may be notes

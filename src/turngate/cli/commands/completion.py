@@ -23,7 +23,7 @@ class Node(NamedTuple):
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Print a script with which a shell completes commands, actions and options. Nothing is written: load the script
+Print a script that lets a shell complete commands, actions and options. Nothing is written: load the script
 from the file in which your shell is configured."""
     parser.epilog = f"""\
 Examples:

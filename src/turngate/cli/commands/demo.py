@@ -78,8 +78,8 @@ Examples:
   turngate demo   takes about two seconds, needs no model
 
 Exit codes:
-  0   it ended as it should
-  1   it did not
+  0   the demo ended as it should
+  1   it did not end as it should
   {EXIT_INTERNAL}"""
 
 

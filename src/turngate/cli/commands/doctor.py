@@ -58,8 +58,8 @@ Explain why each hook will or won't run, or won't do what you meant, one line pe
 With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is, then with a
 failure that it should find (a failing test, an open checklist item, a dirty tree).
 With --host, also examine the settings of an agent program: whether `turngate hook` is there and will run (trust,
-timeout, program), and which other stop hooks cannot block. The hooks below are those that `turngate hook` runs:
-the ones of `.turngate` and `.mux`."""
+timeout, program), and which other stop hooks cannot block. The hooks listed below that are the ones that
+`turngate hook` runs: those of `.turngate` and `.mux`."""
     parser.epilog = f"""\
 Examples:
   turngate doctor                every hook of this project, and yours
@@ -70,7 +70,7 @@ Examples:
 Exit codes:
   0   every hook will run
   1   there are problems, but every gate will run and hold
-  13  a gate will not run or not hold, did not block with --prove, could not be loaded, or HOST does not run Turngate
+  13  a gate will not run or hold, did not block with --prove, could not be loaded, or HOST does not run Turngate
   {EXIT_USAGE}
   {EXIT_ERRORS_AND_SIGNALS}"""
     add_project_options(parser)

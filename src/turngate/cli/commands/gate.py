@@ -32,7 +32,7 @@ from turngate.gates.run_gate import (
 )
 from turngate.hosts.all_hosts import HOSTS
 from turngate.hosts.host import HostAnswer
-from turngate.hosts.input_fields import recognise
+from turngate.hosts.input_fields import recognize
 from turngate.ports import HeldPass, HookRunContext, World
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
@@ -121,7 +121,7 @@ def _time_limit(fields: dict[str, Any]) -> float:
 
     A host does not say how long it waits, so its default counts.
     """
-    host = recognise(fields)
+    host = recognize(fields)
     default = HOSTS[host].default_timeout_s if host else None
     try:
         seconds = float(os.environ.get(HOOK_TIMEOUT) or default or DEFAULT_TIMEOUT_S)
@@ -160,7 +160,7 @@ def _answer(arguments: GateArguments, decision: Decision, fields: dict[str, Any]
         return EXIT_NOT_PASSED, ""
     answer = answer_json(name, decision, for_turngate=IN_HOOK in os.environ)
     if not arguments.exit_code or "continue" in answer:  # no exit code ends a turn
-        host = None if IN_HOOK in os.environ else recognise(fields)
+        host = None if IN_HOOK in os.environ else recognize(fields)
         return EXIT_PASSED, json.dumps(answer) if host in (None, "claude") else _answer_host(host, answer)
     text = answer.get("reason") or answer.get("systemMessage")
     if text:
@@ -212,7 +212,7 @@ usage: turngate gate NAME [options] [operands] [-- COMMAND…]
        turngate gate -- COMMAND…
 
 Check one gate. As a hook command, it blocks an agent's stop until its condition is met: it reads the hook's
-JSON on stdin and answers with JSON. Without that input, it answers in words.
+JSON on stdin and answers with JSON. Without that input, it answers in plain text.
 
 Gates (`turngate gate NAME --help` explains one):
 {rows}
@@ -222,14 +222,14 @@ Options of every gate:
 
 Examples:
   turngate gate -- pytest -q                         block the stop until the command passes
-  turngate gate -- 'npm test && npm run lint'        one word with blanks is a command line for sh
+  turngate gate -- 'npm test && npm run lint'        one argument with spaces is a command line for sh
   turngate gate command --timeout 300 -- make test   the same, with a time limit
 
 Exit codes:
   0   with a hook's JSON on stdin: the answer is the JSON on stdout; without it: passed
   1   without a hook's JSON: failed, or could not run; always: wrong usage, internal error
   2   only with --exit-code: a block, with its reason on stderr
-  64  a command of the agent itself has given an event of its session"""
+  64  the agent's own command passed an event of its session on stdin, so nothing was checked"""
 
 
 def _help_of(gate: Gate) -> str:

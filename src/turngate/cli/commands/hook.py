@@ -11,7 +11,7 @@ from turngate.cli.project import find_project, nothing_is_configured, project_fo
 from turngate.cli.stop_cache import read_stamp, record_cached_stop, settings_state, stamp_path, write_stamp
 from turngate.core.constants import FAMILIES, GATES_BASE, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
-from turngate.hosts.input_fields import PROJECT_VARIABLES, normalise, recognise, variable_of_command
+from turngate.hosts.input_fields import PROJECT_VARIABLES, normalize, recognize, variable_of_command
 from turngate.hosts.stop_count import count_path, forget_count
 from turngate.project.checkouts import in_checkout_of
 from turngate.project.files import LOCAL
@@ -42,8 +42,8 @@ def run(words: list[str]) -> int:
     fields, note = read_object_from_stdin()
     if fields is None:
         return _explain(note)
-    known = normalise(fields)
-    name, event = given_host or recognise(fields), str(known["hook_event_name"])
+    known = normalize(fields)
+    name, event = given_host or recognize(fields), str(known["hook_event_name"])
     os.environ.pop(GATES_BASE, None)  # for `turngate gates run`
     given = map(os.environ.get, PROJECT_VARIABLES.values())
     _drop_variables_of_the_project(known.get("cwd"), *given)
@@ -265,12 +265,12 @@ It reads the event as JSON on stdin, runs the hooks and gates of .turngate and .
 own format: the agent may stop, or it continues with the reason. It does not run the hooks of .claude: Claude Code,
 Copilot and Cursor run those themselves.
 
-A hook can send the agent back at most `limit` times (default 3), whatever the program itself allows. Each agent of
+A hook can send the agent back at most `limit` times (default 3), no matter how many the program itself allows. Each agent of
 each session has its own count. It resets when the agent is allowed to stop, on the next prompt, or after 30 idle
 minutes.
 
 Options:
-  --host HOST          the program: {", ".join(HOSTS)} (default: recognized by its input)
+  --host HOST          the program: {", ".join(HOSTS)} (default: recognized from its input)
   --project DIR        the project's folder (default: the nearest one with settings, from the
                        folder that the program names upward)
   --timeout SECONDS    for all hooks together (default: {OWN_TIMEOUT_S:g}, in Qwen Code 55)
@@ -284,6 +284,6 @@ Examples:
 Exit codes:
   0   there is an answer on stdout; an empty one means that the agent may stop
   1   wrong usage, no event on stdin, or an internal error: stdout is empty
-  64  a command of the agent itself has given the event, so nothing was checked or counted
+  64  the agent's own command passed the event on stdin, so nothing was checked or counted
   128 + N  ended by signal N: 130 interrupted, 143 terminated
 """

@@ -75,7 +75,7 @@ def _declare_install(parser: Parser) -> None:
     parser.description = """\
 Add `turngate hook` to the settings of an agent program, the host. From then on, the host runs the hooks of
 .turngate and .mux at every stop. Everything else in its settings stays, comments and order included. You see the
-difference first, and one key answers. Without HOST, list the hosts and the files that have the line."""
+difference first, and confirm it with one key. Without HOST, list the hosts and the files that have this line."""
     parser.epilog = f"""\
 Examples:
   turngate install claude               for you, in every project, subfolder and worktree
@@ -94,8 +94,8 @@ Exit codes:
 def _declare_uninstall(parser: Parser) -> None:
     parser.description = """\
 Remove what `turngate install` has written. A file that has not changed since is restored byte for byte; one
-that did not exist is removed. You see the difference first, and one key answers. Only a person removes it: in a
-process that a hook or an agent has started, the exit code is 64, except with --dry-run."""
+that did not exist is removed. You see the difference first, and confirm it with one key. Only a person can remove it:
+in a process that a hook or an agent has started, the exit code is 64, except with --dry-run."""
     parser.epilog = f"""\
 Examples:
   turngate uninstall claude            from your own settings, or those of this project

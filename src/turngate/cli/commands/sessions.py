@@ -31,7 +31,7 @@ MAX_TOOL_CHARS = 200  # of the input and of the result of a tool
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-List, show or remove earlier conversations, also those with -p. Each is a folder below ~/.local/state/turngate
+List, show or remove earlier conversations, including those with -p. Each is a folder below ~/.local/state/turngate
 (or TURNGATE_STATE) with the transcript and the journal of its hooks. `turngate run --resume --session ID`
 continues one, `turngate log ID` shows what its hooks did."""
     parser.epilog = f"""\
@@ -43,7 +43,7 @@ Examples:
 
 Exit codes:
   0   done
-  64  wrong usage, also an id that is unknown or ambiguous
+  64  wrong usage, including an id that is unknown or ambiguous
   {EXIT_ERRORS}"""
     parser.ssh_hint = LISTED_PROJECT_HINT
     add = parser.add_argument
@@ -53,7 +53,7 @@ Exit codes:
     add(
         "--project",
         metavar="DIR",
-        help="list only the sessions of this project: a folder, or ssh://… as it is listed",
+        help="list only the sessions of this project: a folder, or ssh://… as this command lists it",
     )
     add("--days", type=float, help="prune sessions older than this (default: the setting, or 30)")
     add_json_option(parser, "one JSON list")

@@ -118,7 +118,7 @@ SGR_CODES = {"good": "32", "bad": "31", "alert": "1;31", "notice": "33"}
 SGR_CODES |= {"dim": "2", "bold": "1", "user": "1", "plain": ""}
 
 
-def has_colour(stream: object) -> bool:
+def has_color(stream: object) -> bool:
     """Return whether a stream is a terminal that shows color, and the user wants it: https://no-color.org."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
         return False
@@ -128,6 +128,6 @@ def has_colour(stream: object) -> bool:
 def paint(text: str, style: str, stream: object = None) -> str:
     """Return the text in a color if the stream (stdout) has color."""
     code, stream = SGR_CODES[style], stream or sys.stdout
-    if not code or not has_colour(stream):
+    if not code or not has_color(stream):
         return text
     return own_sequence(f"\033[{code}m", stream) + text + own_sequence("\033[0m", stream)

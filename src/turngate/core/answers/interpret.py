@@ -331,7 +331,7 @@ def _interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
         case Replied(text):
             return _interpret_reply(text, rule, dialect)
         case JudgeReplied(text):
-            return _interpret_judgement(text, rule, dialect)
+            return _interpret_judgment(text, rule, dialect)
         case Detached():
             return PASSED
         case TimedOut(seconds):
@@ -367,18 +367,18 @@ def _interpret_reply(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     return Interpretation(decide(answer, rule.event, dialect), answer if isinstance(answer, Answer) else None)
 
 
-def _interpret_judgement(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
-    from turngate.core.answers.judge import parse_judgement  # noqa: PLC0415 # lazy: few hooks ask a model
+def _interpret_judgment(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
+    from turngate.core.answers.judge import parse_judgment  # noqa: PLC0415 # lazy: few hooks ask a model
 
     # Claude Code (measured): the block of a prompt hook ends the turn at these events, that of an agent hook does not.
     ends_turn = dialect.judge_ends_turn and isinstance(rule.hook, PromptHook) and rule.event in _ENDED_EVENTS
     if ends_turn and not rule.hook.continue_on_block:
-        decision = decide(parse_judgement(text, rule.event, dialect), rule.event, dialect)
+        decision = decide(parse_judgment(text, rule.event, dialect), rule.event, dialect)
         return Interpretation(Halt(decision.reason) if isinstance(decision, Block) else decision)
     # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
     is_agent = isinstance(rule.hook, AgentHook)
     heading = "Agent hook condition was not met: " if is_agent else f"[{hook_text(rule.hook)}]: "
-    return Interpretation(decide(parse_judgement(text, rule.event, dialect, heading), rule.event, dialect))
+    return Interpretation(decide(parse_judgment(text, rule.event, dialect, heading), rule.event, dialect))
 
 
 _ENDED_EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse")

@@ -172,13 +172,13 @@ def retry_prompt(error: str) -> str:
 # The answer
 
 
-def parse_judgement(text: str, event: str, dialect: Dialect, heading: str = "") -> Answer | InvalidAnswer:
+def parse_judgment(text: str, event: str, dialect: Dialect, heading: str = "") -> Answer | InvalidAnswer:
     """Parse every form that models answer in (C-12), or in a strict dialect the one that Claude Code parses.
 
     `heading` precedes the reason there.
     """
-    if len(text) > MAX_JUDGEMENT_CHARS:
-        return InvalidAnswer(f"its answer has {len(text):,} characters, the limit is {MAX_JUDGEMENT_CHARS:,}")
+    if len(text) > MAX_JUDGMENT_CHARS:
+        return InvalidAnswer(f"its answer has {len(text):,} characters, the limit is {MAX_JUDGMENT_CHARS:,}")
     if dialect.strict_judge:
         return _read_strictly(text, event, heading)
     repeated: list[str] = []
@@ -226,7 +226,7 @@ def _side(answer: Answer | InvalidAnswer) -> object:
     return (answer.decision, answer.continue_turn is False) if isinstance(answer, Answer) else None
 
 
-def judgement_problem(answer: Answer | InvalidAnswer, dialect: Dialect) -> str | None:
+def judgment_problem(answer: Answer | InvalidAnswer, dialect: Dialect) -> str | None:
     """Return why an answer cannot be used, so that the model is asked once more, or None."""
     if isinstance(answer, InvalidAnswer):
         return answer.error
@@ -308,7 +308,7 @@ def _is_verdict(value: Mapping[str, Any]) -> bool:
     return "decision" in value or value.get("continue") is False or isinstance(value.get("ok"), bool)
 
 
-MAX_JUDGEMENT_CHARS = 200_000
+MAX_JUDGMENT_CHARS = 200_000
 
 
 # Claude Code: "Code fence is accepted, extra keys accepted, text before JSON is not."

@@ -29,7 +29,7 @@ OUTCOMES: Mapping[EndedBy, TurnOutcome] = {
 
 @frozen(kw_only=True)
 class TurnResult:
-    """The result of everything between a user's message and the return of control to the user."""
+    """The result of one turn: everything from a user's message until control returns to the user."""
 
     ended_by: EndedBy
     session_id: str
@@ -52,7 +52,9 @@ class TurnResult:
     strict: bool = False
     not_loaded: bool = False  # a hook could not be loaded from the settings
     tools: tuple[str, ...] = ()  # names, in the order of first use
-    subagents: tuple["SubagentFinished", ...] = ()  # that ended in this turn, or whose result arrived in it
+    subagents: tuple[
+        "SubagentFinished", ...
+    ] = ()  # those that ended in this turn, or whose result arrived in it
     notices: tuple[str, ...] = ()
 
     @property

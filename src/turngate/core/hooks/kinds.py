@@ -84,7 +84,7 @@ class CommandHook(_HookOptions):
     default_timeout: ClassVar[float] = 60.0
 
     command: str
-    args: tuple[str, ...] | None = None  # set: `command` is a program, run without a shell
+    args: tuple[str, ...] | None = None  # if set, `command` is a program, run without a shell
     shell: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     # Set: a clean environment with these variables besides the usual ones; None: the settings' choice.
@@ -149,12 +149,14 @@ class GateHook(_HookOptions):
 
     gate: str = COMMAND_GATE
     command: str | None = None
-    args: tuple[str, ...] | None = None  # set: `command` is a program, run without a shell
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the gate, by their names in JSON
+    args: tuple[str, ...] | None = None  # if set, `command` is a program, run without a shell
+    options: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # the options of the gate, by their names in JSON
     strict: bool = field(default=False, kw_only=True)  # a gate that could not run blocks
     shell: str | None = field(default=None, kw_only=True)
     env: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    pass_env: tuple[str, ...] | None = field(default=None, kw_only=True)  # as of a command hook
+    pass_env: tuple[str, ...] | None = field(default=None, kw_only=True)  # as for a command hook
 
 
 # Takes the event; in `Options` also the arguments of Claude's SDK. Returns a decision, a dict in the JSON contract, or None.

@@ -95,7 +95,7 @@ class Halt(_Notes):
 
 @frozen
 class Fault(_Notes):
-    """The hook failed, timed out, was skipped against the intent of its author, or waits. It gave no decision.
+    """The hook failed, timed out, was skipped against its author's intent, or waits. It gave no decision.
 
     It is `waiting` while the agent itself waits, such as for a subagent; then `may_block` is False.
     """

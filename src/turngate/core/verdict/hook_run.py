@@ -41,7 +41,7 @@ class HookRun:
     seconds: float = 0.0
     timeout: float | None = None  # the limit it ran under
     mode: Mode = "gate"
-    finished: int = 0  # its rank among the runs of this event by the time of its end, from 0
+    finished: int = 0  # its position when the runs of this event are ordered by their end, from 0
     evaluation: Evaluation | None = None  # what the model of a prompt or agent hook cost
     answer: Answer | None = field(default=None, repr=False, compare=False)  # the JSON in `report`, parsed
 

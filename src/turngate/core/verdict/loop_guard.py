@@ -58,7 +58,7 @@ class EndTurn:
     ended_by: EndedBy
     notice: str | None = None  # for the user
     stop_reason: str | None = None
-    last_reason: str | None = None  # of the hooks that still block
+    last_reason: str | None = None  # the reason of the hooks that still block
 
 
 # Deprecated aliases, removed in 0.2.
@@ -74,8 +74,8 @@ class LoopGuard:
     limit: int | None  # None: no limit
     hard_limit: int | None = None
     count: int = 0  # continuations that count toward the limit
-    continuations: int = 0  # of the whole turn
-    resumed: int = 0  # those before the last message that is not a continuation: a user's, or a report
+    continuations: int = 0  # all continuations of the turn
+    resumed: int = 0  # continuations before the last message that is not one: a user's, or a report
     advised: bool = False
     last_refusal: tuple[tuple[str, str], ...] = ()
     repeats: int = 0  # continuations in a row with the last block and without a tool call
@@ -144,7 +144,7 @@ class LoopGuard:
         )
 
     def after_report(self) -> "LoopGuard":
-        """Work in the background has ended and wakes the agent: not a continuation, and no new count either."""
+        """Background work has ended and wakes the agent: this is not a continuation, and does not reset the count."""
         return replace(self, resumed=self.continuations, repeats=0, last_refusal=())
 
     def resume_continuation(self, waiting: "LoopGuard") -> "LoopGuard":

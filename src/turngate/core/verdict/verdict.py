@@ -82,20 +82,20 @@ def is_blocking(run: HookRun, dialect: Dialect) -> bool:
         case Block():
             return True
         case Fault(may_block=may_block, kind=kind):
-            on_failure = kind != "skipped" and honours_on_failure(run.rule, dialect)
-            return may_block and run.mode == "gate" and (on_failure or honours_blocking(run.rule, dialect))
+            on_failure = kind != "skipped" and honors_on_failure(run.rule, dialect)
+            return may_block and run.mode == "gate" and (on_failure or honors_blocking(run.rule, dialect))
         case Allow() | Advise() | Halt():
             return False
         case _:
             assert_never(run.decision)
 
 
-def honours_blocking(rule: Rule, dialect: Dialect) -> bool:
+def honors_blocking(rule: Rule, dialect: Dialect) -> bool:
     """Return whether the hook has `"blocking": true`, and it counts."""
     return dialect.failure_may_block and rule.hook.blocking
 
 
-def honours_on_failure(rule: Rule, dialect: Dialect) -> bool:
+def honors_on_failure(rule: Rule, dialect: Dialect) -> bool:
     """Return whether the hook has `"onFailure": "block"`, and it counts. Claude Code ignores it at a stop."""
     counts = dialect.failure_may_block or rule.event not in STOP_EVENTS
     return counts and getattr(rule.hook, "on_failure", None) == "block"

@@ -82,7 +82,7 @@ async def _try(trial: "_Trial") -> Proof:
         return cannot_prove(f"{path} {names}")
     failures, reasons = trial.failures()
     if not failures:
-        return cannot_prove("; ".join(reasons) or f"it is not known what it checks; known are {KNOWN}")
+        return cannot_prove("; ".join(reasons) or f"Turngate does not know what it checks; it knows {KNOWN}")
     first = failures[0]
     if first.as_is is not None:  # a gate that does not find what it checks says nothing about a planted one
         run = await trial.run(first.as_is, first.passing_answer)

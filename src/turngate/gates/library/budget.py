@@ -37,9 +37,11 @@ BUDGET = Gate(
     is_observer=True,
     needs_conversation=True,
     options=(
-        GateOption("tokens", "number", "of all requests: sent, received, and cached", "N"),
-        GateOption("minutes", "number", "since the conversation began", "M"),
+        GateOption(
+            "tokens", "number", "the limit of tokens over all requests: sent, received and cached", "N"
+        ),
+        GateOption("minutes", "number", "the limit of minutes since the conversation began", "M"),
         GateOption("turns", "number", "replies of the model", "N"),
-        GateOption("per-prompt", "flag", "count from the user's last message on"),
+        GateOption("per-prompt", "flag", "count from the user's last message"),
     ),
 )

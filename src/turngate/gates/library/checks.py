@@ -38,5 +38,5 @@ CHECKS = Gate(
     name="checks",
     summary="the checks of the pull request pass",
     check=check_checks,
-    options=(GateOption("wait", "flag", "wait for checks that still run, until the time is up"),),
+    options=(GateOption("wait", "flag", "wait for checks that are still running, until time runs out"),),
 )

@@ -163,9 +163,9 @@ CLEAN = Gate(
     check=check_clean,
     options=(
         GateOption(
-            "untracked", "flag", "count files that are not tracked, also without a record of the start"
+            "untracked", "flag", "count untracked files, even without a record of the session's start"
         ),
-        GateOption("tracked-only", "flag", "never count files that are not tracked"),
+        GateOption("tracked-only", "flag", "never count untracked files"),
         GateOption("pushed", "flag", "also require that the session's commits are pushed"),
     ),
     record=record_clean,

@@ -46,15 +46,15 @@ OPTIONS = (
         "check only if a file that matches has changed since the session's start",
         "GLOB",
     ),
-    GateOption("always", "flag", "check also if the session has changed nothing that could be checked"),
-    GateOption("all-failures", "flag", "count also failures that were there at the session's start"),
+    GateOption("always", "flag", "check even if the session has changed nothing that could be checked"),
+    GateOption("all-failures", "flag", "also count failures from before the session"),
+    GateOption("baseline", "flag", "the default: count only failures that are new since the session's start"),
     GateOption(
-        "baseline", "flag", "the default: count only failures that were not there at the session's start"
+        "reason-chars", "number", "maximum number of characters in a reason", "N", default=MAX_REASON_CHARS
     ),
-    GateOption("reason-chars", "number", "the most characters of a reason", "N", default=MAX_REASON_CHARS),
 )
 
-RELATED = GateOption("related", "flag", "run the tests that the session's change concerns before all others")
+RELATED = GateOption("related", "flag", "first run the tests that the session's change affects")
 
 
 async def check_command(context: GateContext) -> Decision:

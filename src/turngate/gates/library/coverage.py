@@ -57,7 +57,7 @@ async def _judge(
         f"{show_path(path)}: {', '.join(_ranges(numbers))}" for path, numbers in missed.items() if numbers
     ]
     return Block(
-        f"tests run {share:.0f} % of the {total} added lines, and {context.options['min']:g} % are wanted. "
+        f"tests run {share:.0f}% of the {total} added lines, but at least {context.options['min']:g}% is required. "
         f"Not run:\n{list_findings(listed)}\n{ADVICE}"
     )
 
@@ -110,7 +110,9 @@ COVERAGE = Gate(
     summary="tests run the added lines",
     check=check_coverage,
     options=(
-        GateOption("min", "number", "how many of the added lines, in percent", "PERCENT", default=80),
+        GateOption(
+            "min", "number", "the percentage of added lines that tests have to run", "PERCENT", default=80
+        ),
         GateOption("report", "text", "the report, if it has another name", "FILE"),
     ),
     record=record_files,

@@ -116,7 +116,7 @@ def _read_table(table: Mapping[str, Any], *, is_section: bool = False) -> Iterat
 
 DEPENDENCIES = Gate(
     name="dependencies",
-    summary="dependencies change only with the user's word",
+    summary="dependencies change only if the user asked for it",
     check=check_dependencies,
     options=(GateOption("files", "texts", "check only these manifests; `!GLOB` is an exception", "GLOB"),),
     record=record_files,

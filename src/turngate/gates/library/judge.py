@@ -55,7 +55,7 @@ def _stored(context: GateContext, tree: str, answer: str) -> Decision | None:
     data = context.state.data
     if data.get("tree") != tree:
         return None
-    match data.get("judgement"):
+    match data.get("judgment"):
         case {"passed": True, "note": str() | None as note}:
             return Allow(note)
         case {"passed": False, "reason": str(reason)} if data.get("answer") == answer:
@@ -65,12 +65,12 @@ def _stored(context: GateContext, tree: str, answer: str) -> Decision | None:
 
 
 def _store(context: GateContext, tree: str | None, answer: str, result: Decision) -> None:
-    judgement: dict[str, object] | None = None
+    judgment: dict[str, object] | None = None
     if isinstance(result, Allow):
-        judgement = {"passed": True, "note": result.reason}
+        judgment = {"passed": True, "note": result.reason}
     elif isinstance(result, Block):
-        judgement = {"passed": False, "reason": result.reason}
-    context.state.data.update(tree=tree, answer=answer, judgement=judgement)
+        judgment = {"passed": False, "reason": result.reason}
+    context.state.data.update(tree=tree, answer=answer, judgment=judgment)
 
 
 JUDGE = Gate(
@@ -80,7 +80,7 @@ JUDGE = Gate(
     needs_conversation=True,
     asks_model=True,
     options=(
-        GateOption("prompt", "text", "the question, as of a prompt hook", "TEXT"),
+        GateOption("prompt", "text", "the question, as in a prompt hook", "TEXT"),
         GateOption(
             "prompt-file", "text", "the file of the project with the question", "FILE", is_definition=True
         ),
@@ -91,6 +91,6 @@ JUDGE = Gate(
             "PART",
             default="digest",
         ),
-        GateOption("model", "text", "instead of `turngate.judge` of the settings", "PROVIDER:NAME"),
+        GateOption("model", "text", "instead of `turngate.judge` in the settings", "PROVIDER:NAME"),
     ),
 )

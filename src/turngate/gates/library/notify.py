@@ -152,7 +152,7 @@ NOTIFY = Gate(
     command="optional",
     is_observer=True,
     options=(
-        GateOption("bell", "flag", "ring the bell of the terminal"),
+        GateOption("bell", "flag", "ring the terminal bell"),
         GateOption("webhook", "text", "post the message to this URL", "URL"),
         GateOption(
             "webhook-env", "text", "the environment variable that holds the URL of the webhook", "NAME"
@@ -161,7 +161,7 @@ NOTIFY = Gate(
         GateOption(
             "on",
             "texts",
-            "done, blocked or gave-up; default: done and gave-up. Where only the agent program knows, at every stop",
+            "done, blocked or gave-up; default: done and gave-up. If Turngate does not know the outcome, every stop is announced",
             "OUTCOME",
             default=("done", "gave-up"),
         ),

@@ -89,9 +89,9 @@ OUTPUTS = Gate(
     summary="the agent's deliverables exist, are new and are not empty",
     check=check_outputs,
     options=(
-        GateOption("min-bytes", "number", "how long a file has to be at least", "N", default=1),
+        GateOption("min-bytes", "number", "minimum size of a file in bytes", "N", default=1),
         GateOption("any-age", "flag", "a file may be older than the session"),
     ),
-    operands=GateOption("globs", "texts", "each has to name at least one output", "GLOB…", required=True),
+    operands=GateOption("globs", "texts", "each has to match at least one output", "GLOB…", required=True),
     record=record_time,
 )

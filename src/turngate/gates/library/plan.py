@@ -176,7 +176,7 @@ PLAN = Gate(
         GateOption(
             "pause-between-phases",
             "flag",
-            "end the turn after each phase, and go on with the next one when the user has answered",
+            "end the turn after each phase, and continue with the next one when the user has answered",
         ),
         GateOption("if-touched", "flag", "only if the agent has edited the file in this session"),
     ),

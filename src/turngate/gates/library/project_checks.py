@@ -98,7 +98,7 @@ async def _definition(
 
 
 TESTS = _project_check("tests", "the project's tests pass")
-LINT = _project_check("lint", "the project's linter has no complaints")
-TYPES = _project_check("types", "the project's type checker has no complaints")
+LINT = _project_check("lint", "the project's linter reports no problems")
+TYPES = _project_check("types", "the project's type checker reports no problems")
 FORMAT = _project_check("format", "the project's files are formatted")
 BUILD = _project_check("build", "the project builds")

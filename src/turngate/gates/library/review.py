@@ -77,7 +77,7 @@ REVIEW = Gate(
         GateOption("prompt", "text", "what to look for, instead of defects", "TEXT"),
         GateOption("rounds", "number", "how often it may block in a session", "N", default=3),
         GateOption("files", "texts", "review only these files; `!GLOB` is an exception", "GLOB"),
-        GateOption("model", "text", "instead of `turngate.judge` of the settings", "PROVIDER:NAME"),
+        GateOption("model", "text", "instead of `turngate.judge` in the settings", "PROVIDER:NAME"),
     ),
     record=record_files,
     needs_start=True,

@@ -122,10 +122,10 @@ UNTIL = Gate(
         GateOption(
             "max-iterations",
             "number",
-            "end the turn after so many iterations, the first one included",
+            "end the turn after this many iterations, including the first",
             "N",
             default=DEFAULT_ITERATIONS,
         ),
-        GateOption("max-minutes", "number", "end the turn so long after the user's message", "M"),
+        GateOption("max-minutes", "number", "end the turn this many minutes after the user's message", "M"),
     ),
 )

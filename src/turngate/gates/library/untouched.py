@@ -1,4 +1,4 @@
-"""The gate `untouched`: protected files, such as tests, are as they were at the session's start."""
+"""The gate `untouched`: protected files, such as tests, are unchanged since the session's start."""
 
 from collections.abc import Mapping, Sequence
 
@@ -124,10 +124,10 @@ def _fail(findings: Sequence[str]) -> Decision:
 
 UNTOUCHED = Gate(
     name="untouched",
-    summary="protected files, such as tests, are as they were",
+    summary="protected files, such as tests, are unchanged",
     check=check_untouched,
     options=(
-        GateOption("added", "flag", "new files that the globs name count too"),
+        GateOption("added", "flag", "new files that match the globs count too"),
         GateOption(
             "no-weakening",
             "flag",

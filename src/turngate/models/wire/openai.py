@@ -55,7 +55,7 @@ def _items(
 def _named_schema(schema: Mapping[str, Any]) -> Json:
     """Return the schema of an answer; OpenAI holds an answer to it strictly if every property is required."""
     strict = set(schema.get("required", ())) == set(schema.get("properties", ()))
-    return {"name": "judgement", "schema": closed_schema(schema), "strict": strict}
+    return {"name": "judgment", "schema": closed_schema(schema), "strict": strict}
 
 
 def _read_usage(used: Mapping[str, Any], sent: str, received: str) -> Usage:

@@ -49,8 +49,8 @@ def _add_run(actions: "argparse._SubParsersAction[Parser]") -> None:
         description="""\
 Run the gates and the command hooks of Stop and SubagentStop one after another, in the project itself, and print
 one line for each, with the reason of a failure. Hooks that need a conversation, a model or an agent are listed
-as left out. Results of earlier runs are not used, and nothing is recorded. There is no session whose start gates
-could compare with: `ifChanged` and `ifTouched` skip nothing, and `touched`, `untouched` and `no-stubs` need --base.""",
+as left out. Results of earlier runs are not used, and nothing is recorded. Without a session, there is no start
+to compare with: `ifChanged` and `ifTouched` skip nothing, and `touched`, `untouched` and `no-stubs` need --base.""",
         epilog=f"""\
 Examples:
   turngate gates run                              the same checks that the agent has to pass
@@ -63,7 +63,7 @@ Exit codes:
   0   all passed
   1   a gate failed
   13  none failed, but one could not run, is not approved or could not be loaded, or there is none (--lenient: 0)
-  {EXIT_USAGE}, also an unknown gate
+  {EXIT_USAGE}, including an unknown gate
   {EXIT_INTERNAL}
   {EXIT_OUTPUT}
   {EXIT_SIGNALS}""",

@@ -51,9 +51,9 @@ from turngate.trust.review import Review, ReviewedHook
 EXIT_CODES = f"""\
 Exit codes:
   0   printed
-  {EXIT_USAGE}, also an unknown hook
+  {EXIT_USAGE}, including an unknown hook
   {EXIT_ERRORS}"""
-_A_PERSON = "also in a process that a hook or an agent has started: a person decides"
+_A_PERSON = "or started by a hook or an agent: only a person can decide"
 
 
 def declare(parser: Parser) -> None:
@@ -132,7 +132,7 @@ pending hooks. Invisible and misleading characters are shown as <U+202E>.""",
     parser.add_argument(
         "--full",
         action="store_true",
-        help="of a new hook, also the texts of files that its command does not name",
+        help="for a new hook, also print the files that its command does not name",
     )
     add_place_options(parser, of_action=True)
 
@@ -143,7 +143,7 @@ def _add_approve_and_reject(actions: "argparse._SubParsersAction[Parser]") -> No
         "approve",
         summary="let hooks run as they are now",
         description="""\
-Print what has changed, ask, and let the hooks run exactly as printed. If a file changes in between, nothing is
+Print what has changed, ask, and let the hooks run exactly as printed. If a file changes before you answer, nothing is
 approved. Approvals are stored in the state folder, never in the project.""",
         examples={
             "turngate hooks approve tests": "one hook",
@@ -198,7 +198,7 @@ Examples:
 Exit codes:
   0   every hook gave a decision, whatever it is
   13  a hook failed, timed out, did not run or could not be loaded
-  {EXIT_USAGE}, also an unknown hook, and an event without hooks
+  {EXIT_USAGE}, including an unknown hook or an event without hooks
   {EXIT_ERRORS_AND_SIGNALS}""",
     )
     add = parser.add_argument

@@ -10,7 +10,7 @@ def declare(parser: Parser) -> None:
     parser.description = """\
 Find this project's checks (tests, linter, type checker, format check) in what its CI runs, package.json, pyproject.toml,
 Makefile and others. Run each one once, and write .turngate/settings.json with a gate for each that can run and changes
-no file. You see what will be written, and one key answers. Gates that you confirm are approved, so they run.
+no file. You see what will be written, and confirm it with one key. Gates that you confirm are approved, so they run.
 Existing settings stay as they are; --with adds the gates that it names. .gitignore gets a line for
 .turngate/settings.local.json."""
     parser.epilog = f"""\
@@ -19,13 +19,13 @@ Examples:
   turngate init --dry-run         look only
   turngate init --yes             in a script: try and write, approve nothing
   turngate init --with format,no-stubs,debug
-                                  add gates by their names (`turngate gate` lists them), also to settings that exist;
-                                  one that needs more, such as the options of `ran`, says what to write
+                                  add gates by name (`turngate gate` lists them), also to existing settings;
+                                  for a gate that needs options, such as `ran`, print what to write
 
 Exit codes:
   0   written, or nothing to write: the settings exist
   1   not written: no checks were found, or the answer was no; or written, but not approved
-  {EXIT_USAGE}, also settings that are not JSON, or no answer and no --yes
+  {EXIT_USAGE}, settings that are not JSON, or no answer and no --yes
   {EXIT_INTERNAL}
   74  the settings could not be written"""
     add = parser.add_argument
@@ -38,7 +38,7 @@ Exit codes:
         default=[],
         help="also add these gates",
     )
-    add("--yes", action="store_true", help="do not ask; what is written has to be approved afterwards")
+    add("--yes", action="store_true", help="do not ask; what is written has to be approved afterward")
     add("--no-try", action="store_true", help="do not run the commands")
     add("--dry-run", action="store_true", help="print what would be written; run and write nothing")
 

@@ -29,17 +29,16 @@ from turngate.state.paths import session_folder, state_folder
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show what the hooks of a session did: every hook run, every verdict, every turn that ended in another way than
-allowed (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. Headings give the
-date, the project and the session. `turngate stats` counts over all sessions."""
+Show what the hooks of a session did: every hook run, every verdict, every turn that did not end as allowed
+(capped, stalled, halted, interrupt …), and every warning about plugins and subagents. Headings give the date,
+the project and the session. `turngate stats` counts over all sessions."""
     parser.epilog = f"""\
-Examples:
-  turngate log                     this project's session whose hooks ran last
+Examples:  turngate log                     the session of this project whose hooks ran most recently
   turngate log 3fa9                another session; the beginning of its id is enough
   turngate log --project ../api    another project
   turngate log --follow            print new lines, also of sessions that begin later, until Ctrl-C
   turngate log -v                  with every line of every reason
-  turngate log --json              one JSON object per line, with all that is known of a run
+  turngate log --json              one JSON object per line, with all that is known about a run
   turngate log --blocks            every block in this project, with its id
   turngate log --otlp http://localhost:4318 --follow
                                    send each turn to a collector as it ends
@@ -48,7 +47,7 @@ Examples:
 
 Exit codes:
   0   printed
-  64  wrong usage, also if no hook has run yet, and an id that is unknown or ambiguous
+  64  wrong usage, an id that is unknown or ambiguous, or no hook has run yet
   {EXIT_ERRORS_AND_SIGNALS}"""
     parser.ssh_hint = LISTED_PROJECT_HINT
     add = parser.add_argument
@@ -56,7 +55,7 @@ Exit codes:
         "id",
         nargs="?",
         metavar="ID",
-        help="the beginning of the id of a session, or of a subagent in it (default: the session whose hooks ran last,\n"
+        help="the beginning of the id of a session, or of a subagent in it (default: the session whose hooks ran most recently,\n"
         "in this project or, if none ran in it, in any)",
     )
     add("--session", metavar="ID", help="the same as ID")
@@ -65,7 +64,11 @@ Exit codes:
         metavar="DIR",
         help="show only what the hooks of this project did: a folder, or ssh://… as `turngate sessions` lists it",
     )
-    add("--follow", action="store_true", help="wait for new lines; without ID also those of other sessions")
+    add(
+        "--follow",
+        action="store_true",
+        help="wait for new lines; without ID, also for those of other sessions",
+    )
     add(
         "-v",
         "--verbose",

@@ -18,14 +18,14 @@ PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]
 OUTPUT_FORMATS = ["text", "json", "stream-json"]
 MODEL_HELP = (
     "scripted:FILE or PROVIDER:NAME, with the provider anthropic, openai, openai-chat, gemini or google, openrouter, ollama, deepseek, "
-    "groq, mistral, xai, or pydantic-ai:PROVIDER; prompt hooks use a small model of it"
+    "groq, mistral, xai, or pydantic-ai:PROVIDER; prompt hooks use a small model of the same provider"
 )
 
 
 def declare(parser: Parser) -> None:
     parser.description = """\
 Run an agent on a task in a project. When the agent wants to stop, the project's hooks run.
-Without -p it is a conversation at the terminal."""
+Without -p, have a conversation at the terminal."""
     parser.epilog = f"""\
 Examples:
   turngate run                                    a conversation

@@ -21,7 +21,7 @@ from turngate.cli.console.conversation_text import (
 )
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.signals import run_loop
-from turngate.cli.console.streams import has_colour, own_sequence, report_stdout_error, stdout_error
+from turngate.cli.console.streams import has_color, own_sequence, report_stdout_error, stdout_error
 from turngate.cli.main import (
     EXIT_ALLOWED,
     EXIT_BLOCKED,
@@ -198,7 +198,7 @@ class _Printer:
 
 def _rendered(answer: str) -> str:
     """Return an answer with its Markdown rendered, if stdout is a terminal with color."""
-    if not has_colour(sys.stdout) or "utf" not in (sys.stdout.encoding or "").lower():
+    if not has_color(sys.stdout) or "utf" not in (sys.stdout.encoding or "").lower():
         return answer
     from turngate.cli.console.markdown import render  # noqa: PLC0415 # lazy: not into a pipe
 

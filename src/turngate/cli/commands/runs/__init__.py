@@ -37,7 +37,7 @@ _ID: Mapping[str, Any] = {"metavar": "ID", "help": "the beginning of its id"}
 EXIT_CODES = f"""\
 Exit codes:
   0   done
-  {EXIT_USAGE}, also an unknown or finished run
+  {EXIT_USAGE}, including an unknown or finished run
   {EXIT_ERRORS_AND_SIGNALS}"""
 
 
@@ -68,8 +68,8 @@ def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
         summary="print a table of all subagents (the default)",
         description="""\
 Print one line per subagent, the newest last; * marks those that are not finished. BACK is the number
-of redirects by hooks, and their limit. A finished subagent is removed from the list after five minutes,
-but not before its parent has its result.""",
+of redirects by hooks, and their limit. A finished subagent is removed from the list after five minutes, or
+later, when its parent has received its result.""",
         examples={"turngate runs list": "all subagents", "turngate runs list --json": "for programs"},
         epilog=EXIT_CODES,
     )
@@ -114,7 +114,7 @@ the limit of redirects. A prompt has at most 4000 characters; steers are at leas
         "--all",
         action="store_true",
         dest="every",
-        help="kill every running subagent; with an ID: those of the session whose id begins so",
+        help="kill every running subagent; with an ID: those of the session whose id begins with it",
     )
 
 
@@ -124,14 +124,14 @@ def _add_recover(actions: "argparse._SubParsersAction[Parser]") -> None:
         "recover",
         summary="continue the subagents of processes that died",
         description="""\
-Take over the project's subagents whose process died, each where it was, and run them to their end.
-Their results wait for the session that started them; `turngate run --resume` delivers them.
-A subagent continues only where its gates are asked; if the settings have changed, it is left alone.
+Take over the project's subagents whose process died, each where it left off, and run them until they finish.
+Their results wait for the session that started them; `turngate run --resume` delivers them. A subagent continues
+only if its gates will be asked; if they have changed in the settings, it is left alone.
 Ctrl-C stops the work; what is not finished can be recovered later.""",
         examples={"turngate runs recover": "those of this project"},
         epilog=f"""\
 Exit codes:
-  0   every subagent has ended, in whatever way
+  0   every subagent has ended, with any outcome
   20  a subagent could not be finished
   {EXIT_USAGE}
   {EXIT_INTERNAL}
@@ -145,7 +145,7 @@ Exit codes:
     add(
         "--current-gates",
         action="store_true",
-        help="also continue subagents whose gates have changed, under the gates of now",
+        help="also continue subagents whose gates have changed, under the current gates",
     )
 
 

@@ -97,10 +97,10 @@ class ScreenUI:
         )
         # Never ask for the cursor position: a late reply would end up in the user's shell.
         self._output.enable_cpr = False
-        self._colours = not os.environ.get("NO_COLOR")
+        self._colors = not os.environ.get("NO_COLOR")
         has_unicode = "utf" in self._output.encoding().lower()
         self._spinner = SPINNER if has_unicode else "|/-\\"
-        is_rendered = self._colours and has_unicode
+        is_rendered = self._colors and has_unicode
         self._markdown = Markdown(lambda: self._output.get_size().columns) if is_rendered else None
         self._buffer = Buffer(multiline=True, history=InputHistory(history_path))
         self._search = SearchToolbar()
@@ -202,7 +202,7 @@ class ScreenUI:
     def _print_above(self, text: str, style: TextStyle) -> None:
         """Write above the status line and the editor, which are drawn again."""
         self._erase()
-        colored = _with_code(text, SGR_CODES[style]) if self._colours else text
+        colored = _with_code(text, SGR_CODES[style]) if self._colors else text
         with contextlib.suppress(OSError):  # the terminal is gone; the turn still has to end properly
             self._output.write_raw(colored.replace("\n", "\r\n") + "\r\n")
             self._output.flush()
