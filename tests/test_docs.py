@@ -85,16 +85,16 @@ def steady(text: str) -> str:
     return PROGRESS.sub("", SECONDS.sub(" 0.00 s ", text))
 
 
-def session(body: str, folder: Path) -> str:
-    """Run each `$ ` line and return the console with its real output; `cd` holds for the rest of it."""
+def session(body: str, folder: Path) -> tuple[str, Path]:
+    """Run each `$ ` line and return the console with its real output, and the folder in which it ends."""
     console = ""
     for line in [line for line in body.splitlines() if line.startswith("$ ")]:
         console += f"{line}\n"
         if line.startswith("$ cd "):
-            folder /= line.removeprefix("$ cd ")
+            folder = (folder / line.removeprefix("$ cd ")).resolve()
         else:
             console += run(["/bin/sh", "-c", line[2:]], folder)
-    return console
+    return console, folder
 
 
 def as_shown(printed: str, shown: str) -> str:
@@ -125,7 +125,8 @@ def test_an_ellipsis_of_a_page_stands_for_text_that_is_left_out(shown: str, *, i
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_shows_is_what_happens(page: Path, project: Path, request: pytest.FixtureRequest) -> None:
-    """A Python snippet prints the `text` block that follows it, or nothing."""
+    """A `cd` holds for the rest of the page. A Python snippet prints the `text` block that follows it, or nothing."""
+    folder = project
     if page.name == "ssh.md":
         server: SshServer = request.getfixturevalue("server")
         (server.home / "src").mkdir()
@@ -137,7 +138,8 @@ def test_what_a_page_shows_is_what_happens(page: Path, project: Path, request: p
             path.write_text(block.body)
         elif block.language == "console":
             shown = steady(block.body)
-            assert as_shown(steady(session(block.body, project)), shown) == shown
+            console, folder = session(block.body, folder)
+            assert as_shown(steady(console), shown) == shown
         elif block.language == "python":
             (project / "snippet.py").write_text(block.body)
             printed = run([sys.executable, "snippet.py"], project, check=True, stderr=subprocess.PIPE)
