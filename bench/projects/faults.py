@@ -72,8 +72,8 @@ class Sources:
 
     @property
     def tests(self) -> list[str]:
-        """Return the files of tests; without any, those that hold tests beside the code."""
-        found = sorted(name for name in self._own if self._is_test(name))
+        """Return the files of tests but not of benchmarks, which do not run with them; without any, those that hold tests beside the code."""
+        found = sorted(name for name in self._own if self._is_test(name) and "bench" not in name)
         return found or [name for name in self.code if re.search(self.language.opening, self.texts[name])]
 
     @property
