@@ -145,6 +145,12 @@ CASES = [
     (
         "a.test.ts",
         'it("adds"',
+        'sums.skip("adds"',
+        [f'2: {GONE}it("adds", async () => {{', f'2: {OFF}sums.skip("adds", async () => {{'],
+    ),
+    (
+        "a.test.ts",
+        'it("adds"',
         'xit("adds"',
         [f'2: {GONE}it("adds", async () => {{', f'2: {OFF}xit("adds", async () => {{'],
     ),

@@ -166,7 +166,9 @@ def enclosing_blocks(code: Sequence[str]) -> list[str]:
 _TEST_CALL = r"\b(?:it|test|describe|suite|specify|context)(?:\.\w+)*"
 _SKIP = {
     "javascript": _TEST_CALL + r"\.(?:skip|only|todo|fixme|fails|failing)\b(?!\w)(?:\.\w+)*\s*[(`]"
-    r"|(?:^|[\s;{(])[xf](?:it|test|describe|context)\s*\(|\bthis\.skip\s*\(",
+    r"|(?:^|[\s;{(])[xf](?:it|test|describe|context)\s*\(|\bthis\.skip\s*\("
+    # A test of a suite that has a name, as uvu has them: `numbers.skip("adds", () => {`.
+    r"|^\s*\w+\.(?:skip|only)\s*\((?=\s*\"\"\s*,\s*(?:async\b|function\b|\(|\w+\s*=>))",
     "go": r"\b[tb]\.Skip(?:Now|f)?\(",
     "rust": r"#\[ignore\b|#\[cfg\(any\(\)\)\]",
     "java": r"@(?:Disabled|Ignore)\b|enabled\s*=\s*false",

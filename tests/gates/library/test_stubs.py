@@ -62,6 +62,12 @@ STUBS = [
         "class A(TestCase):\n    def test_a(self):\n        pass",
         ["2: empty body: def test_a(self):"],
     ),
+    (
+        "test/a.js",
+        "sums.skip('adds', () => {\n  same(1, 1);\n});",
+        ["1: skipped test: sums.skip('adds', () => {"],
+    ),
+    ("src/a.js", "pages.skip('first', 2);\nrows.skip(2, (row) => row);", []),
     ("a.ts", "// TODO", ["1: TODO: // TODO"]),
     ("a.ts", "/*\n * FIXME later\n */", ["2: FIXME: * FIXME later"]),
     ("a.ts", "function f() {}", ["1: empty body: function f() {}"]),
