@@ -67,6 +67,13 @@ STUBS = [
         "sums.skip('adds', () => {\n  same(1, 1);\n});",
         ["1: skipped test: sums.skip('adds', () => {"],
     ),
+    (
+        "test/a.js",
+        "var a = b\n  ? c\n  : d\n\ndescribe('a', function () {\n  it.skip('adds', () => {\n    add()\n  })\n})",
+        ["6: skipped test: it.skip('adds', () => {"],
+    ),
+    ("test/a.js", "if (a &&\n    b(c)) {\n  it.skip('adds', () => {\n    add()\n  })\n}", []),
+    ("test/a.js", "if (a)\n{\n  it.skip('adds', () => {\n    add()\n  })\n}", []),
     ("src/a.js", "pages.skip('first', 2);\nrows.skip(2, (row) => row);", []),
     ("a.ts", "// TODO", ["1: TODO: // TODO"]),
     ("a.ts", "/*\n * FIXME later\n */", ["2: FIXME: * FIXME later"]),
