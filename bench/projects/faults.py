@@ -72,8 +72,12 @@ class Sources:
 
     @property
     def tests(self) -> list[str]:
-        """Return the files of tests; without any, those that hold tests beside the code."""
-        found = sorted(name for name in self._own if self._is_test(name))
+        """Return the files of tests, but not those of benchmarks and examples, which do not run with them.
+
+        If there are none, those that hold tests beside the code.
+        """
+        ours = (name for name in self._own if not re.search(rf"{_NO_SOURCE}|bench", name))
+        found = sorted(name for name in ours if self._is_test(name))
         return found or [name for name in self.code if re.search(self.language.opening, self.texts[name])]
 
     @property
@@ -94,7 +98,8 @@ def broken_functions(sources: Sources) -> Iterator[Fault]:
         for old, new in _OPERATORS
         if old in line
     ]
-    tests = "|".join(re.escape(name.rpartition("/")[2]) for name in sources.tests)
+    # TypeScript fails as what it is compiled to.
+    tests = "|".join(re.sub(r"\\\.[cm]?tsx?$", r"\\.", _file(name)) for name in sources.tests)
     for name, at, line in found[:: max(1, len(found) // CANDIDATES)][:CANDIDATES]:
         lines = sources.texts[name].split("\n")
         edits = {name: "\n".join((*lines[:at], line, *lines[at + 1 :]))}

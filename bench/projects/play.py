@@ -114,10 +114,12 @@ class Room:
 
     def sources(self) -> Sources:
         names = _sh("git ls-files -z", self.files).split("\0")
+        named = {each.get("file") for each in self.project.faults.values()}
         texts = {}
         for name in names:
             path = self.files / name
-            if name.endswith(self.project.syntax.suffixes) and path.is_file() and not path.is_symlink():
+            is_read = name in named or name.endswith(self.project.syntax.suffixes)
+            if is_read and path.is_file() and not path.is_symlink():
                 texts[name] = path.read_text(errors="surrogateescape")
         return Sources(texts, self.project.syntax)
 

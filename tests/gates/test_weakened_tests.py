@@ -145,6 +145,12 @@ CASES = [
     (
         "a.test.ts",
         'it("adds"',
+        'sums.skip("adds"',
+        [f'2: {GONE}it("adds", async () => {{', f'2: {OFF}sums.skip("adds", async () => {{'],
+    ),
+    (
+        "a.test.ts",
+        'it("adds"',
         'xit("adds"',
         [f'2: {GONE}it("adds", async () => {{', f'2: {OFF}xit("adds", async () => {{'],
     ),
@@ -224,6 +230,7 @@ def test_one_of_two_equal_assertions_is_missed() -> None:
     ("path", "old", "first"),
     [
         ("a.test.js", "it('ends', done => {\n  app.run(done)\n})\n", "it('ends', done => {"),
+        ("a.test.js", "sums('ends', () => {\n  same(1, 1);\n});\n", "sums('ends', () => {"),
         ("test_a.py", "def test_runs():\n    run()\n", "def test_runs():"),
     ],
 )

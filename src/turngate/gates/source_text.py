@@ -149,9 +149,14 @@ CONDITION = re.compile(r"\b(?:if|else|unless|switch|case|catch|rescue|when|while
 def enclosing_blocks(code: Sequence[str]) -> list[str]:
     """Return for each line what stands before the braces that are open there, the outermost first."""
     stack: list[str] = []
-    header, found = "", []
+    header, indent, found = "", 0, []
     for line in code:
         found.append(" | ".join(stack[-MAX_DEPTH:]))
+        if word := re.match(r"\s*(?=\w)", line):
+            # Without semicolons, a statement ends before a line that is no deeper.
+            if word.end() <= indent and header.count("(") == header.count(")"):
+                header = ""
+            indent = indent if header.strip() else word.end()
         for part in re.findall(r"[{};]|[^{};]+", line):
             if part == "{":
                 stack.append(header.strip()[-MAX_HEADER_CHARS:])
@@ -166,7 +171,9 @@ def enclosing_blocks(code: Sequence[str]) -> list[str]:
 _TEST_CALL = r"\b(?:it|test|describe|suite|specify|context)(?:\.\w+)*"
 _SKIP = {
     "javascript": _TEST_CALL + r"\.(?:skip|only|todo|fixme|fails|failing)\b(?!\w)(?:\.\w+)*\s*[(`]"
-    r"|(?:^|[\s;{(])[xf](?:it|test|describe|context)\s*\(|\bthis\.skip\s*\(",
+    r"|(?:^|[\s;{(])[xf](?:it|test|describe|context)\s*\(|\bthis\.skip\s*\("
+    # A test of a suite that has a name, as uvu has them: `numbers.skip("adds", () => {`.
+    r"|^\s*\w+\.(?:skip|only)\s*\((?=\s*\"\"\s*,\s*(?:async\b|function\b|\(|\w+\s*=>))",
     "go": r"\b[tb]\.Skip(?:Now|f)?\(",
     "rust": r"#\[ignore\b|#\[cfg\(any\(\)\)\]",
     "java": r"@(?:Disabled|Ignore)\b|enabled\s*=\s*false",

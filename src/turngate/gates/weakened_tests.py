@@ -38,7 +38,9 @@ _ASSERTIONS = {
     "shell": r"\b(?:assert|refute)\w*|\bexpect\b|\.should\b|\.(?:must|wont)_\w+|^\s*(?:is|ok|like|is_deeply|isnt|unlike|cmp_ok)[\s(]|^\s*\[\[? .*\]$",
 }
 _TESTS = {
-    "javascript": r"(?:^|[\s;{(])(?:it|test|specify)(?:\.\w+)*\s*\(",
+    "javascript": r"(?:^|[\s;{(])(?:it|test|specify)(?:\.\w+)*\s*\("
+    # of a suite that has a name, as in uvu: `numbers("adds", () => {`
+    r"|^(?!(?:describe|suite|context|group|module|before|after|on)\b)\w+\(\"\",\s*(?:async\s*)?(?:\(\)|function\s*\(\))",
     "go": r"^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(",
     "rust": r"#\[(?:\w+::)*test\b",
     "java": r"@(?:\w*Test|Property)\b",
