@@ -255,10 +255,10 @@ def test_messages_name_pages_of_the_documentation_by_their_addresses() -> None:
 
 
 def test_every_help_has_examples_in_columns() -> None:
-    """As docs/cli.md shows them, which another test compares with the parsers."""
+    """As docs/reference/cli.md shows them, which another test compares with the parsers."""
     pages = re.findall(
         r"^## (turngate[^\n]*)\n\n```text\n(.*?)^```",
-        (ROOT / "docs/cli.md").read_text(),
+        (ROOT / "docs/reference/cli.md").read_text(),
         re.MULTILINE | re.DOTALL,
     )
     assert len(pages) > len(COMMANDS)
