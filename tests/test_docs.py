@@ -200,7 +200,7 @@ def test_the_architecture_page_lists_every_package() -> None:
     ("name", "begin", "end", "header", "at_least"),
     [
         ("explanation/security.md", "## Promises and their tests", None, "promise", 30),
-        ("explanation/holding.md", "## Settings", "## Who gives an event", "move", 60),
+        ("explanation/holding.md", "## Settings", "## Who sends an event", "move", 60),
     ],
 )
 def test_every_row_of_a_page_of_promises_names_tests_that_exist(

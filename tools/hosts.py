@@ -87,7 +87,7 @@ def section(host: Host) -> Iterable[str]:
 
 def written_part() -> str:
     sections = (line for host in HOSTS.values() for line in ("", *section(host)))
-    return "\n".join([*matrix(), "", "## What each host does otherwise", *sections, ""])
+    return "\n".join([*matrix(), "", "## What each host does differently", *sections, ""])
 
 
 def with_written_part(page: str) -> str:

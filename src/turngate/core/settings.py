@@ -63,16 +63,12 @@ class Rule:
     family: str | None = None
     index: str | None = None  # position in the event's list: "[0].hooks[1]"
     agent_type: str | None = None  # runs only for subagents of this type
-    level: str | None = field(
-        default=None, compare=False
-    )  # the level of the file, if `source` does not give it
+    level: str | None = field(default=None, compare=False)  # that of the file, if `source` does not give it
     pending: str | None = field(default=None, compare=False)  # why it does not run until it is approved
     rejected: bool = field(default=False, compare=False)  # it is pending because a person rejected it
     # The files that it runs, each with an id of the content that was approved; None: there was no such file.
     files: Mapping[str, str | None] = field(default_factory=dict, compare=False, repr=False)
-    definition: str = field(
-        default="", compare=False, repr=False
-    )  # the definition that was approved, as compact JSON
+    definition: str = field(default="", compare=False, repr=False)  # what was approved, as compact JSON
     held: bool = field(default=False, compare=False)  # a gate of the session: if it was changed, it blocks
 
     @property
@@ -141,9 +137,7 @@ class Settings:
     plugin_dirs: tuple[str, ...] = ()
     allowed_urls: tuple[AllowedUrls, ...] = ()  # the URL of an http hook must be allowed by each of them
     http_hook_urls: tuple[str, ...] | None = None  # patterns for URLs of http hooks; None: no restriction
-    http_hook_variables: tuple[str, ...] | None = (
-        None  # the variables that headers of http hooks may use; None: all
-    )
+    http_hook_variables: tuple[str, ...] | None = None  # for headers of http hooks; None: no restriction
     # Set: command hooks have a clean environment, with these variables besides the usual ones.
     pass_env: tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)

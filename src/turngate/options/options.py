@@ -51,9 +51,7 @@ class Options:
     hooks: Mapping[str, Sequence[Config]] = field(default_factory=dict)
     _: KW_ONLY
     timeout_ms: int | None = None  # for hooks without a timeout; None: the settings' or the dialect's default
-    mode: Mode | Mapping[str, Mode] | None = (
-        None  # the mode of these hooks; "observe": blocks are only recorded
-    )
+    mode: Mode | Mapping[str, Mode] | None = None  # for these hooks; "observe": blocks are only recorded
     order: Order | Mapping[str, Order] | None = None  # None: the settings', or "sequential"
     dialect: str | None = None  # None: the settings', or "turngate"
     limit: int | None = None  # continuations in one turn; None: the settings' or the dialect's

@@ -52,9 +52,7 @@ class TurnResult:
     strict: bool = False
     not_loaded: bool = False  # a hook could not be loaded from the settings
     tools: tuple[str, ...] = ()  # names, in the order of first use
-    subagents: tuple[
-        "SubagentFinished", ...
-    ] = ()  # those that ended in this turn, or whose result arrived in it
+    subagents: tuple["SubagentFinished", ...] = ()  # those that ended, or whose result arrived, in this turn
     notices: tuple[str, ...] = ()
 
     @property

@@ -150,9 +150,7 @@ class GateHook(_HookOptions):
     gate: str = COMMAND_GATE
     command: str | None = None
     args: tuple[str, ...] | None = None  # if set, `command` is a program, run without a shell
-    options: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # the options of the gate, by their names in JSON
+    options: Mapping[str, Any] = field(default_factory=dict)  # the gate's options, by their names in JSON
     strict: bool = field(default=False, kw_only=True)  # a gate that could not run blocks
     shell: str | None = field(default=None, kw_only=True)
     env: Mapping[str, str] = field(default_factory=dict, kw_only=True)

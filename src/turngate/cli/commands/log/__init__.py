@@ -33,7 +33,8 @@ Show what the hooks of a session did: every hook run, every verdict, every turn 
 (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. Headings give the date,
 the project and the session. `turngate stats` counts over all sessions."""
     parser.epilog = f"""\
-Examples:  turngate log                     the session of this project whose hooks ran most recently
+Examples:
+  turngate log                     the session of this project whose hooks ran most recently
   turngate log 3fa9                another session; the beginning of its id is enough
   turngate log --project ../api    another project
   turngate log --follow            print new lines, also of sessions that begin later, until Ctrl-C
