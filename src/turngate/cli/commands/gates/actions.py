@@ -71,6 +71,7 @@ class PrivateFolder(NamedTuple):
 
 
 MAX_REASON_CHARS = 8_000
+NOT_LOADED = "no gate could be loaded; `turngate check` lists what to correct"
 NO_GATES = "no gates are configured; `turngate init` finds the checks of a project"
 APPROVE = (
     "read what is not approved with `turngate hooks diff`, and approve it with `turngate hooks approve --all`; "
@@ -114,7 +115,7 @@ def _run(
     report = _report_json(results, location, problems, not_loaded=not_loaded)
     name = "json" if options.json else options.format
     if _prints_text(options):
-        _print_end(results, problems, location)
+        _print_end(results, problems, location, not_loaded=not_loaded)
     if name != "text" and (text := FORMATS[name](report)):
         print(text)
     if name == "github":
@@ -172,7 +173,9 @@ def _print_result(result: GateResult, location: str) -> None:
         print(f"  → {flat(with_place(result.hint, location))}", flush=True)
 
 
-def _print_end(results: Sequence[GateResult], problems: Iterable[Problem], location: str) -> None:
+def _print_end(
+    results: Sequence[GateResult], problems: Iterable[Problem], location: str, *, not_loaded: bool
+) -> None:
     for problem in dict.fromkeys(problems):
         print(paint(f"! {flat(str(problem))}", "alert", sys.stderr), file=sys.stderr)
         if problem.hint:
@@ -183,7 +186,7 @@ def _print_end(results: Sequence[GateResult], problems: Iterable[Problem], locat
     total = ", ".join(f"{counts[outcome]} {outcome}" for outcome in _STYLES if counts[outcome])
     worst: tuple[Outcome, ...] = ("failed", "could not run", "passed")
     style = next((_STYLES[each] for each in worst if counts[each]), "notice")
-    print(paint(total or NO_GATES, style))
+    print(paint(total or (NOT_LOADED if not_loaded else NO_GATES), style))
 
 
 def _report_json(
