@@ -34,7 +34,7 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import indent, keep_ends, quote_name
 from turngate.core.verdict.decisions import Fault, Halt
-from turngate.core.verdict.hints import run_hint
+from turngate.core.verdict.hints import GONE, run_hint
 from turngate.core.verdict.hook_run import HookRun, run_message
 from turngate.core.verdict.json_output import hook_json
 from turngate.core.verdict.verdict import is_blocking
@@ -180,7 +180,8 @@ def _print_end(
         print(paint(f"! {flat(str(problem))}", "alert", sys.stderr), file=sys.stderr)
         if problem.hint:
             print(f"  → {flat(problem.hint)}", file=sys.stderr)
-    if any(result.entry.rule.pending for result in results if result.outcome == "could not run"):
+    pending = {result.entry.rule.pending for result in results if result.outcome == "could not run"}
+    if pending - {None, GONE}:
         print(f"→ {with_place(APPROVE, location)}")
     counts = Counter(result.outcome for result in results)
     total = ", ".join(f"{counts[outcome]} {outcome}" for outcome in _STYLES if counts[outcome])
@@ -275,6 +276,6 @@ def _read_run(entry: GateEntry, run: HookRun, settings: Settings) -> GateResult:
     if is_blocking(run, settings.dialect) or isinstance(run.decision, Halt):
         return GateResult(entry, "failed", reason or "it gave no reason", seconds=run.seconds)
     if isinstance(run.decision, Fault) or isinstance(run.report, Skipped):
-        hint = None if run.rule.pending else run_hint(run)
+        hint = run_hint(run) if run.rule.pending in (None, GONE) else None  # the others have one at the end
         return GateResult(entry, "could not run", reason, hint, run.seconds)
     return GateResult(entry, "passed", run.decision.notice, seconds=run.seconds)
