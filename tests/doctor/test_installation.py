@@ -16,7 +16,7 @@ def test_before_the_first_run_there_is_no_state(state: Path) -> None:
     assert inspect_turngate(str(state), {}) == (
         Fact("turngate", f"{version('turngate')}, Python {platform.python_version()}"),
         Fact("state folder", f"{state}, not there yet"),
-        Fact("registry", "not there yet"),
+        Fact("registry", "not there yet: no subagent has been started"),
         Fact("model key", NO_KEY),
     )
     assert not state.exists()

@@ -88,10 +88,21 @@ def test_the_user_reads_that_fewer_tests_have_passed_than_in_an_earlier_session(
     fewer = "2 tests passed, and 3 at the last pass"
     assert stop("one", "3 passed in 0.1s\n") == {}
     (project / "fail").touch()
-    assert stop("two", "1 failed, 2 passed in 0.1s\n")["reason"].endswith(f"\n\nAlso: {fewer}.")
+    assert stop("two", "1 failed, 2 passed in 0.1s\n")["decision"] == "block"
     (project / "fail").unlink()
     assert stop("two", "2 passed in 0.1s\n") == {"systemMessage": f'gate "tests": {fewer}'}
     assert stop("two", "2 passed in 0.2s\n") == {}
+
+
+def test_a_test_that_fails_is_not_reported_as_one_that_is_gone(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = gate_of_printed_results(project, monkeypatch)
+    assert stop("one", "3 passed in 0.1s\n") == {}
+    (project / "fail").touch()
+    reasons = [stop("two", f"1 failed, {passed} passed in 0.1s\n")["reason"] for passed in (2, 1)]
+    also = [reason.partition("\n\nAlso: ")[2] for reason in reasons]
+    assert also == ["", "1 test passed, and 3 at the last pass."]
 
 
 def test_the_user_reads_that_a_test_that_failed_in_the_session_runs_no_longer(

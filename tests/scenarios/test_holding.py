@@ -355,7 +355,7 @@ def test_fewer_tests_in_another_checkout_are_reported(tested: Path, tmp_path: Pa
     git(tested, "worktree", "add", "-q", str(other))
     write(other, {"calc.py": SOURCES["calc.py"] + "\n"})
     answer = stop(other)
-    assert answer == {"systemMessage": 'gate "tests": 1 tests passed, and 2 at the last pass'}
+    assert answer == {"systemMessage": 'gate "tests": 1 test passed, and 2 at the last pass'}
 
 
 @pytest.mark.parametrize("place", [".git/info/exclude", ".git/ignored", "~/.config/git/ignore"])

@@ -58,7 +58,7 @@ def _try_to_write(state: str) -> bool:
 def _registry(path: str) -> Fact:
     name = "registry"
     if not os.path.lexists(path):
-        return Fact(name, "not there yet")
+        return Fact(name, "not there yet: no subagent has been started")
     try:
         # Another process may use it: SQLite never opens the file twice in one process.
         os.close(open_regular_file(path, os.O_RDWR))

@@ -45,7 +45,9 @@ def describe_fewer(before: Counted, now: Counted) -> str | None:
     """Return that fewer tests have passed than at the last pass, or that more were skipped."""
     parts = []
     if now.passed < before.passed:
-        parts.append(f"{now.passed} tests passed, and {before.passed} at the last pass")
+        parts.append(
+            f"{now.passed} test{'s' * (now.passed != 1)} passed, and {before.passed} at the last pass"
+        )
     if now.skipped > before.skipped:
         new = [name for name in now.skipped_names if name not in before.skipped_names][:MAX_NAMES]
         names = f" ({', '.join(new)})" if new else ""

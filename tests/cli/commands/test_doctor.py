@@ -171,7 +171,7 @@ def test_the_line_of_another_agent_program_is_not_a_hook_of_the_project(
     assert (code, lines[-3:]) == (
         0,
         [
-            "registry: not there yet",
+            "registry: not there yet: no subagent has been started",
             "model key: none is set; `turngate run` and hooks that ask a model need one, or ollama",
             "0 hooks",
         ],
@@ -765,7 +765,7 @@ def test_a_state_folder_that_cannot_be_used_is_a_problem(
     assert capsys.readouterr().out.splitlines()[1:] == [
         f"! state folder: {state} cannot be written (Not a directory): there is no journal, and nothing can be approved",
         "  → repair it, or set TURNGATE_STATE to another folder",
-        "registry: not there yet",
+        "registry: not there yet: no subagent has been started",
         "model key: none is set; `turngate run` and hooks that ask a model need one, or ollama",
         ".turngate/settings.json",
         '  will run       Stop[0].hooks[0] "true"',

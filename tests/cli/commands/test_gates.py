@@ -133,6 +133,32 @@ def test_a_hook_that_halts_has_not_passed(project: Path, gates: Gates) -> None:
     )
 
 
+def test_settings_that_cannot_be_read_are_not_called_settings_without_gates(
+    project: Path, gates: Gates
+) -> None:
+    write(project, {".turngate/settings.json": '{"hooks": {}'})
+    code, out, _ = gates("run")
+    assert (code, out) == (13, "no gate could be loaded; `turngate check` lists what to correct\n")
+
+
+def test_an_approved_gate_that_is_no_longer_configured_can_be_forgotten(
+    project: Path, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
+    write_hooks(project, PASSES)
+    turngate("hooks", "approve", "--all", "--yes", "--project", str(project))
+    write_hooks(project)
+    line = 'could not run 0.00 s  "lint"  (.turngate/settings.json): it was approved, but is no longer configured\n'
+    hint = "  → configure it again, or forget it with `turngate hooks reject lint`\n"
+    assert gates("run") == (13, f"{line}{hint}1 could not run\n", "")
+
+
+def test_a_command_that_is_not_executable_is_named_with_what_to_do(project: Path, gates: Gates) -> None:
+    write(project, {"check.sh": "#!/bin/sh\n"})
+    write_hooks(project, {"type": "gate", "id": "mine", "command": "./check.sh"})
+    assert "  → chmod +x ./check.sh\n" in gates("run")[1]
+
+
 @pytest.mark.parametrize(("words", "code"), [((), 13), (("--lenient",), 0)])
 def test_no_gate_is_not_a_gate_that_passed(gates: Gates, words: tuple[str, ...], code: int) -> None:
     assert gates("run", *words) == (code, NO_GATES, "")

@@ -11,7 +11,7 @@ from turngate.core.verdict.hook_run import HookRun
 
 IN_SESSION = "in this session"  # the end of what has changed
 GONE = "it was approved, but is no longer configured"
-_NOT_EXECUTABLE = r"([^\s:]*[^\s:/]): Permission denied"
+_NOT_EXECUTABLE = r"exit code 126: .*?([^\s:]*[^\s:/]): Permission denied"
 
 
 def pending_hint(rule: Rule) -> str:
@@ -42,10 +42,9 @@ def run_hint(run: HookRun) -> str | None:
         case Exited(code=2, stdout=stdout, stderr=stderr) if not stderr.strip():
             where = "its text is on stdout; " if stdout.strip() else ""
             return f"{where}print the reason on stderr: echo 'REASON' >&2"
-        case Exited(code=126, stderr=stderr) if match := re.search(_NOT_EXECUTABLE, stderr):
-            return f"chmod +x {match[1]}"
-        case _:
-            return None
+        case _:  # a gate says of its command what a hook says of itself
+            match = re.match(_NOT_EXECUTABLE, run.decision.error)
+            return f"chmod +x {match[1]}" if match else None
 
 
 _HOOKS_COMMAND = r"`(turngate hooks [^`]*)`"

@@ -34,7 +34,7 @@ from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Settings
 from turngate.core.text import indent, keep_ends, quote_name
 from turngate.core.verdict.decisions import Fault, Halt
-from turngate.core.verdict.hints import run_hint
+from turngate.core.verdict.hints import GONE, run_hint
 from turngate.core.verdict.hook_run import HookRun, run_message
 from turngate.core.verdict.json_output import hook_json
 from turngate.core.verdict.verdict import is_blocking
@@ -71,6 +71,7 @@ class PrivateFolder(NamedTuple):
 
 
 MAX_REASON_CHARS = 8_000
+NOT_LOADED = "no gate could be loaded; `turngate check` lists what to correct"
 NO_GATES = "no gates are configured; `turngate init` finds the checks of a project"
 APPROVE = (
     "read what is not approved with `turngate hooks diff`, and approve it with `turngate hooks approve --all`; "
@@ -114,7 +115,7 @@ def _run(
     report = _report_json(results, location, problems, not_loaded=not_loaded)
     name = "json" if options.json else options.format
     if _prints_text(options):
-        _print_end(results, problems, location)
+        _print_end(results, problems, location, not_loaded=not_loaded)
     if name != "text" and (text := FORMATS[name](report)):
         print(text)
     if name == "github":
@@ -172,18 +173,21 @@ def _print_result(result: GateResult, location: str) -> None:
         print(f"  → {flat(with_place(result.hint, location))}", flush=True)
 
 
-def _print_end(results: Sequence[GateResult], problems: Iterable[Problem], location: str) -> None:
+def _print_end(
+    results: Sequence[GateResult], problems: Iterable[Problem], location: str, *, not_loaded: bool
+) -> None:
     for problem in dict.fromkeys(problems):
         print(paint(f"! {flat(str(problem))}", "alert", sys.stderr), file=sys.stderr)
         if problem.hint:
             print(f"  → {flat(problem.hint)}", file=sys.stderr)
-    if any(result.entry.rule.pending for result in results if result.outcome == "could not run"):
+    pending = {result.entry.rule.pending for result in results if result.outcome == "could not run"}
+    if pending - {None, GONE}:
         print(f"→ {with_place(APPROVE, location)}")
     counts = Counter(result.outcome for result in results)
     total = ", ".join(f"{counts[outcome]} {outcome}" for outcome in _STYLES if counts[outcome])
     worst: tuple[Outcome, ...] = ("failed", "could not run", "passed")
     style = next((_STYLES[each] for each in worst if counts[each]), "notice")
-    print(paint(total or NO_GATES, style))
+    print(paint(total or (NOT_LOADED if not_loaded else NO_GATES), style))
 
 
 def _report_json(
@@ -272,6 +276,6 @@ def _read_run(entry: GateEntry, run: HookRun, settings: Settings) -> GateResult:
     if is_blocking(run, settings.dialect) or isinstance(run.decision, Halt):
         return GateResult(entry, "failed", reason or "it gave no reason", seconds=run.seconds)
     if isinstance(run.decision, Fault) or isinstance(run.report, Skipped):
-        hint = None if run.rule.pending else run_hint(run)
+        hint = run_hint(run) if run.rule.pending in (None, GONE) else None  # the others have one at the end
         return GateResult(entry, "could not run", reason, hint, run.seconds)
     return GateResult(entry, "passed", run.decision.notice, seconds=run.seconds)
