@@ -38,7 +38,7 @@ from turngate.state.files import make_private_dir, open_regular_file
 NO_ANSWER = (FilesUnreadable, TranscriptUnreadable, ProjectUnreachable)  # the gate could not run
 POLL_S = 0.1  # of the lock of a gate
 MAX_CHANGED = 5  # files that a notice names
-COLUMNS = "160"  # for reports of tools, which otherwise cut their lines at 80 where there is no terminal
+COLUMNS = "120"  # for reports of tools, which otherwise cut their lines at 80 where there is no terminal
 MAX_PASSED = 8  # trees of a session that are not checked again
 FOR_SAME_GATE = "for the same gate, which another agent checked in this project"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")

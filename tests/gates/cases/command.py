@@ -143,10 +143,10 @@ CASES = (
         could_not_run("command", "exit code 2: make: *** [Makefile:2: test] Error 127"),
     ),
     GateCase(
-        "a report has lines of 160 columns, as in a wide terminal",
+        "a report has lines of 120 columns, as in a wide terminal",
         ("--", "echo $COLUMNS; exit 1"),
         empty,
-        blocked("`echo $COLUMNS; exit 1`: exit code 1\n160"),
+        blocked("`echo $COLUMNS; exit 1`: exit code 1\n120"),
     ),
     GateCase(
         "its own timeout",
