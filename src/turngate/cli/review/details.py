@@ -21,9 +21,11 @@ from turngate.cli.review.entries import (
     format_trust,
     shown_key,
 )
+from turngate.core.hooks.kinds import GateHook
 from turngate.core.settings import Settings
 from turngate.core.text import one_line, truncate
 from turngate.errors import UsageError
+from turngate.gates.toolchains import PROJECT_CHECKS
 from turngate.project.files import Files
 from turngate.trust.covered_files import MAX_BYTES
 from turngate.trust.file_kinds import CODE
@@ -72,6 +74,27 @@ class HookChanges:
             if known.get(name) != variables.get(name):
                 yield f"${make_visible(name)} has another value than when it was approved", "notice"
         yield from format_not_covered(hook)
+        yield from self._format_check(hook)
+
+    def _format_check(self, hook: ReviewedHook) -> Iterator[Line]:
+        """Name the commands that a gate such as `tests` finds in the project."""
+        gate = hook.rule.hook
+        if (
+            isinstance(gate, GateHook)
+            and gate.gate in PROJECT_CHECKS
+            and not gate.command
+            and not self._files.machine
+        ):
+            # lazy: few hooks need them
+            from turngate.gates.find_checks import chosen_commands, find_check_commands  # noqa: PLC0415
+            from turngate.gates.project_files import read_project_files  # noqa: PLC0415
+
+            found = chosen_commands(find_check_commands(read_project_files(self._project)), gate.gate)
+            for each in found:
+                yield (
+                    f"runs `{make_visible(each.command)}`, which is found in {make_visible(each.found_in)}",
+                    "plain",
+                )
 
     def _format_files(self, hook: ReviewedHook) -> Iterator[Line]:
         """Format the files that are not as approved. Of a new hook, those that its command does not name are listed."""
