@@ -128,6 +128,7 @@ FAILURES = {
     "go": "--- FAIL: TestPrice (0.00s)\n    shop_test.go:9: got 1, want 2",
     "tsc": "src/shop.ts(3,7): error TS2322: Type 'string' is not assignable to type 'number'.",
     "ruff": "shop.py:1:8: F401 `os` imported but unused",
+    "rubocop": "Rakefile:26:3: W: Lint/UselessAssignment: Useless assignment to variable - unused.",
     "ruff since 0.9": "F401 [*] `os` imported but unused\n --> shop.py:1:8",
     "mypy": 'shop.py:3: error: Incompatible return value type (got "str", expected "int")',
     "make": "make: *** [Makefile:2: test] Error 1",

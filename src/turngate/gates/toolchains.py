@@ -649,8 +649,8 @@ FAILURE_READERS = (
         start=rf"\s*{_PATH}:{_LINE}(?::\d+)?:? (?:- )?(?P<name>(?:fatal )?error\b.*)",
     ),
     FailureReader(
-        tools="flake8, ruff, go vet",
-        start=rf"(?P<path>[^\s:]+\.\w+):{_LINE}:\d+: (?!note|warning)(?P<name>\S.*)",
+        tools="flake8, ruff, go vet, rubocop",
+        start=rf"(?P<path>[^\s:]+(?:\.\w+|file)):{_LINE}:\d+: (?!note|warning)(?P<name>\S.*)",
     ),
     FailureReader(
         tools="black",
