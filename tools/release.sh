@@ -41,5 +41,5 @@ Built dist/ for $version. To publish it, a person has to:
   1. write the date of the version in CHANGELOG.md, run "make reference", and commit
   2. git tag v$version && git push origin main v$version
   3. uvx twine upload dist/*
-  4. the first time: write "uv tool install turngate" in README.md and docs/install.md
+  4. the first time: write "uv tool install turngate" in README.md and docs/how-to/install.md
 END

@@ -20,6 +20,7 @@ MAX_FAILURE_CHARS = 1500  # of one failure
 MAX_LINE_CHARS = 400
 MAX_SEARCHED_LINES = 200_000
 MAX_BLOCK_LINES = 80  # of one failure
+HEAD_LINES = 10  # where a tool that prints its whole help begins it
 MAX_FAILURES = 2000
 MAX_WHOLE_LINES = 2000  # of an output that is sent whole, without what is noise
 LAST_LINES = 12  # the summary, or the message of a tool that does not start
@@ -163,7 +164,8 @@ def missing_program(code: int, output: Output, stderr: str) -> str | None:
 
     An agent that is blocked because of it could not change that.
     """
-    lines = [line.strip() for line in output.lines[-MAX_BLOCK_LINES:] if line.strip()]
+    ends = (*output.lines[:HEAD_LINES], *output.lines[-MAX_BLOCK_LINES:])
+    lines = [line.strip() for line in ends if line.strip()]
     said = next((number for number, line in enumerate(lines) if _NOT_CONFIGURED.fullmatch(line)), None)
     if said is not None and not output.failures:
         return f"exit code {code}: {one_line(' '.join(lines[said : said + 2 if lines[said].endswith(':') else said + 1]), MAX_WHY_CHARS)}"

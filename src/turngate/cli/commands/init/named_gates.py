@@ -42,10 +42,9 @@ def read_names(given: Iterable[str]) -> list[str]:
     for name in names:
         if name not in GATES:
             meant = closest_word(name, tuple(GATES))
-            hint = f"did you mean {quote_name(meant)}? " if meant else ""
-            raise UsageError(
-                f"--with: there is no gate {quote_name(name)}; {hint}The gates are {', '.join(sorted(GATES))}"
-            )
+            hint = f"did you mean {quote_name(meant)}? The" if meant else "the"
+            known = ", ".join(sorted(GATES))
+            raise UsageError(f"--with: there is no gate {quote_name(name)}; {hint} gates are {known}")
     return list(dict.fromkeys(names))
 
 
