@@ -14,7 +14,7 @@ Written by `make projects`: in a copy of each project with its dependencies, [`t
 
 - **init** is right if it writes a gate for each check that the project's CI runs, with that command, and no other gate. A person determined what CI runs.
 - **Innocent** sessions: a greeting, a sentence in the README, and a question in the middle of the work. None may be blocked.
-- **Faults**: ten sessions with one planted fault each. Each has to be blocked, by the gate for it, with a reason that names the file or the test and the error.
+- **Faults**: up to ten sessions with one planted fault each. Each has to be blocked, by the gate for it, with a reason that names the file or the test and the error.
 
 """
 
