@@ -30,7 +30,7 @@ def end(ended_by: str) -> Record:
 def gate(**counts: Any) -> GateStats:
     """Return the statistics of the gate `tests`; what is not given is 0."""
     zero = dict.fromkeys(
-        ("runs", "passed", "blocked", "would_block", "not_enforced", "overridden", "wrong"), 0
+        ("runs", "passed", "blocked", "would_block", "kept", "not_enforced", "overridden", "wrong"), 0
     )
     seconds = {"median_seconds": 1.0, "p95_seconds": 1.0} if counts.get("runs") else {}
     no_runs: dict[str, Any] = {
@@ -53,6 +53,10 @@ def week(runs: int, blocked: int = 0) -> dict[str, Week]:
         ([run("allow"), verdict()], gate(runs=1, passed=1, weeks=week(1))),
         ([run("block"), verdict("tests")], gate(runs=1, blocked=1, weeks=week(1, 1))),
         ([run("would_block"), verdict()], gate(runs=1, would_block=1, weeks=week(1))),
+        (
+            [run("allow", notice='gate "todos": the agent keeps this: later'), verdict()],
+            gate(runs=1, passed=1, kept=1, weeks=week(1)),
+        ),
         ([run("failed"), run("timeout"), verdict()], gate(runs=2, not_enforced=2, weeks=week(2))),
         ([verdict(unenforced=[{"hook": "tests", "outcome": "skipped"}])], gate(not_enforced=1)),
         (
@@ -76,6 +80,7 @@ def week(runs: int, blocked: int = 0) -> dict[str, Week]:
         "passed",
         "blocked",
         "observed",
+        "kept",
         "failed",
         "skipped",
         "at the limit",

@@ -59,6 +59,7 @@ HOOK_TIMEOUT = "TURNGATE_HOOK_TIMEOUT"
 IN_GATE = "TURNGATE_IN_GATE"
 # Set by `turngate gates run`: there is no session. The commit that gates compare with; empty: there is none.
 GATES_BASE = "TURNGATE_GATES_BASE"
+AGENT_KEEPS = "the agent keeps this"  # in the notice of a gate that accepts what the agent says
 GATES_RUN_SESSION = "gates-run-"  # the beginning of the id of a session of `turngate gates run`
 ENV_FILE_VARIABLES = ("CLAUDE_ENV_FILE", "TURNGATE_ENV_FILE")  # name the file of SessionStart hooks
 # Set in the environment of every command of the tool Bash.

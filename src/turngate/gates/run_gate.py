@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, assert_never
 
-from turngate.core.constants import IN_GATE
+from turngate.core.constants import AGENT_KEEPS, IN_GATE
 from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook
 from turngate.core.redaction import Redactor
@@ -246,7 +246,7 @@ def _heed_user(gate: Gate, context: GateContext, decision: Block) -> Decision:
     if can_keep and (why := kept_reason(context, found)):
         context.state.holds = False  # the tree has not passed
         shown = one_line(decision.reason, MAX_WHY_CHARS)
-        return Allow(f"the agent keeps this: {one_line(why, MAX_WHY_CHARS)} (found: {shown})")
+        return Allow(f"{AGENT_KEEPS}: {one_line(why, MAX_WHY_CHARS)} (found: {shown})")
     if gate.is_cached and _asks(context):
         context.state.data["asked"] = _moment(context)
         context.state.save()

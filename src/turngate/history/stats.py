@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
-from turngate.core.constants import STOP_EVENTS
+from turngate.core.constants import AGENT_KEEPS, STOP_EVENTS
 from turngate.core.verdict.hook_run import HookOutcome
 from turngate.history.journals import Record, block_id, hook_name
 
@@ -28,13 +28,14 @@ class Week:
 
 @frozen
 class GateStats:
-    """What one gate has done. `overridden`: turns that ended although it blocked; `wrong`: blocks that a person marked."""
+    """What one gate has done. `kept`: passes because the agent said that the user wants it this way; `overridden`: turns that ended although it blocked; `wrong`: blocks that a person marked."""
 
     gate: str
     runs: int
     passed: int
     blocked: int
     would_block: int
+    kept: int
     not_enforced: int
     overridden: int
     wrong: int
@@ -139,7 +140,7 @@ class _Total:
 class _GateCount:
     def __init__(self) -> None:
         self.outcomes = Counter[str]()
-        self.skipped = self.overridden = self.wrong = self.tokens = 0
+        self.skipped = self.kept = self.overridden = self.wrong = self.tokens = 0
         self.cost: float | None = None
         self.seconds = list[float]()
         self.weeks = defaultdict[str, Counter[str]](Counter)
@@ -149,6 +150,7 @@ class _GateCount:
         if outcome == "skipped":  # it was not meant to run, or the verdict names it
             return
         self.outcomes[outcome] += 1
+        self.kept += AGENT_KEEPS in str(record.get("notice"))
         self.weeks[_week(record["time"])][outcome] += 1
         if isinstance(seconds := record.get("seconds"), int | float):
             self.seconds.append(seconds)
@@ -167,6 +169,7 @@ class _GateCount:
             passed=outcomes["allow"] + outcomes["advise"],
             blocked=outcomes["block"],
             would_block=outcomes["would_block"],
+            kept=self.kept,
             not_enforced=sum(outcomes[name] for name in _NOT_ENFORCED) + self.skipped,
             overridden=self.overridden,
             wrong=self.wrong,

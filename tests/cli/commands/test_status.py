@@ -8,7 +8,7 @@ import pytest
 from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.main import main
 
-NOBODY = "  none  none is on PATH, and none runs Turngate"
+NOBODY = "  none  no agent program is on PATH or runs Turngate"
 
 
 @pytest.fixture(autouse=True)

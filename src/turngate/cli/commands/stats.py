@@ -32,7 +32,7 @@ def declare(parser: Parser) -> None:
 Show what the gates of this project did at the stops of agents, in all sessions of `turngate run` and of other agent
 programs: how often each ran, passed and blocked, how long it took, what its models cost. Nothing is run.
 
-Columns: WOULD BLOCK counts blocks in the mode "observe"; NOT ENFORCED, runs that failed, timed out, waited or were
+Columns: WOULD BLOCK counts blocks in the mode "observe"; KEPT, passes because the agent kept what was found; NOT ENFORCED, runs that failed, timed out, waited or were
 skipped; OVERRIDDEN, turns that ended although the gate blocked; WRONG, blocks that you marked with
 `turngate log --wrong`. The bars are blocks per week, up to now. A column without numbers is left out."""
     parser.epilog = f"""\
@@ -146,6 +146,7 @@ def _table(gates: Sequence[GateStats]) -> Iterator[str]:
         ("PASSED", [str(gate.passed) for gate in gates]),
         ("BLOCKED", [str(gate.blocked) for gate in gates]),
         ("WOULD BLOCK", _numbers(gate.would_block for gate in gates)),
+        ("KEPT", _numbers(gate.kept for gate in gates)),
         ("NOT ENFORCED", _numbers(gate.not_enforced for gate in gates)),
         ("OVERRIDDEN", _numbers(gate.overridden for gate in gates)),
         ("WRONG", _numbers(gate.wrong for gate in gates)),

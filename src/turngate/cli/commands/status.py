@@ -177,7 +177,7 @@ def _sections(status: Status) -> Iterator[tuple[str, list[tuple[str, str, str]]]
     """Yield each heading with its rows: a name, a text and a style."""
     yield f"Project {status.project}", []
     hosts = [(host.title, *_host_text(host)) for host in status.hosts]
-    yield "Agent programs", hosts or [("none", "none is on PATH, and none runs Turngate", "dim")]
+    yield "Agent programs", hosts or [("none", "no agent program is on PATH or runs Turngate", "dim")]
     gates = [(gate.key, *_gate_text(gate)) for gate in status.gates]
     yield "Gates", gates or [("none", "nothing is checked when an agent stops", "notice")]
     shown = {gate.key for gate in status.gates}

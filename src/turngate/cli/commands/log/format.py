@@ -13,6 +13,7 @@ from turngate.cli.console.conversation_text import (
     outcome_label,
 )
 from turngate.cli.console.streams import paint
+from turngate.core.constants import AGENT_KEEPS
 from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
 from turngate.history.journals import hook_name
 from turngate.state.process_stat import ProcessId, is_alive
@@ -160,12 +161,18 @@ def _format_run(record: dict[str, Any]) -> str:
     # The record of the verdict says which failures were not enforced.
     result = record.get("outcome", "")
     label = (_question(record) if result == "allow" else None) or outcome_label(result, blocking=True)
-    reason = lines_with_words(record.get("reason"))
+    reason = lines_with_words(record.get("reason") or _kept_notice(record))
     why = f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else ""
     has_cost = "evaluation" in record and hook.get("type") != "agent"
     cost = _format_cost(record["evaluation"]) if has_cost else ""
     seconds = " " * 8 if result in ("did not end", "running") else f"{record.get('seconds', 0):6.2f} s"
     return f"{label:<{LABEL_WIDTH}} {seconds}  {_quote(name)}{why}{cost}"
+
+
+def _kept_notice(record: dict[str, Any]) -> str:
+    """Return why a gate accepted what the agent keeps, if it did."""
+    notice = str(record.get("notice") or "")
+    return notice if AGENT_KEEPS in notice else ""
 
 
 def _format_cost(evaluation: dict[str, Any]) -> str:
