@@ -127,7 +127,7 @@ def test_programs_that_there_are_not_are_named(command: tuple[str, ...], tmp_pat
 def test_the_docs_list_the_programs() -> None:
     *names, last = (f"`{name}`" for name in PROGRAMS.split())
     docs = " ".join((ROOT / "docs/how-to/ssh.md").read_text().split())
-    assert f"in the `PATH` of a login: {', '.join(names)} and {last}." in docs
+    assert f"in the `PATH` of a login shell: {', '.join(names)} and {last}." in docs
 
 
 @needs_sshd
