@@ -357,6 +357,7 @@ class ScreenUI:
     def _submit(self, text: str) -> None:
         question = self._question
         self._buffer.reset(append_to_history=not question or parse_permission(text) is None)
+        self._buffer.load_history_if_not_yet_loaded()  # else the next redraw does, and keys before it find none
         echo = f"{question} {text}" if question else f"> {text}".replace("\n", "\n  ")
         self._print_above(strip_controls(echo), "user")
         self._handler.on_message(text)
