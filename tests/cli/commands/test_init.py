@@ -51,10 +51,10 @@ lint   runs `npm run lint` (package.json)
 """
 NEXT = "→ `turngate gates run` runs them now, `turngate doctor --prove` shows that they block\n"
 WHEN_APPROVED = (
-    "→ when they are approved, `turngate gates run` runs them (before that only with --trust), "
+    "→ once they are approved, `turngate gates run` runs them (before that, only with --trust), "
     "and `turngate doctor --prove` shows that they block\n"
 )
-APPROVE = "→ they run when a person has approved them: `turngate hooks approve --all`\n"
+APPROVE = "→ they run once a person has approved them: `turngate hooks approve --all`\n"
 SKIPPED = "not approved, so Turngate skips it: {}\n→ `turngate hooks approve --all` shows it and asks you\n"
 QUESTION = "write it, and let these 2 gates run on this machine? [y]es, [n]o "
 TRIED = "each command is run once (Ctrl-C leaves one out):"
@@ -137,7 +137,7 @@ def test_a_second_init_changes_nothing(init: Init, package: Path) -> None:
     before = tree(package)
     exists = ".turngate/settings.json exists, and is not changed\n"
     left_out = "".join(
-        f"{name} is left out: a hook of .turngate/settings.json runs it already\n"
+        f"{name} is left out: a hook in .turngate/settings.json already runs it\n"
         for name in ("tests", "lint")
     )
     assert init("--yes") == (0, exists + left_out, "")
@@ -422,7 +422,7 @@ def test_existing_settings_are_kept_and_what_could_be_added_is_shown(init: Init,
     ]
     assert init("--yes") == (
         0,
-        '.turngate/settings.json exists, and is not changed\nthese gates can be added to the hooks of "Stop" in it:\n'
+        '.turngate/settings.json exists, and is not changed\nthese gates can be added to its "Stop" hooks:\n'
         + "".join(f"  {line}\n" for line in entries)
         + COMMANDS,
         "",
@@ -644,7 +644,7 @@ def test_existing_settings_keep_every_character_when_gates_are_added(init: Init,
         "debug  the added lines contain no breakpoint and no debug print",
         "todos  the agent's own task list is done",
         "",
-        'added to the hooks of "Stop" in .turngate/settings.json:',
+        'added to the "Stop" hooks in .turngate/settings.json:',
         '  {"type": "gate", "id": "debug", "gate": "debug"},',
         '  {"type": "gate", "id": "todos", "gate": "todos"}',
         "untouched is left out: it compares with git; run `git init`, and then `turngate init --with untouched`",
@@ -830,7 +830,7 @@ def test_a_green_command_is_written(trial: Init, project: Path) -> None:
 
 def test_a_red_command_is_written_and_old_failures_do_not_block(trial: Init, project: Path) -> None:
     code, out, _ = trial(test="@echo '1 failed'; false")
-    said = "tests  red; what fails now does not block, only what a session breaks"
+    said = "tests  red; only what a session breaks will block, not what fails now"
     assert (code, tried(out)) == (0, [TRIED, "tests  runs `make test`", said])
     assert [gate["id"] for gate in gates(project)] == ["tests"]
 

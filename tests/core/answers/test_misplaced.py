@@ -289,7 +289,7 @@ MISPLACED_AT = {
     "a redaction at the top": (
         "PostToolUse",
         {"updatedToolOutput": "***"},
-        "`updatedToolOutput` belongs into `hookSpecificOutput`",
+        "`updatedToolOutput` belongs in `hookSpecificOutput`",
     ),
     "a list of denials": (
         "PreToolUse",
@@ -305,7 +305,7 @@ MISPLACED_AT = {
     "an input at the top": (
         "PreToolUse",
         {"updatedInput": {"command": "true"}},
-        "`updatedInput` belongs into `hookSpecificOutput`",
+        "`updatedInput` belongs in `hookSpecificOutput`",
     ),
     "an input beside a permission": (
         "PreToolUse",
@@ -313,7 +313,7 @@ MISPLACED_AT = {
             "updatedInput": {"command": "true"},
             "hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"},
         },
-        "`updatedInput` belongs into `hookSpecificOutput`",
+        "`updatedInput` belongs in `hookSpecificOutput`",
     ),
     "an input in the words of another language": (
         "PreToolUse",
@@ -334,7 +334,7 @@ MISPLACED_AT = {
                 "updatedInput": {"command": "true"},
             }
         },
-        "`updatedInput` belongs into `decision` of `hookSpecificOutput`",
+        "`updatedInput` belongs in `decision` of `hookSpecificOutput`",
     ),
 }
 

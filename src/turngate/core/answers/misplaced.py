@@ -88,10 +88,10 @@ def lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
     if key := _restricting_flag(value):
         return f'`{key}` is unknown: a block is {{"decision": "block", "reason": "…"}}'
     if _restricts(value.get("permissionDecision")):
-        return "`permissionDecision` belongs into `hookSpecificOutput`"
+        return "`permissionDecision` belongs in `hookSpecificOutput`"
     behaviors = (value.get("behavior"), specific.get("behavior"))
     if event in PERMISSION_EVENTS and any(map(_restricts, behaviors)):
-        return "`behavior` belongs into `decision` of `hookSpecificOutput`"
+        return "`behavior` belongs in `decision` of `hookSpecificOutput`"
     if problem := _misplaced_change(value, specific, event):
         return problem
     name = specific.get("hookEventName", event)
