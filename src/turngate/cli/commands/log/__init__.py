@@ -29,8 +29,8 @@ from turngate.state.paths import session_folder, state_folder
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show what the hooks of a session did: every hook run, every verdict, every turn that ended in any other way than "allowed"
-(capped, stalled, halted, interrupt …), and every warning about plugins and subagents. Headings give the date,
+Show what the hooks of a session did: every hook run, every verdict, every turn that ended in a way other than
+"allowed" (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. Headings give the date,
 the project and the session. `turngate stats` counts across all sessions."""
     parser.epilog = f"""\
 Examples:
