@@ -60,7 +60,7 @@ QUESTION = "write it, and let these 2 gates run on this machine? [y]es, [n]o "
 TRIED = "each command is run once (Ctrl-C leaves one out):"
 NOTHING_FOUND = """\
 no checks were found: there is no script, target or configuration of a test runner, a linter or a type checker whose \
-program is there
+program is installed
 → name a command yourself, in .turngate/settings.json:
 {"hooks": {"Stop": [{"hooks": [{"type": "gate", "command": "./check.sh"}]}]}}
 """
@@ -252,14 +252,14 @@ def test_an_empty_folder_gets_nothing(init: Init, project: Path) -> None:
 
 def test_a_check_without_its_program_is_left_out_and_named(init: Init, project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.ruff]\n")
-    said = "lint is left out: `ruff check --no-fix` (pyproject.toml) needs ruff, which is not there\n"
+    said = "lint is left out: `ruff check --no-fix` (pyproject.toml) needs ruff, which was not found\n"
     assert init("--yes") == (1, said + NOTHING_FOUND, "")
 
 
 def test_a_project_that_is_not_configured_yet_is_told_what_is_missing(init: Init, project: Path) -> None:
     (project / "configure.ac").touch()
     (project / "Makefile.am").touch()
-    said = "tests is left out: `make check` (configure.ac) needs ./Makefile, which is not there\n"
+    said = "tests is left out: `make check` (configure.ac) needs ./Makefile, which was not found\n"
     assert init("--yes") == (1, said + NOTHING_FOUND, "")
 
 
@@ -292,7 +292,7 @@ def test_a_part_without_its_program_is_left_out_and_named(init: Init, project: P
     (project / "package.json").write_text('{"packageManager": "yarn@4", "scripts": {"test": "jest"}}')
     (project / "manage.py").touch()
     code, out, _ = init("--yes")
-    left_out = "tests is left out: `yarn test` (package.json) needs yarn, which is not there"
+    left_out = "tests is left out: `yarn test` (package.json) needs yarn, which was not found"
     assert (code, out.splitlines()[-4]) == (0, left_out)
     assert gates(project) == [
         {"type": "gate", "id": "tests", "command": "python3 manage.py test", "timeout": 600}
@@ -409,7 +409,7 @@ def test_a_build_is_a_gate_only_where_there_is_nothing_else(init: Init, project:
 def test_a_check_that_a_hook_of_claude_code_runs_is_left_out(init: Init, package: Path) -> None:
     write_settings(package, "claude", stop_hooks("npm test >&2 || exit 2"))
     code, out, _ = init("--yes")
-    left_out = "tests is left out: a hook of .claude/settings.json runs it already"
+    left_out = "tests is left out: a hook in .claude/settings.json already runs it"
     assert (code, out.splitlines()[-4]) == (0, left_out)
     assert '"tests"' not in (package / ".turngate" / "settings.json").read_text()
 
@@ -564,7 +564,7 @@ LEFT_OUT = {
     "format": "looked for a target `format-check` in a Makefile, a script `format:check` in package.json, ruff format, "
     "black, prettier, biome, cargo fmt, gofmt and others; name the command: "
     '{"type": "gate", "id": "format", "gate": "format", "command": "COMMAND"}',
-    "lint": "a hook of .turngate/settings.json runs it already",
+    "lint": "a hook in .turngate/settings.json already runs it",
 }
 
 
@@ -792,7 +792,7 @@ def test_a_tool_of_rustup_is_there_only_with_a_toolchain(
     if has_toolchain:
         (tmp_path / "rustup" / "toolchains" / "stable").mkdir()
     code, out, _ = init("--dry-run")
-    missing = "tests is left out: `cargo test` (Cargo.toml) needs cargo, which is not there"
+    missing = "tests is left out: `cargo test` (Cargo.toml) needs cargo, which was not found"
     assert (code, missing in out.splitlines()) == ((0, False) if has_toolchain else (1, True))
 
 

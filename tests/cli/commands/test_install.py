@@ -396,7 +396,7 @@ def test_a_host_is_needed_to_write(words: tuple[str, ...]) -> None:
 
 
 def twice(title: str, has: str, new: str, remedy: str = "") -> str:
-    return f"! {title} has the line in {has} already: with one in {new} too, it runs Turngate twice at a stop{remedy}\n"
+    return f"! {title} already has the line in {has}: with one in {new} too, it runs Turngate twice at a stop{remedy}\n"
 
 
 def test_both_levels_would_run_it_twice() -> None:

@@ -123,7 +123,7 @@ def _misplaced_change(value: Mapping[str, Any], specific: Mapping[str, Any], eve
             if key != expected:
                 return f"`{describe_json(str(key))[1:-1]}` is unknown: did you mean `{expected}`?"
             if holder is not holders[-1]:
-                return f"`{expected}` belongs into {place}"
+                return f"`{expected}` belongs in {place}"
     return None
 
 
