@@ -30,7 +30,7 @@ BARS = " ▁▂▃▄▅▆▇█"
 def declare(parser: Parser) -> None:
     parser.description = """\
 Show what the gates of this project did at the stops of agents, in all sessions of `turngate run` and of other agent
-programs: how often each ran, passed and blocked, how long it took, what its models cost. Nothing is run.
+programs: how often each ran, passed and blocked, how long it took, and what its models cost. Nothing is run.
 
 Columns: WOULD BLOCK counts blocks in the mode "observe"; KEPT, passes because the agent overrode the gate
 with `turngate: keep`; NOT ENFORCED, runs that failed, timed out, waited or were skipped; OVERRIDDEN, turns that ended
@@ -39,7 +39,7 @@ although the gate blocked; WRONG, blocks that you marked with `turngate log --wr
 Examples:
   turngate stats                  this project, the last 30 days
   turngate stats --since 12h      since last night; also d for days, w for weeks
-  turngate stats --all            all projects of this machine
+  turngate stats --all            all projects on this machine
   turngate stats tests lint       only these gates
   turngate stats --json           for a program, with the numbers of each week
 
