@@ -80,7 +80,7 @@ class HooksMenu:
         if not count or not self._session.hooks_enabled:
             return None
         do = "1 hook is pending and does" if count == 1 else f"{count} hooks are pending and do"
-        return f"! {do} not run; /hooks shows and approves pending hooks"
+        return f"! {do} not run; review and approve with /hooks"
 
     async def run(self) -> None:
         """Show the menu until the user leaves it; without a person at a terminal, print a list."""
