@@ -277,7 +277,8 @@ def test_each_use_of_a_prompt_hook_has_a_question_that_can_be_asked(project: Pat
         uses.append((use, [run.decision for run in verdict.runs]))
         asked.append(prompt.removesuffix("$ARGUMENTS") in message_text(model.requests[0].messages[0]))
     assert uses == [
-        (use, [Block("not yet")]) for use in ("is the task done?", "is the answer good enough?", "it depends")
+        (use, [Block("not yet")])
+        for use in ("is the task done?", "is the answer good enough?", "does it depend on the change?")
     ]
     assert asked == [True, True, True]
 

@@ -372,7 +372,7 @@ def test_the_hooks_there_are_reviewed_in_a_conversation(
     words = ("run", "--ssh", f"{HOST}:{PROJECT}", "--model", f"scripted:{file}")
     with Terminal(*words, cwd=tmp_path) as terminal:
         terminal.expect(f"in ssh://{HOST}{server.path_there(there)}")
-        terminal.expect("! 1 hook is pending and does not run; /hooks shows what they are and approves them")
+        terminal.expect("! 1 hook is pending and does not run; review and approve with /hooks")
         terminal.say("/hooks")
         terminal.expect("> gate  Stop  PENDING, so it does not run: it is not approved  command: sh gate.sh")
         terminal.type(ENTER)

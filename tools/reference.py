@@ -30,7 +30,7 @@ A script can rely on these. Exit code 2, with which a hook blocks, is never used
 
 ## Every command
 
-Unless its own list says otherwise:
+Unless a command's own list says otherwise:
 
 """
 _EXIT_CODE = re.compile(r"^  (\d+(?: \+ N)?)  +(.*(?:\n {4,}\S.*)*)$", re.MULTILINE)

@@ -39,8 +39,8 @@ MERGES: Mapping[MergeRule, str] = {
     "last": "the last file",
     "union": "the last file, for each event",
     "any": "`true` in any file",
-    "concat": "the lists add up",
-    "owners": "your list, else the projects' lists add up",
+    "concat": "the lists are combined",
+    "owners": "your list; without one, the projects' lists combined",
     "each": "every list must allow it",
     "ceiling": "a project can only lower it",
 }

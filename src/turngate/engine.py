@@ -49,7 +49,7 @@ async def ask_hooks(
 ) -> Verdict:
     """Run every hook that is configured for this event once, and return the verdict.
 
-    `guard` is that of the turn; it tells the gates that run last whether the turn ends.
+    `guard` is the loop guard of the turn; it tells the gates that run last whether the turn ends.
     """
     planned = await world.with_files(_plan, event, settings)
     if not planned.ask and not planned.skip:

@@ -41,7 +41,7 @@ def gate_callback(
     """Return a function that runs a ready-made gate: `gate_callback("tests", if_changed=["src/**"])`.
 
     `project` is the folder of the event unless it is given; `shell` is where the commands run, on this machine unless
-    it is given. The gate ends by itself after `timeout` seconds, 600 by default. Raises UsageError for a gate or an option
+    it is given. The gate ends on its own after `timeout` seconds, 600 by default. Raises UsageError for a gate or an option
     that does not exist.
     """
     given = {camel_case(name): value for name, value in options.items() if value is not None}

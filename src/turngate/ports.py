@@ -302,7 +302,7 @@ class World:
 
     @property
     def location(self) -> str:
-        """Where the project is, also on another machine: `ssh://me@build/srv/app`."""
+        """Where the project is, even on another machine: `ssh://me@build/srv/app`."""
         return self.machine + self.project
 
     async def with_files(self, function: Callable[..., T], *args: object) -> T:

@@ -224,7 +224,7 @@ def test_an_agent_can_run_only_so_many_commands_at_once(project: Path, machine: 
     agent = session(machine, project, *[background("sleep 3600")] * (MAX_RUNNING + 1), "done")
     agent.play()
     names = ", ".join(f"bash_{n}" for n in range(1, MAX_RUNNING + 1))
-    assert results(agent)[-1] == f"8 commands run in the background already ({names}): end one first"
+    assert results(agent)[-1] == f"8 commands are already running in the background ({names}): end one first"
 
 
 def test_a_command_in_the_background_needs_permission(project: Path) -> None:

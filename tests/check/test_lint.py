@@ -909,7 +909,7 @@ def test_the_hooks_beyond_a_limit_are_not_checked_and_one_note_says_so(project: 
         for number in range(MAX_LINT_PROBLEMS + 2)
     ]
     found = lint(Settings(rules=tuple(rules)), str(project))
-    said = "is not checked, nor are the hooks after it: there are over 500,000 characters of commands, or 200 problems before"
+    said = "is not checked, nor are the hooks after it: there are over 500,000 characters of commands, or 200 problems before it"
     assert {p.message for p in found[:-1]} == {EXIT_1.message}
     assert [(p.index, p.severity, p.message) for p in found[MAX_LINT_PROBLEMS:]] == [
         ("[200].hooks[0]", "note", said)

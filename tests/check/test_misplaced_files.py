@@ -205,7 +205,7 @@ def test_a_file_that_the_command_line_names_is_read(project: Path) -> None:
 )
 def test_a_script_with_another_name_is_named(project: Path, name: str, event: str, expected: str) -> None:
     script(project / name, "#!/bin/sh\nexit 2\n")
-    message = f"is not run, because a script hook has the name {expected}"
+    message = f"is not run, because a script hook must be named {expected}"
     hint = f"mv {name} {expected}"
     problem = Problem(file=name, event=event, message=message, severity="error", hint=hint)
     assert problems(project) == (problem,)

@@ -192,7 +192,7 @@ failed 0.00 s  "clean"  {at}
 failed 0.00 s  "untouched"  {at}
   protected files have changed:
   - tests/test_a.py:1 was changed
-  Restore what they were, and complete the task without changing them.
+  Restore them, and complete the task without changing them.
 1 passed, 3 failed, 2 left out
 """,
         "",

@@ -230,7 +230,7 @@ def test_a_check_that_did_not_end_on_the_files_of_the_start_is_not_run_there_aga
     make_repository(project, {"a.py": ""})
     command = "test -e fixed || { echo run >> ../runs; sleep 600; }; echo 'FAILED a.py::test'; exit 1"
     session = Session(project, "--timeout", "5", "--", command)
-    reason = f"`{command}`: exit code 1\nFAILED a.py::test\n\nAt the session's start it did not end in its time, so all failures count."
+    reason = f"`{command}`: exit code 1\nFAILED a.py::test\n\nAt the session's start it did not end within its time limit, so all failures count."
     for content in ("1", "2"):
         write(project, {"fixed": content})
         assert session.stop() == blocked(reason if content == "1" else f"{reason}\n\n{STILL}")

@@ -199,7 +199,7 @@ def test_a_repository_above_that_ignores_the_project_is_not_its_own(tmp_path: Pa
     start = record(project)
     write(project, {"a": "2"})
     assert changes(project, start) == {("modified", "a")}
-    assert why_not(project).startswith("the project has no git repository, and what the project was")
+    assert why_not(project).startswith("the project has no git repository, and the project's state")
 
 
 def test_a_submodule_counts_if_its_tracked_files_have_changed(project: Path, tmp_path: Path) -> None:
@@ -406,7 +406,7 @@ def test_git_that_is_not_installed_is_named(
     for name in ("sh", "find", "cksum", "printf"):
         (programs / name).symlink_to(f"/usr/bin/{name}")
     monkeypatch.setenv("PATH", str(programs))
-    assert why_not(project).startswith("git was not found, and what the project was")
+    assert why_not(project).startswith("git was not found, and the project's state")
 
 
 def test_a_failing_git_is_an_error(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

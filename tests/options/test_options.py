@@ -170,7 +170,7 @@ def nothing(event: StopEvent) -> None: ...
         (
             "Stop",
             [HttpHook("https://me:secret@x/")],
-            "Stop[0].url: https://…@x/ holds a password: put it into `headers`, as a variable",
+            "Stop[0].url: https://…@x/ contains a password: put it in `headers`, as a variable",
         ),
         (
             "Stop",

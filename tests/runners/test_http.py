@@ -594,7 +594,7 @@ def test_a_password_in_the_address_is_neither_sent_nor_shown(project: Path) -> N
         hook = HttpHook(f"http://me:geheim@127.0.0.1:{endpoint.port}/a")
         verdict = asyncio.run(ask(project, hook))
     said = f"http://…@127.0.0.1:{endpoint.port}/a"
-    why = f"{said} holds a password: put it into `headers`, as a variable"
+    why = f"{said} contains a password: put it in `headers`, as a variable"
     assert warnings(verdict.runs, TURNGATE) == (f'hook "{said}" failed and was NOT enforced: {why}',)
     assert endpoint.paths == []
 

@@ -571,7 +571,7 @@ def test_a_turn_goes_on_with_the_guide_that_was_read_last(there: Machine) -> Non
     guides = [request.system.rpartition("\n")[2] for request in model.requests]
     assert guides == ["be kind", "be kind", "be kind", "be fast"]
     assert notices == [
-        "AGENTS.md and CLAUDE.md of the project could not be read anew: the connection to build was lost"
+        "AGENTS.md and CLAUDE.md of the project could not be read again: the connection to build was lost"
     ]
     [answers] = [each for each in model.requests[2].messages if isinstance(each, ToolResults)]
     assert (

@@ -428,7 +428,7 @@ class AgentSession:
             self._lacks_guides = False
         except MachineUnreachable as error:
             if not self._lacks_guides:
-                self.events.notice(f"{' and '.join(GUIDES)} of the project could not be read anew: {error}")
+                self.events.notice(f"{' and '.join(GUIDES)} of the project could not be read again: {error}")
             self._lacks_guides = True
         instructions = self.role.agent_type.instructions if self.role else ""
         return system_prompt(self.project, (*self._guides, *self.hooks.start_context), instructions)

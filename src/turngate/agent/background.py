@@ -92,7 +92,9 @@ class BackgroundCommands:
             raise ToolFailed("the session is ending")
         if len(alive) >= MAX_RUNNING:
             names = ", ".join(each.id for each in alive)
-            raise ToolFailed(f"{MAX_RUNNING} commands run in the background already ({names}): end one first")
+            raise ToolFailed(
+                f"{MAX_RUNNING} commands are already running in the background ({names}): end one first"
+            )
         new = BackgroundCommand(f"bash_{next(self._numbers)}", command, description)
         self._forget_oldest()
         self._commands[new.id] = new
@@ -274,7 +276,7 @@ class Wakes:
         """Name the blocks that no turn will answer, now and from now on."""
         self._is_closed = True
         for run, _ in self._blocks:
-            self.notice(describe_lost_block(run, "blocked, and no further turn answers it"))
+            self.notice(describe_lost_block(run, "blocked, and there is no later turn to act on it"))
         self._blocks.clear()
 
 

@@ -119,7 +119,7 @@ class Session:
     async def in_workspace(
         cls, workspace: World, model: Model | str, settings: Settings | None = None, **options: Any
     ) -> Self:
-        """Return a session whose project is in a workspace, also on another machine; `options` are those of `Session`."""
+        """Return a session whose project is in a workspace, possibly on another machine; `options` are the same as for `Session`."""
         create = report_unreachable(workspace.files)(partial(cls, workspace, model, settings, **options))
         return await workspace.call(create)
 
@@ -167,12 +167,12 @@ class Session:
 
     @property
     def question(self) -> str | None:
-        """What the agent has asked; your next message answers it, also in a session that continues this one."""
+        """What the agent has asked; your next message answers it, even in a session that continues this one."""
         return self._agent.conversation.question
 
     @property
     def checkpoint(self) -> str | None:
-        """The checkpoint that waits for your yes or no, which is the next message; also in a session that continues this one."""
+        """The checkpoint that waits for your yes or no, which is the next message, even in a session that continues this one."""
         return self._agent.conversation.checkpoint
 
     @property
@@ -236,7 +236,7 @@ class Session:
 
     @property
     def commands(self) -> SlashCommands:
-        """The slash commands of files, read when they are first needed; of another machine, at the start."""
+        """The slash commands from files. They are read when first needed, or at the start if they are on another machine."""
         if self._commands is None:
             self._commands = load_commands(self.project, self.settings.plugin_dirs, files=LOCAL)
         return self._commands
@@ -283,7 +283,7 @@ class Session:
         return [entry.text for entry in self._agent.inbox.take("user")]
 
     def refresh_hooks(self, reviewed: Settings) -> None:
-        """Use hooks that were approved or rejected meanwhile: `session.refresh_hooks(load_settings(project))`.
+        """Use hooks that have been approved or rejected in the meantime: `session.refresh_hooks(load_settings(project))`.
 
         A hook that has changed and is pending keeps running as it was at the start, and so does one that is no longer configured.
         """
@@ -297,7 +297,7 @@ class Session:
     # The conversation
 
     async def compact(self, instructions: str = "") -> bool:
-        """Replace the conversation by its summary, between two turns."""
+        """Replace the conversation with its summary, between two turns."""
         agent = self._agent
         return await compact(agent.loop_context(TurnState(agent.new_guard())), "manual", instructions)
 

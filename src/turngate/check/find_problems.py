@@ -53,7 +53,7 @@ def _without_model(settings: Settings) -> Iterator[Problem]:
             continue
         model = getattr(rule.hook, "model", None)
         if model not in why and len(why) == _MAX_MODELS:
-            message = f"names another model than the first {_MAX_MODELS}, so its model is not checked"
+            message = f"names a model beyond the first {_MAX_MODELS}, so the model is not checked"
             yield rule_problem(rule, None, message, severity="note")
             continue
         if model not in why:

@@ -49,7 +49,7 @@ def lint(settings: Settings, project: str) -> tuple[Problem, ...]:
         chars += len(hook_text(rule.hook))
         if chars > MAX_LINT_CHARS or len(problems) >= MAX_LINT_PROBLEMS:
             limits = f"{MAX_LINT_CHARS:,} characters of commands, or {MAX_LINT_PROBLEMS} problems"
-            message = f"is not checked, nor are the hooks after it: there are over {limits} before"
+            message = f"is not checked, nor are the hooks after it: there are over {limits} before it"
             return (*problems, rule_problem(rule, None, message, severity="note"))
         problems += _lint_rule(rule, settings, project)
     return tuple(problems)

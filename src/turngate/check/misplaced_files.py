@@ -164,7 +164,7 @@ def _script_problem(file: _File, layers: Sequence[Layer]) -> Problem | None:
     return Problem(
         file=file.name,
         event=event,
-        message=f"is not run, because a script hook has the name {file.expected}",
+        message=f"is not run, because a script hook must be named {file.expected}",
         # A gate of the event may start it indirectly.
         severity="warning" if any(rule.event == event for rule in rules) else "error",
         hint=f"mv {quote(file.name)} {file.expected}",

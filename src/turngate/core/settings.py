@@ -63,7 +63,9 @@ class Rule:
     family: str | None = None
     index: str | None = None  # position in the event's list: "[0].hooks[1]"
     agent_type: str | None = None  # runs only for subagents of this type
-    level: str | None = field(default=None, compare=False)  # that of the file, if `source` does not give it
+    level: str | None = field(
+        default=None, compare=False
+    )  # the level of the file, if `source` does not give it
     pending: str | None = field(default=None, compare=False)  # why it does not run until it is approved
     rejected: bool = field(default=False, compare=False)  # it is pending because a person rejected it
     # The files that it runs, each with an id of the content that was approved; None: there was no such file.

@@ -37,7 +37,7 @@ PROBLEM = "the changes since the session's start cannot be read"
 NO_REPOSITORY = "the project has no git repository"
 NO_SESSION = "it compares with a session's start; give --base REV"
 UNKNOWN_START = (
-    "and what the project was at the session's start is not recorded; configure this gate at SessionStart too"
+    "and the project's state at the session's start was not recorded; configure this gate at SessionStart too"
 )
 
 
@@ -94,7 +94,7 @@ async def find_changes(context: GateContext, *, of_others: bool = False) -> tupl
 
 
 def describe_filtered(path: str) -> str:
-    return f"{show_path(path)} cannot be compared with the commit: a filter of git stands between, and filters are not run"
+    return f"{show_path(path)} cannot be compared with the commit: a git filter converts it, and Turngate runs no filters"
 
 
 async def find_patches(

@@ -64,7 +64,9 @@ COPILOT = Host(
         "It reports the stop of a subagent as `Stop` too; Turngate answers only `SubagentStop`.",
         "It does not run the hooks of a project in a folder that is not trusted, and with `-p` prints no message about it.",
     ),
-    steps_by_hand={"project": "trust the folder when Copilot CLI asks: hooks of a project do not run before"},
+    steps_by_hand={
+        "project": "trust the folder when Copilot CLI asks: a project's hooks do not run until then"
+    },
     documentation="https://docs.github.com/en/copilot/reference/hooks-reference",
     write_answer=write_answer,
 )

@@ -47,8 +47,8 @@ GEMINI = Host(
     ),
     documentation="https://geminicli.com/docs/hooks/reference",
     steps_by_hand={
-        "user": "trust each folder when Gemini CLI asks: hooks do not run before",
-        "project": "trust the folder when Gemini CLI asks: hooks do not run before",
+        "user": "trust each folder when Gemini CLI asks: hooks do not run until then",
+        "project": "trust the folder when Gemini CLI asks: hooks do not run until then",
     },
     write_answer=write_answer,
 )

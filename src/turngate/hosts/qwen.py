@@ -34,6 +34,6 @@ QWEN = Host(
         "It gives up on a hook after 60 seconds, whatever the `timeout` says, and ends the turn with an error; so Turngate answers after 55 seconds, and a gate that takes longer is not enforced.",
     ),
     documentation="https://github.com/QwenLM/qwen-code/blob/main/docs/users/features/hooks.md",
-    steps_by_hand={"project": "if Qwen Code asks, trust the folder: hooks of a project do not run before"},
+    steps_by_hand={"project": "if Qwen Code asks, trust the folder: a project's hooks do not run until then"},
     write_answer=lambda answer: claude.write_answer(with_halt_as_notice(answer)),
 )

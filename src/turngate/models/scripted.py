@@ -24,8 +24,8 @@ MAX_NUMBER = 1_000_000  # of seconds, or of repetitions
 class ScriptedModel:
     """Answer from `{"main": [...], "sub": [...], "judge": [...]}`, in order; the last reply of each list repeats.
 
-    Instead of a list, an object can hold one list for each conversation; its keys are texts of the first message. So
-    subagents that work at the same time can have their own replies.
+    Instead of a list, an object can hold one list for each conversation; its keys are texts that occur in the first
+    message. So subagents that work at the same time can have their own replies.
     """
 
     def __init__(self, script: Mapping[str, Any], name: str = "scripted:script") -> None:

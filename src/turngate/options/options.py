@@ -133,7 +133,7 @@ class Options:
     ) -> "Options":
         """Return options from the output of `to_json`; its callback hooks get `callbacks` in order.
 
-        Raises InvalidOptions, also if the text is not JSON.
+        Raises InvalidOptions, including for text that is not JSON.
         """
         hooks, own, problems = parse_options_json(value, callbacks)
         try:

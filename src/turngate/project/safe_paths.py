@@ -98,7 +98,7 @@ def safe_path(root: str | os.PathLike[str], name: str) -> str:
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
     """Return whether a file usually holds secrets or belongs to git, by its name and its folders.
 
-    Such are `.env`, private keys, files of credentials, and everything in `.git`. Pass the result of `safe_path`: a link
+    Examples are `.env`, private keys, credential files, and everything in `.git`. Pass the result of `safe_path`: a link
     with a harmless name can lead to such a file.
     """
     from fnmatch import fnmatchcase  # noqa: PLC0415  # lazy: the fast exit needs no patterns

@@ -123,13 +123,13 @@ HOOK_KEYS: Mapping[str, Key] = {
     "onFailure": row(
         "on_failure",
         one_of("block"),
-        "block: a failure of the hook counts as a block; in the claude dialect not at a stop.",
+        "block: a failure of the hook counts as a block; in the claude dialect, not at a stop.",
         drops_hook=True,
     ),
     "continueOnBlock": row(
         "continue_on_block",
         FLAG,
-        "true: in the claude dialect a prompt hook's block of another event than a stop does not end the turn.",
+        "true: in the claude dialect a prompt hook's block at an event other than a stop does not end the turn.",
     ),
     "outcomes": row(
         "outcomes",
@@ -160,13 +160,13 @@ RESTRICTIONS: Mapping[str, Key] = {
     "allowedHttpHookUrls": row(
         "http_hook_urls",
         string_list("a list of URL patterns"),
-        "URL patterns, with `*` as a wildcard, that http hooks may call; the lists of all files add up.",
+        "URL patterns, with `*` as a wildcard, that http hooks may call; the lists of all files are combined.",
         merge="concat",
     ),
     "httpHookAllowedEnvVars": row(
         "http_hook_variables",
         string_list("a list of names"),
-        "Environment variables that headers of http hooks may use; the lists of all files add up.",
+        "Environment variables that headers of http hooks may use; the lists of all files are combined.",
         merge="concat",
     ),
 }
@@ -205,7 +205,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         "Maximum number of subagents of one session that run at once; default 8.",
     ),
     "childrenDepth": row(
-        "children_depth", COUNT, "How many levels of subagents are allowed, with 0 none; default 3."
+        "children_depth", COUNT, "How many levels of subagents are allowed; 0 means none; default 3."
     ),
     "childSeconds": row("child_seconds", SECONDS, "Seconds for one run of a subagent; default 3600."),
     "noReviseAfterSideEffects": row(

@@ -25,7 +25,7 @@ CLOSE_TIMEOUT_S = 2.0
 class Journal:
     """The Store in the state folder. A thread writes the lines; what cannot be written sets `fault`.
 
-    Each line names the project: one session, such as that of `turngate fire`, can be used by several.
+    Each line names the project, because several projects can use one session, such as that of `turngate fire`.
     """
 
     def __init__(self, state: str, project: str = "") -> None:
@@ -58,7 +58,7 @@ class Journal:
         return path
 
     def close(self) -> None:
-        """Wait until every line is written. The journal may be used again afterwards."""
+        """Wait until every line is written. The journal may be used again afterward."""
         writer, self._writer = self._writer, None
         if writer:
             atexit.unregister(self.close)

@@ -254,7 +254,7 @@ def test_only_so_many_models_of_hooks_are_opened(project: Path, capsys: pytest.C
         [
             (
                 "  note: Stop[0].hooks[21], Stop[0].hooks[22], Stop[0].hooks[23]: "
-                "names another model than the first 20, so its model is not checked"
+                "names a model beyond the first 20, so the model is not checked"
             ),
             "24 hooks, no problems",
         ],

@@ -583,7 +583,7 @@ def test_files_and_hooks_that_are_not_loaded(project: Path, capsys: pytest.Captu
             ".turngate/settings.json",
             "  error: Stop[0].hooks[0].command: is missing, expected a non-empty string",
             ".turngate/stop.sh",
-            "  error: Stop: is not run, because a script hook has the name .turngate/stop",
+            "  error: Stop: is not run, because a script hook must be named .turngate/stop",
             "    → mv .turngate/stop.sh .turngate/stop",
             "0 hooks",
         ],

@@ -225,7 +225,7 @@ def test_the_help_names_all_forms_of_the_event(capfd: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit):
         main(["fire", "--help"])
     words = " ".join(capfd.readouterr().out.split())
-    said = "--input FILE|JSON fields of the event: a file with JSON, - for stdin, or a JSON object in braces; others get"
+    said = "--input FILE|JSON fields of the event: a file with JSON, - for stdin, or a JSON object in braces; other fields get"
     assert said in words
 
 

@@ -107,7 +107,7 @@ def test_a_call_without_a_name_is_wrong_usage_and_never_looks_passed(project: Pa
     assert (code, out, first) == (
         1,
         "",
-        "turngate gate: there is neither the name of a gate nor a command; see `turngate gate --help`",
+        "turngate gate: neither a gate nor a command is given; see `turngate gate --help`",
     )
     assert rest[:2] == [
         "usage: turngate gate NAME [options] [operands] [-- COMMAND…]",

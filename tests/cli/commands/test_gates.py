@@ -212,7 +212,7 @@ def test_what_needs_a_conversation_or_a_model_is_left_out_and_named(project: Pat
     left_out = {
         "reader": "it reads the conversation",
         "observer": "it only observes",
-        "async": "it runs in the background, and does not hold a stop",
+        "async": "it runs in the background, and does not block a stop",
         "off": "its own `enabled` switches it off",
         "judge": "it asks a model",
         "agent": "it asks a model",

@@ -51,16 +51,16 @@ lint   runs `npm run lint` (package.json)
 """
 NEXT = "→ `turngate gates run` runs them now, `turngate doctor --prove` shows that they block\n"
 WHEN_APPROVED = (
-    "→ when they are approved, `turngate gates run` runs them (before that only with --trust), "
+    "→ once they are approved, `turngate gates run` runs them (before that, only with --trust), "
     "and `turngate doctor --prove` shows that they block\n"
 )
-APPROVE = "→ they run when a person has approved them: `turngate hooks approve --all`\n"
+APPROVE = "→ they run once a person has approved them: `turngate hooks approve --all`\n"
 SKIPPED = "not approved, so Turngate skips it: {}\n→ `turngate hooks approve --all` shows it and asks you\n"
 QUESTION = "write it, and let these 2 gates run on this machine? [y]es, [n]o "
 TRIED = "each command is run once (Ctrl-C leaves one out):"
 NOTHING_FOUND = """\
 no checks were found: there is no script, target or configuration of a test runner, a linter or a type checker whose \
-program is there
+program is installed
 → name a command yourself, in .turngate/settings.json:
 {"hooks": {"Stop": [{"hooks": [{"type": "gate", "command": "./check.sh"}]}]}}
 """
@@ -137,7 +137,7 @@ def test_a_second_init_changes_nothing(init: Init, package: Path) -> None:
     before = tree(package)
     exists = ".turngate/settings.json exists, and is not changed\n"
     left_out = "".join(
-        f"{name} is left out: a hook of .turngate/settings.json runs it already\n"
+        f"{name} is left out: a hook in .turngate/settings.json already runs it\n"
         for name in ("tests", "lint")
     )
     assert init("--yes") == (0, exists + left_out, "")
@@ -252,14 +252,14 @@ def test_an_empty_folder_gets_nothing(init: Init, project: Path) -> None:
 
 def test_a_check_without_its_program_is_left_out_and_named(init: Init, project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.ruff]\n")
-    said = "lint is left out: `ruff check --no-fix` (pyproject.toml) needs ruff, which is not there\n"
+    said = "lint is left out: `ruff check --no-fix` (pyproject.toml) needs ruff, which was not found\n"
     assert init("--yes") == (1, said + NOTHING_FOUND, "")
 
 
 def test_a_project_that_is_not_configured_yet_is_told_what_is_missing(init: Init, project: Path) -> None:
     (project / "configure.ac").touch()
     (project / "Makefile.am").touch()
-    said = "tests is left out: `make check` (configure.ac) needs ./Makefile, which is not there\n"
+    said = "tests is left out: `make check` (configure.ac) needs ./Makefile, which was not found\n"
     assert init("--yes") == (1, said + NOTHING_FOUND, "")
 
 
@@ -292,7 +292,7 @@ def test_a_part_without_its_program_is_left_out_and_named(init: Init, project: P
     (project / "package.json").write_text('{"packageManager": "yarn@4", "scripts": {"test": "jest"}}')
     (project / "manage.py").touch()
     code, out, _ = init("--yes")
-    left_out = "tests is left out: `yarn test` (package.json) needs yarn, which is not there"
+    left_out = "tests is left out: `yarn test` (package.json) needs yarn, which was not found"
     assert (code, out.splitlines()[-4]) == (0, left_out)
     assert gates(project) == [
         {"type": "gate", "id": "tests", "command": "python3 manage.py test", "timeout": 600}
@@ -409,7 +409,7 @@ def test_a_build_is_a_gate_only_where_there_is_nothing_else(init: Init, project:
 def test_a_check_that_a_hook_of_claude_code_runs_is_left_out(init: Init, package: Path) -> None:
     write_settings(package, "claude", stop_hooks("npm test >&2 || exit 2"))
     code, out, _ = init("--yes")
-    left_out = "tests is left out: a hook of .claude/settings.json runs it already"
+    left_out = "tests is left out: a hook in .claude/settings.json already runs it"
     assert (code, out.splitlines()[-4]) == (0, left_out)
     assert '"tests"' not in (package / ".turngate" / "settings.json").read_text()
 
@@ -422,7 +422,7 @@ def test_existing_settings_are_kept_and_what_could_be_added_is_shown(init: Init,
     ]
     assert init("--yes") == (
         0,
-        '.turngate/settings.json exists, and is not changed\nthese gates can be added to the hooks of "Stop" in it:\n'
+        '.turngate/settings.json exists, and is not changed\nthese gates can be added to its "Stop" hooks:\n'
         + "".join(f"  {line}\n" for line in entries)
         + COMMANDS,
         "",
@@ -564,7 +564,7 @@ LEFT_OUT = {
     "format": "looked for a target `format-check` in a Makefile, a script `format:check` in package.json, ruff format, "
     "black, prettier, biome, cargo fmt, gofmt and others; name the command: "
     '{"type": "gate", "id": "format", "gate": "format", "command": "COMMAND"}',
-    "lint": "a hook of .turngate/settings.json runs it already",
+    "lint": "a hook in .turngate/settings.json already runs it",
 }
 
 
@@ -644,7 +644,7 @@ def test_existing_settings_keep_every_character_when_gates_are_added(init: Init,
         "debug  the added lines contain no breakpoint and no debug print",
         "todos  the agent's own task list is done",
         "",
-        'added to the hooks of "Stop" in .turngate/settings.json:',
+        'added to the "Stop" hooks in .turngate/settings.json:',
         '  {"type": "gate", "id": "debug", "gate": "debug"},',
         '  {"type": "gate", "id": "todos", "gate": "todos"}',
         "untouched is left out: it compares with git; run `git init`, and then `turngate init --with untouched`",
@@ -792,7 +792,7 @@ def test_a_tool_of_rustup_is_there_only_with_a_toolchain(
     if has_toolchain:
         (tmp_path / "rustup" / "toolchains" / "stable").mkdir()
     code, out, _ = init("--dry-run")
-    missing = "tests is left out: `cargo test` (Cargo.toml) needs cargo, which is not there"
+    missing = "tests is left out: `cargo test` (Cargo.toml) needs cargo, which was not found"
     assert (code, missing in out.splitlines()) == ((0, False) if has_toolchain else (1, True))
 
 
@@ -830,7 +830,7 @@ def test_a_green_command_is_written(trial: Init, project: Path) -> None:
 
 def test_a_red_command_is_written_and_old_failures_do_not_block(trial: Init, project: Path) -> None:
     code, out, _ = trial(test="@echo '1 failed'; false")
-    said = "tests  red; what fails now does not block, only what a session breaks"
+    said = "tests  red; only what a session breaks will block, not what fails now"
     assert (code, tried(out)) == (0, [TRIED, "tests  runs `make test`", said])
     assert [gate["id"] for gate in gates(project)] == ["tests"]
 

@@ -396,7 +396,7 @@ def test_a_host_is_needed_to_write(words: tuple[str, ...]) -> None:
 
 
 def twice(title: str, has: str, new: str, remedy: str = "") -> str:
-    return f"! {title} has the line in {has} already: with one in {new} too, it runs Turngate twice at a stop{remedy}\n"
+    return f"! {title} already has the line in {has}: with one in {new} too, it runs Turngate twice at a stop{remedy}\n"
 
 
 def test_both_levels_would_run_it_twice() -> None:
@@ -436,7 +436,7 @@ def test_a_line_in_local_settings_counts_too(project: Path) -> None:
 def test_where_turngate_is_not_on_path_the_line_of_a_project_does_not_find_it(monkeypatch: Any) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     said = (
-        "! turngate is not on PATH here, and the line of a project finds it there, so stops would not be checked; put it there "
+        "! turngate is not on PATH here, where the line in a project's settings looks for it, so stops would not be checked; put it there "
         "(`pipx install .` or `uv tool install .` in a clone of Turngate), or use `turngate install droid --user`\n"
     )
     assert turngate("install", "droid", "--project", "--dry-run")[2] == said
@@ -470,7 +470,7 @@ def test_a_line_that_droid_no_longer_reads_is_not_called_installed(project: Path
         (
             "copilot",
             "project",
-            ["→ trust the folder when Copilot CLI asks: hooks of a project do not run before"],
+            ["→ trust the folder when Copilot CLI asks: a project's hooks do not run until then"],
         ),
         ("qwen", "user", []),
         ("codex", "user", ["→ open Codex and trust the hook in `/hooks`: until then Codex skips it"]),
@@ -731,7 +731,7 @@ def test_a_line_for_a_project_is_said_not_to_be_read_everywhere(project: Path) -
     out = cli.turngate("install", "claude", "--project", "--yes")[1]
     hint = (
         "→ Claude Code may not read this file in a subfolder or a new worktree; "
-        "`turngate install claude` writes the line to your own settings, which hold everywhere\n"
+        "`turngate install claude` writes the line to your own settings, which apply everywhere\n"
     )
     assert (hint in out, (project / ".claude/settings.json").exists()) == (True, True)
 

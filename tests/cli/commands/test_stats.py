@@ -114,6 +114,6 @@ def test_a_stop_that_the_cache_answers_is_counted(
 
     record_cached_stop(str(project), dict(fields))
     record_cached_stop(str(project), {**fields, "session_id": "unknown"})
-    line = f"1 stop in {project} in 1 session, DATE to DATE: 0 blocked, 100 % answered from the cache"
+    line = f"1 stop in {project} in 1 session, DATE to DATE: 0 blocked, 100% answered from the cache"
     assert stats(capfd, "--project", str(project))[0] == line
     assert sorted(path.name for path in (state / "sessions").iterdir()) == ["s-1"]

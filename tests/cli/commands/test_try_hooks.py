@@ -248,7 +248,7 @@ def test_a_hook_that_never_fires_is_seen(project: Path) -> None:
         [
             "  skipped, 0.00 s: true",
             "  run        it did not run: its matcher 'bash' does not match 'Bash'",
-            "  ⇒ the hook has no part in this PreToolUse",
+            "  ⇒ the hook does not take part in this PreToolUse",
         ],
     )
 

@@ -134,7 +134,7 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     (
         "S0-07",
         said(additionalContext="y"),
-        Allow(warnings=("`additionalContext` belongs into `hookSpecificOutput`: ignored at the top level",)),
+        Allow(warnings=("`additionalContext` belongs in `hookSpecificOutput`: ignored at the top level",)),
     ),
     ("S0-38", Exited(0, 'ran 3 tests\n{"decision":"block","reason":"x"}\n'), Fault(BURIED)),
     (

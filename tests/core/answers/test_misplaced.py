@@ -224,7 +224,7 @@ MISPLACED = {
         {"hookSpecificOutput": {"hookEventName": "Stop", "decision": "block", "reason": "x"}},
         "`decision` is inside `hookSpecificOutput`: move it to the top level",
     ),
-    "permission at the top": ({"permissionDecision": "deny"}, "`permissionDecision` belongs into"),
+    "permission at the top": ({"permissionDecision": "deny"}, "`permissionDecision` belongs in"),
     "permission at a stop": (
         {"hookSpecificOutput": {"hookEventName": "Stop", "permissionDecision": "deny"}},
         "`permissionDecision` has no effect at Stop",
@@ -264,7 +264,7 @@ MISPLACED_AT = {
         {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissiondecision": "deny"}},
         "`permissiondecision` is unknown: did you mean `permissionDecision`?",
     ),
-    "a request at the top": ("PreToolUse", {"behavior": "Deny"}, "`behavior` belongs into `decision`"),
+    "a request at the top": ("PreToolUse", {"behavior": "Deny"}, "`behavior` belongs in `decision`"),
     "the words of another language": (
         "PreToolUse",
         {"hook_specific_output": {"permission_decision": "deny"}},
@@ -278,18 +278,18 @@ MISPLACED_AT = {
     "behavior in upper case": (
         "PermissionRequest",
         {"behavior": "DENY"},
-        "`behavior` belongs into `decision`",
+        "`behavior` belongs in `decision`",
     ),
-    "behavior at the top": ("PermissionRequest", {"behavior": "deny"}, "`behavior` belongs into `decision`"),
+    "behavior at the top": ("PermissionRequest", {"behavior": "deny"}, "`behavior` belongs in `decision`"),
     "behavior without a decision": (
         "PermissionRequest",
         {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "behavior": "deny"}},
-        "`behavior` belongs into `decision`",
+        "`behavior` belongs in `decision`",
     ),
     "a redaction at the top": (
         "PostToolUse",
         {"updatedToolOutput": "***"},
-        "`updatedToolOutput` belongs into `hookSpecificOutput`",
+        "`updatedToolOutput` belongs in `hookSpecificOutput`",
     ),
     "a list of denials": (
         "PreToolUse",
@@ -305,7 +305,7 @@ MISPLACED_AT = {
     "an input at the top": (
         "PreToolUse",
         {"updatedInput": {"command": "true"}},
-        "`updatedInput` belongs into `hookSpecificOutput`",
+        "`updatedInput` belongs in `hookSpecificOutput`",
     ),
     "an input beside a permission": (
         "PreToolUse",
@@ -313,7 +313,7 @@ MISPLACED_AT = {
             "updatedInput": {"command": "true"},
             "hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"},
         },
-        "`updatedInput` belongs into `hookSpecificOutput`",
+        "`updatedInput` belongs in `hookSpecificOutput`",
     ),
     "an input in the words of another language": (
         "PreToolUse",
@@ -334,7 +334,7 @@ MISPLACED_AT = {
                 "updatedInput": {"command": "true"},
             }
         },
-        "`updatedInput` belongs into `decision` of `hookSpecificOutput`",
+        "`updatedInput` belongs in `decision` of `hookSpecificOutput`",
     ),
 }
 

@@ -116,7 +116,7 @@ def test_a_line_that_is_as_install_writes_it_has_no_finding(
     text, hint = f"in {HOSTS[name].files[level]} ({level})", None
     if level == "project":
         text += "; an agent that starts in a subfolder or a new worktree may not read it"
-        hint = f"`turngate install {name}` writes it to your own settings, which hold everywhere"
+        hint = f"`turngate install {name}` writes it to your own settings, which apply everywhere"
     assert found.facts[1] == Fact("installed", text, hint=hint)
 
 
@@ -359,13 +359,13 @@ def test_a_file_that_cannot_be_parsed_is_named(name: str, home: Path, project: P
     [problem] = diagnose(name, project).problems
     assert problem.file == HOSTS[name].files["project"]
     assert problem.message.startswith("cannot be parsed: ")
-    assert problem.message.endswith(f", so {title} runs no hook of it")
+    assert problem.message.endswith(f", so {title} runs no hook in it")
 
 
 def test_a_file_that_is_too_large_is_named_with_the_limit(home: Path, project: Path) -> None:
     install("claude", home, project).write_text(" " * (MAX_FILE_BYTES + 1))
     [problem] = diagnose("claude", project).problems
-    assert problem.message == "is larger than 8 MiB, so Claude Code runs no hook of it"
+    assert problem.message == "is larger than 8 MiB, so Claude Code runs no hook in it"
 
 
 @pytest.mark.parametrize(
@@ -509,7 +509,7 @@ def test_an_event_of_another_host_is_named(
     value["hooks"][event] = [{"hooks": [{"type": "command", "command": "make"}]}]
     path.write_text(json.dumps(value))
     title, file = HOSTS[name].title, HOSTS[name].files["project"]
-    message = f"is not an event of {title}: hooks of it never run"
+    message = f"is not an event of {title}: its hooks never run"
     assert diagnose(name, project).problems == (Problem(file=file, event=event, message=message, hint=hint),)
 
 
@@ -550,7 +550,7 @@ def test_a_project_that_codex_does_not_trust_has_no_hooks(home: Path, project: P
     trust_in_codex(home, project)
     path = home / ".codex" / "config.toml"
     path.write_text(path.read_text().replace('"trusted"', '"untrusted"', 1))
-    message = "Codex does not trust this project, and reads no hooks of it"
+    message = "Codex does not trust this project, and reads none of its hooks"
     hint = "start `codex` in the project and trust it"
     assert findings(diagnose("codex", project)) == [(Finding("will NOT run", "error", message, hint),)]
 
@@ -561,7 +561,7 @@ def test_trust_in_codex_that_cannot_be_read_is_not_known(
     install("codex", home, project, "user", str(turngate_program))
     (home / ".codex" / "config.toml").write_text("not TOML")
     found = diagnose("codex", project)
-    message = "whether it is trusted in Codex cannot be known"
+    message = "whether Codex trusts it is not known"
     assert findings(found) == [(Finding("will run", "note", message, REVIEW),)]
 
 
@@ -762,7 +762,7 @@ def test_who_runs_the_hooks_of_claude_is_said(project: Path) -> None:
     assert diagnose("codex", project).facts[-1] == Fact(
         "in .claude",
         "1 stop hook, which neither Codex nor `turngate hook` runs",
-        hint="what is to hold here too belongs in `.turngate/settings.json`",
+        hint="put what should run here too in `.turngate/settings.json`",
     )
 
 
@@ -788,9 +788,9 @@ def test_the_command_says_that_a_host_runs_turngate(
     not_read = "an agent that starts in a subfolder or a new worktree may not read it"
     assert capsys.readouterr().out.splitlines()[4:] == [
         "Claude Code: `claude` is not on PATH",
-        "  → the rest holds once it is installed",
+        "  → the rest applies once it is installed",
         f"installed: in .claude/settings.json (project); {not_read}",
-        "  → `turngate install claude` writes it to your own settings, which hold everywhere",
+        "  → `turngate install claude` writes it to your own settings, which apply everywhere",
         ".claude/settings.json of Claude Code",
         f'  will run       {places} "turngate hook"',
         ".turngate/settings.json",

@@ -34,7 +34,7 @@ def add_npm_program(folder: Path, name: str, version: str) -> str:
             Fact(
                 "Codex",
                 "0.99.0 is older than 0.166.0, which Turngate was run with",
-                hint="update it: older versions may treat hooks in another way",
+                hint="update it: older versions may treat hooks differently",
             ),
         ),
     ],
@@ -50,10 +50,10 @@ def test_a_program_that_is_not_from_npm_is_asked(tmp_path: Path) -> None:
     text = "1.2.3; Turngate knows it from its documentation only"
     assert inspect_program(HOSTS["droid"], str(tmp_path)) == Fact("Factory droid", text)
     program.write_text("#!/bin/sh\nexit 1\n")
-    text = f"{program}, its version cannot be found out"
+    text = f"{program}, its version could not be determined"
     assert inspect_program(HOSTS["droid"], str(tmp_path)) == Fact("Factory droid", text)
 
 
 def test_a_program_that_is_not_there_is_no_problem(tmp_path: Path) -> None:
-    hint = "the rest holds once it is installed"
+    hint = "the rest applies once it is installed"
     assert inspect_program(CODEX, str(tmp_path)) == Fact("Codex", "`codex` is not on PATH", hint=hint)

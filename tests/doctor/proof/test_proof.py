@@ -361,7 +361,7 @@ def test_a_gate_that_is_red_without_a_planted_failure_is_not_proved(
     (project / "a.txt").touch()
     make_repository(project)
     gate(project, "git status >/dev/null; echo never >&2; exit 2")
-    why = "it blocks also without a planted failure: never"
+    why = "it blocks even without a planted failure: never"
     hint = "`turngate gates run` shows whether it is red in the project itself, and not only in a copy"
     assert prove(project, capsys) == (13, proof("NOT PROVED", why, hint))
 

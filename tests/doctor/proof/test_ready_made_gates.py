@@ -178,7 +178,7 @@ def test_a_check_that_is_red_without_a_planted_failure_is_not_proved(
     code, said = prove(
         repository, hook if type_ == "gate" else {"type": type_, "command": f"{TURNGATE} gate format"}, capsys
     )
-    start = '  NOT PROVED     Stop[0].hooks[0] "gate": it blocks also without a planted failure: `make format-check`: '
+    start = '  NOT PROVED     Stop[0].hooks[0] "gate": it blocks even without a planted failure: `make format-check`: '
     assert (code, said.startswith(start)) == (13, True)
 
 

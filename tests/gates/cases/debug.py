@@ -10,7 +10,7 @@ START = steps(repository({"src/a.py": "x = 1\n"}), write_transcript)
 def found(*findings: str) -> dict[str, str]:
     listed = "\n".join(f"- {each}" for each in findings)
     return blocked(
-        f"the added lines contain what helps to debug:\n{listed}\nRemove them, or write to the log that the project uses."
+        f"the added lines contain debugging code:\n{listed}\nRemove them, or write to the log that the project uses."
     )
 
 

@@ -30,7 +30,7 @@ def after(prompt: str, contents: Mapping[str, str]) -> Callable[[Path], Mapping[
 def found(*findings: str) -> dict[str, str]:
     listed = "\n".join(f"- {each}" for each in findings)
     return blocked(
-        f"the user has not asked for these dependencies:\n{listed}\nRestore them and do without, or ask the user first."
+        f"the user has not asked for these dependencies:\n{listed}\nUndo these changes, or ask the user first."
     )
 
 

@@ -156,7 +156,7 @@ CASES = (
         "a plan that was asked for, and not begun",
         ("plan", "PLAN.md"),
         project_with({"PLAN.md": "- [ ] a\n"}, talk().user("Write a plan.").edits("PLAN.md")),
-        {"systemMessage": 'gate "plan": PLAN.md was written, and nothing of it was begun'},
+        {"systemMessage": 'gate "plan": PLAN.md was written, and none of it was begun'},
     ),
     GateCase(
         "a plan without phases does not pause",

@@ -8,7 +8,7 @@ START = steps(repository({"a.py": "x = 1\n"}), write_transcript)
 AWS = "AKIA" + "QYLPMN5HFIQR7XYA"
 GITHUB = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 KEY = "-----BEGIN RSA " + "PRIVATE KEY-----"
-ADVICE = "Remove them, also from commits of this session, and tell the user, who may have to revoke them."
+ADVICE = "Remove them, also from this session's commits, and tell the user, who may have to revoke them."
 
 
 def found(*findings: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from tests.support.git_projects import (
 WORDS = ("touched", "--if", "src/**", "--then", "CHANGELOG.md")
 FILES = {"src/a.py": "a = 1\n", "src/b.py": "b = 1\n", "CHANGELOG.md": "old\n", "README.md": "old\n"}
 NO_RECORD = (
-    "and what the project was at the session's start is not recorded; configure this gate at SessionStart too"
+    "and the project's state at the session's start was not recorded; configure this gate at SessionStart too"
 )
 NOT_ENFORCED = {
     "systemMessage": f'gate "touched" could not run: the project has no git repository, {NO_RECORD}; it was NOT enforced'

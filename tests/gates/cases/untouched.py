@@ -41,7 +41,7 @@ FILES = {
     ".github/ci.yml": "run: pytest\n",
     "tests/run.sh": "pytest\n",
 }
-ADVICE = "Restore what they were, and complete the task without changing them."
+ADVICE = "Restore them, and complete the task without changing them."
 
 
 def changed(

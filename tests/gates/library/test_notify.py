@@ -92,7 +92,7 @@ def _unused_port() -> int:
     ("url", "problem"),
     [
         ("http://chat.example/s3cr3t", "chat.example is not encrypted: use https, or allow it in"),
-        ("https://me:s3cr3t@chat.example/x", "chat.example holds a password"),
+        ("https://me:s3cr3t@chat.example/x", "chat.example contains a password"),
         ("ftp://chat.example/s3cr3t", "chat.example is not a valid URL"),
         ("s3cr3t", "an unnamed host is not a valid URL"),
         ("https://[s3cr3t", "an unnamed host is not a valid URL"),

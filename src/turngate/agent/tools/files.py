@@ -31,7 +31,7 @@ _FILE_PATH = {"type": "string", "description": "The file, absolute or relative t
 READ = tool_spec(
     "Read",
     f"Reads a text file, with line numbers as `cat -n` gives them. Gives {MAX_LINES} lines from the beginning, or "
-    f"from `offset`; longer lines than {MAX_LINE_CHARS} characters are truncated.",
+    f"from `offset`; lines longer than {MAX_LINE_CHARS} characters are truncated.",
     {
         "file_path": _FILE_PATH,
         "offset": {"type": "integer", "minimum": 0, "description": "The first line, counted from 1."},

@@ -34,16 +34,16 @@ PARALLEL_FROM = 20  # transcripts: fewer are read in this process
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Ask gates about the stops of earlier conversations, as if the agent stopped now: in Claude Code, Codex, Gemini CLI, Qwen
-Code, Copilot CLI and `turngate run`. For each stop, a gate "would block", "would pass", or "cannot say", for example if it
+Ask gates about the stops of earlier conversations in Claude Code, Codex, Gemini CLI, Qwen Code, Copilot CLI and
+`turngate run`, as if the agent were stopping now. For each stop, a gate "would block", "would pass", or "cannot say", for example if it
 needs the files as they were then. Each block is shown with the agent's last words and the user's reply. No command is
 run, no model is asked, and nothing is written. A block would have changed everything after it: this shows what a gate
 would have answered, not what would have happened next."""
     parser.epilog = f"""\
 Examples:
-  turngate backtest                       the gates of this project, its stops of the last 30 days
+  turngate backtest                       this project's gates, at its stops of the last 30 days
   turngate backtest evidence todos        ready-made gates, before you configure them
-  turngate backtest --all --since 1w      the stops in all folders, of the last week
+  turngate backtest --all --since 1w      the stops of the last week, in all folders
   turngate backtest --against old.json    what the current settings would block and the old ones would not, and the reverse
   turngate backtest evidence --transcripts ~/.claude/projects/*/*.jsonl
 

@@ -36,8 +36,8 @@ def declare(parser: Parser) -> None:
     )
     parser.description = """\
 Report what will not work in the project's settings, with file, event, position and field, and how to fix it:
-error (a hook does not run), warning (it does not do what it seems to), note (it works here). Hooks that are not
-approved are listed too; they do not change the exit code."""
+error (a hook does not run), warning (it does not do what it seems to), note (it works here, but
+perhaps not elsewhere). Hooks that are not approved are listed too; they do not change the exit code."""
     parser.epilog = f"""\
 Examples:
   turngate check                     this project

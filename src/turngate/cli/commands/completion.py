@@ -24,7 +24,7 @@ class Node(NamedTuple):
 def declare(parser: Parser) -> None:
     parser.description = """\
 Print a script that lets a shell complete commands, actions and options. Nothing is written: load the script
-from the file in which your shell is configured."""
+from your shell's startup file."""
     parser.epilog = f"""\
 Examples:
   eval "$(turngate completion bash)"           in ~/.bashrc

@@ -49,7 +49,7 @@ Exit codes:
   13  with --strict: allowed, but a hook was not enforced or could not be loaded
   {EXIT_USAGE}
   {EXIT_ERRORS_AND_SIGNALS}"""
-    add_event_options(parser, others="others get defaults")
+    add_event_options(parser, others="other fields get defaults")
     add_place_options(parser)
     add_hook_options(parser)
     add_json_option(parser)

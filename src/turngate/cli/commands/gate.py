@@ -49,7 +49,7 @@ def print_help(words: list[str]) -> int:
         gate = next((GATES[word] for word in words if word in GATES), None)
         print(_help_of(gate) if gate else _help())
         sys.exit()
-    problem = "there is neither the name of a gate nor a command; see `turngate gate --help`"
+    problem = "neither a gate nor a command is given; see `turngate gate --help`"
     print(f"turngate gate: {problem}\n{_help()}", file=sys.stderr)
     return EXIT_NOT_PASSED
 

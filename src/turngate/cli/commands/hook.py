@@ -271,9 +271,9 @@ minutes.
 
 Options:
   --host HOST          the program: {", ".join(HOSTS)} (default: recognized from its input)
-  --project DIR        the project's folder (default: the nearest one with settings, from the
-                       folder that the program names upward)
-  --timeout SECONDS    for all hooks together (default: {OWN_TIMEOUT_S:g}, in Qwen Code 55)
+  --project DIR        the project's folder (default: the nearest one with settings, upward
+                       from the folder that the program names)
+  --timeout SECONDS    time limit for all hooks together (default: {OWN_TIMEOUT_S:g}; in Qwen Code: 55)
 
 Examples:
   turngate install claude                   add the line to ~/.claude/settings.json, for all projects

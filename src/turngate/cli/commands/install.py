@@ -94,7 +94,7 @@ Exit codes:
 def _declare_uninstall(parser: Parser) -> None:
     parser.description = """\
 Remove what `turngate install` has written. A file that has not changed since is restored byte for byte; one
-that did not exist is removed. You see the difference first, and confirm it with one key. Only a person can remove it:
+that did not exist is removed. You see the difference first, and confirm it with one key. Only a person can uninstall:
 in a process that a hook or an agent has started, the exit code is 64, except with --dry-run."""
     parser.epilog = f"""\
 Examples:
@@ -124,8 +124,8 @@ _LEVELS = {
 }
 _LEVELS_AND_LINES = {
     "user": "your own settings, for every folder, with the path of this program (default)",
-    "project": "the settings of the current project, for a team; the line finds Turngate on PATH,\n"
-    "and agents that start in a subfolder or a new worktree may not read them",
+    "project": "the settings of the current project, for a team; the line finds Turngate on PATH;\n"
+    "agents that start in a subfolder or a new worktree may not read these settings",
 }
 
 
@@ -375,7 +375,7 @@ def warnings_before(place: Place, program: str) -> Iterator[str]:
             yield f"{place.host.title} rejects {place.shown} as it is, and runs no hook in it: {why}"
     if place.level == "project" and shutil.which("turngate") is None:
         yield (
-            "turngate is not on PATH here, and the line of a project finds it there, so stops would not be checked; "
+            "turngate is not on PATH here, where the line in a project's settings looks for it, so stops would not be checked; "
             + how_to_find(place.host)
         )
     if place.level == "user" and is_short_lived(program, tempfile.gettempdir()):
@@ -395,7 +395,7 @@ def _runs_twice(host: Host, file: HostFile, place: Place) -> str:
     is_installed = host is file.owner and file.name == host.files[file.level]
     remedy = f"; `turngate uninstall {host.name} --{file.level}` removes that one" if is_installed else ""
     return (
-        f"{host.title} has the line in {file.name} already: with one in {place.shown} too, "
+        f"{host.title} already has the line in {file.name}: with one in {place.shown} too, "
         f"it runs Turngate twice at a stop{remedy}"
     )
 
@@ -405,7 +405,7 @@ def next_steps(place: Place) -> Iterator[str]:
     if place.level == "project":
         yield (
             f"→ {place.host.title} may not read this file in a subfolder or a new worktree; `turngate install "
-            f"{place.host.name}` writes the line to your own settings, which hold everywhere"
+            f"{place.host.name}` writes the line to your own settings, which apply everywhere"
         )
     if step := place.host.steps_by_hand.get(place.level):
         yield f"→ {step}"

@@ -31,9 +31,9 @@ MAX_TOOL_CHARS = 200  # of the input and of the result of a tool
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-List, show or remove earlier conversations, including those with -p. Each is a folder below ~/.local/state/turngate
+List, show or remove earlier conversations, including those started with -p. Each is a folder below ~/.local/state/turngate
 (or TURNGATE_STATE) with the transcript and the journal of its hooks. `turngate run --resume --session ID`
-continues one, `turngate log ID` shows what its hooks did."""
+continues one; `turngate log ID` shows what its hooks did."""
     parser.epilog = f"""\
 Examples:
   turngate sessions                   all of them, the newest first

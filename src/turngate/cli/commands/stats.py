@@ -30,16 +30,16 @@ BARS = " ▁▂▃▄▅▆▇█"
 def declare(parser: Parser) -> None:
     parser.description = """\
 Show what the gates of this project did at the stops of agents, in all sessions of `turngate run` and of other agent
-programs: how often each ran, passed and blocked, how long it took, what its models cost. Nothing is run.
+programs: how often each ran, passed and blocked, how long it took, and what its models cost. Nothing is run.
 
-Columns: WOULD BLOCK counts blocks in the mode "observe"; KEPT, passes because the agent kept what was found; NOT ENFORCED, runs that failed, timed out, waited or were
-skipped; OVERRIDDEN, turns that ended although the gate blocked; WRONG, blocks that you marked with
-`turngate log --wrong`. The bars are blocks per week, up to now. A column without numbers is left out."""
+Columns: WOULD BLOCK counts blocks in the mode "observe"; KEPT, passes because the agent overrode the gate
+with `turngate: keep`; NOT ENFORCED, runs that failed, timed out, waited or were skipped; OVERRIDDEN, turns that ended
+although the gate blocked; WRONG, blocks that you marked with `turngate log --wrong`. The bars are blocks per week, up to now. A column without numbers is left out."""
     parser.epilog = f"""\
 Examples:
   turngate stats                  this project, the last 30 days
   turngate stats --since 12h      since last night; also d for days, w for weeks
-  turngate stats --all            all projects of this machine
+  turngate stats --all            all projects on this machine
   turngate stats tests lint       only these gates
   turngate stats --json           for a program, with the numbers of each week
 
@@ -129,7 +129,7 @@ def _summary(stats: Stats, where: str) -> str:
     if stats.overridden:
         line += f", {counted(stats.overridden, 'turn')} ended although a gate blocked"
     if stats.cached:
-        line += f", {100 * stats.cached / stats.stops:.0f} % answered from the cache"
+        line += f", {100 * stats.cached / stats.stops:.0f}% answered from the cache"
     return paint(line, "bold")
 
 

@@ -37,7 +37,7 @@ y, a, n                  answer a permission question: yes, always, no
 
 At a checkpoint, yes continues and no ends the workflow; anything else is a
 message to the agent.
-Messages that you type while the agent works are answered afterwards. A message
+Messages that you type while the agent works are answered afterward. A message
 that begins with a space is never read as a command and not kept in the history."""
 ANSWERS = "yes continues, no ends it; anything else is a message to the agent"
 MAX_DESCRIPTION_CHARS = 100

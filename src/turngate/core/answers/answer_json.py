@@ -360,7 +360,7 @@ def _misplaced_keys(value: Mapping[str, Any]) -> list[str]:
     if isinstance(specific, dict) and "reason" in specific and "reason" not in value:
         warnings.append("`reason` is inside `hookSpecificOutput`: move it to the top level")
     if "additionalContext" in value:
-        warnings.append("`additionalContext` belongs into `hookSpecificOutput`: ignored at the top level")
+        warnings.append("`additionalContext` belongs in `hookSpecificOutput`: ignored at the top level")
     return warnings
 
 

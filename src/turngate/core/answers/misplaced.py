@@ -88,10 +88,10 @@ def lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
     if key := _restricting_flag(value):
         return f'`{key}` is unknown: a block is {{"decision": "block", "reason": "…"}}'
     if _restricts(value.get("permissionDecision")):
-        return "`permissionDecision` belongs into `hookSpecificOutput`"
+        return "`permissionDecision` belongs in `hookSpecificOutput`"
     behaviors = (value.get("behavior"), specific.get("behavior"))
     if event in PERMISSION_EVENTS and any(map(_restricts, behaviors)):
-        return "`behavior` belongs into `decision` of `hookSpecificOutput`"
+        return "`behavior` belongs in `decision` of `hookSpecificOutput`"
     if problem := _misplaced_change(value, specific, event):
         return problem
     name = specific.get("hookEventName", event)
@@ -123,7 +123,7 @@ def _misplaced_change(value: Mapping[str, Any], specific: Mapping[str, Any], eve
             if key != expected:
                 return f"`{describe_json(str(key))[1:-1]}` is unknown: did you mean `{expected}`?"
             if holder is not holders[-1]:
-                return f"`{expected}` belongs into {place}"
+                return f"`{expected}` belongs in {place}"
     return None
 
 

@@ -45,7 +45,7 @@ class SubagentRun:
     parent: str = ""  # the session that started it
     parent_agent: str = ""  # the subagent that started it, if one did
     label: str = ""
-    task: str = ""  # the parent's prompt, also after redirects
+    task: str = ""  # the parent's prompt, even after redirects
     prompt: str = ""  # this run's prompt
     by_hook: bool = False  # a hook's redirect started it
     background: bool = False

@@ -33,7 +33,7 @@ class SubagentStoppingEvent(CamelCaseAccess):
     child_session_key: str
     requester_session_key: str
     agent_id: str
-    task: str | None = None  # the parent's prompt, also after redirects
+    task: str | None = None  # the parent's prompt, even after redirects
     label: str | None = None
     outcome: SubagentOutcome = "ok"
     reason: str = "complete"

@@ -33,7 +33,7 @@ def url_problem(
     if parts is None:
         return f"{name} is not a valid URL: it must begin with https:// or http:// and name a host"
     if parts.username is not None or parts.password is not None:
-        return f"{name} holds a password: put it into `headers`, as a variable"
+        return f"{name} contains a password: put it in `headers`, as a variable"
     if patterns is not None and not any(wildcard_allows(pattern, url) for pattern in patterns):
         return f"{name} is not among the `allowedHttpHookUrls` of the settings"
     lists = tuple(lists)

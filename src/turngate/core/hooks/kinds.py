@@ -35,7 +35,7 @@ class _HookOptions:
     mode: Mode | None = None
     blocking: bool = False  # a failure counts as a block
     outcomes: tuple[str, ...] = ("ok",)  # subagent outcomes for which a SubagentStop hook runs
-    detached: bool = False  # `async`: runs in the background, its decision is ignored
+    detached: bool = False  # `async`: runs in the background, and its decision is ignored
     rewake: bool = False  # `asyncRewake`: the session's end waits for it, and its exit code 2 wakes the agent
     condition: str | None = None  # `if`
     status_message: str | None = None

@@ -75,7 +75,7 @@ class LoopGuard:
     hard_limit: int | None = None
     count: int = 0  # continuations that count toward the limit
     continuations: int = 0  # all continuations of the turn
-    resumed: int = 0  # continuations before the last message that is not one: a user's, or a report
+    resumed: int = 0  # continuations before the last message from the user or report from the background
     advised: bool = False
     last_refusal: tuple[tuple[str, str], ...] = ()
     repeats: int = 0  # continuations in a row with the last block and without a tool call
@@ -88,7 +88,7 @@ class LoopGuard:
 
     @property
     def below_limit(self) -> bool:
-        """Return whether a hook may continue the turn; the hard limit holds also where tool calls reset the count."""
+        """Return whether a hook may continue the turn; the hard limit counts even where tool calls reset the count."""
         return self._below(self.limit, self.count) and self._below(self.hard_limit, self.continuations)
 
     @staticmethod

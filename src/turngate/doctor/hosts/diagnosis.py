@@ -179,10 +179,10 @@ def _codex_trust(hook: HostHook, config: HostFile | None, project: str) -> Itera
     """Each hook is trusted by itself, by a digest that Codex keeps."""
     trust = codex_trust(hook, config)
     if hook.file.level == "project" and trust != "unknown" and not codex_trusts_project(project, config):
-        message = "Codex does not trust this project, and reads no hooks of it"
+        message = "Codex does not trust this project, and reads none of its hooks"
         yield Finding("will NOT run", "error", message, "start `codex` in the project and trust it")
     if trust == "unknown":
-        yield Finding("will run", "note", "whether it is trusted in Codex cannot be known", _REVIEW)
+        yield Finding("will run", "note", "whether Codex trusts it is not known", _REVIEW)
     elif trust != "trusted":
         message = "it is not trusted in Codex, which skips it without a message"
         message = "it is switched off in Codex" if trust == "switched off" else message
@@ -209,7 +209,7 @@ def _folder_trust(hook: HostHook, host: Host, trusted: bool | None, trust: Folde
 
 def _problems_of(file: HostFile, host: Host) -> Iterator[Problem]:
     if file.problem:
-        yield Problem(file=file.name, message=f"{file.problem}, so {host.title} runs no hook of it")
+        yield Problem(file=file.name, message=f"{file.problem}, so {host.title} runs no hook in it")
     elif (why := why_rejected(file, host)) and not any(map(_is_examined, hooks_in(file))):
         yield Problem(file=file.name, message=f"is rejected by {host.title} with all hooks: {why}")
     events = file.value.get("hooks")
@@ -217,7 +217,7 @@ def _problems_of(file: HostFile, host: Host) -> Iterator[Problem]:
         owner = file.owner
         if event in EVENT_NAMES and event_of(owner, event) is None:
             theirs = owner.events.get(EVENT_NAMES[event])
-            message = f"is not an event of {owner.title}: hooks of it never run"
+            message = f"is not an event of {owner.title}: its hooks never run"
             hint = f"write {theirs}" if theirs else f"{owner.title} has no event for it"
             yield Problem(file=file.name, event=event, message=message, hint=hint)
 
@@ -290,7 +290,7 @@ def _installed(host: Host, lines: Sequence[HostHook]) -> Fact:
         return Fact("installed", f"in {files}, but not at {', '.join(missing)}", is_problem=True, hint=hint)
     if all(line.file.level == "project" for line in lines):
         limit = "an agent that starts in a subfolder or a new worktree may not read it"
-        hint = f"`turngate install {host.name}` writes it to your own settings, which hold everywhere"
+        hint = f"`turngate install {host.name}` writes it to your own settings, which apply everywhere"
         return Fact("installed", f"in {files}; {limit}", hint=hint)
     return Fact("installed", f"in {files}")
 
@@ -315,7 +315,7 @@ def _claude_hooks(host: Host, project: str, environ: Mapping[str, str]) -> Itera
         yield Fact("in .claude", f"{hooks}, which {host.title} runs itself{when}; `turngate hook` does not")
     else:
         text = f"{hooks}, which neither {host.title} nor `turngate hook` runs"
-        yield Fact("in .claude", text, hint="what is to hold here too belongs in `.turngate/settings.json`")
+        yield Fact("in .claude", text, hint="put what should run here too in `.turngate/settings.json`")
 
 
 # Its program: which version is installed, and which one Turngate was run with
@@ -331,17 +331,17 @@ def inspect_program(host: Host, path: str | None) -> Fact:
     names = host.programs or (host.name,)
     program = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
     if program is None:
-        return Fact(host.title, f"`{names[0]}` is not on PATH", hint="the rest holds once it is installed")
+        return Fact(host.title, f"`{names[0]}` is not on PATH", hint="the rest applies once it is installed")
     version = _npm_version(program) or _asked_version(program)
     if version is None:
-        return Fact(host.title, f"{program}, its version cannot be found out")
+        return Fact(host.title, f"{program}, its version could not be determined")
     if host.version is None:
         return Fact(host.title, f"{version}; Turngate knows it from its documentation only")
     if _numbers(version) == _numbers(host.version):
         return Fact(host.title, f"{version}, the version that Turngate was run with")
     if _numbers(version) < _numbers(host.version):
         text = f"{version} is older than {host.version}, which Turngate was run with"
-        return Fact(host.title, text, hint="update it: older versions may treat hooks in another way")
+        return Fact(host.title, text, hint="update it: older versions may treat hooks differently")
     return Fact(host.title, f"{version}; Turngate was run with {host.version}")
 
 

@@ -95,7 +95,7 @@ async def _try(trial: "_Trial") -> Proof:
         run = await trial.run(first.passing, first.passing_answer, is_control=True)
     if is_blocking(run, trial.settings.dialect):
         reason = one_line(run_message(run) or "no reason given", MAX_REASON_CHARS)
-        return Proof("NOT PROVED", f"it blocks also without a planted failure: {reason}", _RED_HINT)
+        return Proof("NOT PROVED", f"it blocks even without a planted failure: {reason}", _RED_HINT)
     if why := _why_not_passed(run, trial):
         return cannot_prove(why)
     runs = [(failure, await trial.run(failure.files, failure.answer)) for failure in failures]

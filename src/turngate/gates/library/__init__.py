@@ -20,7 +20,7 @@ _SOFT = (
     *("checklist", "clean", "evidence", "no-stubs", "plan", "todos", "touched", "untouched"),
     *("coverage", "debug", "dependencies", "ran", "review", "size", "suppressions"),
 )
-FIRM = GateOption("firm", "flag", "do not let the agent keep what the gate has found")
+FIRM = GateOption("firm", "flag", "do not let the agent override the gate with `turngate: keep`")
 
 
 class _Gates(Mapping[str, Gate]):

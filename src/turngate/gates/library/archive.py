@@ -68,5 +68,5 @@ ARCHIVE = Gate(
     check=archive,
     is_observer=True,
     needs_conversation=True,
-    options=(GateOption("to", "text", "the folder of the copies", "DIR", required=True),),
+    options=(GateOption("to", "text", "the folder for the copies", "DIR", required=True),),
 )

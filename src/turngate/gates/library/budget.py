@@ -37,11 +37,9 @@ BUDGET = Gate(
     is_observer=True,
     needs_conversation=True,
     options=(
-        GateOption(
-            "tokens", "number", "the limit of tokens over all requests: sent, received and cached", "N"
-        ),
-        GateOption("minutes", "number", "the limit of minutes since the conversation began", "M"),
-        GateOption("turns", "number", "replies of the model", "N"),
+        GateOption("tokens", "number", "limit on tokens in all requests: sent, received and cached", "N"),
+        GateOption("minutes", "number", "limit on minutes since the conversation began", "M"),
+        GateOption("turns", "number", "limit on the replies of the model", "N"),
         GateOption("per-prompt", "flag", "count from the user's last message"),
     ),
 )

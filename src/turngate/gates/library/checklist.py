@@ -52,7 +52,7 @@ CHECKLIST = Gate(
     name="checklist",
     summary="every item of a Markdown checklist is checked",
     check=check_checklist,
-    operands=GateOption("files", "texts", "Markdown files of the project", "FILE…", required=True),
+    operands=GateOption("files", "texts", "Markdown files in the project", "FILE…", required=True),
     options=(
         GateOption("section", "text", "only the items below this heading", "HEADING"),
         GateOption("if-touched", "flag", "only if the agent has edited the file in this session"),

@@ -166,7 +166,7 @@ CLEAN = Gate(
             "untracked", "flag", "count untracked files, even without a record of the session's start"
         ),
         GateOption("tracked-only", "flag", "never count untracked files"),
-        GateOption("pushed", "flag", "also require that the session's commits are pushed"),
+        GateOption("pushed", "flag", "also require that the session's commits be pushed"),
     ),
     record=record_clean,
 )

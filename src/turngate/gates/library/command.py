@@ -156,7 +156,7 @@ async def _without_known_failures(
         known = _describe_run(context, ran, at_start, time.monotonic() - began)
         results.store(start, known)
     if known.names is None:
-        why = "did not end in its time" if known.seconds is not None else "could not run"
+        why = "did not end within its time limit" if known.seconds is not None else "could not run"
         return Block(f"{result.reason}\n\nAt the session's start it {why}, so all failures count.")
     if not known.names:
         return result

@@ -113,7 +113,7 @@ COVERAGE = Gate(
         GateOption(
             "min", "number", "the percentage of added lines that tests have to run", "PERCENT", default=80
         ),
-        GateOption("report", "text", "the report, if it has another name", "FILE"),
+        GateOption("report", "text", "the report file, if it has a different name", "FILE"),
     ),
     record=record_files,
     needs_start=True,

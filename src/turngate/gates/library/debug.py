@@ -48,7 +48,7 @@ def find_debug(path: str, source: Source, place: int) -> str | None:
 
 async def check_debug(context: GateContext) -> Decision:
     findings, patches = await find_added(context, each_line(find_debug))
-    return answer(findings, patches, "the added lines contain what helps to debug", ADVICE)
+    return answer(findings, patches, "the added lines contain debugging code", ADVICE)
 
 
 DEBUG = Gate(

@@ -40,7 +40,7 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 NO_LINES = "the project has no git repository, so what the manifests were is not known"
-ADVICE = "Restore them and do without, or ask the user first."
+ADVICE = "Undo these changes, or ask the user first."
 
 
 async def check_dependencies(context: GateContext) -> Decision:

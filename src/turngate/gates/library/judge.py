@@ -82,7 +82,7 @@ JUDGE = Gate(
     options=(
         GateOption("prompt", "text", "the question, as in a prompt hook", "TEXT"),
         GateOption(
-            "prompt-file", "text", "the file of the project with the question", "FILE", is_definition=True
+            "prompt-file", "text", "the file in the project with the question", "FILE", is_definition=True
         ),
         GateOption(
             "transcript",

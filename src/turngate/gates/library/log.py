@@ -49,7 +49,7 @@ def _line(context: GateContext) -> bytes:
 
 LOG = Gate(
     name="log",
-    summary="(an observer: appends one line for every stop to a file)",
+    summary="(an observer: appends one line to a file at every stop)",
     check=log,
     is_observer=True,
     options=(GateOption("file", "text", "the file, one JSON object per line", "FILE", required=True),),

@@ -60,7 +60,7 @@ async def _check_file(context: GateContext, name: str) -> Decision:
     prompt = find_prompt(context.event)
     tasks = _asked_tasks(in_scope(every), prompt.text if prompt else "")
     if prompt and "plan" in prompt.text.casefold() and await _is_only_written(context, name, tasks):
-        return Allow(f"{show_path(name)} was written, and nothing of it was begun")
+        return Allow(f"{show_path(name)} was written, and none of it was begun")
     phases = _phases(tasks)
     current = next((phase for phase, own in phases.items() if count_open(own)), None)
     if current is None:
@@ -171,7 +171,7 @@ PLAN = Gate(
     summary="every task of a plan is done",
     check=check_plan,
     record=record_phases,
-    operands=GateOption("files", "texts", "Markdown files of the project", "PLAN.md…", required=True),
+    operands=GateOption("files", "texts", "Markdown files in the project", "PLAN.md…", required=True),
     options=(
         GateOption(
             "pause-between-phases",

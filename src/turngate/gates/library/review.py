@@ -75,7 +75,7 @@ REVIEW = Gate(
     check=check_review,
     options=(
         GateOption("prompt", "text", "what to look for, instead of defects", "TEXT"),
-        GateOption("rounds", "number", "how often it may block in a session", "N", default=3),
+        GateOption("rounds", "number", "how many times it may block in a session", "N", default=3),
         GateOption("files", "texts", "review only these files; `!GLOB` is an exception", "GLOB"),
         GateOption("model", "text", "instead of `turngate.judge` in the settings", "PROVIDER:NAME"),
     ),

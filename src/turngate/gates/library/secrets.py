@@ -39,7 +39,7 @@ GITLEAKS = CommandHook(
     ),
 )
 FOUND = 3
-ADVICE = "Remove them, also from commits of this session, and tell the user, who may have to revoke them."
+ADVICE = "Remove them, also from this session's commits, and tell the user, who may have to revoke them."
 
 
 async def check_secrets(context: GateContext) -> Decision:

@@ -33,7 +33,7 @@ async def check_size(context: GateContext) -> Decision:
     listed = "\n".join(f"- {show_path(path)}: {added[path]} lines" for path in largest)
     more = "more than " if patches.truncated else ""
     return Block(
-        f"the change is {more}{lines} added lines in {files} files; the limits are {most:g} lines and {limit:g} files. "
+        f"the change is {more}{lines} added lines in {files} file{'s' * (files != 1)}; the limits are {most:g} lines and {limit:g} files. "
         f"The largest:\n{listed}\n{ADVICE}"
     )
 

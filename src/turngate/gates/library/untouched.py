@@ -18,7 +18,7 @@ from turngate.gates.session_changes import (
 from turngate.gates.source_text import language_of
 
 DATA_FILES = ("__snapshots__", "*.snap", "*.ambr", "snapshots", "data", "fixtures", "testdata")
-ADVICE = "Restore what they were, and complete the task without changing them."
+ADVICE = "Restore them, and complete the task without changing them."
 MAX_PATHSPECS = 500
 NO_LINES = "the project has no git repository, so the lines of changed files are not known"
 TOO_LONG = "the changes of the protected files are too long to be compared"

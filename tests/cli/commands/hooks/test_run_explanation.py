@@ -104,7 +104,7 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
             'decision "approve" ignored: without it, the result is the same',
             'stopReason "x" ignored: without it, the result is the same',
             'additionalContext "y" ignored: without it, the result is the same',
-            "warning `additionalContext` belongs into `hookSpecificOutput`: ignored at the top level",
+            "warning `additionalContext` belongs in `hookSpecificOutput`: ignored at the top level",
         ],
         ("the agent may stop", ""),
     ),
@@ -190,7 +190,7 @@ STOP_CASES: dict[str, tuple[Report, list[str], tuple[str, str]]] = {
     "not run on purpose": (
         Skipped("it is switched off", on_purpose=True),
         ["run it did not run: it is switched off"],
-        ("the hook has no part in this Stop", ""),
+        ("the hook does not take part in this Stop", ""),
     ),
     "not startable": (
         HookFailed("no such program"),

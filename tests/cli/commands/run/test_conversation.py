@@ -192,7 +192,7 @@ def test_the_commands(talk: Callable[..., Terminal], project: Path) -> None:
     for said, shown in [
         ("/help", "/compact [INSTRUCTIONS]"),
         ("/hooks", "! .turngate/settings.json: Foo: is not a known event"),
-        ("", "this conversation was started with --trust, so its hooks run in it as they were at its start"),
+        ("", "this conversation was started with --trust, so its hooks run as they were at its start"),
         ("", "> quick  Stop  PENDING, so it does not run: it is not approved  command: true"),
         ("/compact", "there is nothing to summarize yet"),
         ("/nonsense", "there is no command /nonsense"),

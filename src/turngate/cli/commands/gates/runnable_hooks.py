@@ -85,7 +85,7 @@ def _why_left_out(rule: Rule, settings: Settings, world: World, *, has_base: boo
     if settings.mode_of(rule) != "gate":
         return "it only observes"
     if rule.hook.detached:
-        return "it runs in the background, and does not hold a stop"
+        return "it runs in the background, and does not block a stop"
     if named := named_gate(rule.hook):
         return _why_gate_left_out(named.gate, has_base=has_base)
     if isinstance(rule.hook, CommandHook):

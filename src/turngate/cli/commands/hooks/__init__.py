@@ -165,8 +165,8 @@ Exit codes:
         "reject",
         summary="do not run hooks as they are now",
         description="""\
-Withdraw the approval of hooks, or decline pending ones. They do not run, and are no longer pending, until they
-change or you approve them.""",
+Withdraw the approval of hooks, or decline pending ones. Until they change or you approve them, they do
+not run, and are not listed as pending.""",
         examples={"turngate hooks reject tests": "one hook", "turngate hooks reject tests lint": "several"},
         epilog=f"""\
 Exit codes:
@@ -202,7 +202,7 @@ Exit codes:
   {EXIT_ERRORS_AND_SIGNALS}""",
     )
     add = parser.add_argument
-    add_event_options(parser, others="others get samples")
+    add_event_options(parser, others="other fields get sample values")
     add("--hook", metavar="KEY", help="only this hook: its id, or its key in `turngate hooks`")
     add_place_options(parser, of_action=True)
     add("--in-place", action="store_true", help="run the hooks in the project itself, not in a copy")
@@ -332,9 +332,9 @@ _RUNS_ALREADY = {"approved": "already approved", "exempt": "needs no approval"}
 
 def _question(hooks: Sequence[ReviewedHook], gone: Sequence[Approval], where: str) -> str:
     if not hooks:
-        return "forget that what is gone was approved?"
+        return "forget the approvals of hooks that are gone?"
     what = "this hook" if len(hooks) == 1 else f"these {len(hooks)} hooks"
-    return f"let {what} run on {where or 'this machine'}{', and forget what is gone' if gone else ''}?"
+    return f"let {what} run on {where or 'this machine'}{', and forget the hooks that are gone' if gone else ''}?"
 
 
 def _reject(options: argparse.Namespace, world: World) -> int:

@@ -238,7 +238,7 @@ def effect_of(run: HookRun, dialect: Dialect) -> Effect:
     """Return what would have happened. `run.rule` is the hook as configured, also one that runs in the background."""
     event = run.rule.event
     if isinstance(run.report, Skipped) and run.report.on_purpose:
-        return Effect(f"the hook has no part in this {event}")
+        return Effect(f"the hook does not take part in this {event}")
     if run.rule.hook.detached and isinstance(run.report, Skipped):
         return Effect("nothing runs in the background")
     if run.rule.hook.detached and (message := wake_message(run)):

@@ -240,7 +240,7 @@ def _hints(trial: Trial) -> Iterator[str]:
     elif hint:
         yield hint
     elif isinstance(trial.run.report, Skipped):
-        yield f"--input '{{…}}' gives it another input than {_shown_input(trial.fields)}"
+        yield f"--input '{{…}}' gives it an input other than {_shown_input(trial.fields)}"
     if trial.script_of_project:
         yield f"{trial.script_of_project} names the folder of the project, so it may work there and not in the copy"
 

@@ -19,7 +19,7 @@ Examples:
   turngate init --dry-run         look only
   turngate init --yes             in a script: try and write, approve nothing
   turngate init --with format,no-stubs,debug
-                                  add gates by name (`turngate gate` lists them), also to existing settings;
+                                  add gates by name (`turngate gate` lists them), even to existing settings;
                                   for a gate that needs options, such as `ran`, print what to write
 
 Exit codes:

@@ -65,14 +65,14 @@ def _unseen_file(hook: ReviewedHook) -> str | None:
 
 NOTHING_FOUND = (
     "no checks were found: there is no script, target or configuration of a test runner, a linter or a type checker "
-    "whose program is there"
+    "whose program is installed"
 )
 BY_HAND = """\
 → name a command yourself, in .turngate/settings.json:
 {"hooks": {"Stop": [{"hooks": [{"type": "gate", "command": "./check.sh"}]}]}}"""
 NOW = "→ `turngate gates run` runs them now, `turngate doctor --prove` shows that they block"
 WHEN_APPROVED = (
-    "→ when they are approved, `turngate gates run` runs them (before that only with --trust), "
+    "→ once they are approved, `turngate gates run` runs them (before that, only with --trust), "
     "and `turngate doctor --prove` shows that they block"
 )
 
@@ -116,7 +116,7 @@ def init(options: argparse.Namespace) -> int:
         return code
     _print_warnings(warnings)
     if configured:
-        print("every check that was found is a hook already")
+        print("every check that was found is already a hook")
         return 0
     print(NOTHING_FOUND, BY_HAND, sep="\n")
     return EXIT_PROBLEMS
@@ -167,7 +167,7 @@ def _runs(rule: Rule, gate: ProposedGate) -> bool:
 def _show_additions(new: Sequence[ProposedGate], configured: Mapping[str, str], *, is_kept: bool) -> None:
     print(f"{SETTINGS} exists, and is not changed" if is_kept else f"{SETTINGS} exists")
     if new:
-        print('these gates can be added to the hooks of "Stop" in it:')
+        print('these gates can be added to its "Stop" hooks:')
         print(",\n".join(f"  {json.dumps(gate.entry)}" for gate in new))
         _print_commands(new)
     elif is_kept and not configured:
@@ -189,10 +189,10 @@ def _print_warnings(warnings: Iterable[str]) -> None:
 
 def _left_out(proposal: Proposal, configured: Mapping[str, str]) -> Iterator[str]:
     for name, file in configured.items():
-        yield f"{name} is left out: a hook of {file} runs it already"
+        yield f"{name} is left out: a hook in {file} already runs it"
     for tool in proposal.missing:
         what = f"`{tool.command}` ({tool.found_in})"
-        yield f"{tool.check} is left out: {what} needs {tool.program}, which is not there"
+        yield f"{tool.check} is left out: {what} needs {tool.program}, which was not found"
 
 
 # Write
@@ -217,7 +217,7 @@ def _write(
         print(f"{SETTINGS}:", text, sep="\n")
     else:
         text = _with_gates(before, gates)
-        print(f'added to the hooks of "Stop" in {SETTINGS}:')
+        print(f'added to the "Stop" hooks in {SETTINGS}:')
         print(",\n".join(f"  {json.dumps(gate.entry, ensure_ascii=False)}" for gate in gates))
     _print_warnings(warnings)
     if options.dry_run:
@@ -286,7 +286,7 @@ def _approve(project: str, text: str, *, is_confirmed: bool) -> int:
             code = EXIT_PROBLEMS
     else:
         print(
-            with_place("→ they run when a person has approved them: `turngate hooks approve --all`", project)
+            with_place("→ they run once a person has approved them: `turngate hooks approve --all`", project)
         )
     print(with_place(next_step, project))
     return code

@@ -28,7 +28,7 @@ TRIAL_TIMEOUT_S = 300
 SLOW_S = 60
 GIT_TIMEOUT_S = 60
 MAX_REASON_CHARS = 200
-RED = "red; what fails now does not block, only what a session breaks"
+RED = "red; only what a session breaks will block, not what fails now"
 
 
 def try_gates(

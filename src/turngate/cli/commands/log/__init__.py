@@ -29,15 +29,15 @@ from turngate.state.paths import session_folder, state_folder
 
 def declare(parser: Parser) -> None:
     parser.description = """\
-Show what the hooks of a session did: every hook run, every verdict, every turn that did not end as allowed
-(capped, stalled, halted, interrupt …), and every warning about plugins and subagents. Headings give the date,
-the project and the session. `turngate stats` counts over all sessions."""
+Show what the hooks of a session did: every hook run, every verdict, every turn that ended in a way other than
+"allowed" (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. Headings give the date,
+the project and the session. `turngate stats` counts across all sessions."""
     parser.epilog = f"""\
 Examples:
   turngate log                     the session of this project whose hooks ran most recently
   turngate log 3fa9                another session; the beginning of its id is enough
   turngate log --project ../api    another project
-  turngate log --follow            print new lines, also of sessions that begin later, until Ctrl-C
+  turngate log --follow            print new lines, including those of sessions that begin later, until Ctrl-C
   turngate log -v                  with every line of every reason
   turngate log --json              one JSON object per line, with all that is known about a run
   turngate log --blocks            every block in this project, with its id
@@ -90,7 +90,7 @@ Exit codes:
         "--wrong", metavar="BLOCK", help="mark a block as wrong, by its id or the beginning of it"
     )
     marks.add_argument(
-        "--right", metavar="BLOCK", help="mark a block as right, also one that was marked as wrong"
+        "--right", metavar="BLOCK", help="mark a block as right, even if it was marked as wrong"
     )
     add("--why", metavar="TEXT", help="with --wrong or --right: the reason, for your own records")
 

@@ -67,7 +67,7 @@ Exit codes:
     add(
         "--resume",
         action="store_true",
-        help="continue the newest session of this project, or the one of --session",
+        help="continue the newest session of this project, or the session that --session names",
     )
     add("--limit", type=_count, metavar="N", help="maximum number of continuations by hooks in one turn")
     add("--max-turns", type=_count, metavar="N", help="maximum number of model requests in one turn")

@@ -67,9 +67,9 @@ def _add_list_and_show(actions: "argparse._SubParsersAction[Parser]") -> None:
         "list",
         summary="print a table of all subagents (the default)",
         description="""\
-Print one line per subagent, the newest last; * marks those that are not finished. BACK is the number
-of redirects by hooks, and their limit. A finished subagent is removed from the list after five minutes, or
-later, when its parent has received its result.""",
+Print one line per subagent, the newest last; * marks those that are not finished. REDIRECTS is the
+number of redirects by hooks, and their limit. A finished subagent is removed from the list after five minutes, or
+once its parent has received its result, whichever is later.""",
         examples={"turngate runs list": "all subagents", "turngate runs list --json": "for programs"},
         epilog=EXIT_CODES,
     )

@@ -16,7 +16,7 @@ from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, UP, Terminal
 DOWN = "\x1b[B"
 KEYS = "Up, Down: select · Enter: show · y: approve · n: reject · q: leave"
 WORDS = "NUMBER: show · y NUMBER: approve · n NUMBER: reject · q: leave"
-PENDING = "! 2 hooks are pending and do not run; /hooks shows what they are and approves them"
+PENDING = "! 2 hooks are pending and do not run; review and approve with /hooks"
 
 Talk = Callable[..., Terminal]
 

@@ -36,7 +36,7 @@ from turngate.trust.review import Review, ReviewedHook
 
 KEYS = "Up, Down: select · Enter: show · y: approve · n: reject · q: leave"
 WORDS = "NUMBER: show · y NUMBER: approve · n NUMBER: reject · q: leave"
-ACCEPTED = "this conversation was started with --trust, so its hooks run in it as they were at its start, also if they are pending"
+ACCEPTED = "this conversation was started with --trust, so its hooks run as they were at its start, even if they are pending"
 _LINE = re.compile(r"(?:([yn])\s*)?(\d+)", re.IGNORECASE)
 
 _WORD_KEYS: dict[str, MenuKey] = {"": "enter", "y": "y", "n": "n"}
@@ -80,7 +80,7 @@ class HooksMenu:
         if not count or not self._session.hooks_enabled:
             return None
         do = "1 hook is pending and does" if count == 1 else f"{count} hooks are pending and do"
-        return f"! {do} not run; /hooks shows what they are and approves them"
+        return f"! {do} not run; review and approve with /hooks"
 
     async def run(self) -> None:
         """Show the menu until the user leaves it; without a person at a terminal, print a list."""
