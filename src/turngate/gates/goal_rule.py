@@ -6,7 +6,7 @@ from turngate.core.hooks.kinds import GateHook
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict.decisions import Allow
 from turngate.core.verdict.hook_run import HookRun
-from turngate.gates.session_goal import GOAL_SOURCE, Goal, change_goal
+from turngate.gates.session_goal import GOAL_SOURCE, Goal, change_goal, read_goals
 
 
 def with_goal(settings: Settings, goal: Goal | None) -> Settings:
@@ -25,5 +25,6 @@ def clear_met(runs: Iterable[HookRun], state: str) -> list[str]:
     return [
         f"the goal is met, and cleared: {each['goal']}"
         for each in met
-        if change_goal(state, each["since"], None)
+        if any(goal.status == "active" for goal in read_goals(state, each["since"]))
+        and change_goal(state, each["since"], None)
     ]
