@@ -424,7 +424,7 @@ def test_a_goal_without_a_proof_needs_a_judge(project: Path, home: Path, state: 
         "reason": f"{NOT_MET}the README explains every option\ntwo options are missing",
     }
     judge.write_text(json.dumps({"judge": replies[1:]}))
-    assert stop(project, **transcript(project, talk().says("Really done."))) == {
+    assert stop(project, **transcript(project, talk()), last_assistant_message="Really done.") == {
         "systemMessage": "the goal is met, and cleared: the README explains every option"
     }
 
@@ -559,7 +559,7 @@ def test_a_goal_is_set_shown_and_dropped_in_a_conversation(project: Path, tmp_pa
     script = tmp_path / "script.json"
     yes, no = '{"ok": true}', '{"ok": false, "reason": "it is too short"}'
     script.write_text(json.dumps({"main": ["Done {n}."] * 9, "judge": [no, yes]}))
-    with Terminal("run", "--model", f"scripted:{script}", cwd=project) as terminal:
+    with Terminal("run", "--session", "short", "--model", f"scripted:{script}", cwd=project) as terminal:
         terminal.expect("/help shows the commands and keys")
         for said, shown in [
             ("/goal", "no goal is set"),

@@ -26,7 +26,7 @@ from turngate.project.checkouts import find_top
 from turngate.project.files import LOCAL
 from turngate.settings.load import load_layers
 from turngate.state.journal import JOURNAL_FILE
-from turngate.state.paths import state_folder
+from turngate.state.paths import session_folder, state_folder
 
 ACTIONS: dict[str, str | None] = {"status": "", "pause": "paused", "resume": "active", "clear": None}
 NEXT = "next"  # as the session of --for
@@ -73,12 +73,13 @@ def run(options: argparse.Namespace) -> int:
         check_person(os.environ, "sets and clears goals")
     if options.proof is not None and (action or not options.words):
         raise UsageError('--proof belongs to a new goal: turngate goal "…" --proof CMD')
+    goals = _chosen(options.session, project, state, is_whole="is_in_session" in options)
     if options.words and action is None:
         lines = _set(options, project, state)
     elif action in (None, "status"):
-        lines = [line for goal in _chosen(options.session, project, state) for line in _format(goal, state)]
+        lines = [line for goal in goals for line in _format(goal, state)]
     else:
-        lines = _change(str(action), _chosen(options.session, project, state), state)
+        lines = _change(str(action), goals, state)
     if options.json:
         print(json.dumps({"project": project, "goals": goals_json(project, state)}, indent=2))
     else:
@@ -93,10 +94,11 @@ def run_in_conversation(text: str, session: str, project: str) -> str:
         words = shlex.split(text)
     except ValueError:  # an apostrophe
         words = text.split()
-    own = argparse.Namespace(command="", project=project, judge="its own")
+    own = argparse.Namespace(command="", project=project, is_in_session=True)
+    name = os.path.basename(session_folder("", session))
     with redirect_stdout(io.StringIO()) as printed:
         try:
-            run(parser.parse_args([*words, "--for", session], own))  # type: ignore[no-untyped-call]
+            run(parser.parse_args([*words, "--for", name], own))  # type: ignore[no-untyped-call]
         except UsageError as error:
             print(f"! {error}")
     return printed.getvalue().rstrip()
@@ -115,9 +117,12 @@ def _set(options: argparse.Namespace, project: str, state: str) -> list[str]:
         _clean(proof, "--proof")
     elif meant := None if " " in text else closest_word(text, tuple(ACTIONS)):
         raise UsageError(f"a goal of one word needs --proof; did you mean `turngate goal {meant}`?")
-    elif "judge" not in options:
+    elif "is_in_session" not in options:
         _check_judge(project)
-    session, seen = _choose_session(options.session, project, state)
+    is_known = "is_in_session" in options
+    session, seen = (
+        (options.session, "this one") if is_known else _choose_session(options.session, project, state)
+    )
     goal = set_goal(state, project, session, text, proof)
     if goal is None:
         raise UsageError(f"the goal cannot be stored in {state}; set TURNGATE_STATE to another folder")
@@ -128,9 +133,13 @@ def _set(options: argparse.Namespace, project: str, state: str) -> list[str]:
 
 
 def _clean(text: str, name: str) -> str:
-    """Return a text on one line, with the secrets of the environment hidden. Raises UsageError."""
+    """Return a text on one line, in which the secrets of the environment are hidden. Raises UsageError."""
     if len(text) > MAX_GOAL_CHARS or not printable(text):
         raise UsageError(f"{name} has {len(text):,} characters, expected 1 to {MAX_GOAL_CHARS:,}")
+    return _shown(text)
+
+
+def _shown(text: str) -> str:
     redactor = make_redactor(secret_values(os.environ))
     return printable(redactor.text(text) if redactor else text)
 
@@ -192,10 +201,16 @@ def _has_ended(folder: str) -> bool:
     return False
 
 
-def _chosen(given: str | None, project: str, state: str) -> list[Goal]:
-    """Return the goals that were set in a project, and those whose files cannot be read; or those of the given session."""
-    goals = [goal for goal in read_goals(state) if goal.project in (project, "") or given not in (None, NEXT)]
-    return [goal for goal in goals if given is None or (goal.session or NEXT).startswith(given)]
+def _chosen(given: str | None, project: str, state: str, *, is_whole: bool = False) -> list[Goal]:
+    """Return the goals that were set in a project, or that of the given session, and those whose files cannot be read."""
+    goals = read_goals(state)
+    if given is None or given == NEXT:
+        return [each for each in goals if each.project in (project, "") and None in (given, each.session)]
+    return [
+        each
+        for each in goals
+        if each.session == given or (not is_whole and (each.session or "").startswith(given))
+    ]
 
 
 def _change(action: str, goals: list[Goal], state: str) -> list[str]:
@@ -229,20 +244,19 @@ def _format(goal: Goal, state: str) -> Iterator[str]:
 
 
 def _describe(goal: Goal) -> Iterable[str]:
-    proof = f"proof: {_clean(goal.proof, '--proof')}" if goal.proof else "a model judges it"
+    proof = f"proof: {_shown(goal.proof)}" if goal.proof else "a model judges it"
     return f"  {goal.text or 'its file cannot be read; clear it, or set it again'}", f"  {proof}"
 
 
 def _json(goal: Goal, state: str) -> dict[str, Any]:
     records = read_journal(os.path.join(state, "sessions", goal.session or NEXT), goal.since).records
-    runs = [
-        each for each in records if (each.get("hook") or {}).get("options", {}).get("since") == goal.since
-    ]
+    options = {"goal": goal.text, "since": goal.since}
+    runs = [each for each in records if each.get("hook", {}).get("options") == options]
     last = runs[-1] if runs else {}
     return {
         **{name: getattr(goal, name) for name in ("project", "session", "status", "since")},
         "goal": goal.text,
-        "proof": goal.proof and _clean(goal.proof, "--proof"),
+        "proof": goal.proof and _shown(goal.proof),
         "runs": len(runs),
         "blocked": sum(each.get("outcome") == "block" for each in runs),
         "last_result": last.get("outcome"),

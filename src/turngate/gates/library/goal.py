@@ -1,17 +1,16 @@
 """The gate of a session's goal: it holds the stop until a command, or a judge, says that the goal is met, or the user drops it."""
 
-import asyncio
 import re
 from itertools import takewhile
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.events.events import StopEvent
-from turngate.core.hooks.kinds import PromptHook
 from turngate.core.text import one_line, printable
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.conversation import read_prompts
 from turngate.gates.gate import Gate, GateContext
 from turngate.gates.library.command import check_command, show_command
+from turngate.gates.library.judge import check_judge
 from turngate.gates.session_goal import NOT_MET, change_goal, read_goals
 
 MAX_WISH_CHARS = 80
@@ -37,24 +36,16 @@ async def check_goal(context: GateContext) -> Decision:
         return Fault("the file of the goal cannot be read; set it again with `turngate goal`")
     if given_up := await _given_up(context):
         return given_up
-    result = await (check_command(context) if context.command else _ask_judge(context, text))
+    question = QUESTION + text.replace("$ARGUMENTS", "$ ARGUMENTS")  # which a prompt hook would replace
+    asked = {"prompt": question, "prompt-file": None, "transcript": "digest", "model": None}
+    context.options = {**context.options, **asked}
+    result = await (check_command(context) if context.command else check_judge(context))
     if given_up := await _given_up(context):
         return given_up
     if not isinstance(result, Block):
         return Allow() if isinstance(result, Allow) else result
     by = f"`{show_command(context.command)}`: " if context.command else ""
     return Block(f"{NOT_MET}{text}\n{by}{result.reason}")
-
-
-async def _ask_judge(context: GateContext, text: str) -> Decision:
-    if context.ask_judge is None:
-        return Fault("there is no model to ask")
-    question = QUESTION + text.replace("$ARGUMENTS", "$ ARGUMENTS")  # which a prompt hook would replace
-    try:
-        async with asyncio.timeout(context.commands.timeout):
-            return await context.ask_judge(PromptHook(question, transcript="digest"))
-    except TimeoutError:
-        return Fault(f"the judge did not answer within {context.commands.timeout:.3g} s")
 
 
 async def _given_up(context: GateContext) -> Allow | None:
