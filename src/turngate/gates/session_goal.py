@@ -37,33 +37,36 @@ def read_goals(state: str, since: float | None = None) -> list[Goal]:
     folder = _folder(state)
     with suppress(OSError):
         goals = [_read(os.path.join(folder, name)) for name in os.listdir(folder)]
-        return sorted((each for each in goals if since in (None, each.since)), key=lambda each: each.since)
+        found = [each for each in goals if since in (None, each.since) and os.path.lexists(each.path)]
+        return sorted(found, key=lambda goal: goal.since)
     return []
 
 
 def goal_at(state: str, session: str, projects: Sequence[str], event: str) -> Goal | None:
     """Return the goal that is asked at an event; a session without one takes over that which waits for it."""
+    if not session or event not in ("SessionStart", "Stop"):
+        return None
     folder = _folder(state)
     try:
         names = os.listdir(folder)
     except OSError:  # most often there is none
         return None
-    if not names or not session or event not in ("SessionStart", "Stop"):
-        return None
     own = os.path.join(folder, f"{_key(session)}.active")
     if not {os.path.basename(own), f"{_key(session)}.paused"} & {*names}:
-        for place in (each for one in projects for each in (one, find_top(os.path.realpath(one), LOCAL))):
+        tops = [find_top(os.path.realpath(each), LOCAL) for each in projects if os.path.isabs(each)]
+        for place in (*projects, *tops):
             waiting = os.path.join(folder, f"{_key_of_next(place)}.active")
             with suppress(OSError):
                 if time.time() - os.stat(waiting).st_mtime < NEXT_S:
                     os.rename(waiting, own)  # of several sessions, one succeeds
                     break
                 os.unlink(waiting)
-    if event != "Stop" or not os.path.exists(own):
-        return None
+    goal = _read(own) if event == "Stop" else None
     with suppress(OSError):
+        os.stat(own)  # it may have been cleared just now
         os.utime(folder)  # what is used is not removed: see `remove_old_states`
-    return _read(own)
+        return goal
+    return None
 
 
 def set_goal(state: str, project: str, session: str | None, text: str, proof: str | None) -> Goal | None:

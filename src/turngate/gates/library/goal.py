@@ -13,7 +13,7 @@ from turngate.gates.library.command import check_command, show_command
 from turngate.gates.library.judge import check_judge
 from turngate.gates.session_goal import NOT_MET, change_goal, read_goals
 
-MAX_WISH_CHARS = 80
+MAX_PART_CHARS, MAX_WISH_CHARS = 200, 80
 QUESTION = """\
 The user has set a goal for this session, and the agent wants to stop. Is the goal met? Judge by what the conversation
 shows was done, and not by what the agent says or plans. If the goal is not met, say what is missing. The goal:
@@ -63,7 +63,7 @@ def find_stand_down(event: StopEvent, since: float) -> str | None:
     """Return the words with which the user has dropped the goal since it was set."""
     for prompt in takewhile(lambda prompt: (prompt.time or 0.0) > since, read_prompts(event)):
         for part in re.split(_PART_END, prompt.text):
-            if _STAND_DOWN.fullmatch(part.strip()):
+            if _STAND_DOWN.fullmatch(part.strip()[:MAX_PART_CHARS]):
                 return one_line(printable(part), MAX_WISH_CHARS)
     return None
 
