@@ -21,6 +21,7 @@ from tests.support.subagents import parent, task
 from turngate.core.events.stream_events import Continuation
 from turngate.core.hooks.kinds import GateHook
 from turngate.core.settings import Settings
+from turngate.gates.session_goal import read_goals, set_goal
 
 TESTS = "grep -q '2 + 2' sum.py || { echo 'FAILED test_sum: 5 is not 4'; exit 1; }"
 REPAIR = {"tool": "Bash", "input": {"command": "echo 'print(2 + 2)' > sum.py"}}
@@ -171,3 +172,24 @@ def test_run_ends_with_12_where_a_hook_waits_for_the_user(
     code, out, err = turngate(capfd, project, "go", "--trust", replies=("Done.",))
     assert (code, out) == (12, "Done.\n")
     assert err.startswith("! approve the plan\n")
+
+
+def test_a_goal_is_proven_where_the_project_is(project: Path, machine: Machine, state: Path) -> None:
+    set_goal(str(state), str(project), "session-1", "the file done exists", "test -e done")
+    bash = {"tool": "Bash", "input": {"command": "touch done"}}
+    agent = scripted_session_on(
+        machine,
+        project,
+        "Done.",
+        bash,
+        "Now it is.",
+        session_id="session-1",
+        permission_mode="bypassPermissions",
+    )
+    result = agent.play()
+    assert (result.ended_by, result.continuations, result.notices) == (
+        "allowed",
+        1,
+        ("the goal is met, and cleared: the file done exists",),
+    )
+    assert read_goals(str(state)) == []

@@ -28,6 +28,7 @@ from turngate.core.settings import Settings
 from turngate.core.verdict.hook_run import HookOutput, HookRun, outputs
 from turngate.core.verdict.verdict import unenforced, warnings_with_hints
 from turngate.errors import UsageError
+from turngate.gates.session_goal import remove_goal_of
 from turngate.models.resolve import open_model
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import Model, Shell, World, describe_killed, ssh_option
@@ -314,6 +315,7 @@ class Session:
         await agent.announcements.discard()
         await self._fire_session_end("clear")
         agent.conversation.clear()
+        remove_goal_of(state_folder(), self.id)
         agent.events.forget_missed()
         agent.inbox.clear()
         agent.count_anew()

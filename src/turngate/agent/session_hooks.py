@@ -20,6 +20,9 @@ from turngate.core.verdict.missed_gates import MissedGates
 from turngate.core.verdict.tool_effects import added_context, first_messages
 from turngate.core.verdict.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
+from turngate.gates.goal_rule import clear_met, with_goal
+from turngate.gates.session_goal import goal_at
+from turngate.state.paths import state_folder
 from turngate.transcript.writer import Transcript
 
 Source = Literal["startup", "resume", "clear", "compact"]
@@ -78,7 +81,9 @@ class SessionHooks:
         """
         if not self.enabled or (self._role and event.name not in SUBAGENT_EVENTS):
             return Stop()
-        verdict = await ask_hooks(event, self._settings, self._world, guard)
+        place = state_folder(self._world.own_environ), self._conversation.session_id, (self._world.location,)
+        goal = goal_at(*place, event.name)
+        verdict = await ask_hooks(event, with_goal(self._settings, goal), self._world, guard)
         turn = self._events.turn
         if turn is not None:
             turn.hook_runs += verdict.runs
@@ -91,6 +96,10 @@ class SessionHooks:
             if turn is None or text not in turn.notices:  # once per turn, however often the hook runs
                 self._events.notice(text, hint)
         return verdict
+
+    def clear_met_goal(self, verdict: Verdict) -> None:
+        for text in clear_met(verdict.runs, state_folder(self._world.own_environ)):
+            self._events.notice(text)
 
     def keep_output(self, printed: Iterable[Mapping[str, str]], transcript: Transcript) -> None:
         for record in printed:

@@ -29,6 +29,7 @@ COMMANDS = {
     "uninstall": ("install", "remove it from that program's settings"),
     "status": ("status", "show agent programs, gates, approvals and what to do next"),
     "hooks": ("hooks", "list hooks, see what changed, approve or reject them"),
+    "goal": ("goal", "hold one session until a goal is met"),
     "check": ("check", "report every problem in the settings"),
     "doctor": ("doctor", "explain why a hook will or won't run; --prove tests each gate"),
     "log": ("log", "show what the hooks did; mark a block as wrong"),

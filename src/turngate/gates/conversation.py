@@ -134,12 +134,17 @@ def _add_result(calls: list[ToolCall], places: Mapping[str, int], block: Mapping
 
 def find_prompt(event: StopEvent) -> UserPrompt | None:
     """Return the user's last message, or None if there is none that can be read."""
+    return next(read_prompts(event), None)
+
+
+def read_prompts(event: StopEvent) -> Iterator[UserPrompt]:
+    """Yield the user's messages that can be read, the last one first."""
     with suppress(TranscriptUnreadable), _open(event) as (file, form):
         for offset, line in lines_backwards(file.fileno(), form.prompts):
             for record in () if b'"tool_result"' in line else _parse(line, form):
                 if is_prompt(record, event):
-                    return UserPrompt(offset, time_of(record), result_text(record["message"].get("content")))
-    return None
+                    text = result_text(record["message"].get("content"))
+                    yield UserPrompt(offset, time_of(record), text)
 
 
 def is_mentioned(event: StopEvent, name: str) -> bool:

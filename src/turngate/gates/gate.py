@@ -49,6 +49,7 @@ class Gate:
     operands: GateOption | None = None  # the words that follow the options: `GLOB…`
     command: Literal["never", "optional", "required"] = "never"  # the words after `--`
     is_cached: bool = False  # its result depends only on the content of the project
+    is_hard: bool = False  # as one that is cached: an agent that asks the user is blocked once
     is_observer: bool = False  # it never blocks
     needs_conversation: bool = False  # it cannot be run without an agent
     needs_start: bool = False  # it cannot be run without the session's start, or a commit to compare with

@@ -121,7 +121,7 @@ async def run_gate(gate: Gate, context: GateContext, *, strict: bool = False) ->
     try:
         if not gate.is_observer and (wait := describe_wait(context)):
             return Fault(wait, "waiting", may_block=False)
-        if gate.is_cached and _insists(context):
+        if (gate.is_cached or gate.is_hard) and _insists(context):
             return Fault(ASKS, "waiting", may_block=False)
         decision = await _run_or_reuse(gate, context, strict=strict)
     except asyncio.CancelledError:
@@ -247,7 +247,7 @@ def _heed_user(gate: Gate, context: GateContext, decision: Block) -> Decision:
         context.state.holds = False  # the tree has not passed
         shown = one_line(decision.reason, MAX_WHY_CHARS)
         return Allow(f"{AGENT_KEEPS}: {one_line(why, MAX_WHY_CHARS)} (found: {shown})")
-    if gate.is_cached and _asks(context):
+    if (gate.is_cached or gate.is_hard) and _asks(context):
         context.state.data["asked"] = _moment(context)
         context.state.save()
         return replace(decision, reason=f"{decision.reason}\n{INSIST}")

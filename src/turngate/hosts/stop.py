@@ -16,11 +16,13 @@ from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, d
 from turngate.core.verdict.verdict import Stop, Verdict, conclude, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
+from turngate.gates.goal_rule import clear_met
 from turngate.gates.stored_state import digest
 from turngate.hosts.host import HEADING, Host, HostAnswer
 from turngate.hosts.stop_count import forget_count, locked_count, read_count, write_count
 from turngate.ports import HeldPass, World
 from turngate.settings.load import has_unloaded_hooks
+from turngate.state.paths import state_folder
 from turngate.transcript.format_detection import tool_call_position
 
 # A host may take an empty reason for no block at all.
@@ -104,7 +106,8 @@ async def answer_host_event(
         guard = guard if latest == stored else _guard(event, settings, world, latest, calls)
         step = _store_count(path, prompt, guard.after(verdict), calls)
     _record_end(event, guard, step, world)
-    answer = answer_for(step, _notices(event, verdict, settings))
+    met = clear_met(verdict.runs, state_folder(world.own_environ)) if isinstance(step, EndTurn) else ()
+    answer = answer_for(step, (*_notices(event, verdict, settings), *met))
     if answer.decision == "block" and not host.adds_heading:
         answer = replace(answer, reason=f"{HEADING}\n{answer.reason}")
     return HostStop(answer, verdict)

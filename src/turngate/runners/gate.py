@@ -11,7 +11,7 @@ from turngate.core.answers.report_types import HookFailed, Report, Returned
 from turngate.core.constants import GATES_BASE
 from turngate.core.events.events import Event, StopEvent, Subagent
 from turngate.core.events.hook_input import UNNAMED_SESSION
-from turngate.core.hooks.kinds import CommandHook, GateHook, PromptHook
+from turngate.core.hooks.kinds import CommandHook, GateHook, PromptHook, command_of
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
 from turngate.core.verdict.decisions import Advise, Allow, Block, Decision, Fault, Halt
@@ -19,6 +19,7 @@ from turngate.gates.arguments import GateCall, read_gate_hook
 from turngate.gates.gate import GateContext
 from turngate.gates.run_commands import ProjectUnreachable
 from turngate.gates.run_gate import held_pass, make_context, record_start, run_gate
+from turngate.gates.session_goal import GOAL_SOURCE
 from turngate.ports import HookRunContext, World
 from turngate.runners.command import environ_and_level, prepare_command, with_copies, with_own_bytecode
 from turngate.state.paths import state_folder
@@ -33,7 +34,7 @@ async def run_gate_hook(
     rule: Rule, hook: GateHook, event: Event, settings: Settings, world: World, live: HookRunContext
 ) -> Report:
     """Run the gate at a stop; at a start, let it record what is there."""
-    call = read_gate_hook(hook)
+    call = _read_goal(hook) if rule.source == GOAL_SOURCE else read_gate_hook(hook)
     if not isinstance(call, GateCall):
         return HookFailed("; ".join(map(str, call)))
     command = with_own_bytecode(call.command or CommandHook("", env=hook.env), rule.files, settings, world)
@@ -72,6 +73,12 @@ async def run_gate_hook(
     if passed := held_pass(context, decision):
         world.held.append((rule, passed))
     return Returned(decision)
+
+
+def _read_goal(hook: GateHook) -> GateCall:
+    from turngate.gates.library.goal import GOAL  # noqa: PLC0415 # lazy: few sessions have a goal
+
+    return GateCall(GOAL, hook.options, command_of(hook))
 
 
 def _url_problem(settings: Settings, level: str, url: str, name: str) -> str | None:

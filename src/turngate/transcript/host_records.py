@@ -31,6 +31,17 @@ class TranscriptFormat:
         return (*self.calls, *self.results, *self.prompts, *self.replies)
 
 
+# Claude Code and Turngate: {"type": "user" or "assistant", "message": {"role": …, "content": …}}
+
+
+def _from_claude(record: Record) -> Sequence[Record]:
+    """What the user writes while the agent works is an attachment; so are notifications, in another mode."""
+    queued = _mapping(record.get("attachment"))
+    if (queued.get("type"), queued.get("commandMode")) != ("queued_command", "prompt"):
+        return [record]
+    return [{**_message(record, "user", [_text(queued.get("prompt"))]), "origin": queued.get("origin")}]
+
+
 # Codex: {"timestamp": …, "type": "response_item" or "event_msg", "payload": {"type": …}}
 
 
@@ -294,10 +305,10 @@ FORMATS: Mapping[str, TranscriptFormat] = {
     CLAUDE: TranscriptFormat(
         calls=CALLS[CLAUDE],
         results=(b'"tool_result"',),
-        prompts=both_styles([b'"role":"user"']),
+        prompts=(*both_styles([b'"role":"user"']), b'"queued_command"'),
         replies=both_styles([b'"role":"assistant"']),
         usage=(b'"usage"',),
-        convert=lambda record: (record,),
+        convert=_from_claude,
     ),
     CODEX: TranscriptFormat(
         calls=CALLS[CODEX],

@@ -172,7 +172,7 @@ def test_the_list_as_json_has_everything(project: Path) -> None:
     }
     second = first | {"key": "Stop:2", "text": "true", "line": 7, "timeout": 60.0}
     expected = {"project": str(project), "dialect": "turngate", "hooks": [first, second]}
-    expected |= {"vanished": [], "problems": []}
+    expected |= {"vanished": [], "problems": [], "goals": []}
     assert (code, json.loads(out), err) == (0, expected, "")
 
 

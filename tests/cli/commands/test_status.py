@@ -140,6 +140,7 @@ def test_json_has_the_same(project: Path, capsys: pytest.CaptureFixture[str]) ->
         "hosts": [],
         "gates": [{"key": "ok", "trust": "new", "last": None, "passed": None}],
         "pending": ["ok"],
+        "goals": [],
         "gone": [],
         "problems": {},
         "next": "`turngate hooks approve --all` shows what is not approved, and asks you",

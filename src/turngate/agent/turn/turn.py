@@ -292,6 +292,7 @@ class Turn:
         step = turn.guard.after(verdict)
         match step:
             case EndTurn():
+                self.hooks.clear_met_goal(verdict)
                 return step
             case ContinueTurn() if self.context.requests_exhausted:
                 return self.context.end_at_limit()

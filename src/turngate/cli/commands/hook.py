@@ -11,6 +11,7 @@ from turngate.cli.project import find_project, nothing_is_configured, project_fo
 from turngate.cli.stop_cache import read_stamp, record_cached_stop, settings_state, stamp_path, write_stamp
 from turngate.core.constants import FAMILIES, GATES_BASE, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
+from turngate.gates.session_goal import Goal, goal_at
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalize, recognize, variable_of_command
 from turngate.hosts.stop_count import count_path, forget_count
 from turngate.project.checkouts import in_checkout_of
@@ -67,8 +68,9 @@ def run(words: list[str]) -> int:
         others += [own, *projects_below(state, own)]
     others = [at for at in others if os.path.isdir(at) or read_record(record_path(state, session, at))]
     count = count_path(state, event, known)
-    stamp = None if others else stamp_path(known, ["turngate hook", project])
-    is_empty = not record and not others and nothing_is_configured(project, "host")
+    goal = goal_at(state, session, (own, project), event)
+    stamp = None if others or goal else stamp_path(known, ["turngate hook", project])
+    is_empty = not (record or others or goal) and nothing_is_configured(project, "host")
     is_cached = not is_empty and stamp is not None and read_stamp(stamp) is not None
     if is_empty or is_cached:
         if is_cached:
@@ -77,7 +79,7 @@ def run(words: list[str]) -> int:
             forget_count(count)
         return 0
     folders = (own if record else project, project, *others)
-    return _answer_event(name, timeout, fields, known, folders, record, count, stamp)
+    return _answer_event(name, timeout, fields, known, folders, record, count, stamp, goal)
 
 
 def _read_options(words: list[str]) -> tuple[str | None, str | None, str | None]:
@@ -171,6 +173,7 @@ def _answer_event(
     record: SessionRecord | None,
     count: str,
     stamp: str | None,
+    goal: Goal | None,
 ) -> int:
     """Ask the hooks and print the answer in the language of the host. `count`, `stamp`: files kept for this agent.
 
@@ -183,6 +186,7 @@ def _answer_event(
     from turngate.core.events.events import Event  # noqa: PLC0415
     from turngate.core.verdict.hook_run import HookRun  # noqa: PLC0415
     from turngate.engine import ask_hooks  # noqa: PLC0415
+    from turngate.gates.goal_rule import with_goal  # noqa: PLC0415
     from turngate.hosts.all_hosts import PORTABLE, find_host  # noqa: PLC0415
     from turngate.hosts.stop import HostStop, answer_host_event, held_pass, rules_at  # noqa: PLC0415
     from turngate.ports import World  # noqa: PLC0415
@@ -222,7 +226,8 @@ def _answer_event(
     async def ask() -> tuple[HostStop | None, World]:
         async with open_world(project, settings) as world:
             world.logs, world.time_limit = False, limit
-            return await answer_host_event(host, fields, known, settings, world, count, ask_others), world
+            asked = with_goal(settings, goal)
+            return await answer_host_event(host, fields, known, asked, world, count, ask_others), world
 
     ended = run_until_signal(ask(), for_host=True)
     if isinstance(ended, signal.Signals):

@@ -7,10 +7,12 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, PROJECT_HELP, Parser, add_json_option
 from turngate.cli.commands.check import find_all_problems
+from turngate.cli.commands.goal import goal_line, goals_json
 from turngate.cli.console.conversation_text import (
     counted,
     first_line,
@@ -94,6 +96,7 @@ class Status:
     hosts: tuple[HostStatus, ...]
     gates: tuple[GateStatus, ...]
     pending: tuple[str, ...]  # keys of all hooks that wait for approval, also those that are no gates
+    goals: tuple[dict[str, Any], ...]  # of sessions
     gone: tuple[str, ...]  # keys of hooks that were approved and are not configured any more
     problems: dict[str, int]  # by severity
 
@@ -114,6 +117,7 @@ def _read(project: str) -> Status:
         tuple(_hosts(project)),
         tuple(gates),
         tuple(hook.key for hook in reviewed.hooks if hook.status in PENDING),
+        tuple(goals_json(project, state_folder())),
         tuple(key for _, key in reviewed.gone),
         dict(Counter(problem.severity for problem in find_all_problems(project, given)[1])),
     )
@@ -180,6 +184,8 @@ def _sections(status: Status) -> Iterator[tuple[str, list[tuple[str, str, str]]]
     yield "Agent programs", hosts or [("none", "no agent program is on PATH or runs Turngate", "dim")]
     gates = [(gate.key, *_gate_text(gate)) for gate in status.gates]
     yield "Gates", gates or [("none", "nothing is checked when an agent stops", "notice")]
+    if status.goals:
+        yield "Goals", [(goal["goal"], goal_line(goal), "plain") for goal in status.goals]
     shown = {gate.key for gate in status.gates}
     others = [(key, "waits for your approval", "notice") for key in status.pending if key not in shown]
     others += [(key, "was approved, but is no longer configured", "alert") for key in status.gone]

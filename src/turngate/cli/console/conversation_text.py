@@ -24,6 +24,7 @@ NOT_LOADED = "settings NOT fully loaded"
 HELP = """\
 /help                    show this help
 /hooks                   show, approve and reject hooks; name their problems
+/goal [GOAL --proof CMD]  hold the agent until a goal is met; /goal clear drops it
 /compact [INSTRUCTIONS]  summarize the conversation; INSTRUCTIONS: what to keep
 /clear                   clear the conversation
 /output                  show all that the last tool has printed or changed

@@ -17,6 +17,7 @@ from turngate.cli.arguments import (
     add_place_options,
     find_project_here,
 )
+from turngate.cli.commands.goal import goal_line, goals_json
 from turngate.cli.console.conversation_text import format_time
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.questions import can_ask, confirm
@@ -254,9 +255,12 @@ def _list(options: argparse.Namespace, world: World) -> int:
     review = _review(options, world)
     entries = _read_entries(review, world)
     if options.json:
-        print(json.dumps(entries_json(entries, review, world.location), indent=2))
+        goals = goals_json(world.location, state_folder())
+        print(json.dumps({**entries_json(entries, review, world.location), "goals": goals}, indent=2))
     else:
         _print_lines(format_entries(entries, review), world)
+        for goal in goals_json(world.location, state_folder()):
+            print(f"goal of a session: {goal['goal']}: {goal_line(goal)}")
     return 0
 
 

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, assert_never
 
 from turngate.agent.session import Session
+from turngate.cli.commands.goal import run_in_conversation
 from turngate.cli.commands.run.chat.activity import MODEL_REPLY, MODEL_REQUEST, ActivityTracker, Totals
 from turngate.cli.commands.run.chat.hooks_menu import HooksMenu
 from turngate.cli.console import conversation_text as fmt
@@ -217,7 +218,7 @@ class Chat:
             case _ if self._is_file_command(command):
                 await self._run_turn(job.strip(), is_command=True)
             case _:
-                self._run_command(command)
+                self._run_command(command, text)
 
     def _is_file_command(self, command: str) -> bool:
         name = command.removeprefix("/")
@@ -271,7 +272,7 @@ class Chat:
         except ModelError as error:
             self.ui.print(f"! the model failed ({error.kind}): {error}", "notice")
 
-    def _run_command(self, command: str) -> None:
+    def _run_command(self, command: str, text: str) -> None:
         """Run a command that also works while the agent does."""
         match command:
             case "/help":
@@ -283,6 +284,8 @@ class Chat:
                 listing.add_done_callback(self._listings.discard)
             case "/output":
                 print_lines(self.ui, self._output or [("no tool has printed anything yet", "notice")])
+            case "/goal":
+                self.ui.print(run_in_conversation(text, self.session.id, self.session.location), "dim")
             case "/exit" | "/quit":
                 self.quit()
             case _:
@@ -323,7 +326,7 @@ class Chat:
         elif self._hooks.is_open:
             self._hooks.on_message(text)
         elif self.is_busy and command is not None and not self._is_job(command):
-            self._run_command(command)
+            self._run_command(command, message)
         elif self._in_turn and not self._interrupted and command is None:
             self.session.queue(message)
             self._show_activity()

@@ -1,0 +1,264 @@
+"""`turngate goal`: set, show, pause and clear the goal of one session, a gate that a person sets without any settings."""
+
+import argparse
+import io
+import json
+import os
+import shlex
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout, suppress
+from typing import Any
+
+from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, PROJECT_HELP, Parser, add_json_option
+from turngate.cli.console.conversation_text import counted, first_line, format_time, outcome_label
+from turngate.cli.project import nothing_is_configured, project_folder, recorded_project
+from turngate.cli.review import check_person
+from turngate.core.hooks.kinds import PromptHook
+from turngate.core.redaction import make_redactor, secret_values
+from turngate.core.settings import Rule
+from turngate.core.text import closest_word, printable
+from turngate.errors import UsageError
+from turngate.gates.session_goal import NOT_MET, Goal, change_goal, read_goals, set_goal
+from turngate.history.journals import journal_folders, read_journal
+from turngate.models.resolve import JudgeModels
+from turngate.project.checkouts import find_top
+from turngate.project.files import LOCAL
+from turngate.settings.load import load_layers
+from turngate.state.journal import JOURNAL_FILE
+from turngate.state.paths import session_folder, state_folder
+
+ACTIONS: dict[str, str | None] = {"status": "", "pause": "paused", "resume": "active", "clear": None}
+NEXT = "next"  # as the session of --for
+MAX_GOAL_CHARS = 4000
+RECENT_S = 3600  # since the last hook of a session that may still run
+MIN_NEW_ID_CHARS = 16  # of a session that was not seen yet; a shorter word is the beginning of an id
+NO_JUDGE = "a goal needs --proof CMD, or a model that judges it, such as `turngate.judge` in ~/.turngate/settings.json"
+
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Set a goal for one session: its agent may not stop until the goal is met. A command proves it (--proof), or a model judges
+the conversation. It holds in `turngate run` and in every program that runs `turngate hook`, and counts in the limit of
+continuations like any gate. It is cleared when it is met, by `turngate goal clear`, or when you write "forget the goal"
+in the conversation. Without arguments, show what is set. Only a person can set, pause or clear a goal."""
+    parser.epilog = f"""\
+Examples:
+  turngate goal "all tests pass" --proof "pytest -q"     for the session here, or the next one
+  turngate goal "the README explains every option"       a model judges it
+  turngate goal "CI is green" --proof "gh pr checks" --for 3fa9
+  turngate goal                                          what is set, since when, and the last reason
+  turngate goal pause                                    let the agent stop for now; `resume` ends that
+  turngate goal clear                                    drop it
+
+Exit codes:
+  0   done, also if there is no goal
+  {EXIT_USAGE}, or started by a hook or an agent: only a person can decide
+  {EXIT_ERRORS}"""
+    add, session = (
+        parser.add_argument,
+        "the session: the beginning of its id, or `next` for the next one here",
+    )
+    add("words", nargs="*", metavar="GOAL", help=f"the goal, in quotation marks; or {', '.join(ACTIONS)}")
+    add("--proof", metavar="CMD", help="the goal is met when this command passes, as a gate does")
+    add("--for", dest="session", metavar="SESSION", help=f"{session} (default: the active one)")
+    add("--project", metavar="DIR", help=PROJECT_HELP)
+    add_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    project, state = _find_project(options.project), state_folder()
+    action = options.words[0] if len(options.words) == 1 and options.words[0] in ACTIONS else None
+    if options.words and action != "status":
+        check_person(os.environ, "sets and clears goals")
+    if options.proof is not None and (action or not options.words):
+        raise UsageError('--proof belongs to a new goal: turngate goal "…" --proof CMD')
+    goals = _chosen(options.session, project, state, is_whole="is_in_session" in options)
+    if options.words and action is None:
+        lines = _set(options, project, state)
+    elif action in (None, "status"):
+        lines = [line for goal in goals for line in _format(goal, state)]
+    else:
+        lines = _change(str(action), goals, state)
+    if options.json:
+        print(json.dumps({"project": project, "goals": goals_json(project, state)}, indent=2))
+    else:
+        print("\n".join(lines or ["no goal is set"]))
+    return 0
+
+
+def run_in_conversation(text: str, session: str, project: str) -> str:
+    """Run `/goal` of a conversation, whose model can judge; return what is printed."""
+    declare(parser := Parser(prog="/goal", add_help=False))
+    try:
+        words = shlex.split(text)
+    except ValueError:  # an apostrophe
+        words = text.split()
+    own = argparse.Namespace(command="", project=project, is_in_session=True)
+    name = os.path.basename(session_folder("", session))
+    with redirect_stdout(io.StringIO()) as printed:
+        try:
+            run(parser.parse_args([*words, "--for", name], own))  # type: ignore[no-untyped-call]
+        except UsageError as error:
+            print(f"! {error}")
+    return printed.getvalue().rstrip()
+
+
+def _find_project(given: str | None) -> str:
+    """Return the project; without settings, the repository, so that a session finds its goal from any folder."""
+    project = recorded_project(given) if given else project_folder(None, "host")
+    top = find_top(os.path.realpath(project), LOCAL)
+    return top if not given and top != "/" and nothing_is_configured(project, "host") else project
+
+
+def _set(options: argparse.Namespace, project: str, state: str) -> list[str]:
+    text, proof = _clean(" ".join(options.words), "the goal"), options.proof
+    if proof is not None:
+        _clean(proof, "--proof")
+    elif meant := None if " " in text else closest_word(text, tuple(ACTIONS)):
+        raise UsageError(f"a goal of one word needs --proof; did you mean `turngate goal {meant}`?")
+    elif "is_in_session" not in options:
+        _check_judge(project)
+    is_known = "is_in_session" in options
+    session, seen = (
+        (options.session, "this one") if is_known else _choose_session(options.session, project, state)
+    )
+    goal = set_goal(state, project, session, text, proof)
+    if goal is None:
+        raise UsageError(f"the goal cannot be stored in {state}; set TURNGATE_STATE to another folder")
+    whose = (
+        f"session {session} ({seen})" if session else f"the next session in {project} that starts or stops"
+    )
+    return [f"goal set for {whose}", *_describe(goal)]
+
+
+def _clean(text: str, name: str) -> str:
+    """Return a text on one line, in which the secrets of the environment are hidden. Raises UsageError."""
+    if len(text) > MAX_GOAL_CHARS or not printable(text):
+        raise UsageError(f"{name} has {len(text):,} characters, expected 1 to {MAX_GOAL_CHARS:,}")
+    return _shown(text)
+
+
+def _shown(text: str) -> str:
+    redactor = make_redactor(secret_values(os.environ))
+    return printable(redactor.text(text) if redactor else text)
+
+
+def _check_judge(project: str) -> None:
+    """Raise UsageError if no model is configured that would judge a goal in an agent program."""
+    folder = project if os.path.isabs(project) else os.path.expanduser("~")
+    settings = load_layers(folder, dialect="host", files=LOCAL).merge()
+    seen, _ = settings.as_seen_by(Rule("Stop", PromptHook(""), source="user"))
+    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
+    try:
+        judges(getattr(seen.hook, "model", None))
+    except UsageError as error:
+        raise UsageError(f"{NO_JUDGE}: {error}") from None
+
+
+def _choose_session(given: str | None, project: str, state: str) -> tuple[str | None, str]:
+    """Return the session of a new goal and when it was seen; None: the next one. Raises UsageError."""
+    if given:
+        known = {} if given == NEXT else _known_sessions(state)
+        found = [each for each in known if each == given] or [
+            each for each in known if each.startswith(given)
+        ]
+        if given == NEXT or (not found and len(given) >= MIN_NEW_ID_CHARS):
+            return None if given == NEXT else given, "not seen yet"
+        problem = f"{given} is the beginning of {counted(len(found), 'session')}"
+    else:
+        known = _known_sessions(state, time.time() - RECENT_S, project)
+        found = [*known]
+        problem = (
+            f"{len(found)} sessions were active here in the last hour; name one with --for, or --for {NEXT}"
+        )
+    if len(found) == 1 or (not given and not found):
+        return (found[0], known[found[0]]) if found else (None, "")
+    raise UsageError("".join((problem, *(f"\n  {each}  {known[each]}" for each in found))))
+
+
+def _known_sessions(state: str, since: float = 0.0, project: str | None = None) -> dict[str, str]:
+    """Return the sessions whose hooks have run since a time, and when they did last."""
+    found = {}
+    for folder in journal_folders(state):
+        with suppress(OSError):
+            changed = os.stat(os.path.join(folder, JOURNAL_FILE)).st_mtime
+            if project and (changed < since or _has_ended(folder)):
+                continue
+            records = read_journal(folder, changed - 1).records if project else ()
+            if not project or any(each.get("project") == project for each in records):
+                found[os.path.basename(folder)] = f"last hook at {format_time(changed)}"
+    return found
+
+
+def _has_ended(folder: str) -> bool:
+    """Return whether the process of a session of `turngate run` is gone, which its lock file names."""
+    try:
+        with open(os.path.join(folder, "lock"), encoding="ascii") as file:
+            os.kill(int(file.read(20)), 0)
+    except (OSError, ValueError) as error:
+        return not isinstance(error, FileNotFoundError)
+    return False
+
+
+def _chosen(given: str | None, project: str, state: str, *, is_whole: bool = False) -> list[Goal]:
+    """Return the goals that were set in a project, or that of the given session, and those whose files cannot be read."""
+    goals = read_goals(state)
+    if given is None or given == NEXT:
+        return [each for each in goals if each.project in (project, "") and None in (given, each.session)]
+    return [
+        each
+        for each in goals
+        if each.session == given or (not is_whole and (each.session or "").startswith(given))
+    ]
+
+
+def _change(action: str, goals: list[Goal], state: str) -> list[str]:
+    if len(goals) > 1:
+        listed = "".join(f"\n  {goal.session or NEXT}  {goal.text}" for goal in goals)
+        raise UsageError(f"{len(goals)} sessions have a goal; name one with --for{listed}")
+    if any(not change_goal(state, goal.since, ACTIONS[action]) for goal in goals):
+        return ["the goal is already gone"]
+    return [f"{ACTIONS[action] or 'cleared'}: {goal.text}" for goal in goals]
+
+
+# What is shown
+
+
+def goals_json(project: str, state: str) -> list[dict[str, Any]]:
+    return [_json(goal, state) for goal in _chosen(None, project, state)]
+
+
+def goal_line(facts: dict[str, Any]) -> str:
+    whose = f"session {facts['session']}" if facts["session"] else "next session"
+    asked = f"blocked {counted(facts['blocked'], 'time')}" if facts["runs"] else "not asked yet"
+    return f"{facts['status']} since {format_time(facts['since'])}, {whose}, {asked}"
+
+
+def _format(goal: Goal, state: str) -> Iterator[str]:
+    facts = _json(goal, state)
+    yield goal_line(facts)
+    yield from _describe(goal)
+    if facts["last_result"]:
+        yield f"  last: {outcome_label(facts['last_result'])} {first_line(facts['last_reason'] or '')}".rstrip()
+
+
+def _describe(goal: Goal) -> Iterable[str]:
+    proof = f"proof: {_shown(goal.proof)}" if goal.proof else "a model judges it"
+    return f"  {goal.text or 'its file cannot be read; clear it, or set it again'}", f"  {proof}"
+
+
+def _json(goal: Goal, state: str) -> dict[str, Any]:
+    records = read_journal(os.path.join(state, "sessions", goal.session or NEXT), goal.since).records
+    options = {"goal": goal.text, "since": goal.since}
+    runs = [each for each in records if each.get("hook", {}).get("options") == options]
+    last = runs[-1] if runs else {}
+    return {
+        **{name: getattr(goal, name) for name in ("project", "session", "status", "since")},
+        "goal": goal.text,
+        "proof": goal.proof and _shown(goal.proof),
+        "runs": len(runs),
+        "blocked": sum(each.get("outcome") == "block" for each in runs),
+        "last_result": last.get("outcome"),
+        "last_reason": str(last.get("reason") or "").removeprefix(f"{NOT_MET}{goal.text}\n") or None,
+    }
