@@ -43,6 +43,7 @@ PAGES = [
 ]
 FENCE = re.compile(r"^```(\w+)(?: (?:title=\")?([^\s\"]+)\"?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = re.compile(r" +\d+\.\d\d s ")
+TIMES = re.compile(r"^\d\d:\d\d:\d\d  ", re.MULTILINE)
 PROGRESS = re.compile(r"^waiting for .*\n", re.MULTILINE)  # on stderr, and only where a hook takes long
 
 
@@ -81,8 +82,8 @@ def run(command: list[str], folder: Path, *, check: bool = False, stderr: int = 
 
 
 def steady(text: str) -> str:
-    """Return the text without what depends on the speed of the machine: durations and progress lines."""
-    return PROGRESS.sub("", SECONDS.sub(" 0.00 s ", text))
+    """Return the text without what depends on the speed of the machine: times, durations and progress lines."""
+    return PROGRESS.sub("", TIMES.sub("00:00:00  ", SECONDS.sub(" 0.00 s ", text)))
 
 
 def session(body: str, folder: Path) -> tuple[str, Path]:
