@@ -39,12 +39,13 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    nodes = list(_nodes())
+    nodes = list(command_nodes())
     print(_fish(nodes) if options.shell == "fish" else _bash(nodes, is_zsh=options.shell == "zsh"))
     return 0
 
 
-def _nodes() -> Iterator[Node]:
+def command_nodes() -> Iterator[Node]:
+    """Yield what can follow each command, and each action of one."""
     yield Node(
         (), {name: summary for name, (_, summary) in COMMANDS.items()}, {"--help": "", "--version": ""}
     )
