@@ -1,6 +1,7 @@
 """The docs are true: their commands and snippets run and print what the pages show, their tables and links are right."""
 
 import asyncio
+import html
 import itertools
 import os
 import re
@@ -262,6 +263,14 @@ def test_the_demo_tells_the_whole_story() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "turngate", "demo"], cwd=ROOT, capture_output=True, text=True, check=False
     )
+    picture = (DOCS / "assets" / "demo.svg").read_text()
+    drawn = [html.unescape(re.sub("<[^>]+>", "", text)) for text in re.findall("<text .*?</text>", picture)]
+    # Durations vary, and so do the tracebacks of Python versions, which are indented.
+    shown, printed = (
+        [re.sub(r"\d\.\d s", "", line) for line in lines if not line.startswith("    ")]
+        for lines in (drawn, done.stdout.splitlines())
+    )
+    assert "\n".join(shown) in "\n".join(printed), "run `make picture`"
     story = [line.strip() for line in done.stdout.splitlines()]
     wanted = [
         "Done: prices.py has total(prices, discount).",
