@@ -55,7 +55,7 @@ mutants: .venv/ready
 projects: .venv/ready
 	@$(PY) -m bench.projects --sources '$(SOURCES)' $(if $(ONLY),--only '$(ONLY)')
 
-picture: .venv/installed
+picture: .venv/ready
 	@$(PY) tools/picture.py
 
 properties: .venv/ready

@@ -1,6 +1,7 @@
 """The docs are true: their commands and snippets run and print what the pages show, their tables and links are right."""
 
 import asyncio
+import html
 import itertools
 import os
 import re
@@ -27,7 +28,9 @@ from turngate import (
     StopEvent,
     World,
     ask_hooks,
+    load_settings,
 )
+from turngate.cli.commands.completion import command_nodes
 from turngate.cli.main import COMMANDS
 from turngate.core.constants import EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE
@@ -43,6 +46,7 @@ PAGES = [
 ]
 FENCE = re.compile(r"^```(\w+)(?: (?:title=\")?([^\s\"]+)\"?)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = re.compile(r" +\d+\.\d\d s ")
+TIMES = re.compile(r"^\d\d:\d\d:\d\d  ", re.MULTILINE)
 PROGRESS = re.compile(r"^waiting for .*\n", re.MULTILINE)  # on stderr, and only where a hook takes long
 
 
@@ -81,8 +85,8 @@ def run(command: list[str], folder: Path, *, check: bool = False, stderr: int = 
 
 
 def steady(text: str) -> str:
-    """Return the text without what depends on the speed of the machine: durations and progress lines."""
-    return PROGRESS.sub("", SECONDS.sub(" 0.00 s ", text))
+    """Return the text without what depends on the speed of the machine: times, durations and progress lines."""
+    return PROGRESS.sub("", TIMES.sub("00:00:00  ", SECONDS.sub(" 0.00 s ", text)))
 
 
 def session(body: str, folder: Path) -> tuple[str, Path]:
@@ -144,6 +148,43 @@ def test_what_a_page_shows_is_what_happens(page: Path, project: Path, request: p
             (project / "snippet.py").write_text(block.body)
             printed = run([sys.executable, "snippet.py"], project, check=True, stderr=subprocess.PIPE)
             assert printed == (after.body if after.language == "text" else "")
+
+
+COMMAND = re.compile(
+    r"`(turngate [^`\n]+)`|^ {4}(?:\$ )?(turngate .+)$|^  (turngate .+)$|[\"'](turngate [^\"'\n]+)[\"']",
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=name_of)
+def test_commands_and_options_that_a_page_names_exist(page: Path) -> None:
+    """In sentences, tables, settings, conversations and examples of `--help`, which are not run."""
+    nodes = {node.words: node for node in command_nodes()}
+    wrong = []
+    for match in COMMAND.finditer(page.read_text()):
+        _, *words = re.split(r" -- | --$|   +|[|;>&]| #", match[match.lastindex or 0])[0].split()
+        at: tuple[str, ...] = ()
+        for word in words:
+            at = (*at, word) if (*at, word) in nodes else at
+        options = [word.partition("=")[0] for word in words if word.startswith("--")]
+        is_name = not at and words and words[0][0] not in "-…" and not words[0].isupper()
+        if is_name or (at != ("gate",) and not nodes[at].options.keys() >= {*options}):
+            wrong.append(match[0])
+    assert wrong == []
+
+
+def test_settings_that_a_page_shows_can_be_read(project: Path) -> None:
+    """Those without the name of a file; the others are run."""
+    wrong, number = [], 0
+    for page in PAGES:
+        for block in fences(page):
+            if block.language == "json" and not block.file and '"hooks"' in block.body:
+                number += 1
+                (project / ".turngate").mkdir(exist_ok=True)
+                (project / ".turngate" / "settings.json").write_text(block.body)
+                settings = load_settings(str(project), home=str(project), trust=True)
+                wrong += [(name_of(page), problem) for problem in settings.problems]
+    assert (wrong, number > 40) == ([], True)
 
 
 DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
@@ -222,6 +263,14 @@ def test_the_demo_tells_the_whole_story() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "turngate", "demo"], cwd=ROOT, capture_output=True, text=True, check=False
     )
+    picture = (DOCS / "assets" / "demo.svg").read_text()
+    drawn = [html.unescape(re.sub("<[^>]+>", "", text)) for text in re.findall("<text .*?</text>", picture)]
+    # Durations vary, and so do the tracebacks of Python versions, which are indented.
+    shown, printed = (
+        [re.sub(r"\d\.\d s", "", line) for line in lines if not line.startswith("    ")]
+        for lines in (drawn, done.stdout.splitlines())
+    )
+    assert "\n".join(shown) in "\n".join(printed), "run `make picture`"
     story = [line.strip() for line in done.stdout.splitlines()]
     wanted = [
         "Done: prices.py has total(prices, discount).",

@@ -1,16 +1,19 @@
-"""`make picture`: record real runs in a terminal: `turngate demo` as an animated SVG, `turngate run` as its last screen."""
+"""`make picture`: record real runs in a terminal: `turngate demo` as an animated SVG, other commands as screens."""
 
 import html
 import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 ASSETS = ROOT / "docs" / "assets"
@@ -22,7 +25,7 @@ CLASSES = {"1": "bold", "2": "dim", "3": "italic", "4": "link"}
 CLASSES |= {"31": "bad", "32": "good", "33": "notice", "36": "code", "90": "dim"}
 COLORS = {"bad", "good", "notice", "code"}
 CHARACTER_PX, LINE_PX, MARGIN_PX = 8.43, 19, 16
-SLOWDOWN = 3  # the demo is quicker than a person reads
+STORY_S = 9.0  # the demo is quicker than a person reads
 PAUSE_S = 5.0  # the end is shown this long before it begins again
 STYLE = """\
 text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #d8dee9; white-space: pre; }
@@ -30,9 +33,8 @@ text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill
 .good { fill: #5fd38d; font-weight: bold; } .dim { fill: #8a93a3; } .notice { fill: #e5c07b; }
 .code { fill: #56b6c2; } .italic { font-style: italic; } .link { text-decoration: underline; }"""
 
-# What `turngate run` is shown with: a project, and what a scripted model answers.
-COLUMNS, ROWS = 84, 50
-SHOWN = "> Fix"  # the first line
+# What the screens are made from: a project, and what a scripted model answers.
+COLUMNS, ROWS = 96, 60
 PARSER = '''"""Read lists of numbers."""
 
 
@@ -40,8 +42,9 @@ def parse(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 '''
 TEST = """\
-from parser import parse
 import unittest
+
+from parser import parse
 
 
 class Test(unittest.TestCase):
@@ -64,6 +67,7 @@ DONE = """\
 """
 ANSWERS = (
     {"tool": "Read", "input": {"file_path": "parser.py"}},
+    {"tool": "Bash", "input": {"command": "cat -n test_parser.py"}},
     {
         "tool": "Edit",
         "input": {
@@ -88,6 +92,96 @@ GATE = {
     "id": "tests",
     "command": "python3 -m unittest -q test_parser 2>&1 | grep -E 'Error|FAILED' >&2 && exit 2 || exit 0",
 }
+SLOW_TEST = """\
+import time
+import unittest
+
+
+class Test(unittest.TestCase):
+    pass
+
+
+for name in ("commas", "comments", "dates", "quotes", "tabs"):
+    setattr(Test, f"test_{name}", lambda self: time.sleep(2))
+"""
+SLOW_GATE = {"type": "gate", "id": "tests", "command": "python3 -m unittest -v test_slow"}
+# A project for `turngate init`.
+PYPROJECT = """\
+[tool.pytest.ini_options]
+[tool.ruff]
+"""
+
+
+class Screen(NamedTuple):
+    """One picture: what is typed, each after a text has appeared, and from where to which the screen is shown."""
+
+    name: str
+    steps: tuple[tuple[str, str], ...]
+    first: str  # the beginning of the first line
+    last: str  # appears when the screen is complete
+
+
+def of_run(name: str, prompt: str, steps: tuple[tuple[str, str], ...], last: str) -> Screen:
+    run = "turngate run --trust --allow Bash --model scripted:../script.json"
+    return Screen(name, (("$", run), ("/help shows", prompt), *steps), f"> {prompt}", last)
+
+
+PARSER_FILES = {"parser.py": PARSER, "test_parser.py": TEST}
+SCREENS: tuple[tuple[dict[str, str], tuple[Any, ...], Any, tuple[Screen, ...]], ...] = (
+    (
+        PARSER_FILES,
+        ANSWERS,
+        GATE,
+        (
+            of_run(
+                "run",
+                "Fix the parser for an empty text.",
+                (("allow? [y]es", "always"),),
+                "6 model requests",
+            ),
+        ),
+    ),
+    (
+        {"test_slow.py": SLOW_TEST},
+        ({"tool": "Bash", "input": {"command": "date > built.txt"}}, {"text": "The parser is built."}),
+        SLOW_GATE,
+        (of_run("waiting", "Build the parser.", (), "test_dates"),),
+    ),
+    (
+        {
+            **PARSER_FILES,
+            "pyproject.toml": PYPROJECT,
+            "parser.py": PARSER.replace(OLD, f"    if not text.strip():\n        return []\n{OLD}"),
+        },
+        (),
+        None,
+        (
+            Screen(
+                "init",
+                (("$", "turngate init"), ("whether it can run?", "y")),
+                "$ turngate init",
+                "run on this machine?",
+            ),
+            Screen(
+                "status",
+                (
+                    ("run on this machine?", "y"),
+                    (
+                        "approved  lint",
+                        "turngate install claude --yes > log; turngate fire Stop > log; echo fired",
+                    ),
+                    (
+                        "\nfired",
+                        "sed -i 's/.strip()//' parser.py; turngate fire Stop > log; clear; echo ready",
+                    ),
+                    ("ready", "clear; turngate status"),
+                ),
+                "Project",
+                "Next:",
+            ),
+        ),
+    ),
+)
 
 
 def record() -> list[tuple[float, str]]:
@@ -117,7 +211,8 @@ def select(lines: list[tuple[float, str]]) -> list[tuple[float, str]]:
     begin = next(number for number, text in enumerate(texts) if text.startswith(FIRST))
     end = next(number for number, text in enumerate(texts) if text.startswith(LAST))
     zero = lines[begin][0]
-    return [(SLOWDOWN * (seconds - zero), text) for seconds, text in lines[begin : end + 1]]
+    scale = STORY_S / (lines[end][0] - zero)
+    return [(scale * (seconds - zero), text) for seconds, text in lines[begin : end + 1]]
 
 
 def draw(lines: list[tuple[float, str]]) -> str:
@@ -162,39 +257,52 @@ def spans(text: str, classes: set[str]) -> str:
     return "".join(parts)
 
 
-def record_screen() -> list[tuple[float, str]]:
-    """Return the lines of the last screen of a conversation; they have no times."""
+def record_screens(
+    files: dict[str, str], answers: tuple[Any, ...], gate: Any, screens: tuple[Screen, ...]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the lines of each picture that is made in one project, in one window."""
     if shutil.which("tmux") is None:
-        sys.exit("tmux is not installed, and docs/assets/run.svg needs it")
-    with tempfile.TemporaryDirectory() as folder:
+        sys.exit("tmux is not installed, and the pictures of screens need it")
+    with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
         tmux = ("tmux", "-S", f"{folder}/socket", "-f", "/dev/null")
-        project = Path(folder, "project")
-        (project / ".turngate").mkdir(parents=True)
-        (project / "parser.py").write_text(PARSER)
-        (project / "test_parser.py").write_text(TEST)
-        Path(folder, "script.json").write_text(json.dumps({"main": ANSWERS}))
-        settings = {"hooks": {"Stop": [{"hooks": [GATE]}]}}
-        (project / ".turngate" / "settings.json").write_text(json.dumps(settings))
-        state = f"HOME={folder} TURNGATE_STATE={folder}/state"
-        run = f"{state} {TURNGATE} run --trust --model scripted:../script.json; exec sleep 600"
+        project = Path(folder, "parser")
+        project.mkdir()
+        for name, text in files.items():
+            (project / name).write_text(text)
+        if gate:
+            (project / ".turngate").mkdir()
+            settings = {"hooks": {"Stop": [{"hooks": [gate]}]}}
+            (project / ".turngate" / "settings.json").write_text(json.dumps(settings))
+        Path(folder, "script.json").write_text(json.dumps({"main": answers}))
+        environ = {
+            "HOME": folder,
+            "TURNGATE_STATE": f"{folder}/state",
+            "PATH": f"{Path(TURNGATE).parent}{os.pathsep}{os.environ['PATH']}",
+            "PS1": "$ ",
+        }
+        shell = " ".join(
+            ["exec", "env", *(f"{key}={shlex.quote(value)}" for key, value in environ.items()), "sh"]
+        )
         size = ("-x", str(COLUMNS), "-y", str(ROWS))
-        subprocess.run([*tmux, "new-session", "-d", "-s", "run", *size, "-c", project, run], check=True)
+        subprocess.run([*tmux, "new-session", "-d", "-s", "run", *size, "-c", project, shell], check=True)
         try:
-            for wanted, typed in (
-                ("/help shows", "Fix the parser for an empty text."),
-                ("allow? [y]es", "always"),
-                ("5 model requests", None),
-            ):
-                wait_for_screen(tmux, wanted)
-                if typed:
-                    time.sleep(1)  # a key at once would not be taken for an answer
-                    subprocess.run([*tmux, "send-keys", "-t", "run", typed, "Enter"], check=True)
-            time.sleep(1)
-            lines = screen(tmux, "-e").rstrip().splitlines()
+            for each in screens:
+                yield each.name, record_screen(tmux, each)
         finally:
             subprocess.run([*tmux, "kill-server"], check=False)
-    begin = next(number for number, line in enumerate(lines) if SGR.sub("", line).startswith(SHOWN))
-    return [(0.0, line.rstrip()) for line in lines[begin:]]
+
+
+def record_screen(tmux: tuple[str, ...], wanted: Screen) -> list[str]:
+    for text, typed in wanted.steps:
+        wait_for_screen(tmux, text)
+        time.sleep(1)  # a key at once would not be taken for an answer
+        keys = (typed,) if typed == "y" else (typed, "Enter")  # one key answers
+        subprocess.run([*tmux, "send-keys", "-t", "run", *keys], check=True)
+    wait_for_screen(tmux, wanted.last)
+    time.sleep(1)
+    lines = screen(tmux, "-e").rstrip().splitlines()
+    begin = next(number for number, line in enumerate(lines) if SGR.sub("", line).startswith(wanted.first))
+    return [line.rstrip() for line in lines[begin:]]
 
 
 def wait_for_screen(tmux: tuple[str, ...], wanted: str) -> None:
@@ -218,4 +326,6 @@ def write(name: str, picture: str) -> None:
 if __name__ == "__main__":
     ASSETS.mkdir(exist_ok=True)
     write("demo.svg", draw(select(record())))
-    write("run.svg", draw(record_screen()))
+    for each in SCREENS:
+        for name, lines in record_screens(*each):
+            write(f"{name}.svg", draw([(0.0, line) for line in lines]))

@@ -7,7 +7,13 @@ trap 'rm -rf "$scratch"' EXIT
 rm -rf dist
 .venv/bin/python -m venv "$scratch/build"
 "$scratch/build/bin/pip" install -q --disable-pip-version-check build pipx twine uv
-"$scratch/build/bin/python" -m build -q --outdir dist .
+# PyPI shows the README without the files beside it: its links become addresses.
+github=https://github.com/turngate/turngate
+mkdir "$scratch/source"
+cp -R pyproject.toml CHANGELOG.md LICENSE man src "$scratch/source"
+sed -E -e "s#\]\((docs/assets/)#]($github/raw/main/\1#g" -e "s#\]\((docs/|[A-Z]+\.md)#]($github/blob/main/\1#g" \
+  README.md >"$scratch/source/README.md"
+"$scratch/build/bin/python" -m build -q --outdir dist "$scratch/source"
 "$scratch/build/bin/twine" check dist/*
 
 try() { # NAME PROGRAM: one blocked stop, by the installed program

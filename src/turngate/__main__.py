@@ -13,7 +13,7 @@ def main() -> int:
     # ignored signal as of `nohup`, stay.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _exit)
-    if os.environ.get("HOME") == "":  # it would be `/`; without it, the home folder is that of the account
+    if not os.environ.get("HOME", "/").startswith("/"):  # without it, the home folder is that of the account
         del os.environ["HOME"]
     gc.set_threshold(50_000)  # while modules load, the garbage collector would find nothing again and again
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost

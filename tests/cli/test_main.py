@@ -229,20 +229,19 @@ def missing(command: str) -> Iterator[str]:
         yield "the exit code as the result of `run`: -> int"
 
 
-def test_an_empty_home_is_the_folder_of_the_account_and_not_the_root_of_the_file_system(
-    project: Path,
-) -> None:
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_a_home_without_a_full_path_is_the_folder_of_the_account(home: str, project: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if name != "TURNGATE_STATE"}
     done = subprocess.run(
         [*TURNGATE, "doctor"],
         cwd=project,
-        env={**environ, "HOME": ""},
+        env={**environ, "HOME": home},
         capture_output=True,
         text=True,
         check=True,
     )
-    home = pwd.getpwuid(os.getuid()).pw_dir
-    assert f"\nstate folder: {home}/.local/state/turngate, " in done.stdout
+    folder = pwd.getpwuid(os.getuid()).pw_dir
+    assert f"\nstate folder: {folder}/.local/state/turngate, " in done.stdout
 
 
 def test_messages_name_pages_of_the_documentation_by_their_addresses() -> None:

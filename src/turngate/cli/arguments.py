@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 
-from turngate.core.constants import DIALECT_NAMES, EVENTS
+from turngate.core.constants import DIALECT_NAMES, DOCUMENTATION, EVENTS
 from turngate.errors import UsageError
 
 MAX_LISTED = 7  # choices, where one of them is close
@@ -19,7 +19,7 @@ EXIT_SIGNALS = "128 + N  ended by signal N: 130 interrupted, 143 terminated"
 EXIT_ALL_SIGNALS = "128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated"
 EXIT_ERRORS = f"{EXIT_INTERNAL}\n  {EXIT_OUTPUT}"
 EXIT_ERRORS_AND_SIGNALS = f"{EXIT_ERRORS}\n  {EXIT_SIGNALS}"
-FIRST_STEPS = """\
+FIRST_STEPS = f"""\
 First steps:
   turngate demo        watch it work, without a model and without settings
   turngate init        find this project's checks and write a gate for each
@@ -29,7 +29,9 @@ First steps:
   turngate doctor      will every hook run? --prove: does every gate block?
 
 `turngate COMMAND --help` explains a command, with examples and exit codes. With --ssh, `run`, `fire`, `gates` and
-`hooks` work on a project on another machine."""
+`hooks` work on a project on another machine.
+
+Documentation: {DOCUMENTATION}"""
 LISTED_PROJECT_HINT = "name a project on another machine as `turngate sessions` lists it: --project ssh://…"
 PROJECT_HELP = "the project's folder (default: the nearest one with settings, from here upward)"
 

@@ -47,6 +47,9 @@ def complete(*words: str) -> list[str]:
         (("install", "co"), ["codex", "copilot"]),
         (("fire", "Sub"), ["SubagentStop", "SubagentStart"]),
         (("fire", "Stop", "no-such"), []),
+        (("gates", "run", "--format", ""), ["text", "json", "markdown", "github", "junit", "sarif"]),
+        (("doctor", "--host", "co"), ["codex", "copilot"]),
+        (("run", "--model", ""), []),  # any file
     ],
 )
 def test_bash_completes_commands_actions_and_options(words: tuple[str, ...], offered: list[str]) -> None:
@@ -75,6 +78,7 @@ zpty -r -m shell printed '*=[a-z+-]##=*'
         ("gate no-", "gate no-stubs"),
         ("install cod", "install codex"),
         ("fire no-such", "fire no-such"),
+        ("gates run --format sa", "gates run --format sarif"),
     ],
 )
 def test_a_tab_in_zsh_completes_the_word(tmp_path: Path, typed: str, completed: str) -> None:
@@ -104,6 +108,8 @@ def test_a_tab_in_zsh_completes_the_word(tmp_path: Path, typed: str, completed: 
         ("gates run --mod", []),
         ("run --mod", ["--model"]),
         ("fire Stop no-such", []),
+        ("gates run --format s", ["sarif"]),
+        ("doctor --host co", ["codex", "copilot"]),
     ],
 )
 def test_fish_offers_commands_actions_options_gates_and_hosts(

@@ -122,6 +122,7 @@ def test_the_output_of_a_tool_is_folded() -> None:
     assert folded("Bash", printed[:9]) == numbers(5)  # a note would take the place of the line
     assert folded("Bash", "") == []
     assert folded("Bash", f"\x1b[31m{'x' * 400}\r\n") == ["    " + "x" * 295 + "…"]
+    assert folded("Bash", "\n     9\tnine\n    10\tten\n\n") == ["         9  nine", "        10  ten"]
     assert folded("Read", printed) == []
     content = "".join(f"{number}\n" for number in range(1, 51))
     assert folded("Write", "Created x", ("", content)) == [

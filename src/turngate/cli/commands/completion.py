@@ -1,7 +1,7 @@
 """`turngate completion`: print the completion script for a shell, made from the parsers of all commands."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, Parser, build_parser
@@ -18,7 +18,7 @@ class Node(NamedTuple):
     words: tuple[str, ...]
     names: dict[str, str]  # of commands, actions or values, with what they do
     options: dict[str, str]
-    with_value: frozenset[str] = frozenset()  # those of the options that take a value
+    values: Mapping[str, tuple[str, ...]] = {}  # of the options that take a value; none for any value
 
 
 def declare(parser: Parser) -> None:
@@ -39,12 +39,13 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    nodes = list(_nodes())
+    nodes = list(command_nodes())
     print(_fish(nodes) if options.shell == "fish" else _bash(nodes, is_zsh=options.shell == "zsh"))
     return 0
 
 
-def _nodes() -> Iterator[Node]:
+def command_nodes() -> Iterator[Node]:
+    """Yield what can follow each command, and each action of one."""
     yield Node(
         (), {name: summary for name, (_, summary) in COMMANDS.items()}, {"--help": "", "--version": ""}
     )
@@ -63,16 +64,17 @@ def _gates() -> dict[str, str]:
 
 def _parser_nodes(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Node]:
     """Yield the node of a command, and those of its actions."""
-    names, options, with_value = dict[str, str](), dict[str, str](), set[str]()
+    names, options, values = dict[str, str](), dict[str, str](), dict[str, tuple[str, ...]]()
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of them
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
             names |= {each.dest: each.help or "" for each in action._choices_actions}  # noqa: SLF001 - as above
         elif action.option_strings:
             options[action.option_strings[-1]] = action.help or ""
-            with_value |= set(action.option_strings) if action.nargs != 0 else set()
+            if action.nargs != 0:
+                values[action.option_strings[-1]] = tuple(action.choices or ())
         elif action.choices:
             names |= dict.fromkeys(map(str, action.choices), "")
-    yield Node(words, names, options, frozenset(with_value))
+    yield Node(words, names, options, values)
     for name, child in subparsers(parser).items():
         yield from _parser_nodes((*words, name), child)
 
@@ -92,6 +94,11 @@ def _bash(nodes: list[Node], *, is_zsh: bool) -> str:
     cases = "\n".join(
         f'    "{" ".join(node.words)}") words="{" ".join([*node.names, *node.options])}" ;;' for node in nodes
     )
+    values = "\n".join(
+        f'    "{" ".join([*node.words, option])}") words="{" ".join(choices)}" ;;'
+        for node in nodes
+        for option, choices in node.values.items()
+    )
     known = "|".join(f'"{" ".join(node.words)}"' for node in nodes if node.words)
     head = "autoload -U +X bashcompinit && bashcompinit\n" if is_zsh else ""
     return f"""\
@@ -105,6 +112,9 @@ def _bash(nodes: list[Node], *, is_zsh: bool) -> str:
   done
   case "$command" in
 {cases}
+  esac
+  case "$command ${{COMP_WORDS[COMP_CWORD - 1]}}" in
+{values}
   esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }}
@@ -128,7 +138,8 @@ def _fish(nodes: list[Node]) -> str:
         start = f"complete -c turngate -n '{' '.join(['__turngate_at', *node.words])}'"
         lines += [f"{start} -a {name} -d '{_quoted(summary)}'" for name, summary in node.names.items()]
         for option, summary in node.options.items():
-            value = " -r -F" if option in node.with_value else ""
+            choices = node.values.get(option)
+            value = f" -x -a '{' '.join(choices)}'" if choices else "" if choices is None else " -r -F"
             lines.append(f"{start} -l {option[2:]}{value} -d '{_quoted(summary)}'")
     return "\n".join(lines)
 

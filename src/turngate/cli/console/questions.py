@@ -7,6 +7,7 @@ import sys
 import termios
 import tty
 
+from turngate.cli.console.streams import paint
 from turngate.errors import UsageError
 
 
@@ -36,7 +37,7 @@ def confirm(question: str) -> bool:
     before = termios.tcgetattr(0)
     tty.setcbreak(0, termios.TCSAFLUSH)  # what was typed before is not an answer
     try:
-        print(f"{question} [y]es, [n]o ", end="", flush=True)
+        print(paint(f"{question} [y]es, [n]o ", "bold"), end="", flush=True)
         answer = _read_answer()
     finally:
         termios.tcsetattr(0, termios.TCSAFLUSH, before)

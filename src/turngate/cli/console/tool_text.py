@@ -52,7 +52,8 @@ def format_output(result: ToolResult, change: tuple[str, str] | None) -> list[St
     """Format what a tool has changed or printed."""
     if change:
         return format_change(*change)
-    return [(f"    {line}", "dim") for line in strip_controls(result.content).strip().splitlines()]
+    text = strip_controls(result.content).strip("\r\n").rstrip()  # the first line keeps its indentation
+    return [(f"    {line.expandtabs()}", "dim") for line in text.splitlines()]
 
 
 def fold_output(use: ToolUse, output: list[StyledLine]) -> list[StyledLine]:

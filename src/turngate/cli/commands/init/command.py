@@ -16,6 +16,7 @@ from turngate.cli.commands.init.proposal import Proposal, ProposedGate, json_sty
 from turngate.cli.commands.init.trial import keep_results, try_gates
 from turngate.cli.console.conversation_text import counted, flat
 from turngate.cli.console.questions import can_ask, confirm, has_answer
+from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note, with_place
 from turngate.cli.review import approve_shown, review_hooks
@@ -184,7 +185,10 @@ def _print_commands(gates: Sequence[ProposedGate]) -> None:
 
 def _print_warnings(warnings: Iterable[str]) -> None:
     for warning in warnings:
-        print(flat(warning), file=sys.stderr if warning.startswith("! ") else sys.stdout)
+        if warning.startswith("! "):
+            print(paint(flat(warning), "alert", sys.stderr), file=sys.stderr)
+        else:
+            print(flat(warning))
 
 
 def _left_out(proposal: Proposal, configured: Mapping[str, str]) -> Iterator[str]:
@@ -208,13 +212,13 @@ def _write(
     """Write settings with these gates, or add them to the settings `before`."""
     own = settings_text(gates, json_style(project))
     text, ignores = own, ignore_is_missing(project)
-    print(f"{counted(len(gates), 'gate')} for {SETTINGS}:")
+    print(paint(f"{counted(len(gates), 'gate')} for {SETTINGS}:", "bold"))
     _print_commands(gates)
     if ignores:
         print(f".gitignore gets the line {LOCAL_SETTINGS}")
     print()
     if before is None:
-        print(f"{SETTINGS}:", text, sep="\n")
+        print(paint(f"{SETTINGS}:", "bold"), text, sep="\n")
     else:
         text = _with_gates(before, gates)
         print(f'added to the "Stop" hooks in {SETTINGS}:')

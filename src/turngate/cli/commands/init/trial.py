@@ -13,6 +13,7 @@ from turngate.cli.commands.gates.runnable_hooks import GateEntry
 from turngate.cli.commands.init.proposal import ProposedGate, settings_text
 from turngate.cli.console.conversation_text import flat
 from turngate.cli.console.signals import restore_handlers, run_until_signal
+from turngate.cli.console.streams import paint
 from turngate.core.dialect import TURNGATE
 from turngate.core.settings import Settings
 from turngate.core.text import one_line
@@ -28,6 +29,7 @@ TRIAL_TIMEOUT_S = 300
 SLOW_S = 60
 GIT_TIMEOUT_S = 60
 MAX_REASON_CHARS = 200
+GREEN = "green"
 RED = "red; only what a session breaks will block, not what fails now"
 
 
@@ -72,7 +74,8 @@ def _try(gate: ProposedGate, project: str) -> ProposedGate | None:
         sources = [path for path in new if not kinds or _kind(path) in kinds - {""}]
         edited += [path for path in sources if _stat(project, path) != new[path]]
         note, is_kept = describe_trial(result, edited, each.quicker)
-        print(flat(f"{each.id}  {note if is_kept else f'left out: it {note}'}"), flush=True)
+        seen = flat(note if is_kept else f"left out: it {note}")
+        print(f"{flat(each.id)}  {paint(seen, 'good' if seen.startswith(GREEN) else 'notice')}", flush=True)
         if is_kept:
             return each
         if result is None:
@@ -105,7 +108,7 @@ def describe_trial(result: GateResult | None, edited: Sequence[str], quicker: st
         if result.seconds >= TRIAL_TIMEOUT_S * 0.75:  # a gate keeps a part of its time for itself
             return f"slow, it did not end within {TRIAL_TIMEOUT_S} s{part}", True
         return f"could not run: {one_line(result.reason or '', MAX_REASON_CHARS)}", False
-    color = "green" if result.outcome == "passed" else RED
+    color = GREEN if result.outcome == "passed" else RED
     return f"{color}, {result.seconds:.1f} s{f' (slow){part}' if result.seconds > SLOW_S else ''}", True
 
 
