@@ -43,6 +43,7 @@ MERGES: Mapping[MergeRule, str] = {
     "owners": "your list, else the projects' lists add up",
     "each": "every list must allow it",
     "ceiling": "a project can only lower it",
+    "user": "only user settings can set it",
 }
 
 
