@@ -4,7 +4,19 @@ import asyncio
 import os
 import platform
 
-from bench import gates, hook_command, hooks, live, prompts, resume, sessions, ssh, startup, subagents
+from bench import (
+    gates,
+    history,
+    hook_command,
+    hooks,
+    live,
+    prompts,
+    resume,
+    sessions,
+    ssh,
+    startup,
+    subagents,
+)
 from bench.measure import show
 
 HOOK_BENCHMARKS = (
@@ -44,6 +56,7 @@ def main() -> None:
     show(subagents.memory())
     show([prompts.judge_input()])
     show([prompts.digest_time()])
+    show([history.past_stops()])
     show(ssh.remote_hooks())
 
 

@@ -43,6 +43,7 @@ MERGES: Mapping[MergeRule, str] = {
     "owners": "your list; without one, the projects' lists combined",
     "each": "every list must allow it",
     "ceiling": "a project can only lower it",
+    "user": "only user settings can set it",
 }
 
 

@@ -8,19 +8,20 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from turngate.aio.cancellation import CallbackCancelledItself, current_task_cancelled
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.interpret import Interpretation, interpret
 from turngate.core.answers.report_types import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.constants import STOP_OF_START
-from turngate.core.events.events import Event, StopEvent, StopOutcome
+from turngate.core.events.events import Event, SessionStart, StopEvent, StopOutcome
 from turngate.core.hooks.kinds import CommandHook, GateHook, label
 from turngate.core.hooks.selection import Locate, Plan, plan
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
 from turngate.core.verdict.decisions import Fault, oversized_texts, truncate_decision
-from turngate.core.verdict.hook_run import HookRun
+from turngate.core.verdict.hook_run import HookRun, outcome
 from turngate.core.verdict.json_output import hook_json, run_json, verdict_json
 from turngate.core.verdict.loop_guard import EndTurn, LoopGuard
 from turngate.core.verdict.verdict import (
@@ -34,6 +35,7 @@ from turngate.core.verdict.verdict import (
 from turngate.ports import HookRunContext, Store, World
 from turngate.project.files import Files, MachineUnreachable
 from turngate.runners import run_hook
+from turngate.state.paths import state_folder
 from turngate.state.process_stat import this_process
 
 LOG = logging.getLogger("turngate")
@@ -57,6 +59,10 @@ async def ask_hooks(
     if world.in_hook:
         skipped = Skipped(IN_HOOK_REASON, on_purpose=True)
         return Stop(tuple(_hook_run(rule, skipped, settings) for rule in planned.ask))
+    begun = time.monotonic()
+    tree = await _record_tree(event, settings, world)
+    if world.time_limit is not None:  # of a host, which ends this process
+        world.time_limit -= time.monotonic() - begun
     last = tuple(
         rule for rule in planned.ask if isinstance(rule.hook, GateHook) and rule.hook.gate in _RUN_LAST
     )
@@ -71,8 +77,47 @@ async def ask_hooks(
     if verdict.unenforced and world.logs:
         for text in unenforced_warnings(runs, settings.dialect):
             LOG.warning("%s", text)
-    _record_verdict(verdict, event, settings, world)
+    _record_verdict(verdict, event, settings, world, tree)
     return verdict
+
+
+async def _record_tree(event: Event, settings: Settings, world: World) -> dict[str, Any] | None:
+    """Keep the files of a stop, or of the session's start, if the user wants it. Return what the journal says about the stop.
+
+    A failure is only recorded: it neither blocks the stop nor keeps the hooks from running.
+    """
+    if not (settings.record_trees and world.records_trees and world.store):
+        return None
+    if not isinstance(event, StopEvent | SessionStart):
+        return None
+    # lazy: few users record trees
+    from turngate.gates.recorded_trees import RECORD_TIMEOUT_S, NoTree  # noqa: PLC0415
+
+    try:
+        async with asyncio.timeout(RECORD_TIMEOUT_S):
+            return await run_in_thread(_keep_tree, event, world)
+    except Exception as error:  # noqa: BLE001 - see above
+        error = NoTree("it took too long") if isinstance(error, TimeoutError) else error
+        why = str(error) if isinstance(error, NoTree) else describe_exception(error)
+        text = f"the files are not recorded: {why}"
+        world.store.record(event.session_id, {"kind": "notice", "event": event.name, "text": text})
+        return None
+
+
+def _keep_tree(event: StopEvent | SessionStart, world: World) -> dict[str, Any] | None:
+    """Raises NoTree."""
+    from turngate.gates.recorded_trees import NoTree, record_tree  # noqa: PLC0415 # lazy: as above
+
+    if world.machine:
+        raise NoTree("the project is on another machine")
+    is_start, state = isinstance(event, SessionStart), state_folder(world.own_environ)
+    ref = record_tree(world.project, state, event.session_id, is_start=is_start)
+    if not isinstance(event, StopEvent):
+        return None
+    path, agent = event.stopping_transcript, event.subagent
+    size = os.path.getsize(path) if os.path.isfile(path) else 0
+    of_agent = {"agent_type": agent.type, "agent_outcome": agent.outcome} if agent else {}
+    return {"ref": ref, "transcript": path, "bytes": size, "answer": event.last_text, **of_agent}
 
 
 def _outcome(verdict: Verdict, guard: LoopGuard | None) -> StopOutcome:
@@ -327,7 +372,9 @@ def _record_run(
         world.store.record(event.session_id, {**entry, "run": live.run_id} if live.run_id else entry)
 
 
-def _record_verdict(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:
+def _record_verdict(
+    verdict: Verdict, event: Event, settings: Settings, world: World, tree: dict[str, Any] | None
+) -> None:
     if world.store:
         entry = verdict_json(verdict, event.name, settings)
         del entry["context"], entry["not_loaded"]  # the records of the hooks have the context
@@ -336,4 +383,6 @@ def _record_verdict(verdict: Verdict, event: Event, settings: Settings, world: W
         entry["runs"] = len(verdict.runs)
         if names := blocking_hooks(verdict, settings.dialect):
             entry["blocked_by"] = names
+        if tree:
+            entry["tree"] = {**tree, "outcomes": {label(run.rule.hook): outcome(run) for run in verdict.runs}}
         world.store.record(event.session_id, {"kind": "verdict", **entry})

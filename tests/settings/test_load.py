@@ -849,3 +849,18 @@ def test_a_limit_above_the_hard_limit_is_reported(folders: Folders) -> None:
     assert [str(problem) for problem in folders.load().problems] == [
         ".turngate/settings.json: turngate.limit: is 20, above the hard limit of 10: 10 is used"
     ]
+
+
+@pytest.mark.parametrize("level", ["project", "local"])
+def test_only_the_user_has_trees_recorded(folders: Folders, level: str) -> None:
+    folders.write(level, "turngate", {"turngate": {"recordTrees": True}})
+    refused = Problem(
+        file=shown(level, "turngate"),
+        field="turngate.recordTrees",
+        message="has no effect in a project: only user settings can set it",
+        severity="warning",
+    )
+    assert folders.load() == Settings(hard_limit=10, problems=(refused,))
+    folders.write("user", "turngate", {"turngate": {"recordTrees": True}})
+    folders.write(level, "turngate", {"turngate": {"recordTrees": False}})
+    assert folders.load() == Settings(hard_limit=10, record_trees=True, problems=(refused,))

@@ -82,6 +82,7 @@ class SessionResources:
             logs=events.listener is None,
             remote=workspace.remote,
         )
+        self.world.records_trees = True
         self.world.watch = partial(events.watch_hook, settings, self.world)
         self.world.inspect = HookAgentRunner(self.world, settings, state, self.judges, workspace.environ)
 

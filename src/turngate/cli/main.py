@@ -35,6 +35,7 @@ COMMANDS = {
     "log": ("log", "show what the hooks did; mark a block as wrong"),
     "stats": ("stats", "show how often each gate ran, blocked and was wrong"),
     "backtest": ("backtest", "ask gates about earlier conversations: what would they block?"),
+    "replay": ("replay", "check an earlier stop again, with the files of then"),
     "fire": ("fire", "run the hooks of one event once and print the verdict"),
     "gates": ("gates", "run a project's gates without an agent, as CI does"),
     "gate": ("gate", "check one ready-made gate: tests, lint, a clean tree …"),

@@ -126,6 +126,7 @@ class Settings:
     no_revise_after_side_effects: bool = False  # do not redirect a subagent that changed something
     when_user_pending: WhenPending | None = None  # None: the dialect's
     show_pass: bool = False  # tell the user about a stop that passes, in a host
+    record_trees: bool = False  # keep the files of each stop in the project's repository
     announce_children: bool = True  # deliver results of background subagents to the parent
     order: Mapping[str, Order] = field(default_factory=dict)
     mode: Mapping[str, Mode] = field(default_factory=dict)
@@ -242,8 +243,8 @@ class Settings:
 
 # How the values of several files become one: the last file's value; one mapping, later files override keys; true if
 # any file says true; one list of all; one list of the files that no project sets, or else of all; every file's value,
-# each with its level; the hard limit (see `_hard_limit`).
-MergeRule = Literal["last", "union", "any", "concat", "owners", "each", "ceiling"]
+# each with its level; the hard limit (see `_hard_limit`); the last value of the files that no project sets.
+MergeRule = Literal["last", "union", "any", "concat", "owners", "each", "ceiling", "user"]
 
 
 def merge(
@@ -264,7 +265,7 @@ def merge(
         env=_union(layer.env for layer in ordered),
         user_env=_union(layer.env for layer in ordered if layer.level in _OWNERS),
         guarded=_guarded(ordered, scalars, merge_rules, dialect),
-        problems=(*(p for layer in ordered for p in layer.problems), *_limit_problems(ordered, dialect)),
+        problems=(*(p for layer in ordered for p in layer.problems), *_ineffective(ordered, dialect)),
         **{name: value for name, value in scalars.items() if value is not None},
     )
 
@@ -289,6 +290,8 @@ def _merge_scalar(name: str, rule: MergeRule, layers: Sequence[Layer], dialect: 
             return tuple(AllowedUrls(layer.scalars[name], layer.level) for layer in setting)
         case "ceiling":
             return _hard_limit(layers, dialect)
+        case "user":
+            return next((layer.scalars[name] for layer in reversed(setting) if layer.level in _OWNERS), None)
         case _:
             assert_never(rule)
 
@@ -349,9 +352,12 @@ def _hard_limit(layers: Iterable[Layer], dialect: Dialect) -> int | None:
     return ceiling
 
 
-def _limit_problems(layers: Sequence[Layer], dialect: Dialect) -> Iterator[Problem]:
-    """Warn about limits that do not take effect because the hard limit is lower."""
+def _ineffective(layers: Sequence[Layer], dialect: Dialect) -> Iterator[Problem]:
+    """Warn about limits that do not take effect because the hard limit is lower, and about what a project cannot set."""
     for number, layer in enumerate(layers):
+        if "record_trees" in layer.scalars and layer.level not in _OWNERS:
+            message = "has no effect in a project: only user settings can set it"
+            yield Problem(file=layer.file, field="turngate.recordTrees", message=message, severity="warning")
         value, ceiling = layer.scalars.get("hard_limit"), _hard_limit(layers[:number], dialect)
         if layer.level not in _OWNERS and value is not None and ceiling is not None and value > ceiling:
             message = f"is {value}, above {ceiling}, which only user settings can raise: {ceiling} is used"

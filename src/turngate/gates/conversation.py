@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import field, replace
 from typing import Any, BinaryIO
 
@@ -30,6 +31,12 @@ EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 QUESTION_TOOLS = ("AskUser", "AskUserQuestion", "ExitPlanMode")
 
 WAIT_LIMIT_S = 3600.0  # for a subagent: one that never ends must not disable a gate forever
+
+
+# Set while stops of one transcript are judged one after another: the records of its lines, by where they begin and end.
+known_records: ContextVar[dict[tuple[int, int], Sequence[Mapping[str, Any]]] | None] = ContextVar(
+    "known_records", default=None
+)
 
 
 class TranscriptUnreadable(Exception):
@@ -327,10 +334,18 @@ def _records_since(
     """Yield the records in the lines with a needle, from an offset on."""
     from turngate.transcript.record_search import find_lines, parse_spans  # noqa: PLC0415 # lazy: as above
 
-    fd = file.fileno()
-    for record in parse_spans(fd, find_lines(fd, offset, os.fstat(fd).st_size, needles, max_cost)):
-        if record is not None:
-            yield from form.convert(record)
+    fd, known = file.fileno(), known_records.get()
+    lines = find_lines(fd, offset, os.fstat(fd).st_size, needles, max_cost)
+    if known is None:
+        for record in parse_spans(fd, lines):
+            if record is not None:
+                yield from form.convert(record)
+        return
+    for span in lines.spans:
+        if span not in known:
+            records = parse_spans(fd, replace(lines, spans=[span]))
+            known[span] = [each for record in records if record is not None for each in form.convert(record)]
+        yield from known[span]
 
 
 def _parse(line: bytes, form: TranscriptFormat) -> Sequence[Mapping[str, Any]]:

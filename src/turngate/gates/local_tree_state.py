@@ -102,6 +102,15 @@ def local_listing(project: str, state: str) -> Listing | None:
         return None
 
 
+def repository_top(project: str) -> str | None:
+    """Return the folder of the repository that a project is in; None: there is none, or it ignores the project."""
+    try:
+        top = _find_top(os.path.realpath(project), time.monotonic() + TIMEOUT_S)
+    except (OSError, _Unknown):
+        return None
+    return top if os.path.lexists(f"{top}/.git") else None
+
+
 def local_names(project: str, state: str) -> list[str] | None:
     """Return the names of the files without a look at them, of a repository inside only its folder. None: not in time."""
     try:
@@ -461,7 +470,8 @@ def _git_state(repository: str, deadline: float) -> Iterator[str]:
     yield from (_read_text(f"{own}/{name}") for name in OWN_STATE)
     yield from (_read_text(f"{common}/{name}") for name in COMMON_STATE)
     for folder, _, names in sorted(os.walk(f"{common}/refs")):
-        yield from (f"{folder}/{name} {_read_text(f'{folder}/{name}')}" for name in sorted(names))
+        if not folder.startswith(f"{common}/refs/turngate/"):  # `recordTrees` adds one at each stop
+            yield from (f"{folder}/{name} {_read_text(f'{folder}/{name}')}" for name in sorted(names))
     user = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git")
     path = f"{user}/ignore"
     files = (f"{common}/config", f"{user}/config", os.path.expanduser("~/.gitconfig"), "/etc/gitconfig")

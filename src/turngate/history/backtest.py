@@ -14,6 +14,7 @@ from turngate.core.events.events import StopEvent
 from turngate.core.hooks.kinds import CommandHook, GateHook, Hook, label
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault, Halt
 from turngate.gates.arguments import GateCall, read_gate_hook
+from turngate.gates.conversation import known_records
 from turngate.gates.run_commands import ProjectUnreachable
 from turngate.gates.run_gate import make_context, run_gate
 from turngate.history.past_stops import PastSession, PastStop, read_past_session
@@ -24,8 +25,9 @@ Outcome = Literal["would block", "would pass", "cannot say"]
 NO_TREE = "it needs the files of that stop, which are not known"
 NO_MODEL = "it asks a model"
 NOT_READY_MADE = "only ready-made gates can be asked about the past"
-_WITH_EFFECTS = ("notify", "archive", "log")  # observers, which would act again
-_FOLDER = "/"  # in place of the project: no command runs there
+WITH_EFFECTS = ("notify", "archive", "log")  # observers, which would act again
+MAX_KNOWN_BYTES = 16 * 1024 * 1024  # of a transcript whose records are kept in memory
+FOLDER = "/"  # in place of the project: no command runs there
 
 
 class PastDecision(NamedTuple):
@@ -47,7 +49,7 @@ class JudgedSession:
     error: str = ""
 
 
-class _NoTree:
+class NoFiles:
     """A shell without a machine: the files of that time are not known."""
 
     async def run(  # the parameters are those of `Shell`
@@ -94,32 +96,36 @@ async def _judge_stops(
 ) -> list[tuple[PastStop, tuple[PastDecision, ...]]]:
     """Cut the copy at each stop, from the last to the first, and ask the hooks."""
     judged = []
+    known_records.set({} if stops[-1].end <= MAX_KNOWN_BYTES else None)
     for stop in reversed(stops):
         os.truncate(copy, stop.end)
-        event = StopEvent(
-            session_id="",
-            transcript_path=copy,
-            cwd=past.folder,
-            last_assistant_message=stop.answer,
-        )
+        event = past_event(stop, copy, past.folder)
         judged.append((stop, tuple([await _judge(hook, event) for hook in hooks])))
     return judged[::-1]
+
+
+def past_event(stop: PastStop, transcript: str, folder: str) -> StopEvent:
+    return StopEvent(
+        session_id="", transcript_path=transcript, cwd=folder, last_assistant_message=stop.answer
+    )
 
 
 async def _judge(hook: Hook, event: StopEvent) -> PastDecision:
     name = label(hook)
     call = read_gate_hook(hook) if isinstance(hook, GateHook) else None
-    if not isinstance(call, GateCall) or call.gate.name in _WITH_EFFECTS:
-        return PastDecision(name, "cannot say", NOT_READY_MADE)
+    if isinstance(hook, CommandHook):
+        return PastDecision(name, "cannot say", NO_TREE)
+    if not isinstance(call, GateCall) or call.gate.name in WITH_EFFECTS:
+        return PastDecision(name, "cannot say", NO_MODEL if hook.asks == "model" else NOT_READY_MADE)
     if call.gate.asks_model:
         return PastDecision(name, "cannot say", NO_MODEL)
     if call.gate.is_cached:
         return PastDecision(name, "cannot say", NO_TREE)
-    context = make_context(call.gate, event, _NoTree(), _FOLDER, options=call.options, env={}, environ={})
-    return _as_past(name, await run_gate(call.gate, context))
+    context = make_context(call.gate, event, NoFiles(), FOLDER, options=call.options, env={}, environ={})
+    return as_past(name, await run_gate(call.gate, context))
 
 
-def _as_past(name: str, decision: Decision) -> PastDecision:
+def as_past(name: str, decision: Decision) -> PastDecision:
     match decision:
         case Block(reason):
             return PastDecision(name, "would block", reason)

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
@@ -91,3 +92,17 @@ def block_id(record: Record) -> str:
     """Return the id by which `turngate log --wrong` names the block of this record."""
     text = f"{record.get('session_id')}\0{record['time']!r}\0{hook_name(record.get('hook') or {})}"
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:BLOCK_ID_CHARS]
+
+
+def recorded_stops(records: Iterable[Record]) -> dict[int, Record]:
+    """Return the records of the verdicts at stops whose files were recorded, by the number of the stop."""
+    return {int(each["tree"]["ref"].rpartition("/")[2]): each for each in records if _has_tree(each)}
+
+
+def _has_tree(record: Record) -> bool:
+    match record.get("tree"):
+        case {"ref": str(ref), "transcript": str(), "bytes": int(), "answer": str(), "outcomes": dict()}:
+            is_named = re.fullmatch(r"refs/turngate/stops/[\w-]+/\d{1,9}", ref)
+            return bool(is_named) and isinstance(record.get("project"), str)
+        case _:
+            return False

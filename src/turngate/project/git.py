@@ -10,7 +10,7 @@ from turngate.project.safe_paths import is_inside, real_path
 
 
 def run_git(
-    folder: str, *words: str, timeout: float, environ: Mapping[str, str] | None = None
+    folder: str, *words: str, timeout: float, environ: Mapping[str, str] | None = None, stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git, without the program that a repository may configure to be started when git reads its index.
 
@@ -22,7 +22,7 @@ def run_git(
     program = shutil.which("git", path=os.pathsep.join(outside))
     if program is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "git")
-    command, stdin = [program, "-C", folder, "-c", "core.fsmonitor=false", *words], subprocess.DEVNULL
+    command = [program, "-C", folder, "-c", "core.fsmonitor=false", *words]
     return subprocess.run(  # noqa: S603 - git, with arguments of ours
-        command, env=environ, stdin=stdin, capture_output=True, check=False, timeout=timeout
+        command, env=environ, input=stdin, capture_output=True, check=False, timeout=timeout
     )

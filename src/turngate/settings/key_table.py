@@ -229,6 +229,13 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         FLAG,
         "true: where another agent program runs Turngate, a stop that passes says so in one line.",
     ),
+    "recordTrees": row(
+        "record_trees",
+        FLAG,
+        "true: at each stop, the files are kept in the project's git repository for 30 days, for `turngate replay`. "
+        "Only user settings can set it.",
+        merge="user",
+    ),
     "model": row("model", MODEL, "The agent's model, PROVIDER:NAME."),
     "judge": row("judge", MODEL, "The model of prompt and agent hooks without a `model`."),
     "env": row(

@@ -59,7 +59,14 @@ def _from_codex(record: Record) -> Sequence[Record]:
             texts = [_text(_mapping(part).get("text")) for part in _list(payload.get("content"))]
             if payload.get("role") == "assistant":
                 return [_reply(record, texts)]
-            return [_message(record, "user", texts)] if _is_codex_prompt(payload) else []
+            sources = _codex_sources(payload)
+            if any(source.get("hook") is True for source in sources):  # a reason of a stop hook
+                return [_message(record, "user", texts, origin="host")]
+            return (
+                [_message(record, "user", texts)]
+                if any(source.get("type") == "user" for source in sources)
+                else []
+            )
         case "response_item", "function_call" | "custom_tool_call" | "local_shell_call":
             return [_reply(record, _codex_calls(payload))]
         case "response_item", "function_call_output" | "custom_tool_call_output":
@@ -68,12 +75,11 @@ def _from_codex(record: Record) -> Sequence[Record]:
             return []
 
 
-def _is_codex_prompt(payload: Record) -> bool:
-    """Return whether the user wrote it. Versions that do not say so write `user_message` besides."""
+def _codex_sources(payload: Record) -> list[Record]:
+    """Return who wrote the parts of a user's message. Versions that do not say so write `user_message` besides."""
     metadata = _mapping(payload.get("internal_chat_message_metadata_passthrough"))
     items = map(_mapping, _list(metadata.get("content_item_metadata")))
-    sources = [_mapping(item.get("provenance")).get("type") for item in items]
-    return payload.get("role") == "user" and "user" in sources
+    return [_mapping(item.get("provenance")) for item in items] if payload.get("role") == "user" else []
 
 
 def _codex_calls(payload: Record) -> list[Record]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 
+FIRST_CHUNK_BYTES = 32 * 1024  # most searches end near the end of the file
 CHUNK_BYTES = 1024 * 1024
 
 
@@ -16,9 +17,9 @@ def read_span(file: int, start: int, end: int) -> bytes:
 def pieces_backwards(file: int, start: int, end: int, max_line: int) -> Iterator[tuple[int, bytes]]:
     """Yield whole lines and their offset, from the end backwards; b"" replaces a line that is too long."""
     rest: list[bytes] = []  # chunks of a line that begins in an earlier chunk, the last chunk first
-    size, offset = 0, end
+    size, offset, wanted = 0, end, FIRST_CHUNK_BYTES
     while offset > start:
-        first = max(start, offset - CHUNK_BYTES)
+        first, wanted = max(start, offset - wanted), min(4 * wanted, CHUNK_BYTES)
         chunk = read_span(file, first, offset)
         if len(chunk) < offset - first:  # the file was truncated meanwhile
             return

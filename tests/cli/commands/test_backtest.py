@@ -1,6 +1,8 @@
 """`turngate backtest`: gates are asked about stops of the past."""
 
 import json
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,8 @@ import pytest
 
 from tests.history.test_past_stops import TRANSCRIPTS, reply, text, user
 from tests.support.builders import write_settings
+from tests.support.cli import turngate
+from tests.support.git_projects import make_repository, write
 from turngate.cli.main import main
 
 EDIT = {"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "/srv/app/a.py"}}
@@ -175,3 +179,113 @@ def test_a_transcript_that_cannot_be_read_is_named(tmp_path: Path, capfd: pytest
         f"! {tmp_path / 'gone'}: No such file or directory",
         f"! {tmp_path}: it is not a regular file",
     ]
+
+
+GATES: dict[str, Any] = {
+    "hooks": {
+        "Stop": [
+            {
+                "hooks": [
+                    {"type": "gate", "id": "notes", "command": "grep -q done notes.txt"},
+                    {"type": "command", "id": "plain", "command": "test -e notes.txt"},
+                    {"type": "prompt", "id": "asked", "prompt": "Is it done?"},
+                    {"type": "agent", "id": "agent", "prompt": "Look."},
+                ]
+            }
+        ]
+    }
+}
+
+
+@pytest.fixture
+def recorded_stops(project: Path, home: Path, transcript: str) -> Path:
+    """A session with the two stops of the transcript, of which the files are known; notes.txt is written between them."""
+    make_repository(project, {"a.txt": "a"})
+    write_settings(home, "turngate", {"turngate": {"recordTrees": True}})
+    path, records = Path(transcript), []
+    only = {"hooks": {"Stop": [{"hooks": GATES["hooks"]["Stop"][0]["hooks"][:1]}]}}
+    write_settings(project, "turngate", only)
+    for record in RECORDS:
+        if "timestamp" in record:
+            records.append({**record, "timestamp": datetime.now(UTC).isoformat()})
+        else:
+            records.append(record)
+        path.write_text("".join(f"{json.dumps(each)}\n" for each in records))
+        if "timestamp" in record:
+            fields = {
+                "hook_event_name": "Stop",
+                "session_id": "b1",
+                "cwd": str(project),
+                "transcript_path": str(path),
+            }
+            assert turngate("hook", "--host", "claude", stdin=json.dumps(fields))[0] == 0
+            write(project, {"notes.txt": "done"})
+    write_settings(project, "turngate", GATES)
+    return project
+
+
+def test_gates_that_need_files_are_asked_where_they_are_recorded(
+    recorded_stops: Path, transcript: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--project", str(recorded_stops), "--transcripts", transcript)
+    assert decisions(capfd, *words) == [
+        [("notes", "would block"), ("plain", "cannot say"), ("asked", "cannot say"), ("agent", "cannot say")],
+        [("notes", "would pass"), ("plain", "would pass"), ("asked", "cannot say"), ("agent", "cannot say")],
+    ]
+    # What is not configured, and so not approved, does not run.
+    assert decisions(capfd, "clean", *words) == [[("clean", "cannot say")]] * 2
+
+
+def test_settings_are_compared_on_recorded_files(
+    recorded_stops: Path, transcript: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gate = {"type": "gate", "id": "notes", "command": "test ! -e notes.txt"}
+    old = json.dumps({"hooks": {"Stop": [{"hooks": [gate]}]}})
+    words = ("notes", "--against", old, "--project", str(recorded_stops), "--transcripts", transcript)
+    shown = [line.split("/srv/app: ")[1] for line in backtest(capfd, *words) if "/srv/app: " in line]
+    assert shown == ['newly blocked by "notes"', 'no longer blocked by "notes"']
+
+
+def test_a_gate_that_is_not_approved_does_not_run_on_recorded_files(
+    recorded_stops: Path, transcript: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
+    assert (
+        decisions(capfd, "notes", "--project", str(recorded_stops), "--transcripts", transcript)
+        == [[("notes", "cannot say")]] * 2
+    )
+
+
+def test_judges_are_asked_once_the_price_is_known(
+    recorded_stops: Path, transcript: str, home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "judge.json"
+    script.write_text(
+        json.dumps({"judge": ['{"ok": false, "reason": "the docs are missing"}', '{"ok": true}']})
+    )
+    write_settings(home, "turngate", {"turngate": {"judge": f"scripted:{script}"}})
+    words = ("asked", "agent", "--judges", "--project", str(recorded_stops), "--transcripts", transcript)
+    assert decisions(capfd, *words) == [[("asked", "cannot say"), ("agent", "cannot say")]] * 2
+    assert main(["backtest", "--json", *words]) == 0
+    told = capfd.readouterr().err.splitlines()
+    assert re.fullmatch(
+        rf"2 questions to scripted:{script}, about \d[\d,]* tokens, of unknown price", told[0]
+    )
+    assert told[1] == "no model was asked; --yes asks"
+    assert decisions(capfd, *words, "--yes") == [
+        [("asked", "would block"), ("agent", "cannot say")],
+        [("asked", "would pass"), ("agent", "cannot say")],
+    ]
+
+
+def test_the_price_of_a_known_model_is_named(
+    project: Path, transcript: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "unused")
+    write_settings(project, "turngate", GATES)
+    words = ("asked", "--judges", "--project", str(project), "--transcripts", transcript)
+    assert main(["backtest", *words]) == 0
+    told = capfd.readouterr().err.splitlines()
+    assert re.fullmatch(
+        r"2 questions to anthropic:claude-haiku-5-5, about \d[\d,]* tokens, about \$0\.\d{4}", told[0]
+    )

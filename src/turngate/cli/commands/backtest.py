@@ -5,30 +5,38 @@ import concurrent.futures
 import json
 import multiprocessing
 import os
+import signal
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
 from turngate.cli.commands.stats import TIME_HELP, seconds_of
-from turngate.cli.console.conversation_text import counted, format_time
+from turngate.cli.console.conversation_text import counted, format_dollars, format_time
 from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.questions import can_ask, confirm, has_answer
+from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
 from turngate.cli.project import project_folder
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks.kinds import GateHook, Hook, label
+from turngate.core.settings import Rule, Settings
 from turngate.core.text import closest_word, one_line, quote_name, strip_controls, truncate
+from turngate.core.verdict.hints import GONE
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
 from turngate.history.backtest import JudgedSession, PastDecision, changed_decisions, judge_transcript
 from turngate.history.past_stops import OWN, PLACES, PastStop, find_transcripts
-from turngate.project.files import LOCAL
-from turngate.settings.load import load_extra, load_layers
+from turngate.models.resolve import JudgeModels
+from turngate.settings.load import load_extra
 from turngate.state.paths import state_folder
+from turngate.trust.load import load_reviewed, with_running_gates_held
 
 MAX_SHOWN_CHARS = 160
+NOT_CONFIGURED = "python"  # the source of a gate that is only named
 PARALLEL_FROM = 20  # transcripts: fewer are read in this process
 
 
@@ -36,8 +44,9 @@ def declare(parser: Parser) -> None:
     parser.description = """\
 Ask gates about the stops of earlier conversations in Claude Code, Codex, Gemini CLI, Qwen Code, Copilot CLI and
 `turngate run`, as if the agent were stopping now. For each stop, a gate "would block", "would pass", or "cannot say", for example if it
-needs the files as they were then. Each block is shown with the agent's last words and the user's reply. No command is
-run, no model is asked, and nothing is written. A block would have changed everything after it: this shows what a gate
+needs the files as they were then. Each block is shown with the agent's last words and the user's reply. Where the files of a
+stop are recorded (`recordTrees`), the project's approved gates run on them, in a temporary copy; otherwise no command is
+run. A model is asked only with --judges. A block would have changed everything after it: this shows what a gate
 would have answered, not what would have happened next."""
     parser.epilog = f"""\
 Examples:
@@ -46,6 +55,7 @@ Examples:
   turngate backtest --all --since 1w      the stops of the last week, in all folders
   turngate backtest --against old.json    what the current settings would block and the old ones would not, and the reverse
   turngate backtest evidence --transcripts ~/.claude/projects/*/*.jsonl
+  turngate backtest --judges              also prompt hooks and judges: first the number of tokens and the price
 
 Exit codes:
   0   printed
@@ -79,14 +89,21 @@ Exit codes:
         metavar="FILE",
         help="these files instead of those in the programs' own folders",
     )
+    add(
+        "--judges",
+        action="store_true",
+        help="also ask models, once you have seen the number of tokens and the price",
+    )
+    add("--yes", action="store_true", help="with --judges: ask without a question first")
     add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     since = time.time() - seconds_of(options.since)
     project = project_folder(options.project)
-    hooks = _hooks(options.gates, options.settings, project)
-    others = _hooks((), options.against, project) if options.against else []
+    settings = with_running_gates_held(load_reviewed(project, dialect="turngate"))
+    rules = _rules(options.gates, options.settings, settings)
+    all_rules = [*rules, *(_rules((), options.against, settings) if options.against else [])]
     given = options.transcripts
     home = os.path.expanduser("~")
     files = (
@@ -95,41 +112,84 @@ def run(options: argparse.Namespace) -> int:
         else find_transcripts(home, state_folder(), options.host or (), since)
     )
     wanted = None if given or options.all else os.path.realpath(project)
-    judge = partial(_judge, hooks=[*hooks, *others], project=wanted, since=0.0 if given else since)
+    hooks = [rule.hook for rule in all_rules]
+    judge = partial(_judge, hooks=hooks, project=wanted, since=0.0 if given else since)
     sessions = [each for each in _in_parallel(judge, files) if each.stops or each.error]
-    split = len(hooks)
+    ended = run_until_signal(_ask_again(sessions, all_rules, len(rules), settings, options))
+    if isinstance(ended, signal.Signals):
+        print(f"turngate: ended by {ended.name}; no gate is left running", file=sys.stderr)
+        return 128 + ended
+    sessions, split, is_compared = ended, len(rules), len(all_rules) > len(rules)
     if options.json:
-        print(json.dumps([_as_json(each, split, compared=bool(others)) for each in sessions], indent=2))
+        print(json.dumps([_as_json(each, split, compared=is_compared) for each in sessions], indent=2))
         return 0
-    for line in _report(sessions, [label(hook) for hook in hooks], split, compared=bool(others)):
+    for line in _report(sessions, [label(rule.hook) for rule in rules], split, compared=is_compared):
         print(line)
     return 0
 
 
-def _hooks(names: Sequence[str], settings: str | None, project: str) -> list[Hook]:
-    """Return the hooks of these names, or all Stop hooks of the settings."""
-    if settings is None:
-        rules = load_layers(project, dialect="turngate", files=LOCAL).merge().rules
-    else:
-        rules = load_extra(settings, DIALECTS["turngate"]).rules
-    configured = {label(rule.hook): rule.hook for rule in rules if rule.event == "Stop"}
-    hooks = [configured.get(name) or _ready_made(name, configured) for name in names] or list(
+async def _ask_again(
+    sessions: list[JudgedSession],
+    rules: Sequence[Rule],
+    split: int,
+    settings: Settings,
+    options: argparse.Namespace,
+) -> list[JudgedSession]:
+    """Ask the gates that need files where these are recorded, and with --judges models, if the user agrees to the price."""
+    # lazy: nothing is asked again where the conversation says it all
+    from turngate.doctor.past_stops import AskAgain, Estimate, is_judge, is_local  # noqa: PLC0415
+
+    if not any(
+        each.outcome == "cannot say" for session in sessions for _, found in session.stops for each in found
+    ):
+        return sessions
+    configured = [None if rule.source == NOT_CONFIGURED else rule for rule in rules]
+    again = AskAgain(sessions, configured, split, settings, state_folder())
+    with show_if_slow("running gates on recorded files"):
+        await again.ask(is_local)
+    if not options.judges:
+        return again.sessions
+    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
+    estimate = Estimate(judges)
+    counted_only = AskAgain(again.sessions, rules, split, settings, state_folder())
+    await counted_only.ask(is_judge, estimate)
+    for model, number in estimate.questions.items():
+        cost = estimate.cost(model)
+        price = "of unknown price" if cost is None else f"about {format_dollars(cost)}"
+        about = f"{counted(number, 'question')} to {model}"
+        print(f"{about}, about {estimate.tokens[model]:,} tokens, {price}", file=sys.stderr)
+    is_agreed = options.yes or (not options.json and (can_ask() or has_answer()) and confirm("Ask?"))
+    if estimate.questions and is_agreed:
+        with show_if_slow("asking models"):
+            again = AskAgain(again.sessions, rules, split, settings, state_folder())
+            await again.ask(is_judge, judges)
+    elif estimate.questions:
+        print("no model was asked; --yes asks", file=sys.stderr)
+    await judges.close()
+    return again.sessions
+
+
+def _rules(names: Sequence[str], extra: str | None, settings: Settings) -> list[Rule]:
+    """Return the hooks of these names, or all Stop hooks of the settings; `extra`: those of a file, or of JSON."""
+    rules = settings.rules if extra is None else load_extra(extra, DIALECTS["turngate"]).rules
+    configured = {label(rule.hook): rule for rule in rules if rule.event == "Stop" and rule.pending != GONE}
+    found = [configured.get(name) or _ready_made(name, configured) for name in names] or list(
         configured.values()
     )
-    if not hooks:
+    if not found:
         raise UsageError(
             "no Stop hook is configured; name ready-made gates, such as `turngate backtest evidence`"
         )
-    return hooks
+    return found
 
 
-def _ready_made(name: str, configured: dict[str, Hook]) -> Hook:
+def _ready_made(name: str, configured: Iterable[str]) -> Rule:
     if name not in GATES:
         known = (*configured, *sorted(set(GATES) - set(configured)))
         meant = closest_word(name, known)
         hint = f"did you mean {meant}?" if meant else f"the gates are {', '.join(known)}"
         raise UsageError(f"there is no gate {name}; {hint}")
-    return GateHook(name)
+    return Rule("Stop", GateHook(name), source=NOT_CONFIGURED)
 
 
 def _judge(

@@ -225,7 +225,7 @@ def _answer_event(
 
     async def ask() -> tuple[HostStop | None, World]:
         async with open_world(project, settings) as world:
-            world.logs, world.time_limit = False, limit
+            world.logs, world.time_limit, world.records_trees = False, limit, True
             asked = with_goal(settings, goal)
             return await answer_host_event(host, fields, known, asked, world, count, ask_others), world
 
@@ -236,7 +236,7 @@ def _answer_event(
     stop, world = ended
     if stop is None:
         return 0
-    if stamp:
+    if stamp and not settings.record_trees:  # otherwise each stop has its tree
         write_stamp(stamp, state, held_pass(stop, settings, world), project)
     trouble = [*trouble_of(world), *([UNKNOWN_HOST] if host is PORTABLE else [])]
     output = host.write_answer(replace(stop.answer, notices=(*stop.answer.notices, *trouble)))

@@ -34,12 +34,12 @@ async def check_evidence(context: GateContext) -> Decision:
     event, answer = context.event, last_answer(context.event)
     calls = await run_in_thread(read_calls, event)
     edits = read_edits(calls, event.cwd)
-    prompt = find_prompt(event)
-    recent = await run_in_thread(read_calls, event, prompt.offset) if prompt else calls
     if not edits:
         return _deny_empty_run(answer, read_runs(calls, own))
-    if not (edits[-1].place[0] >= len(calls) - len(recent) or says_done(answer)):
-        return Allow()
+    if not says_done(answer) and (prompt := find_prompt(event)):
+        recent = await run_in_thread(read_calls, event, prompt.offset)
+        if edits[-1].place[0] < len(calls) - len(recent):
+            return Allow()
     runs = read_runs(calls, own)
     later = [run for run in runs if run.place >= edits[-1].place]
     problems = [problem] if (problem := _problem(later, runs, edits[-1])) else []

@@ -1,0 +1,195 @@
+"""`turngate replay`: ask the gates of today about an earlier stop, with the files that the project had then."""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
+from turngate.cli.commands.sessions import find_session
+from turngate.cli.console.conversation_text import counted, format_time, label_style
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.signals import run_until_signal
+from turngate.cli.console.streams import paint
+from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
+from turngate.core.hooks.kinds import label
+from turngate.core.settings import Rule, Settings
+from turngate.core.text import one_line, strip_controls, truncate
+from turngate.core.verdict.hook_run import OUTCOME_LABELS, HookRun, outcome, run_message
+from turngate.doctor.past_stops import is_local
+from turngate.doctor.proof.project_copy import copy_project
+from turngate.doctor.replay import ReplayCopy
+from turngate.errors import UsageError
+from turngate.gates.recorded_trees import KEPT_DAYS, NoTree
+from turngate.history.journals import Record, journal_folders, read_journal, recorded_stops
+from turngate.state.paths import session_folder, state_folder
+from turngate.trust.load import load_reviewed, with_running_gates_held
+
+MAX_REASON_CHARS = 200
+NOT_RECORDED = '`"recordTrees": true` in your own settings records the files of each stop'
+
+
+def declare(parser: Parser) -> None:
+    parser.description = f"""\
+Check an earlier stop again: the files of the project as they were then are checked out into a temporary copy, and the gates
+run there as they are configured and approved now. Says whether each gives the same answer as then. A gate that asks a
+model or acts outside of the project is only asked if you name it. The files of a stop are known for {KEPT_DAYS} days, if
+`recordTrees` was true in your own settings."""
+    parser.epilog = f"""\
+Examples:
+  turngate replay 3fa9            the stops of this session whose files are recorded
+  turngate replay 3fa9 2          stop 2 again: same answer as then?
+  turngate replay 3fa9 2 tests    only this gate
+
+Exit codes:
+  0   the same answers as then, or the stops are listed
+  1   a gate answers differently
+  13  a gate could not run or is not approved, and had an answer then; or the files of the stop are gone
+  64  wrong usage, including an unknown session, stop or gate
+  {EXIT_ERRORS_AND_SIGNALS}"""
+    add = parser.add_argument
+    add("session", metavar="SESSION", help="the beginning of the id of a session, as in `turngate log`")
+    add("number", nargs="?", type=int, metavar="N", help="the number of the stop (default: list them)")
+    add("gates", nargs="*", metavar="GATE", help="only these gates, by name or id")
+    add(
+        "--project",
+        metavar="DIR",
+        help="copy this checkout of the repository (default: where the agent stopped)",
+    )
+    add_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    state = state_folder()
+    names = map(os.path.basename, journal_folders(state))
+    session = find_session(options.session, names)
+    if session is None:
+        raise UsageError(
+            f"there is no session {options.session} with a journal; `turngate log` shows the last one"
+        )
+    stops = recorded_stops(read_journal(session_folder(state, session)).records)
+    if options.number is None:
+        return _list(session, stops, as_json=options.json)
+    stop = stops.get(options.number)
+    if stop is None:
+        known = f"there are {', '.join(map(str, stops))}" if stops else NOT_RECORDED
+        raise UsageError(
+            f"the files of stop {options.number} of session {session} were not recorded; {known}"
+        )
+    project = os.path.abspath(options.project or stop["project"])
+    try:
+        found = _replay(stop, project, options.gates)
+    except NoTree as error:
+        print(
+            f"the files of stop {options.number} of session {session} cannot be checked out: {error}",
+            file=sys.stderr,
+        )
+        return EXIT_NOT_ENFORCED
+    if isinstance(found, signal.Signals):
+        print(f"turngate: ended by {found.name}; the copy of the project is removed", file=sys.stderr)
+        return 128 + found
+    runs, left_out = found
+    gates = [_compare(run, stop["tree"]["outcomes"]) for run in runs]
+    if options.json:
+        about = {"session": session, "stop": options.number, **_about(stop)}
+        print(json.dumps({**about, "project": project, "gates": gates, "left_out": left_out}, indent=2))
+    else:
+        heading = f"stop {options.number} of session {session}, {format_time(stop['time'])}"
+        print(paint(f"{heading}, in a copy of {strip_controls(project)}", "bold"))
+        print("\n".join(_report(gates, left_out)))
+        asked = {gate["gate"] for gate in gates}
+        if others := [name for name in stop["tree"]["outcomes"] if name not in asked and not options.gates]:
+            print(strip_controls(f"asked then and not now: {', '.join(others)}"))
+    if any(gate["is_same"] is False for gate in gates):
+        has_answers = all(gate["now"] in _ANSWERS for gate in gates if gate["is_same"] is False)
+        return EXIT_PROBLEMS if has_answers else EXIT_NOT_ENFORCED
+    return EXIT_ALLOWED
+
+
+_ANSWERS = ("allow", "block", "advise", "halt", "would_block")
+
+
+def _replay(
+    stop: Record, project: str, names: Sequence[str]
+) -> tuple[tuple[HookRun, ...], tuple[str, ...]] | signal.Signals:
+    """Run the gates in a copy, which is removed in every case. Raises NoTree."""
+    if not os.path.isdir(project):
+        raise NoTree(f"there is no folder {project}; --project names another checkout of its repository")
+    settings = with_running_gates_held(load_reviewed(project, dialect="turngate"))
+    rules = _choose(settings, stop["event"], names)
+    try:
+        with contextlib.ExitStack() as stack:
+            with show_if_slow("copying the project"):
+                copy = stack.enter_context(copy_project(project))
+            with show_if_slow("running the gates"):
+                return run_until_signal(ReplayCopy(project, copy, settings).ask(stop, rules))
+    except OSError as error:
+        raise NoTree(f"the project cannot be copied: {error.strerror or error}") from error
+
+
+def _choose(settings: Settings, event: str, names: Sequence[str]) -> list[Rule]:
+    """Return the hooks of the event with these names, or all that act only in the project."""
+    known = {label(rule.hook): rule for rule in settings.rules if rule.event == event}
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"there is no gate {unknown[0]} at {event}; there are: {', '.join(known) or 'none'}")
+    return [known[name] for name in names] or [rule for rule in known.values() if is_local(rule.hook)]
+
+
+def _compare(run: HookRun, outcomes: dict[str, str]) -> dict[str, Any]:
+    name, now = label(run.rule.hook), outcome(run)
+    then = outcomes.get(name)
+    return {
+        "gate": name,
+        "then": then,
+        "now": now,
+        "is_same": None if then is None else then == now,
+        "reason": run_message(run),
+    }
+
+
+def _about(stop: Record) -> dict[str, Any]:
+    return {"event": stop["event"], "time": stop["time"], "ref": stop["tree"]["ref"]}
+
+
+def _list(session: str, stops: dict[int, Record], *, as_json: bool) -> int:
+    if as_json:
+        rows = [{"stop": n, **_about(stop), "then": stop["tree"]["outcomes"]} for n, stop in stops.items()]
+        print(json.dumps({"session": session, "stops": rows}, indent=2))
+        return EXIT_ALLOWED
+    for number, stop in stops.items():
+        gates = [f"{strip_controls(name)} {_label(then)}" for name, then in stop["tree"]["outcomes"].items()]
+        print(f"{number:>4}  {format_time(stop['time'])}  {', '.join(gates)}")
+    if not stops:
+        print(f"no stop of session {session} has its files recorded; {NOT_RECORDED}")
+    return EXIT_ALLOWED
+
+
+def _label(name: str | None) -> str:
+    return str(OUTCOME_LABELS.get(name, name)) if name else "not asked"  # type: ignore[call-overload] # of a later version
+
+
+def _report(gates: Sequence[dict[str, Any]], left_out: Iterable[str]) -> Iterator[str]:
+    width = max((len(gate["gate"]) for gate in gates), default=0)
+    for gate in gates:
+        then, now = _label(gate["then"]), _label(gate["now"])
+        mark = "  differs" if gate["is_same"] is False else ""
+        name = f"{strip_controls(gate['gate']):<{width}}"
+        yield f"{name}  {then:<13}  {paint(now, label_style(now))}{mark}"
+        if gate["reason"] and gate["is_same"] is not True:
+            yield f"  {truncate(one_line(strip_controls(gate['reason'])), MAX_REASON_CHARS)}"
+    yield from (f"left out, because it leads out of the copy: {strip_controls(link)}" for link in left_out)
+    compared = [gate["is_same"] for gate in gates if gate["is_same"] is not None]
+    if not compared:
+        yield "no gate to compare: none of these was asked at that stop"
+    elif all(compared):
+        yield paint("same answer as then", "good")
+    else:
+        wrong = counted(compared.count(False), "gate")
+        yield paint(
+            f"{wrong} of {len(compared)} {'answers' if compared.count(False) == 1 else 'answer'} differently than then",
+            "alert",
+        )

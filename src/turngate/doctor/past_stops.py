@@ -1,0 +1,156 @@
+"""Asks about stops of the past what the conversation alone does not answer: gates that need the files, where they were recorded, and judges."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from turngate.core.conversation.messages import ModelRequest, Usage, UserMessage
+from turngate.core.hooks.kinds import AgentHook, GateHook, Hook, HttpHook, PromptHook, label
+from turngate.core.settings import Rule, Settings
+from turngate.core.verdict.hook_run import HookRun
+from turngate.doctor.proof.project_copy import copy_project
+from turngate.doctor.replay import ReplayCopy
+from turngate.engine import ask_hooks
+from turngate.errors import ModelError
+from turngate.gates.arguments import GateCall, read_gate_hook
+from turngate.gates.recorded_trees import NoTree
+from turngate.history.backtest import FOLDER, WITH_EFFECTS, JudgedSession, NoFiles, as_past, past_event
+from turngate.history.journals import Record, journal_folders, read_journal, recorded_stops
+from turngate.history.past_stops import PastStop
+from turngate.models.known_models import known_model
+from turngate.ports import Model, World
+
+CHARS_PER_TOKEN = 4
+ANSWER_TOKENS = 200
+Rules = Sequence[Rule | None]  # None: it is not configured
+JudgeOf = Callable[[str | None], Model]  # `World.judge`
+
+
+def is_local(hook: Hook) -> bool:
+    """Return whether a hook neither asks a model or a server nor reports to others."""
+    if isinstance(hook, GateHook):
+        call = read_gate_hook(hook)
+        return isinstance(call, GateCall) and not call.gate.asks_model and call.gate.name not in WITH_EFFECTS
+    return not isinstance(hook, PromptHook | AgentHook | HttpHook)
+
+
+def is_judge(hook: Hook) -> bool:
+    """Return whether a hook asks a model questions whose length is known before; that of a hook agent is not."""
+    call = read_gate_hook(hook) if isinstance(hook, GateHook) else None
+    return isinstance(hook, PromptHook) or (isinstance(call, GateCall) and call.gate.asks_model)
+
+
+class Estimate:
+    """Counts what models would be asked, and asks none."""
+
+    def __init__(self, models: JudgeOf) -> None:
+        self._models = models
+        self.questions, self.tokens = Counter[str](), Counter[str]()
+
+    def __call__(self, name: str | None) -> Model:
+        return _Counted(self._models(name), self)
+
+    def cost(self, model: str) -> float | None:
+        """Return the price in US dollars, or None if it is not known."""
+        provider, _, name = model.partition(":")
+        usage = Usage(input_tokens=self.tokens[model], output_tokens=ANSWER_TOKENS * self.questions[model])
+        return known_model(provider, name).cost(usage)
+
+
+class _Counted:
+    def __init__(self, model: Model, estimate: Estimate) -> None:
+        self.name, self.context, self._estimate = model.name, model.context, estimate
+
+    async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> NoReturn:  # noqa: ARG002 # as in `Model`
+        texts = [each.text for each in request.messages if isinstance(each, UserMessage)]
+        self._estimate.questions[self.name] += 1
+        self._estimate.tokens[self.name] += len("".join([request.system, *texts])) // CHARS_PER_TOKEN
+        raise ModelError("auth", "it was not asked")  # and so not asked again
+
+    async def close(self) -> None:
+        pass
+
+
+class AskAgain:
+    """The stops of some sessions, and the hooks that are asked about them."""
+
+    def __init__(
+        self, sessions: Sequence[JudgedSession], rules: Rules, split: int, settings: Settings, state: str
+    ) -> None:
+        """`rules`: the hooks, in the order of the decisions; those from `split` on may have the names of earlier ones."""
+        self.sessions, self._rules, self._split, self._settings = [*sessions], rules, split, settings
+        self._records = _find_records(sessions, state)
+
+    async def ask(self, is_asked: Callable[[Hook], bool], judge: JudgeOf | None = None) -> None:
+        """Ask hooks whose decisions are not known, and note what they say. `judge`: also of stops without recorded files."""
+        by_project = defaultdict[str, list[tuple[int, int, list[int]]]](list)
+        for place, session in enumerate(self.sessions):
+            for number, (_, decisions) in enumerate(session.stops):
+                record = self._records.get((place, number))
+                chosen = [
+                    index
+                    for index, (rule, known) in enumerate(zip(self._rules, decisions, strict=True))
+                    if rule and is_asked(rule.hook) and known.outcome == "cannot say"
+                ]
+                if chosen and (record or judge):
+                    by_project[record["project"] if record else ""].append((place, number, chosen))
+        for project, asked in by_project.items():
+            with contextlib.ExitStack() as stack, contextlib.suppress(OSError, NoTree):
+                copy = project and stack.enter_context(copy_project(project))
+                replay = ReplayCopy(project, copy, self._settings) if copy else None
+                for place, number, chosen in asked:
+                    now = [index for index in chosen if index < self._split]
+                    for part in filter(None, (now, chosen[len(now) :])):
+                        with contextlib.suppress(OSError, NoTree):
+                            await self._ask_one(replay, place, number, part, judge)
+
+    async def _ask_one(
+        self, replay: ReplayCopy | None, place: int, number: int, chosen: list[int], judge: JudgeOf | None
+    ) -> None:
+        session = self.sessions[place]
+        stop, decisions = session.stops[number]
+        rules = [rule for index in chosen if (rule := self._rules[index])]
+        if replay:
+            runs, _ = await replay.ask(self._records[place, number], rules, judge)
+        else:
+            runs = await _ask_about(session, stop, replace(self._settings, rules=tuple(rules)), judge)
+        found = {label(run.rule.hook): as_past(label(run.rule.hook), run.decision) for run in runs}
+        new = tuple(found.get(each.gate, each) if n in chosen else each for n, each in enumerate(decisions))
+        stops = (*session.stops[:number], (stop, new), *session.stops[number + 1 :])
+        self.sessions[place] = replace(session, stops=stops)
+
+
+async def _ask_about(
+    session: JudgedSession, stop: PastStop, settings: Settings, judge: JudgeOf | None
+) -> tuple[HookRun, ...]:
+    """Ask about a stop of which only the transcript is known."""
+    with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
+        copy = os.path.join(folder, "transcript.jsonl")
+        shutil.copyfile(session.path, copy)
+        os.truncate(copy, stop.end)
+        world = World(NoFiles(), FOLDER, environ={}, judge=judge, logs=False)
+        return (await ask_hooks(past_event(stop, copy, session.folder), settings, world)).runs
+
+
+def _find_records(sessions: Iterable[JudgedSession], state: str) -> Mapping[tuple[int, int], Record]:
+    """Return what was recorded after a stop of a transcript and before its next one, by their places."""
+    by_path = defaultdict[str, list[Record]](list)
+    for folder in journal_folders(state):
+        records = recorded_stops(read_journal(folder).records).values()
+        for record in (each for each in records if each["event"] == "Stop"):
+            by_path[os.path.realpath(record["tree"]["transcript"])].append(record)
+    found = dict[tuple[int, int], Record]()
+    for place, session in enumerate(sessions):
+        times = [stop.time for stop, _ in session.stops]
+        for record in by_path.get(os.path.realpath(session.path), ()):
+            before = [
+                number for number, time in enumerate(times) if time is not None and time <= record["time"]
+            ]
+            if before:
+                found[place, before[-1]] = record
+    return found
