@@ -20,6 +20,8 @@ MAX_TIME = 1 << 33  # seconds: a later one is no time
 _NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
 _START = b'"kind":"start"'  # of a run, which its end repeats
 
+_decode = json.JSONDecoder().raw_decode  # two thirds of the time of json.loads
+
 Record = dict[str, Any]
 
 
@@ -47,13 +49,13 @@ def read_journal(folder: str, since: float = 0) -> JournalFile:
     for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE):
         for line in _lines(os.path.join(folder, name), since):
             try:
-                record = json.loads(line.decode("utf-8", "replace"))
-            except (
-                ValueError,
-                RecursionError,
-            ):  # such as the part of a line that a killed process has written
-                record = None
-            if _is_sound(record):
+                text = line.decode("utf-8", "replace").strip()
+                record, end = _decode(text)
+            # such as the part of a line that a killed process has written
+            except (ValueError, RecursionError):
+                damaged += 1
+                continue
+            if end == len(text) and _is_sound(record):
                 records.append(record)
             else:
                 damaged += 1
