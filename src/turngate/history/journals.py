@@ -1,5 +1,6 @@
 """Reads the journals of earlier stops, and names their hooks and blocks."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -43,11 +44,11 @@ def journal_folders(state: str) -> list[str]:
     return [os.path.join(state, "sessions", name) for name in of_agents]
 
 
-def read_journal(folder: str, since: float = 0) -> JournalFile:
-    """Read the journal of a session, if it was written to after `since`."""
+def read_journal(folder: str, since: float = 0, *, starts: bool = False) -> JournalFile:
+    """Read the journal of a session, if it was written to after `since`; with `starts`, also those of hook runs."""
     records, damaged = list[Record](), 0
     for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE):
-        for line in _lines(os.path.join(folder, name), since):
+        for line in _lines(os.path.join(folder, name), since, starts=starts):
             try:
                 text = line.decode("utf-8", "replace").strip()
                 record, end = _decode(text)
@@ -63,20 +64,21 @@ def read_journal(folder: str, since: float = 0) -> JournalFile:
 
 
 def _is_sound(record: Any) -> bool:
-    """Return whether a record has a time and, if it is about a hook, a name."""
+    """Return whether a record has a time and, if it is about a hook, a name and a duration."""
     if not isinstance(record, dict):
         return False
-    when, hook = record.get("time"), record.get("hook", {})
+    when, hook, seconds = record.get("time"), record.get("hook", {}), record.get("seconds", 0)
     is_time = isinstance(when, int | float) and 0 <= when < MAX_TIME
+    is_time &= isinstance(seconds, int | float) and 0 <= seconds < MAX_TIME
     return is_time and isinstance(hook, dict) and isinstance(hook.get("id", ""), str)
 
 
-def _lines(path: str, since: float) -> Iterator[bytes]:
+def _lines(path: str, since: float, *, starts: bool) -> Iterator[bytes]:
     try:
         if os.stat(path).st_mtime < since:
             return
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-            yield from (line for line in file if _START not in line and line.strip())
+            yield from (line for line in file if (starts or _START not in line) and line.strip())
     except FileNotFoundError:
         return
 
@@ -87,6 +89,16 @@ def hook_name(hook: Mapping[str, Any]) -> str:
         return recorded_gate(hook)
     name: str = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
     return name
+
+
+def journal_stamp(folder: str) -> tuple[float, int]:
+    """Return what is the same only if the journal is, and the time of its last change first; (0, 0): there is none."""
+    newest, size = 0.0, 0
+    for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE):
+        with contextlib.suppress(OSError):
+            info = os.stat(os.path.join(folder, name))
+            newest, size = max(newest, info.st_mtime), size + info.st_size
+    return newest, size
 
 
 def block_id(record: Record) -> str:

@@ -15,7 +15,7 @@ from turngate.history.journals import Record, block_id, hook_name
 
 OVERRIDDEN = ("capped", "stalled")  # how a turn ends although a hook blocks
 _QUARTER_S = 900
-_NOT_ENFORCED: tuple[HookOutcome, ...] = ("failed", "timeout", "waiting")
+NOT_ENFORCED: tuple[HookOutcome, ...] = ("failed", "timeout", "waiting")
 
 
 @frozen
@@ -121,7 +121,7 @@ class GateCount:
 
     @property
     def not_enforced(self) -> int:
-        return sum(self.outcomes[name] for name in _NOT_ENFORCED) + self.skipped
+        return sum(self.outcomes[name] for name in NOT_ENFORCED) + self.skipped
 
     def add_run(self, record: Record) -> None:
         outcome = record.get("outcome")
