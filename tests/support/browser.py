@@ -21,7 +21,9 @@ FLAGS = """\
 --disable-component-update --hide-scrollbars --force-device-scale-factor=1 --remote-debugging-pipe""".split()
 # The protocol is spoken on the descriptors 3 and 4.
 START = "import os, sys; ends = sys.argv[1:3]; [os.dup2(int(end), 10 + n) for n, end in enumerate(ends)]; "
-START += "[os.dup2(10 + n, 3 + n) for n in (0, 1)]; os.closerange(5, 100); os.execv(sys.argv[3], sys.argv[3:])"
+START += (
+    "[os.dup2(10 + n, 3 + n) for n in (0, 1)]; os.closerange(5, 100); os.execv(sys.argv[3], sys.argv[3:])"
+)
 KEYS = {"ArrowDown": 40, "ArrowUp": 38, "Enter": 13, "Escape": 27, "Tab": 9}
 
 

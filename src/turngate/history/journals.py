@@ -87,8 +87,7 @@ def hook_name(hook: Mapping[str, Any]) -> str:
     """Return the name of a hook from its record."""
     if hook.get("type") == "gate" and not hook.get("id"):
         return recorded_gate(hook)
-    name: str = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
-    return name
+    return str(next((hook[key] for key in _NAME_KEYS if hook.get(key)), ""))
 
 
 def journal_stamp(folder: str) -> tuple[float, int]:

@@ -10,7 +10,7 @@ from turngate.core.conversation.messages import UserMessage
 from turngate.core.text import one_line
 from turngate.history.journals import JournalFile, journal_folders, journal_stamp, read_journal
 from turngate.history.stats import Days, count_days
-from turngate.history.stops import RecordedStop, read_stops
+from turngate.history.stops import RecordedRun, RecordedStop, read_stops
 from turngate.state.paths import TRANSCRIPT_FILE
 from turngate.transcript.reader import message_of, read_records
 
@@ -35,17 +35,17 @@ class SessionSummary:
     stops: int
     subagents: int
     results: tuple[str, ...]
-    is_running: bool
+    running: tuple[RecordedRun, ...]
     ended: RecordedStop | None  # the newest stop of the main agent
     days: Days
     damaged: int
 
 
 class History:
-    """The sessions of a state folder, or only what happened in one project."""
+    """The sessions of a state folder that have changed after `since`, or only what happened in one project."""
 
-    def __init__(self, state: str, project: str | None = None) -> None:
-        self._state, self._project = state, project
+    def __init__(self, state: str, project: str | None = None, since: float = 0) -> None:
+        self._state, self._project, self._since = state, project, since
         self._stamps = dict[str, tuple[float, int]]()
         self.sessions = dict[str, SessionSummary]()
         self.version = 0  # of the sessions
@@ -53,7 +53,8 @@ class History:
 
     def refresh(self) -> Iterator[str]:
         """Read the sessions that have changed, the newest first, and yield the name of each."""
-        stamps = {folder: journal_stamp(folder) for folder in journal_folders(self._state)}
+        found = ((folder, journal_stamp(folder)) for folder in journal_folders(self._state))
+        stamps = {folder: stamp for folder, stamp in found if stamp[0] >= self._since}
         for folder in self._stamps.keys() - stamps.keys():
             del self._stamps[folder]
             self.version += self.sessions.pop(os.path.basename(folder), None) is not None
@@ -64,14 +65,14 @@ class History:
             name, before = os.path.basename(folder), self._stamps.get(folder)
             self._stamps[folder], self.unread = stamps[folder], len(changed) - number - 1
             if summary := self._summarize(folder, stamps[folder][0]):
-                is_new = before != stamps[folder] or not summary.is_running
+                is_new = before != stamps[folder] or not summary.running
                 self.sessions[name], self.version = summary, self.version + is_new
             yield name
 
     def _runs(self, folder: str) -> bool:
         """Return whether a hook ran when the journal was read; of one that is killed, no line tells it."""
         summary = self.sessions.get(os.path.basename(folder))
-        return summary is not None and summary.is_running
+        return summary is not None and bool(summary.running)
 
     def stops(self, session: str) -> list[RecordedStop]:
         """Return the stops of a session, oldest first. Raises KeyError if it is not known."""
@@ -92,18 +93,18 @@ class History:
         if not stops:
             return None
         main = [stop for stop in stops if not stop.agent]
-        is_running = any(stop.result == "running" for stop in stops)
+        running = tuple(run for stop in stops for run in stop.runs if run.outcome == "running")
         return SessionSummary(
             os.path.basename(folder),
             folder,
             str(journal.records[-1].get("project") or ""),
             _title(folder) or (one_line(main[-1].answer, MAX_TITLE_CHARS) if main else ""),
             journal.records[0]["time"],
-            changed if is_running else stops[-1].time,
+            changed if running else stops[-1].time,
             sum(day.stops for day in days.values()),
-            len({each["agent_id"] for each in journal.records if each.get("agent_id")}),
+            len({str(each["agent_id"]) for each in journal.records if each.get("agent_id")}),
             tuple(stop.result for stop in main[-MAX_RESULTS:]),
-            is_running,
+            running,
             main[-1] if main else None,
             days,
             journal.damaged,

@@ -191,7 +191,7 @@ def count_days(records: Iterable[Record]) -> Days:
         event = record.get("event", "Stop")  # the end of a turn of `turngate run` has none
         if event not in STOP_EVENTS:
             continue
-        day = days[_day_of(record["time"] // _QUARTER_S)]
+        day = days[date_of(record["time"])]
         match record.get("kind"):
             case "hook":
                 day.gates[hook_name(record.get("hook") or {})].add_run(record)
@@ -214,7 +214,7 @@ def count_days(records: Iterable[Record]) -> Days:
             case _:
                 pass
     for block in collect_blocks(records) if is_marked else ():
-        days[_day_of(block.time // _QUARTER_S)].gates[block.gate].wrong += bool(block.wrong)
+        days[date_of(block.time)].gates[block.gate].wrong += bool(block.wrong)
     return days
 
 
@@ -259,9 +259,13 @@ def _number(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
-@functools.cache
-def _day_of(quarter: float) -> str:
+def date_of(when: float) -> str:
     """Return the date in local time; no time zone changes days within a quarter of an hour."""
+    return _date_of(when // _QUARTER_S)
+
+
+@functools.cache
+def _date_of(quarter: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(quarter * _QUARTER_S))
 
 

@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Callable
 from importlib.resources import files
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from turngate.aio.threads import run_in_thread
 from turngate.serve.views import Views, to_json
@@ -112,13 +112,10 @@ class Server:
                 await self._answer(await _read_head(reader), writer)
             except _Refused as refused:
                 await self._send(writer, refused.status, f"{refused}\n")
-            writer.close()
         except (OSError, EOFError, TimeoutError):  # the client has left, or is too slow
             writer.transport.abort()
-        except asyncio.CancelledError:
-            writer.transport.abort()
-            raise
         finally:
+            writer.close()
             self._strangers.pop(writer, None)
             self._streams.pop(writer, None)
 
@@ -130,9 +127,12 @@ class Server:
             raise _Refused(403, "another site asks")
         if method != "GET":
             raise _Refused(405, "only GET")
-        url = urlsplit(target)
-        query = dict(parse_qsl(url.query, max_num_fields=8))
-        if url.path == "/":
+        path, _, text = target.partition("?")
+        try:
+            query = dict(parse_qsl(text, max_num_fields=8))
+        except ValueError:
+            raise _Refused(400, "there are too many fields") from None
+        if path == "/":
             if "token" not in query:
                 return await self._send(writer, 200, self._page, "text/html")
             if not secrets.compare_digest(query["token"].encode(), self._token.encode()):
@@ -147,13 +147,13 @@ class Server:
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise _Refused(403, "another site asks")
         self._strangers.pop(writer, None)
-        if url.path == "/events":
+        if path == "/events":
             return await self._stream(writer)
         try:
             async with self._slots:
-                name = url.path.removeprefix("/data/")
+                name = path.removeprefix("/data/")
                 view = await run_in_thread(lambda: to_json(self._views.view(name, query)))
-        except (LookupError, ValueError, StopIteration):
+        except (LookupError, ValueError):
             raise _Refused(404, "there is no such view") from None
         return await self._send(writer, 200, view, "application/json")
 

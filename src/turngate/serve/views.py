@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line, truncate
 from turngate.history.sessions import History, SessionSummary
-from turngate.history.stats import GateStats, merge_days
+from turngate.history.stats import GateStats, date_of, merge_days
 from turngate.history.stops import RecordedStop
 
 RANGES = (2, 7, 30, 0)  # days, the last of which is today; 0: all
@@ -72,7 +72,7 @@ class Views:
             "sessions": [_summary(each) for each in sessions[begin : begin + PAGE_ROWS]],
             "pages": -(-len(sessions) // PAGE_ROWS),
             "open": [_summary(each) for each in sessions if _needs_a_person(each)][:MAX_ATTENTION],
-            "running": [_summary(each) for each in sessions if each.is_running][:MAX_ATTENTION],
+            "running": [_summary(each) for each in sessions if each.running][:MAX_ATTENTION],
             "pending": self._pending(sessions),
             "unread": self.history.unread,
             "damaged": sum(each.damaged for each in sessions),
@@ -104,7 +104,7 @@ class Views:
 
     def _gate(self, sessions: Sequence[SessionSummary], name: str, days: int) -> Json:
         stats = merge_days([session.days for session in sessions])
-        row = next(gate for gate in stats.gates if gate.gate == name)
+        row = {gate.gate: gate for gate in stats.gates}[name]
         dates, plots = _plots(sessions, days)
         runs = list[Json]()
         having = [each for each in sessions if any(name in day.gates for day in each.days.values())]
@@ -141,7 +141,7 @@ def _within(sessions: Sequence[SessionSummary], days: int) -> list[SessionSummar
     """Return the sessions with only what happened in the last days."""
     if not days:
         return list(sessions)
-    first = _date(time.time() - (days - 1) * 86_400)
+    first = date_of(time.time() - (days - 1) * 86_400)
     found = ((each, {date: day for date, day in each.days.items() if date >= first}) for each in sessions)
     return [SessionSummary(**{**vars(each), "days": days}) for each, days in found if days]
 
@@ -152,7 +152,7 @@ def _plots(
     """Return dates, and for each gate how often it ran, blocked and was not enforced on each of them."""
     earliest = min((session.first for session in sessions), default=time.time())
     span = min(MAX_DATES, days or int((time.time() - earliest) // 86_400) + 2)
-    dates = [_date(time.time() - back * 86_400) for back in range(span)][::-1]
+    dates = [date_of(time.time() - back * 86_400) for back in range(span)][::-1]
     counts = defaultdict[str, Counter[tuple[str, str]]](Counter)
     for session in sessions:
         for date, day in session.days.items():
@@ -197,7 +197,3 @@ def _agents(stops: Sequence[RecordedStop], rows: Sequence[Json]) -> Iterator[Jso
             **known.get(agent, {}),
             "stops": own,
         }
-
-
-def _date(when: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(when))
