@@ -219,9 +219,11 @@ GO_TO_SESSION = f"location.hash = [...document.querySelectorAll('.rows a')].find
 OPEN_BLOCKED = """\
 document.querySelectorAll('details').forEach(each => { each.open = false; });
 [...document.querySelectorAll('details')].findLast(each => each.querySelector('summary > [aria-label=blocked]')).open = true"""
+SCROLL = "document.querySelector('details[open]').scrollIntoView()"
 PAGES = (
     ("serve-overview", "light", 860, ()),
-    ("serve-stop", "light", 960, (GO_TO_SESSION, OPEN_BLOCKED)),
+    ("serve-subagents", "light", 545, (GO_TO_SESSION,)),
+    ("serve-stop", "light", 560, (GO_TO_SESSION, OPEN_BLOCKED, SCROLL)),
     ("serve-gate", "dark", 800, ("location.hash = '#/gate/tests'",)),
 )
 PAGE_WIDTH = 960

@@ -1,7 +1,7 @@
 """Cuts the journal of a session into stops, each with what its gates did, and summarizes the session."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -27,7 +27,6 @@ class RecordedRun:
     begun: float
     seconds: float
     reason: str = ""
-    source: str = ""
     limit: float | None = None  # seconds that it may take
     block: str = ""  # the id by which `turngate log --wrong` names it
     wrong: bool | None = None
@@ -50,10 +49,10 @@ class RecordedStop:
     end: str = ""  # why the turn ended, if not because everything passed
 
 
-def read_stops(records: Iterable[Record]) -> list[RecordedStop]:
+def read_stops(records: Sequence[Record]) -> list[RecordedStop]:
     """Return the stops of one session, oldest first; one whose gates still run is the last."""
     runs, started = defaultdict[tuple[str, str], list[RecordedRun]](list), dict[str, Record]()
-    stops, marks = list[RecordedStop](), dict[str, Record]()
+    stops, marks = list[RecordedStop](), {str(each.get("block")): each for each in records if "wrong" in each}
     last = dict[tuple[str, str], int]()  # the newest stop of each agent
     for record in records:
         if record.get("event", "Stop") not in STOP_EVENTS:
@@ -64,37 +63,42 @@ def read_stops(records: Iterable[Record]) -> list[RecordedStop]:
                 started[str(record.get("run"))] = record
             case "hook":
                 started.pop(str(record.get("run")), None)
-                runs[agent].append(_run(record, str(record.get("outcome"))))
+                runs[agent].append(_run(record, str(record.get("outcome")), marks))
             case "verdict" | "cached":
                 last[agent] = len(stops)
                 stops.append(_stop(record, runs.pop(agent, []), agent))
             case "turn_end" if agent in last:
                 stops[last[agent]] = _ended(stops[last[agent]], record)
-            case "mark":
-                marks[str(record.get("block"))] = record
             case _:
                 pass
     running = defaultdict[tuple[str, str], list[RecordedRun]](list)
     for record in filter(_still_runs, started.values()):
-        running[_agent(record)].append(_run(record, "running"))
+        running[_agent(record)].append(_run(record, "running", marks))
     for agent, open_runs in running.items():
         begun = max(run.begun for run in open_runs)
         stops.append(RecordedStop(begun, "running", (*runs.get(agent, ()), *open_runs), *agent))
-    return [_with_marks(stop, marks) for stop in stops] if marks else stops
+    return stops
 
 
 def _agent(record: Record) -> tuple[str, str]:
     return str(record.get("agent_id") or ""), str(record.get("agent_type") or "")
 
 
-def _run(record: Record, outcome: str) -> RecordedRun:
+def _run(record: Record, outcome: str, marks: Mapping[str, Record]) -> RecordedRun:
     hook = record.get("hook") or {}
-    seconds, limit = _number(record.get("seconds")) or 0.0, _number(hook.get("timeout"))
-    place = " ".join(str(record[name]) for name in ("source", "file") if record.get(name))
+    seconds = _number(record.get("seconds")) or 0.0
     block = block_id(record) if outcome == "block" else ""
-    begun = record["time"] - seconds
+    mark = marks.get(block)
     return RecordedRun(
-        hook_name(hook), outcome, begun, seconds, _text(record.get("reason")), place, limit, block
+        hook_name(hook),
+        outcome,
+        record["time"] - seconds,
+        seconds,
+        _text(record.get("reason")),
+        _number(hook.get("timeout")),
+        block,
+        wrong=bool(mark.get("wrong")) if mark else None,
+        why=_text(mark.get("why")) if mark else "",
     )
 
 
@@ -132,16 +136,6 @@ def _ended(stop: RecordedStop, end: Record) -> RecordedStop:
     ended_by = str(end.get("ended_by") or "")
     result: StopResult = "overridden" if ended_by in OVERRIDDEN else stop.result
     return replace(stop, result=result, ended_by=ended_by, end=_text(end.get("reason")) or stop.end)
-
-
-def _with_marks(stop: RecordedStop, marks: Mapping[str, Record]) -> RecordedStop:
-    runs = (
-        replace(run, wrong=bool(mark.get("wrong")), why=_text(mark.get("why")))
-        if (mark := marks.get(run.block))
-        else run
-        for run in stop.runs
-    )
-    return replace(stop, runs=tuple(runs))
 
 
 def _still_runs(start: Record) -> bool:

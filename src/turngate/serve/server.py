@@ -12,6 +12,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from importlib.resources import files
 from urllib.parse import parse_qsl
 
@@ -35,8 +36,6 @@ Cross-Origin-Resource-Policy: same-origin
 Cache-Control: no-store
 Connection: close
 """
-_REASONS = {200: "OK", 303: "See Other", 400: "Bad Request", 403: "Forbidden", 404: "Not Found"}
-_REASONS |= {405: "Method Not Allowed", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
 
 
 def read_page() -> tuple[str, str]:
@@ -161,7 +160,7 @@ class Server:
         self, writer: asyncio.StreamWriter, status: int, body: str, kind: str = "text/plain", more: str = ""
     ) -> None:
         data = body.encode("utf-8", "replace")
-        lines = f"HTTP/1.1 {status} {_REASONS[status]}\nContent-Type: {kind}; charset=utf-8\n{_HEADERS}{more}"
+        lines = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\nContent-Type: {kind}; charset=utf-8\n{_HEADERS}{more}"
         head = f"{lines}Content-Security-Policy: {self._policy}\nContent-Length: {len(data)}\n\n"
         await _write(writer, head.replace("\n", "\r\n").encode() + data)
 

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from turngate._frozen_dataclass import frozen
-from turngate.core.text import one_line, truncate
+from turngate.core.text import one_line
 from turngate.history.sessions import History, SessionSummary
 from turngate.history.stats import GateStats, date_of, merge_days
 from turngate.history.stops import RecordedStop
@@ -19,6 +19,7 @@ MAX_DATES = 60  # in a plot
 PAGE_ROWS = 40
 MAX_ATTENTION = 6
 MAX_RUNS, MAX_SEARCHED = 300, 150  # of a gate, and sessions in which they are searched
+MAX_AGENTS = 50  # of a session, and stops of each
 MAX_EXPORTED = 200  # sessions in one file
 
 Json = dict[str, Any]
@@ -79,11 +80,8 @@ class Views:
         }
 
     def _pending(self, sessions: Sequence[SessionSummary]) -> list[Json]:
-        projects = dict.fromkeys(each.project for each in sessions)
-        found = (
-            {"project": each, "hooks": list(self._sources.pending(each))}
-            for each in [*projects][:MAX_ATTENTION]
-        )
+        projects = [*dict.fromkeys(each.project for each in sessions)][:MAX_ATTENTION]
+        found = [{"project": each, "hooks": self._sources.pending(each)} for each in projects]
         return [each for each in found if each["hooks"]]
 
     def _session(self, name: str, page: int, at: float) -> Json:
@@ -120,16 +118,17 @@ class Views:
 
     def export(self) -> Iterator[tuple[str, Json]]:
         """Yield what a file without a server needs, each view by the name under which the page asks for it."""
-        shown = [each.id for each in self.history.newest_first()[:MAX_EXPORTED]]
-        queries = [("session", {"id": each, "page": page}) for each in shown for page in range(5)]
-        for days in RANGES:
-            gates = self.view("overview", {"days": str(days)})["gates"]
-            queries += [("overview", {"days": days, "project": "", "page": page}) for page in range(5)]
-            queries += [("gate", {"name": each["gate"], "project": "", "days": days}) for each in gates]
+        queries = [("session", {"id": each.id}) for each in self.history.newest_first()[:MAX_EXPORTED]]
+        for days in map(str, RANGES):
+            of_all = {"days": days, "project": ""}
+            gates = self.view("overview", of_all)["gates"]
+            queries += [("overview", of_all), *(("gate", {"name": each["gate"], **of_all}) for each in gates)]
         for name, query in queries:
-            made = self.view(name, {key: str(value) for key, value in query.items()})
-            if not query.get("page") or int(str(query["page"])) < made["pages"]:
-                yield f"{name}?{urlencode(query)}", made
+            for page in range(MAX_EXPORTED // PAGE_ROWS):
+                made = self.view(name, {**query, "page": str(page)})
+                yield f"{name}?{urlencode({**query, 'page': page})}", made
+                if page + 1 >= made.get("pages", 1):
+                    break
 
 
 def to_json(value: object) -> str:
@@ -172,10 +171,7 @@ def _row(gate: GateStats) -> Json:
 
 def _summary(session: SessionSummary) -> Json:
     shown = {key: value for key, value in vars(session).items() if key not in ("folder", "days", "ended")}
-    return {
-        **shown,
-        "ended": session.ended and {**vars(session.ended), "answer": truncate(session.ended.answer, 200)},
-    }
+    return {**shown, "ended": session.ended and _outline(session.ended)}
 
 
 def _needs_a_person(session: SessionSummary) -> bool:
@@ -183,17 +179,17 @@ def _needs_a_person(session: SessionSummary) -> bool:
 
 
 def _agents(stops: Sequence[RecordedStop], rows: Sequence[Json]) -> Iterator[Json]:
-    """Yield the subagents of a session with their stops; `rows`: those that its registry still has."""
-    known = {row["agent"]: row for row in rows}
-    seen = dict.fromkeys([*(stop.agent for stop in stops if stop.agent), *known])
-    for agent in seen:
-        own = [stop for stop in stops if stop.agent == agent]
-        label = own[0].agent_type if own else ""
-        yield {
-            "agent": agent,
-            "label": label,
-            "parent": "",
-            "state": "",
-            **known.get(agent, {}),
-            "stops": own,
-        }
+    """Yield the newest subagents of a session with their stops; `rows`: those that its registry still has."""
+    known, seen = {row["agent"]: row for row in rows}, dict[str, list[RecordedStop]]()
+    for stop in stops:
+        if stop.agent:
+            seen.setdefault(stop.agent, []).append(stop)
+    for agent in [*{**seen, **known}][-MAX_AGENTS:]:
+        own = seen.get(agent, [])[-MAX_AGENTS:]
+        about = {"agent": agent, "label": own[0].agent_type if own else "", "parent": "", "state": ""}
+        yield {**about, **known.get(agent, {}), "stops": [_outline(stop) for stop in own]}
+
+
+def _outline(stop: RecordedStop) -> Json:
+    blocked_by = [run.gate for run in stop.runs if run.outcome == "block"]
+    return {"time": stop.time, "result": stop.result, "blocked_by": blocked_by}

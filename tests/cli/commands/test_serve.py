@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.support.cli import start_turngate, turngate
-from tests.support.scripted_run import next_line
 
 
 def views_in(path: Path) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def test_the_file_ends_up_on_stdout_and_holds_no_tag_of_a_journal(state: Path) -
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_server(number: signal.Signals) -> None:
     with start_turngate("serve", "--all", own_session=True) as process:
-        assert next_line(process).startswith(b"open http://127.0.0.1:")
+        assert process.stdout.readline().startswith("open http://127.0.0.1:")
         process.send_signal(number)
         assert process.wait() == (0 if number is signal.SIGINT else 143)
 

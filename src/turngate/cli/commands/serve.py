@@ -2,6 +2,8 @@
 
 import argparse
 import contextlib
+import functools
+import os
 import signal
 import sys
 import tempfile
@@ -10,8 +12,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_ERRORS, LISTED_PROJECT_HINT, PROJECT_HELP, Parser
+from turngate.cli.commands.runs.summary import all_subagents
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.signals import run_until_signal
+from turngate.cli.project import project_folder, recorded_project
+from turngate.cli.review.entries import PENDING
+from turngate.doctor.reviewed_settings import review_settings
 from turngate.errors import UsageError
+from turngate.history.sessions import History
+from turngate.serve.demo import write_sample
+from turngate.serve.server import Server, make_file
+from turngate.serve.views import Sources, Views
+from turngate.state.paths import state_folder
 
+PENDING_S = 10  # so long, the hooks that wait for approval are not looked up again
 MAX_PORT = 65535
 
 
@@ -42,11 +56,6 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    # lazy: --help needs none of it
-    from turngate.cli.console.progress import show_if_slow  # noqa: PLC0415
-    from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
-    from turngate.serve.server import Server, make_file  # noqa: PLC0415
-
     if not 0 <= options.port <= MAX_PORT:
         raise UsageError(f"--port {options.port}: expected a number from 0 to {MAX_PORT}")
     with _views(options) as views:
@@ -63,14 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def _views(options: argparse.Namespace) -> Iterator[Any]:
-    # lazy: as above
-    from turngate.cli.project import project_folder, recorded_project  # noqa: PLC0415
-    from turngate.history.sessions import History  # noqa: PLC0415
-    from turngate.serve.demo import write_sample  # noqa: PLC0415
-    from turngate.serve.views import Sources, Views  # noqa: PLC0415
-    from turngate.state.paths import state_folder  # noqa: PLC0415
-
+def _views(options: argparse.Namespace) -> Iterator[Views]:
     if sum(map(bool, (options.all, options.project, options.demo))) > 1:
         raise UsageError("--all, --project and --demo cannot be used together")
     if options.demo:
@@ -78,7 +80,7 @@ def _views(options: argparse.Namespace) -> Iterator[Any]:
             write_sample(folder, time.time())
             yield Views(
                 History(folder),
-                Sources(pending=lambda project: ["deploy"] if project.endswith("api") else []),
+                Sources(pending=lambda project: ["deploy"] * project.endswith("api")),
             )
         return
     project = recorded_project(options.project) if options.project else project_folder(None)
@@ -102,29 +104,30 @@ def _write(path: str, page: str) -> None:
     print(f"written   {path}", file=sys.stderr)
 
 
-def _pending(project: str) -> list[str]:
+def _pending(project: str) -> tuple[str, ...]:
     """Return the hooks of a project on this machine that wait for approval."""
-    import os  # noqa: PLC0415
+    return _read_pending(project, int(time.time() / PENDING_S))
 
-    from turngate.cli.review.entries import PENDING  # noqa: PLC0415
-    from turngate.doctor.reviewed_settings import review_settings  # noqa: PLC0415
 
-    if not os.path.isdir(project):
-        return []
-    return [hook.key for hook in review_settings(project, dialect="turngate").hooks if hook.status in PENDING]
+@functools.lru_cache(maxsize=64)
+def _read_pending(project: str, _interval: int) -> tuple[str, ...]:
+    with contextlib.suppress(UsageError):  # settings that cannot be read: `turngate check` says it
+        hooks = review_settings(project, dialect="turngate").hooks if os.path.isdir(project) else ()
+        return tuple(hook.key for hook in hooks if hook.status in PENDING)
+    return ()
 
 
 def _subagents(session: str) -> list[dict[str, Any]]:
     """Return the subagents of a session that the registry still has."""
-    from turngate.cli.commands.runs.summary import all_subagents  # noqa: PLC0415
-
-    return [
-        {
-            "agent": each.last.agent_id,
-            "parent": each.last.parent_agent,
-            "label": each.title,
-            "state": each.state,
-        }
-        for each in all_subagents()
-        if each.last.parent == session
-    ]
+    with contextlib.suppress(UsageError):
+        return [
+            {
+                "agent": each.last.agent_id,
+                "parent": each.last.parent_agent,
+                "label": each.title,
+                "state": each.state,
+            }
+            for each in all_subagents()
+            if each.last.parent == session
+        ]
+    return []
