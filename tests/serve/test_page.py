@@ -75,7 +75,9 @@ def test_a_gate_that_runs_is_shown_until_it_ends(server: PageServer, page: Brows
         "hook": {"type": "gate", "gate": "tests", "timeout": 60},
     }
     append_records(state, "s-1", {**start, "time": time.time(), "process": list(this_process())})
-    page.open(f"{server.address}#/session/s-1")
+    page.open(server.address)
+    page.wait_for("document.querySelector('.rows a')")
+    page.evaluate("location.hash = '#/session/s-1'")
     page.wait_for(
         "document.querySelector('.track .busy') && document.body.innerText.includes('The gates are running')"
     )

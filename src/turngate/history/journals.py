@@ -21,7 +21,9 @@ MAX_TIME = 1 << 33  # seconds: a later one is no time
 _NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
 _START = b'"kind":"start"'  # of a run, which its end repeats
 
-_decode = json.JSONDecoder().raw_decode  # two thirds of the time of json.loads
+_decode = json.JSONDecoder().scan_once  # type: ignore[attr-defined] # two thirds of the time of json.loads
+_NUMBER = (int, float)  # a union takes three times as long
+_NO_HOOK: dict[str, Any] = {}
 
 Record = dict[str, Any]
 
@@ -51,9 +53,9 @@ def read_journal(folder: str, since: float = 0, *, starts: bool = False) -> Jour
         for line in _lines(os.path.join(folder, name), since, starts=starts):
             try:
                 text = line.decode("utf-8", "replace").strip()
-                record, end = _decode(text)
+                record, end = _decode(text, 0)
             # such as the part of a line that a killed process has written
-            except (ValueError, RecursionError):
+            except (ValueError, StopIteration, RecursionError):
                 damaged += 1
                 continue
             if end == len(text) and _is_sound(record):
@@ -67,10 +69,10 @@ def _is_sound(record: Any) -> bool:
     """Return whether a record has a time and, if it is about a hook, a name and a duration."""
     if not isinstance(record, dict):
         return False
-    when, hook, seconds = record.get("time"), record.get("hook", {}), record.get("seconds", 0)
-    is_time = isinstance(when, int | float) and 0 <= when < MAX_TIME
-    is_time &= isinstance(seconds, int | float) and 0 <= seconds < MAX_TIME
-    return is_time and isinstance(hook, dict) and isinstance(hook.get("id", ""), str)
+    when, hook, seconds = record.get("time"), record.get("hook", _NO_HOOK), record.get("seconds", 0)
+    is_time = isinstance(when, _NUMBER) and 0 <= when < MAX_TIME
+    has_seconds = isinstance(seconds, _NUMBER) and 0 <= seconds < MAX_TIME
+    return is_time and has_seconds and isinstance(hook, dict) and isinstance(hook.get("id", ""), str)
 
 
 def _lines(path: str, since: float, *, starts: bool) -> Iterator[bytes]:

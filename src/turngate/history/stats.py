@@ -130,7 +130,7 @@ class GateCount:
         self.outcomes[str(outcome)] += 1
         if notice := record.get("notice"):
             self.kept += AGENT_KEEPS in str(notice)
-        if isinstance(seconds := record.get("seconds"), int | float):
+        if isinstance(seconds := record.get("seconds"), (int, float)):
             self.seconds.append(seconds)
         spent = record.get("evaluation")
         if isinstance(spent, dict):
@@ -186,12 +186,14 @@ Days = Mapping[str, DayCount]  # by the date in local time, such as 2026-11-09
 def count_days(records: Iterable[Record]) -> Days:
     """Count the records of one session."""
     records, days = tuple(records), defaultdict[str, DayCount](DayCount)
-    blocked_by, is_marked = dict[str, list[str]](), False
+    blocked_by, is_marked, quarter = dict[str, list[str]](), False, -1.0
     for record in records:
         event = record.get("event", "Stop")  # the end of a turn of `turngate run` has none
         if event not in STOP_EVENTS:
             continue
-        day = days[date_of(record["time"])]
+        if record["time"] // _QUARTER_S != quarter:
+            quarter = record["time"] // _QUARTER_S
+            day = days[_date_of(quarter)]
         match record.get("kind"):
             case "hook":
                 day.gates[hook_name(record.get("hook") or {})].add_run(record)
