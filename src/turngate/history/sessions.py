@@ -17,6 +17,9 @@ from turngate.transcript.reader import message_of, read_records
 MAX_RESULTS = 24  # in a summary
 MAX_RECORDS = 500  # in which they are searched
 MAX_RUN_S = 86_400  # a hook of a journal that has not changed for so long does not run any more
+RUNNING_EVERY = (
+    8  # calls of `refresh`; then a session whose hooks ran is read even if its journal is the same
+)
 MAX_TITLE_CHARS = 120
 MAX_TITLE_RECORDS = 20  # in which the user's first message is searched
 MAX_TITLE_BYTES = 256 * 1024
@@ -50,6 +53,7 @@ class History:
         self.sessions = dict[str, SessionSummary]()
         self.version = 0  # of the sessions
         self.unread = 0  # sessions that have changed and are not read yet
+        self._refreshed = 0
 
     def refresh(self) -> Iterator[str]:
         """Read the sessions that have changed, the newest first, and yield the name of each."""
@@ -58,9 +62,14 @@ class History:
         for folder in self._stamps.keys() - stamps.keys():
             del self._stamps[folder]
             self.version += self.sessions.pop(os.path.basename(folder), None) is not None
+        self._refreshed += 1
+        looks_at_running = self._refreshed % RUNNING_EVERY == 0
         changed = [
-            each for each, stamp in stamps.items() if stamp != self._stamps.get(each) or self._runs(each)
+            folder
+            for folder, stamp in stamps.items()
+            if stamp != self._stamps.get(folder) or (looks_at_running and self._runs(folder))
         ]
+        self.unread = len(changed)
         for number, folder in enumerate(sorted(changed, key=stamps.__getitem__, reverse=True)):
             name, before = os.path.basename(folder), self._stamps.get(folder)
             self._stamps[folder], self.unread = stamps[folder], len(changed) - number - 1

@@ -17,7 +17,8 @@ from importlib.resources import files
 from urllib.parse import parse_qsl
 
 from turngate.aio.threads import run_in_thread
-from turngate.serve.views import Views, to_json
+from turngate.history.sessions import History
+from turngate.serve.views import Views, page_json
 
 MAX_HEAD_BYTES = 16 * 1024
 HEAD_TIMEOUT_S = 5.0
@@ -26,6 +27,7 @@ MAX_STRANGERS = 64  # connections that have not shown the cookie yet
 MAX_STREAMS = 16
 MAX_VIEWS = 4  # that are made at the same time
 POLL_S = 0.3
+READ_S = 0.5
 KEEP_ALIVE_S = 15.0
 _DATA = '<script type="application/json" id="data">'  # what follows in the page: null
 _HEADERS = """\
@@ -54,7 +56,7 @@ def make_file(views: Views) -> str:
     """Return one HTML file with the page and all that it shows."""
     page, policy = read_page()
     meta = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    data = to_json({"made": time.time(), **dict(views.export())})
+    data = page_json({"made": time.time(), **dict(views.export())})
     return page.replace('<meta charset="utf-8">', meta, 1).replace(f"{_DATA}null", _DATA + data, 1)
 
 
@@ -92,15 +94,12 @@ class Server:
         history = self._views.history
         while True:
             begun, version = time.monotonic(), history.version
-            reading = asyncio.create_task(run_in_thread(lambda: [*history.refresh()]))
-            while not reading.done():
-                await asyncio.wait([reading], timeout=POLL_S)
-                if version != history.version:
-                    version = history.version
-                    for changed in self._streams.values():
-                        changed.set()
-            reading.result()
-            await asyncio.sleep(max(POLL_S, 5 * (time.monotonic() - begun)))
+            await run_in_thread(_read_some, history)
+            if version != history.version:
+                for changed in self._streams.values():
+                    changed.set()
+            busy = time.monotonic() - begun
+            await asyncio.sleep(0 if history.unread else max(POLL_S, 5 * busy))
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._strangers[writer] = None
@@ -112,6 +111,8 @@ class Server:
             except _Refused as refused:
                 await self._send(writer, refused.status, f"{refused}\n")
         except (OSError, EOFError, TimeoutError):  # the client has left, or is too slow
+            writer.transport.abort()
+        except asyncio.CancelledError:  # the server ends; asyncio would print it as an error if it went on
             writer.transport.abort()
         finally:
             writer.close()
@@ -151,7 +152,7 @@ class Server:
         try:
             async with self._slots:
                 name = path.removeprefix("/data/")
-                view = await run_in_thread(lambda: to_json(self._views.view(name, query)))
+                view = await run_in_thread(lambda: page_json(self._views.view(name, query)))
         except (LookupError, ValueError):
             raise _Refused(404, "there is no such view") from None
         return await self._send(writer, 200, view, "application/json")
@@ -178,6 +179,14 @@ class Server:
                 changed.clear()
                 message = b"data: %d\n\n" % self._views.history.version
             await _write(writer, message)
+
+
+def _read_some(history: History) -> None:
+    """Read for a moment what has changed, the newest first: what changes meanwhile does not wait for the rest."""
+    end = time.monotonic() + READ_S
+    for _ in history.refresh():
+        if time.monotonic() > end:
+            return
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:

@@ -131,7 +131,7 @@ class Views:
                     break
 
 
-def to_json(value: object) -> str:
+def page_json(value: object) -> str:
     """Return JSON that may stand in a script element."""
     return json.dumps(value, default=vars, separators=(",", ":")).replace("<", "\\u003c")
 

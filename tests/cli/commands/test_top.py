@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.cli import turngate
 from tests.support.journals import append_records, append_stop, hook_record, verdict_record
-from tests.support.terminal import CTRL_C, Terminal
+from tests.support.terminal import CTRL_C, Terminal, wait_until
 from turngate.state.process_stat import this_process
 
 RUNNING = {
@@ -64,4 +64,4 @@ def test_an_interrupt_ends_it_and_leaves_the_terminal_as_it_was(tmp_path: Path) 
         terminal.expect("no agent has stopped")
         terminal.type(CTRL_C)
         assert terminal.end() == 0
-        assert terminal.raw.endswith(b"\x1b[?25h\x1b[?1049l")
+        wait_until(lambda: terminal.raw.endswith(b"\x1b[?25h\x1b[?1049l"), lambda: repr(terminal.raw))
