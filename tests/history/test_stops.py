@@ -1,5 +1,7 @@
 """The stops that a journal records, and the sessions of all journals."""
 
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +9,9 @@ import pytest
 
 from tests.support.journals import append_records, append_stop, hook_record, verdict_record
 from turngate.history.journals import Record, block_id
-from turngate.history.sessions import History
+from turngate.history.sessions import RUNNING_EVERY, History
 from turngate.history.stops import RecordedRun, RecordedStop, read_stops
-from turngate.state.process_stat import this_process
+from turngate.state.process_stat import read_stat, this_process
 
 SUBAGENT = {"agent_id": "a-1", "agent_type": "explore"}
 PASSED = RecordedRun("tests", "allow", 0.0, 1.0)
@@ -129,6 +131,21 @@ def test_sessions_are_read_again_only_when_their_journals_change(state: Path) ->
     assert list(history.refresh()) == ["s-1"]
     (session,) = (each for each in history.newest_first() if each.id == "s-1")
     assert (session.stops, session.results, session.title) == (2, ("blocked", "allowed"), "")
+
+
+def test_a_hook_that_is_killed_does_not_run_for_ever(state: Path) -> None:
+    history, process = History(str(state)), subprocess.Popen(["sleep", "600"])
+    stat = read_stat(process.pid)
+    assert stat is not None
+    start = {"kind": "start", "event": "Stop", "time": time.time(), "run": "1", "hook": {"type": "gate"}}
+    append_records(state, "s-1", {**start, "process": [process.pid, stat.started]})
+    list(history.refresh())
+    assert [len(each.running) for each in history.newest_first()] == [1]
+    process.kill()
+    process.wait()
+    for _ in range(RUNNING_EVERY):
+        list(history.refresh())
+    assert history.newest_first() == []
 
 
 def test_the_history_of_a_project_has_no_stops_of_others(state: Path) -> None:

@@ -74,8 +74,10 @@ class History:
             name, before = os.path.basename(folder), self._stamps.get(folder)
             self._stamps[folder], self.unread = stamps[folder], len(changed) - number - 1
             if summary := self._summarize(folder, stamps[folder][0]):
-                is_new = before != stamps[folder] or not summary.running
-                self.sessions[name], self.version = summary, self.version + is_new
+                self.sessions[name] = summary
+                self.version += before != stamps[folder] or not summary.running
+            else:
+                self.version += self.sessions.pop(name, None) is not None
             yield name
 
     def _runs(self, folder: str) -> bool:
