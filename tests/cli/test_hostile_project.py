@@ -169,6 +169,8 @@ def commands(hostile: Path, model: str) -> list[tuple[str, ...]]:
         ("log", "--wrong", EVIL),
         ("stats", "--since", "5000w", *there),
         ("stats", "--all", "--since", "5000w"),
+        ("top",),
+        ("top", "--json"),
         ("stats", EVIL, "--all", "--since", "5000w"),
         ("backtest", EVIL, *there),
         ("backtest", "todos", "--all", "--since", "5000w", "--project", str(hostile)),

@@ -24,6 +24,7 @@ def test_the_sample_history_is_the_same_each_time_and_has_something_of_everythin
     files = [tmp_path / "1.html", tmp_path / "2.html"]
     for file in files:
         assert turngate("serve", "--demo", "--html", str(file))[0] == 0
+        assert file.stat().st_mode & 0o777 == 0o600
     first, second = (
         [view for key, view in views_in(file).items() if key.startswith("session")] for file in files
     )

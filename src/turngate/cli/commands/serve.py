@@ -97,7 +97,9 @@ def _write(path: str, page: str) -> None:
         print(page)
         return
     try:
-        with open(path, "w", encoding="utf-8") as file:
+        with open(
+            path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)
+        ) as file:
             file.write(page)
     except OSError as error:
         raise UsageError(f"--html {path}: {error.strerror}") from None
