@@ -169,6 +169,7 @@ def commands(hostile: Path, model: str) -> list[tuple[str, ...]]:
         ("log", "--wrong", EVIL),
         ("stats", "--since", "5000w", *there),
         ("stats", "--all", "--since", "5000w"),
+        ("serve", "--all", "--html", "-"),
         ("top",),
         ("top", "--json"),
         ("stats", EVIL, "--all", "--since", "5000w"),

@@ -130,7 +130,7 @@ def test_sessions_are_read_again_only_when_their_journals_change(state: Path) ->
     append_stop(state, "s-1")
     assert list(history.refresh()) == ["s-1"]
     (session,) = (each for each in history.newest_first() if each.id == "s-1")
-    assert (session.stops, session.results, session.title) == (2, ("blocked", "allowed"), "")
+    assert (session.stops, session.results, session.title) == (2, ("blocked", "allowed"), "Done.")
 
 
 def test_a_hook_that_is_killed_does_not_run_for_ever(state: Path) -> None:

@@ -89,7 +89,8 @@ def hook_name(hook: Mapping[str, Any]) -> str:
     """Return the name of a hook from its record."""
     if hook.get("type") == "gate" and not hook.get("id"):
         return recorded_gate(hook)
-    return str(next((hook[key] for key in _NAME_KEYS if hook.get(key)), ""))
+    name: str = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
+    return name
 
 
 def journal_stamp(folder: str) -> tuple[float, int]:

@@ -109,7 +109,8 @@ class History:
             os.path.basename(folder),
             folder,
             str(journal.records[-1].get("project") or ""),
-            _title(folder) or (one_line(main[-1].answer, MAX_TITLE_CHARS) if main else ""),
+            _title(folder)
+            or next((one_line(each.answer, MAX_TITLE_CHARS) for each in main[::-1] if each.answer), ""),
             journal.records[0]["time"],
             changed if running else stops[-1].time,
             sum(day.stops for day in days.values()),

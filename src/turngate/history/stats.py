@@ -196,7 +196,7 @@ def count_days(records: Iterable[Record]) -> Days:
             day = days[_date_of(quarter)]
         match record.get("kind"):
             case "hook":
-                day.gates[hook_name(record.get("hook") or {})].add_run(record)
+                day.gates[str(hook_name(record.get("hook") or {}))].add_run(record)
             case "verdict":
                 day.add_stop(record["time"])
                 names = record.get("blocked_by")

@@ -90,7 +90,7 @@ def _run(record: Record, outcome: str, marks: Mapping[str, Record]) -> RecordedR
     block = block_id(record) if outcome == "block" else ""
     mark = marks.get(block)
     return RecordedRun(
-        hook_name(hook),
+        str(hook_name(hook)),
         outcome,
         record["time"] - seconds,
         seconds,

@@ -93,7 +93,7 @@ class Views:
         return {
             **_summary(self.history.sessions[name]),
             "count": len(stops),
-            "blocked": sum(stop.result == "blocked" for stop in stops),
+            "blocked": sum(stop.result in ("blocked", "overridden") for stop in stops),
             "stops": stops[max(0, end - PAGE_ROWS) : max(0, end)],
             "page": page,
             "pages": -(-len(stops) // PAGE_ROWS),
