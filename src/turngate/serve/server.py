@@ -17,6 +17,7 @@ from importlib.resources import files
 from urllib.parse import parse_qsl
 
 from turngate.aio.threads import run_in_thread
+from turngate.errors import UsageError
 from turngate.history.sessions import History
 from turngate.serve.views import Views, page_json
 
@@ -80,8 +81,11 @@ class Server:
         self._cookie = ""
 
     async def run(self, port: int, on_open: Callable[[str], None]) -> None:
-        """Serve until this task is cancelled; `on_open` gets the address. Raises OSError if the port is taken."""
-        server = await asyncio.start_server(self._handle, "127.0.0.1", port, limit=MAX_HEAD_BYTES)
+        """Serve until this task is cancelled; `on_open` gets the address. Raises UsageError if the port is taken."""
+        try:
+            server = await asyncio.start_server(self._handle, "127.0.0.1", port, limit=MAX_HEAD_BYTES)
+        except OSError as error:
+            raise UsageError(f"--port {port}: {error.strerror}; choose another one") from None
         async with server:
             port = server.sockets[0].getsockname()[1]
             self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")

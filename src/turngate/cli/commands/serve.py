@@ -23,6 +23,7 @@ from turngate.history.sessions import History
 from turngate.serve.demo import write_sample
 from turngate.serve.server import Server, make_file
 from turngate.serve.views import Sources, Views
+from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import state_folder
 
 PENDING_S = 10  # so long, the hooks that wait for approval are not looked up again
@@ -58,16 +59,13 @@ Exit codes:
 def run(options: argparse.Namespace) -> int:
     if not 0 <= options.port <= MAX_PORT:
         raise UsageError(f"--port {options.port}: expected a number from 0 to {MAX_PORT}")
-    with _views(options) as views:
+    with os_errors_as_usage_errors(state_folder()), _views(options) as views:
         if options.html is not None:
             with show_if_slow("reading the journals"):
                 list(views.history.refresh())
                 _write(options.html, make_file(views))
             return 0
-        try:
-            ended = run_until_signal(Server(views).run(options.port, _print_address))
-        except OSError as error:
-            raise UsageError(f"--port {options.port}: {error.strerror}; choose another one") from None
+        ended = run_until_signal(Server(views).run(options.port, _print_address))
     return 0 if ended is signal.SIGINT else 128 + int(ended or 0)
 
 
@@ -78,10 +76,7 @@ def _views(options: argparse.Namespace) -> Iterator[Views]:
     if options.demo:
         with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
             write_sample(folder, time.time())
-            yield Views(
-                History(folder),
-                Sources(pending=lambda project: ["deploy"] * project.endswith("api")),
-            )
+            yield Views(History(folder), Sources(lambda project: ["deploy"] * project.endswith("api")))
         return
     project = recorded_project(options.project) if options.project else project_folder(None)
     shown = None if options.all else project
@@ -92,14 +87,16 @@ def _print_address(address: str) -> None:
     print(f"open {address}\n(Ctrl-C ends the server)", flush=True)
 
 
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def _write(path: str, page: str) -> None:
     if path == "-":
         print(page)
         return
     try:
-        with open(
-            path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)
-        ) as file:
+        with open(path, "w", encoding="utf-8", opener=_open_private) as file:
             file.write(page)
     except OSError as error:
         raise UsageError(f"--html {path}: {error.strerror}") from None

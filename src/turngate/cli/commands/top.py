@@ -62,7 +62,7 @@ async def _watch(history: History) -> None:
     pressed = asyncio.Event()
 
     def read_key() -> None:
-        if os.read(0, 64) in (b"q", b"Q", b"\x04", b""):
+        if (keys := os.read(0, 64).lower()) == b"" or b"q" in keys:
             pressed.set()
 
     asyncio.get_running_loop().add_reader(0, read_key)
