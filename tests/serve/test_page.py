@@ -55,6 +55,14 @@ def test_the_page_shows_gates_and_sessions_and_leaves_no_token_in_its_address(
     assert [each in text for each in ("stops\n1", "blocked\n1", "1 (100 %)", "All tests pass.")] == [True] * 4
 
 
+def test_damage_is_named(server: PageServer, state: Path, page: Browser) -> None:
+    append_stop(state, "s-1")
+    with (state / "sessions" / "s-1" / "journal.jsonl").open("a") as file:
+        file.write('{"time": \n[]\n')
+    page.open(server.address)
+    page.wait_for("document.body.innerText.includes('2 lines of the journals could not be read.')")
+
+
 def test_a_new_stop_appears_by_itself(server: PageServer, page: Browser, state: Path) -> None:
     append_stop(state, "s-1", answer="First.")
     page.open(server.address)
