@@ -39,6 +39,7 @@ from turngate.core.verdict.hook_run import outcome
 from turngate.core.verdict.verdict import Continue, Stop, unenforced, warnings
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
+from turngate.ports import World
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 from turngate.stop_hooks import StopHooksResult, run_stop_hooks
@@ -494,6 +495,25 @@ def test_every_run_and_every_verdict_is_one_line_of_the_journal(
         {"kind": "hook", "event": "Stop", "outcome": "allow", "verdict": None, "exit_code": 0},
         {"kind": "hook", "event": "Stop", "outcome": "block", "verdict": None, "exit_code": 2},
         {"kind": "verdict", "event": "Stop", "outcome": None, "verdict": "continue", "exit_code": None},
+    ]
+
+
+def test_the_journal_has_the_answer_of_the_agent_without_secrets_and_names_a_subagent(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_TOKEN", "s3cr3t-v4lu3")
+    settings_of_both = replace(settings("true"), rules=(rule("true"), rule("true", "SubagentStop")))
+    world = World(LocalShell(), str(project), journal := Journal(str(state)))
+    said = f"Done, with s3cr3t-v4lu3. {'x' * 1000}"
+    for event in (stop_event(last_assistant_message=said), subagent_stop("explore")):
+        asyncio.run(ask_hooks(event, settings_of_both, world))
+    journal.close()
+    keys = ("kind", "answer", "agent_id", "agent_type")
+    assert [{key: line[key] for key in keys if key in line} for line in journal_lines(state)] == [
+        {"kind": "hook"},
+        {"kind": "verdict", "answer": f"Done, with …. {'x' * 474}…"},
+        {"kind": "hook", "agent_id": "a-1", "agent_type": "explore"},
+        {"kind": "verdict", "agent_id": "a-1", "agent_type": "explore"},
     ]
 
 

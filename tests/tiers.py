@@ -32,6 +32,7 @@ SLOW = (
     "tests/scenarios/test_ssh_faults.py*",
     "tests/scenarios/test_subagent_crash.py*",
     "tests/scenarios/test_two_processes.py*",
+    "tests/serve/test_page.py*",
     "tests/shells/test_lost_connection.py*",
     "tests/shells/test_remote_*",
     "tests/test_docs.py::test_what_a_page_shows_is_what_happens[[]*",

@@ -1,4 +1,7 @@
-"""`make picture`: record real runs in a terminal: `turngate demo` as an animated SVG, other commands as screens."""
+"""`make picture`: what the docs show: `turngate demo` as an animated SVG, screens of other commands, and `turngate serve --demo`.
+
+The page needs Chromium; without it, its pictures stay as they are.
+"""
 
 import html
 import json
@@ -318,6 +321,44 @@ def screen(tmux: tuple[str, ...], *options: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+# What `turngate serve --demo` is shown with: name, color scheme, height, and a script that goes to the view.
+BLOCKED_SUBAGENT = "each.innerText.includes('subagent') && each.querySelector('[aria-label=blocked]')"
+GO_TO_SESSION = f"location.hash = [...document.querySelectorAll('.rows a')].find(each => {BLOCKED_SUBAGENT}).getAttribute('href')"
+OPEN_BLOCKED = """\
+document.querySelectorAll('details').forEach(each => { each.open = false; });
+[...document.querySelectorAll('details')].findLast(each => each.querySelector('summary > [aria-label=blocked]')).open = true"""
+SCROLL = "document.querySelector('details[open]').scrollIntoView()"
+PAGES = (
+    ("serve-overview", "light", 860, ()),
+    ("serve-subagents", "light", 545, (GO_TO_SESSION,)),
+    ("serve-stop", "light", 560, (GO_TO_SESSION, OPEN_BLOCKED, SCROLL)),
+    ("serve-gate", "dark", 800, ("location.hash = '#/gate/tests'",)),
+)
+PAGE_WIDTH = 960
+
+
+def take_pictures_of_page() -> None:
+    sys.path.insert(0, str(ROOT))
+    from tests.support.browser import MISSING, PROGRAM, Browser  # noqa: PLC0415 # only here
+
+    if PROGRAM is None:
+        print(f"! {MISSING}")
+        return
+    with tempfile.TemporaryDirectory() as folder, Browser() as browser:
+        file = Path(folder, "demo.html")
+        subprocess.run([TURNGATE, "serve", "--demo", "--html", str(file)], check=True)
+        for name, scheme, height, scripts in PAGES:
+            browser.resize(PAGE_WIDTH, height)
+            browser.set_scheme(scheme)
+            browser.open(file.as_uri())
+            for script in scripts:
+                browser.evaluate(script)
+                browser.wait_for("document.querySelector('.legend, .flow')")
+                time.sleep(0.5)  # until it is drawn
+            browser.save_picture(ASSETS / f"{name}.png")
+            print(f"written   docs/assets/{name}.png")
+
+
 def write(name: str, picture: str) -> None:
     (ASSETS / name).write_text(picture, encoding="utf-8")
     print(f"written   docs/assets/{name}")
@@ -325,6 +366,7 @@ def write(name: str, picture: str) -> None:
 
 if __name__ == "__main__":
     ASSETS.mkdir(exist_ok=True)
+    take_pictures_of_page()
     write("demo.svg", draw(select(record())))
     for each in SCREENS:
         for name, lines in record_screens(*each):

@@ -19,10 +19,10 @@ from turngate.core.events.events import Event, SessionStart, StopEvent, StopOutc
 from turngate.core.hooks.kinds import CommandHook, GateHook, label
 from turngate.core.hooks.selection import Locate, Plan, plan
 from turngate.core.settings import Rule, Settings
-from turngate.core.text import describe_exception
+from turngate.core.text import describe_exception, truncate
 from turngate.core.verdict.decisions import Fault, oversized_texts, truncate_decision
 from turngate.core.verdict.hook_run import HookRun, outcome
-from turngate.core.verdict.json_output import hook_json, run_json, verdict_json
+from turngate.core.verdict.json_output import MAX_ANSWER_CHARS, agent_json, hook_json, run_json, verdict_json
 from turngate.core.verdict.loop_guard import EndTurn, LoopGuard
 from turngate.core.verdict.verdict import (
     Stop,
@@ -361,14 +361,14 @@ def _record_start(rule: Rule, event: Event, limit: float, store: Store, live: Ho
     """Record that a hook runs. If no record of its end follows, this process was killed."""
     live.run_id = os.urandom(8).hex()
     entry = {"hook": hook_json(rule.hook, limit), "run": live.run_id, "process": this_process()}
-    store.record(event.session_id, {"kind": "start", "event": event.name, **entry})
+    store.record(event.session_id, {"kind": "start", "event": event.name, **agent_json(event), **entry})
 
 
 def _record_run(
     kind: str, run: HookRun, event: Event, world: World, live: HookRunContext, **changed: str
 ) -> None:
     if world.store:
-        entry = {"kind": kind, "event": event.name, **run_json(run), **changed}
+        entry = {"kind": kind, "event": event.name, **agent_json(event), **run_json(run), **changed}
         world.store.record(event.session_id, {**entry, "run": live.run_id} if live.run_id else entry)
 
 
@@ -385,4 +385,7 @@ def _record_verdict(
             entry["blocked_by"] = names
         if tree:
             entry["tree"] = {**tree, "outcomes": {label(run.rule.hook): outcome(run) for run in verdict.runs}}
-        world.store.record(event.session_id, {"kind": "verdict", **entry})
+        if isinstance(event, StopEvent) and (answer := truncate(event.last_text, MAX_ANSWER_CHARS)):
+            redactor = world.redactor({})
+            entry["answer"] = redactor.truncated(answer) if redactor else answer
+        world.store.record(event.session_id, {"kind": "verdict", **agent_json(event), **entry})

@@ -34,6 +34,8 @@ COMMANDS = {
     "doctor": ("doctor", "explain why a hook will or won't run; --prove tests each gate"),
     "log": ("log", "show what the hooks did; mark a block as wrong"),
     "stats": ("stats", "show how often each gate ran, blocked and was wrong"),
+    "serve": ("serve", "show gates, sessions and stops in a browser"),
+    "top": ("top", "watch running sessions and gates in the terminal"),
     "backtest": ("backtest", "ask gates about earlier conversations: what would they block?"),
     "replay": ("replay", "check an earlier stop again, with the files of then"),
     "fire": ("fire", "run the hooks of one event once and print the verdict"),

@@ -5,7 +5,7 @@ import math
 import statistics
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
@@ -15,7 +15,7 @@ from turngate.history.journals import Record, block_id, hook_name
 
 OVERRIDDEN = ("capped", "stalled")  # how a turn ends although a hook blocks
 _QUARTER_S = 900
-_NOT_ENFORCED: tuple[HookOutcome, ...] = ("failed", "timeout", "waiting")
+NOT_ENFORCED: tuple[HookOutcome, ...] = ("failed", "timeout", "waiting")
 
 
 @frozen
@@ -103,56 +103,34 @@ def _block(record: Record, marks: Mapping[str, tuple[bool, str]]) -> Block:
 
 def collect_stats(sessions: Iterable[tuple[Iterable[Record], int]]) -> Stats:
     """Count the records of all sessions; with each come the lines of its journal that could not be read."""
-    total, gates = _Total(), dict[str, _GateCount]()
-    for records, damaged in sessions:
-        total.damaged += damaged
-        total.sessions += _add_session(records, total, gates)
-    rows = sorted((count.stats(name) for name, count in gates.items()), key=_most_blocked_first)
-    return Stats(
-        total.sessions,
-        total.stops,
-        total.blocked,
-        total.cached,
-        total.overridden,
-        total.first,
-        total.last,
-        total.damaged,
-        tuple(rows),
-    )
+    counts, damaged = list[Days](), 0
+    for records, lines in sessions:
+        counts.append(count_days(records))
+        damaged += lines
+    return merge_days(counts, damaged)
 
 
-def _most_blocked_first(row: GateStats) -> tuple[int, int, str]:
-    return -row.blocked, -row.runs, row.gate
+class GateCount:
+    """What one gate has done on one day."""
 
-
-class _Total:
-    def __init__(self) -> None:
-        self.sessions = self.stops = self.blocked = self.cached = self.overridden = self.damaged = 0
-        self.first: float | None = None
-        self.last: float | None = None
-
-    def add_stop(self, when: float) -> None:
-        self.stops += 1
-        self.first = when if self.first is None else min(self.first, when)
-        self.last = when if self.last is None else max(self.last, when)
-
-
-class _GateCount:
     def __init__(self) -> None:
         self.outcomes = Counter[str]()
         self.skipped = self.kept = self.overridden = self.wrong = self.tokens = 0
         self.cost: float | None = None
         self.seconds = list[float]()
-        self.weeks = defaultdict[str, Counter[str]](Counter)
+
+    @property
+    def not_enforced(self) -> int:
+        return sum(self.outcomes[name] for name in NOT_ENFORCED) + self.skipped
 
     def add_run(self, record: Record) -> None:
-        outcome = str(record.get("outcome"))
+        outcome = record.get("outcome")
         if outcome == "skipped":  # it was not meant to run, or the verdict names it
             return
-        self.outcomes[outcome] += 1
-        self.kept += AGENT_KEEPS in str(record.get("notice"))
-        self.weeks[_week(record["time"])][outcome] += 1
-        if isinstance(seconds := record.get("seconds"), int | float):
+        self.outcomes[str(outcome)] += 1
+        if notice := record.get("notice"):
+            self.kept += AGENT_KEEPS in str(notice)
+        if isinstance(seconds := record.get("seconds"), (int, float)):
             self.seconds.append(seconds)
         spent = record.get("evaluation")
         if isinstance(spent, dict):
@@ -160,7 +138,15 @@ class _GateCount:
             if isinstance(cost := spent.get("cost_usd"), int | float):
                 self.cost = (self.cost or 0.0) + cost
 
-    def stats(self, gate: str) -> GateStats:
+    def add(self, other: "GateCount") -> None:
+        self.outcomes.update(other.outcomes)
+        self.seconds += other.seconds
+        for name in ("skipped", "kept", "overridden", "wrong", "tokens"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.cost is not None:
+            self.cost = (self.cost or 0.0) + other.cost
+
+    def stats(self, gate: str, weeks: Mapping[str, Week]) -> GateStats:
         outcomes = self.outcomes
         ordered = sorted(self.seconds)
         return GateStats(
@@ -170,55 +156,94 @@ class _GateCount:
             blocked=outcomes["block"],
             would_block=outcomes["would_block"],
             kept=self.kept,
-            not_enforced=sum(outcomes[name] for name in _NOT_ENFORCED) + self.skipped,
+            not_enforced=self.not_enforced,
             overridden=self.overridden,
             wrong=self.wrong,
             median_seconds=round(statistics.median(ordered), 4) if ordered else None,
             p95_seconds=ordered[math.ceil(0.95 * len(ordered)) - 1] if ordered else None,
             tokens=self.tokens,
             cost_usd=self.cost,
-            weeks={name: Week(each.total(), each["block"]) for name, each in sorted(self.weeks.items())},
+            weeks=weeks,
         )
 
 
-def _add_session(records: Iterable[Record], total: _Total, gates: dict[str, _GateCount]) -> bool:
-    """Add the records of one session; return whether an agent stopped in it."""
-    records = tuple(records)
-    stops_before, blocked_by = total.stops, dict[str, list[str]]()
+class DayCount:
+    """What the stops of one session have done on one day."""
+
+    def __init__(self) -> None:
+        self.stops = self.blocked = self.cached = self.overridden = 0
+        self.first, self.last = math.inf, -math.inf
+        self.gates = defaultdict[str, GateCount](GateCount)
+
+    def add_stop(self, when: float) -> None:
+        self.stops += 1
+        self.first, self.last = min(self.first, when), max(self.last, when)
+
+
+Days = Mapping[str, DayCount]  # by the date in local time, such as 2026-11-09
+
+
+def count_days(records: Iterable[Record]) -> Days:
+    """Count the records of one session."""
+    records, days = tuple(records), defaultdict[str, DayCount](DayCount)
+    blocked_by, is_marked, quarter = dict[str, list[str]](), False, -1.0
     for record in records:
         event = record.get("event", "Stop")  # the end of a turn of `turngate run` has none
         if event not in STOP_EVENTS:
             continue
+        if record["time"] // _QUARTER_S != quarter:
+            quarter = record["time"] // _QUARTER_S
+            day = days[_date_of(quarter)]
         match record.get("kind"):
             case "hook":
-                _count(gates, hook_name(record.get("hook") or {})).add_run(record)
+                day.gates[str(hook_name(record.get("hook") or {}))].add_run(record)
             case "verdict":
-                total.add_stop(record["time"])
+                day.add_stop(record["time"])
                 names = record.get("blocked_by")
                 blocked_by[event] = list(map(str, names)) if isinstance(names, list) else []
-                total.blocked += bool(blocked_by[event])
+                day.blocked += bool(blocked_by[event])
                 for hook in _skipped(record):
-                    _count(gates, hook).skipped += 1
+                    day.gates[hook].skipped += 1
             case "turn_end" if record.get("ended_by") in OVERRIDDEN:
-                total.overridden += 1
+                day.overridden += 1
                 for hook in blocked_by.get(event, ()):
-                    _count(gates, hook).overridden += 1
+                    day.gates[hook].overridden += 1
             case "cached":
-                total.add_stop(record["time"])
-                total.cached += 1
+                day.add_stop(record["time"])
+                day.cached += 1
+            case "mark":
+                is_marked = True
             case _:
                 pass
-    if any(record.get("kind") == "mark" for record in records):
-        for block in collect_blocks(records):
-            _count(gates, block.gate).wrong += bool(block.wrong)
-    return total.stops > stops_before
+    for block in collect_blocks(records) if is_marked else ():
+        days[date_of(block.time)].gates[block.gate].wrong += bool(block.wrong)
+    return days
 
 
-def _count(gates: dict[str, _GateCount], gate: str) -> _GateCount:
-    count = gates.get(gate)
-    if count is None:
-        count = gates[gate] = _GateCount()
-    return count
+def merge_days(counts: Sequence[Days], damaged: int = 0) -> Stats:
+    """Add up the days of sessions."""
+    gates, weeks = defaultdict[str, GateCount](GateCount), defaultdict[str, dict[str, Week]](dict)
+    days = [each for session in counts for each in session.items()]
+    for date, day in days:
+        week = _week_of(date)
+        for gate, count in day.gates.items():
+            gates[gate].add(count)
+            if runs := count.outcomes.total():
+                before = weeks[gate].get(week, Week(0, 0))
+                weeks[gate][week] = Week(before.runs + runs, before.blocked + count.outcomes["block"])
+    rows = [count.stats(gate, dict(sorted(weeks[gate].items()))) for gate, count in gates.items()]
+    stopped = [day for _, day in days if day.stops]
+    return Stats(
+        sum(any(day.stops for day in session.values()) for session in counts),
+        sum(day.stops for _, day in days),
+        sum(day.blocked for _, day in days),
+        sum(day.cached for _, day in days),
+        sum(day.overridden for _, day in days),
+        min((day.first for day in stopped), default=None),
+        max((day.last for day in stopped), default=None),
+        damaged,
+        tuple(sorted(rows, key=lambda row: (-row.blocked, -row.runs, row.gate))),
+    )
 
 
 def _skipped(verdict: Record) -> list[str]:
@@ -236,11 +261,16 @@ def _number(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
+def date_of(when: float) -> str:
+    """Return the date in local time; no time zone changes days within a quarter of an hour."""
+    return _date_of(when // _QUARTER_S)
+
+
 @functools.cache
-def _week_of(quarter: int) -> str:
-    return time.strftime("%G-W%V", time.localtime(quarter * _QUARTER_S))
+def _date_of(quarter: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(quarter * _QUARTER_S))
 
 
-def _week(when: float) -> str:
-    """Return the calendar week, in local time; no time zone changes days within a quarter of an hour."""
-    return _week_of(int(when // _QUARTER_S))
+@functools.cache
+def _week_of(date: str) -> str:
+    return time.strftime("%G-W%V", time.strptime(date, "%Y-%m-%d"))

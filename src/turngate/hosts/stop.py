@@ -12,6 +12,7 @@ from turngate.core.settings import Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict.decisions import Allow
 from turngate.core.verdict.hook_run import HookRun, outcome
+from turngate.core.verdict.json_output import agent_json
 from turngate.core.verdict.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason, new_guard
 from turngate.core.verdict.verdict import Stop, Verdict, conclude, notices, warnings_with_hints
 from turngate.engine import ask_hooks
@@ -216,6 +217,6 @@ def _record_end(event: StopEvent, guard: LoopGuard, step: ContinueTurn | EndTurn
     """Record the end of a turn that no verdict names, such as the limit."""
     if world.store is None or isinstance(step, ContinueTurn) or step.ended_by == "allowed":
         return
-    end = {"kind": "turn_end", "event": event.name, "ended_by": step.ended_by}
+    end = {"kind": "turn_end", "event": event.name, **agent_json(event), "ended_by": step.ended_by}
     reason = step.notice or step.stop_reason or describe_last_reason(step)
     world.store.record(event.session_id, {**end, "continuations": guard.continuations, "reason": reason})

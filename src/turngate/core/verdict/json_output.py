@@ -6,6 +6,7 @@ from typing import Any
 from turngate.core.answers.report_types import Exited, printed
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import Evaluation
+from turngate.core.events.events import Event, StopEvent
 from turngate.core.hooks.kinds import (
     COMMAND_GATE,
     SETTINGS_KINDS,
@@ -21,6 +22,7 @@ from turngate.core.verdict.hook_run import HookOutput, HookRun, outcome, run_mes
 from turngate.core.verdict.verdict import Stop, Verdict, warnings
 
 MAX_STREAM_CHARS = 8_000  # of stdout and of stderr that results and the journal keep
+MAX_ANSWER_CHARS = 500  # of the agent's last answer that the journal keeps
 
 
 def verdict_json(
@@ -90,6 +92,12 @@ def run_json(run: HookRun) -> dict[str, Any]:
 def evaluation_json(spent: Evaluation) -> dict[str, Any]:
     used = {name: count for name, count in vars(spent.usage).items() if count or "cache" not in name}
     return {"model": spent.model, "requests": spent.requests, **used, "cost_usd": spent.cost}
+
+
+def agent_json(event: Event) -> dict[str, str]:
+    """Return which subagent stops, for the journal; for the main agent, which the session names, nothing."""
+    agent = event.subagent if isinstance(event, StopEvent) else None
+    return {"agent_id": agent.id, "agent_type": agent.type} if agent else {}
 
 
 # Fields of hooks, in the order of the output.

@@ -1,0 +1,132 @@
+"""`turngate serve`: a page about gates, sessions and stops, for a browser on this machine or as one file."""
+
+import argparse
+import contextlib
+import functools
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_ERRORS, LISTED_PROJECT_HINT, PROJECT_HELP, Parser
+from turngate.cli.commands.runs.summary import all_subagents
+from turngate.cli.console.progress import show_if_slow
+from turngate.cli.console.signals import run_until_signal
+from turngate.cli.project import project_folder, recorded_project
+from turngate.cli.review.entries import PENDING
+from turngate.doctor.reviewed_settings import review_settings
+from turngate.errors import UsageError
+from turngate.history.sessions import History
+from turngate.serve.demo import write_sample
+from turngate.serve.server import Server, make_file
+from turngate.serve.views import Sources, Views
+from turngate.state.files import os_errors_as_usage_errors
+from turngate.state.paths import state_folder
+
+PENDING_S = 10  # so long, the hooks that wait for approval are not looked up again
+MAX_PORT = 65535
+
+
+def declare(parser: Parser) -> None:
+    parser.description = """\
+Show in a browser what the gates did: how often each blocked and how long it took, every session, and every stop with
+the agent's answer, the gates, the verdict and the prompt with which the agent continued. New stops appear at once.
+Only this machine can open the page, and only with the address that is printed. The page changes nothing."""
+    parser.epilog = f"""\
+Examples:
+  turngate serve                     this project; open the address that is printed
+  turngate serve --all               all projects of this machine
+  turngate serve --demo              a sample history, to look around
+  turngate serve --html gates.html   write a file instead, which needs no server
+
+Exit codes:
+  0   the file is written, or Ctrl-C ended the server
+  64  wrong usage, such as a port that is in use
+  {EXIT_ERRORS}
+  {EXIT_ALL_SIGNALS.replace("130 interrupted, ", "")}"""
+    parser.ssh_hint = LISTED_PROJECT_HINT
+    add = parser.add_argument
+    add("--port", type=int, default=0, help="the port (default: any that is free)")
+    add("--project", metavar="DIR", help=PROJECT_HELP)
+    add("--all", action="store_true", help="all projects")
+    add("--html", metavar="FILE", help="write the page with its data to this file; - prints it")
+    add("--demo", action="store_true", help="show a sample history instead of your own")
+
+
+def run(options: argparse.Namespace) -> int:
+    if not 0 <= options.port <= MAX_PORT:
+        raise UsageError(f"--port {options.port}: expected a number from 0 to {MAX_PORT}")
+    with os_errors_as_usage_errors(state_folder()), _views(options) as views:
+        if options.html is not None:
+            with show_if_slow("reading the journals"):
+                list(views.history.refresh())
+                _write(options.html, make_file(views))
+            return 0
+        ended = run_until_signal(Server(views).run(options.port, _print_address))
+    return 0 if ended is signal.SIGINT else 128 + int(ended or 0)
+
+
+@contextlib.contextmanager
+def _views(options: argparse.Namespace) -> Iterator[Views]:
+    if sum(map(bool, (options.all, options.project, options.demo))) > 1:
+        raise UsageError("--all, --project and --demo cannot be used together")
+    if options.demo:
+        with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
+            write_sample(folder, time.time())
+            yield Views(History(folder), Sources(lambda project: ["deploy"] * project.endswith("api")))
+        return
+    project = recorded_project(options.project) if options.project else project_folder(None)
+    shown = None if options.all else project
+    yield Views(History(state_folder(), shown), Sources(_pending, _subagents), shown)
+
+
+def _print_address(address: str) -> None:
+    print(f"open {address}\n(Ctrl-C ends the server)", flush=True)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _write(path: str, page: str) -> None:
+    if path == "-":
+        print(page)
+        return
+    try:
+        with open(path, "w", encoding="utf-8", opener=_open_private) as file:
+            file.write(page)
+    except OSError as error:
+        raise UsageError(f"--html {path}: {error.strerror}") from None
+    print(f"written   {path}", file=sys.stderr)
+
+
+def _pending(project: str) -> tuple[str, ...]:
+    """Return the hooks of a project on this machine that wait for approval."""
+    return _read_pending(project, int(time.time() / PENDING_S))
+
+
+@functools.lru_cache(maxsize=64)
+def _read_pending(project: str, _interval: int) -> tuple[str, ...]:
+    with contextlib.suppress(UsageError):  # settings that cannot be read: `turngate check` says it
+        hooks = review_settings(project, dialect="turngate").hooks if os.path.isdir(project) else ()
+        return tuple(hook.key for hook in hooks if hook.status in PENDING)
+    return ()
+
+
+def _subagents(session: str) -> list[dict[str, Any]]:
+    """Return the subagents of a session that the registry still has."""
+    with contextlib.suppress(UsageError):
+        return [
+            {
+                "agent": each.last.agent_id,
+                "parent": each.last.parent_agent,
+                "label": each.title,
+                "state": each.state,
+            }
+            for each in all_subagents()
+            if each.last.parent == session
+        ]
+    return []
