@@ -108,7 +108,8 @@ def test_it_is_forgotten_when_everything_is_approved(project: Path) -> None:
     assert said(ask(project)) == []
 
 
-def test_what_to_do_is_shown(project: Path) -> None:
+def test_what_to_do_is_shown(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/usr/bin")  # the shorter path is shown, and from here that is the full one
     make(project, HOOK, CHECK)
     approve_all(project)
     write_settings(project, "turngate", {})

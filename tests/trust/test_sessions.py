@@ -127,7 +127,8 @@ def test_trust_of_one_stop_is_a_parameter(project: Path) -> None:
 # What is seen of it
 
 
-def test_a_pending_hook_is_shown(project: Path) -> None:
+def test_a_pending_hook_is_shown(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/usr/bin")  # the shorter path is shown, and from here that is the full one
     make(project, HOOK, CHECK)
     row = 'skipped                    0.00 s  "check"  (.turngate/settings.json): it is not approved'
     warning = 'hook "check" was skipped and NOT enforced: it is not approved'
