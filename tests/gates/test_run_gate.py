@@ -233,7 +233,7 @@ def test_a_first_pass_does_not_count_if_the_check_has_changed_anything(
 
 @pytest.mark.parametrize(
     ("edit", "runs", "count"),
-    [("", [], 1), ("touch data", [], 1), ("echo more >> data", ["run"], 1), ("echo > new", ["run"], 2)],
+    [("", [], 1), ("touch data", [], 1), ("echo more >> data", ["run"], 1), ("echo > new", ["run"], 1)],
 )
 def test_the_look_before_a_check_ends_where_a_file_differs_from_the_sessions_start(
     project: Path,

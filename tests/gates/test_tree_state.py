@@ -2,18 +2,23 @@
 
 import asyncio
 import functools
+import json
 import os
 import shutil
 import stat
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.support.gates import ELSEWHERE, OtherShell
 from turngate.core.events.events import StopEvent
 from turngate.gates import local_tree_state
+from turngate.gates import tree_state as tree_state_module
 from turngate.gates.library import GATES
 from turngate.gates.run_gate import make_context
 from turngate.gates.tree_state import tree_state
@@ -476,9 +481,110 @@ def state_and_listings(
     return state, log.read_text().count(" ls-files ")
 
 
-def test_names_are_not_kept_if_a_folder_was_changed_just_now(
+def test_a_folder_that_was_changed_just_now_is_listed_again(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("turngate.gates.local_tree_state.RACY_NS", 3_600_000_000_000)
     before = tree_state_of(repository)
-    assert state_and_listings(tmp_path, monkeypatch, repository) == (before, 1)
+    times = [(folder, folder.stat().st_mtime_ns) for folder in (repository, repository / "sub")]
+    (repository / "sub" / "new.txt").write_text("")
+    for folder, time_ns in times:
+        os.utime(folder, ns=(time_ns, time_ns))
+    after = tree_state_of(repository)
+    monkeypatch.setenv("TURNGATE_STATE", str(tmp_path / "other"))
+    assert (after, after != before) == (tree_state_of(repository), True)
+
+
+STEPS = (
+    *(
+        "echo x > {}",
+        "echo x >> {}",
+        "rm -rf {}",
+        "mkdir -p {}",
+        "ln -sfn a.txt {}",
+        "chmod +x {}",
+        "mv a.txt {}",
+    ),
+    *(
+        "mv sub {}",
+        "git add -A",
+        "git add -f {}",
+        "git rm -q --cached {}",
+        "git commit -qm x",
+        "git checkout -q .",
+        "git stash -qu",
+    ),
+    *(
+        "git stash pop -q",
+        "git status",
+        "echo {} >> .gitignore",
+        "echo '*' > sub/.gitignore",
+        "rm .gitignore",
+        "git reset -q --hard",
+    ),
+    *(
+        "echo {} >> .git/info/exclude",
+        "git update-index --assume-unchanged {}",
+        "echo x > t && mv t {}",
+        "git init -q {}",
+    ),
+)
+PATHS = (
+    "a.txt",
+    "new.txt",
+    "x.log",
+    "sub",
+    "sub/b.txt",
+    "sub/new.py",
+    "sub/x.log",
+    "other",
+    "other/c.txt",
+    "other/deep/d.txt",
+    ".gitignore",
+)
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(STEPS), st.sampled_from(PATHS), st.booleans()), min_size=2, max_size=8
+    )
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_a_look_after_any_changes_finds_what_a_first_look_finds(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    steps: list[tuple[str, str, bool]],
+) -> None:
+    monkeypatch.setattr("turngate.gates.local_tree_state.RACY_NS", 20_000_000)
+    folder = tmp_path_factory.mktemp("looks")
+    project, pattern = folder / "repository", r"\.(?:txt|py|log)$"
+    make_repository(project, {"a.txt": "one\n", "sub/b.txt": "two\n", ".gitignore": "*.log\n"})
+
+    def look(state: str) -> tuple[object, ...]:
+        found = local_tree_state.find_names(str(project), state, pattern)
+        there = [sorted(name for name in names if os.path.lexists(project / name)) for names in found or ()]
+        return local_tree_state.local_tree_state(str(project), state), there
+
+    look(str(folder / "state"))
+    for number, (change, path, waits) in enumerate(steps):
+        subprocess.run(change.format(path), check=False, shell=True, cwd=project, capture_output=True)
+        if waits:
+            time.sleep(0.03)  # otherwise the folder counts as changed just now
+        assert look(str(folder / "state")) == look(str(folder / f"first {number}"))
+
+
+def test_files_that_a_transcript_names_are_looked_at_first(tmp_path: Path) -> None:
+    transcript = tmp_path / "t.jsonl"
+    patch = {"input": "*** Begin Patch\n*** Update File: src/b.py\n@@\n*** Add File: src/c.py\n+x\n"}
+    calls = (
+        {"file_path": "/p/src/a.py"},
+        patch,
+        {"path": "d.py"},
+        {"absolute_path": "/p/e.py"},
+        {"command": "ls"},
+    )
+    transcript.write_text("".join(json.dumps({"input": call}) + "\n" for call in calls))
+    found = [*tree_state_module._edited_files(str(transcript))]
+    assert found == ["/p/src/a.py", "src/b.py", "src/c.py", "d.py", "/p/e.py"]
+    os.mkfifo(tmp_path / "pipe")
+    assert [*tree_state_module._edited_files(str(tmp_path / "pipe"))] == []

@@ -5,8 +5,8 @@ tools. A file is read again only if its times, size, mode or inode have changed 
 in the state folder remembers. So neither flags in git's index nor filters hide a change. The state covers what a command may ask git
 as well: HEAD, the index, refs and configuration.
 
-Git is asked for the names again only if something has changed that they depend on: the index, a folder in which git looks for files, or a
-rule of what it ignores.
+Git lists the names again only if something has changed that they depend on: the index, or a rule of what it ignores. Of a folder that has
+changed, only the new names are asked for.
 """
 
 import json
@@ -15,7 +15,8 @@ import select
 import stat
 import time
 from array import array
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
@@ -27,10 +28,14 @@ CHUNK_BYTES = 1 << 20
 # What changes with a file, as numbers of 64 bits; all are 0 for one that is not there.
 STAT_FIELDS = attrgetter("st_mode", "st_size", "st_ino", "st_mtime_ns", "st_ctime_ns")
 FIELDS, STAT_BYTES = 5, 40
+NO_STAT = b"\xff" * STAT_BYTES
 ENTRY_BYTES = 48  # mode, id and newline
 PART = 1000  # how many names are handled together
+MAX_NEW = 500  # names that git is asked for one by one
 UNTRACKED = b"?"  # git's tag of a file
 LIST_FILES = ("ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard")
+LIST_INDEX = ("ls-files", "-z", "-v", "--stage", "--cached")  # the end of what LIST_FILES prints
+LIST_NEW = ("--literal-pathspecs", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--")
 LIST_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 # Folders that hold what others wrote, or what tools have made of the rest.
 PRUNED = (
@@ -63,15 +68,20 @@ def local_tree_state(
         return None
 
 
-def first_look(project: str, state: str, start: str | None) -> tuple[str | None, str | None]:
+def first_look(
+    project: str, state: str, start: str | None, likely: Iterable[str]
+) -> tuple[str | None, str | None]:
     """Return the state; or, without a look at all files, what later tells that it is still that of now, if that can be told.
 
-    `start`: a state, with which the one of now is compared. Then the look ends at the first file that has another content.
+    `start`: a state, with which the one of now is compared. Then the look ends at the first file that has another content; it begins
+    with the `likely` ones.
     """
     try:
         look = _Look(project, state)
         names = look.names_state()
-        if names and (start is None or look.differs_from(start)):
+        if names and (
+            start is None or look.differs_from(start, (os.path.join(project, each) for each in likely))
+        ):
             return None, names
         return look.find_state(), None
     except (OSError, _Unknown):
@@ -155,14 +165,15 @@ class _Look:
         project = os.path.realpath(project)
         self._top = _find_top(project, self._deadline)
         self.below = b"" if project == self._top else os.fsencode(f"{os.path.relpath(project, self._top)}/")
-        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-6")
+        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-7")
         self._stored = _read_parts(self._cache)  # by the last look
         self._listing: dict[str, bytes] = {}  # what tells whether the names still hold, if that can be told
         self._states: list[str] = []  # of the repositories
         # What hides new files: their `info/exclude`, and what the user's git ignores.
         self._excludes: list[str] = []
         self._nested: list[bytes] = []  # repositories inside of the first one
-        self._names_hold = False  # whether the names are those of the last look
+        self._names_hold = False  # whether the names follow from those of the last look
+        self._likely: list[bytes] = []  # the files of the folders that have changed since
         self._is_known = True  # whether there is nothing else: no link leads out
         self._stats = array("Q")
         self.names = self._list()
@@ -176,20 +187,35 @@ class _Look:
         texts = map(os.fsencode, (*self._states, *self._excludes))
         return hash_bytes(b"\0".join((*texts, b"", *self.names)))
 
-    def differs_from(self, start: str) -> bool:
+    def differs_from(self, start: str, likely: Iterable[str]) -> bool:
         """Return whether a file is known to have another content than in the state of the last look. Raises OSError, _Unknown."""
-        stats, entries = self._stored["stats"], self._stored["entries"]
+        stats = self._stored["stats"]
         if content_of(self._stored["state"].decode()) != content_of(start):
             return False
+        if b"\0".join(self.names) != self._stored["names"]:
+            return True
+        top = os.fsencode(f"{self._top}/")
+        wanted = {*self._likely, *(os.fsencode(os.path.realpath(path)).removeprefix(top) for path in likely)}
+        nearest = ((name, bisect_left(self.names, name)) for name in sorted(wanted))
+        places = [place for name, place in nearest if self.names[place : place + 1] == [name]]
+        before = b"".join([stats[place * STAT_BYTES : (place + 1) * STAT_BYTES] for place in places])
+        if self._has_other_content(places, before, _stat_files(self._top, [self.names[at] for at in places])):
+            return True
         for first in range(0, len(self.names), PART):
             found = _stat_files(self._top, self.names[first : first + PART])
             self._seen += found
             before = stats[first * STAT_BYTES : (first + PART) * STAT_BYTES]
-            for place in _differences(before, found.tobytes()):
-                mode, size = found[place * FIELDS : place * FIELDS + 2]
-                entry = self._read_entry(first + place, mode, size)
-                if not entries.startswith(entry, (first + place) * ENTRY_BYTES):
-                    return True
+            if self._has_other_content(range(first, first + PART), before, found):
+                return True
+        return False
+
+    def _has_other_content(self, places: Sequence[int], before: bytes, found: "array[int]") -> bool:
+        """Return whether one of these files has another content than at the last look."""
+        for at in _differences(before, found.tobytes()):
+            mode, size = found[at * FIELDS : at * FIELDS + 2]
+            entry = self._read_entry(places[at], mode, size)
+            if not self._stored["entries"].startswith(entry, places[at] * ENTRY_BYTES):
+                return True
         return False
 
     def find_state(self, since_ns: int | None = None, names: str | None = None) -> str:
@@ -221,25 +247,32 @@ class _Look:
     def find_names(self, pattern: str) -> tuple[list[str], list[str]]:
         """Return the names that match, and those of ignored files, as long as the listing holds those of the last time. Raises OSError, _Unknown."""
         path = os.path.join(os.path.dirname(self._cache), f"names-{digest(pattern)}")
-        key = hash_bytes(b"\0".join((self.below, *self._listing.values())))
+        import re  # noqa: PLC0415 # lazy: few looks need it
+
+        below, matches = os.fsdecode(self.below), re.compile(pattern).search
+        key = hash_bytes(self.below + b"\0" + self._listing.get("base", b""))
         try:
             with open(path, encoding="utf-8") as file:
                 before, matching, ignored = json.load(file)
         except (OSError, ValueError):  # most often there is none yet
             before = None
         if before != key or not self._listing:
-            import re  # noqa: PLC0415 # lazy: few looks need it
-
-            below, matches = os.fsdecode(self.below), re.compile(pattern).search
-            names = [
-                name.removeprefix(below) for name in map(os.fsdecode, self.names) if name.startswith(below)
-            ]
-            matching = [name for name in names if matches(name.lower())]
+            names = [name for name in map(os.fsdecode, self.names) if name.startswith(below)]
+            matching = [name for name in names if matches(name[len(below) :].lower())]
             listed = _run_git(self._top, self._deadline, *LIST_IGNORED) or b""
             others = [os.fsdecode(name) for name in _split(listed[:-1]) if not name.endswith(b"/")]
-            ignored = [name.removeprefix(below) for name in others if name.startswith(below)]
+            ignored = [name for name in others if name.startswith(below)]
             write_file(path, json.dumps((key, matching, ignored)))
-        return matching, ignored
+        found = {name: True for name in matching} | dict.fromkeys(ignored, False)
+        for change in map(os.fsdecode, _split(self._listing.get("changes", b""))):
+            kind, name = change[0], change[1:]
+            found.pop(name, None)
+            if name.startswith(below) and (
+                kind == "?" or (kind == "+" and matches(name[len(below) :].lower()))
+            ):
+                found[name] = kind == "+"
+        matching = [name[len(below) :] for name, is_listed in found.items() if is_listed]
+        return matching, [name[len(below) :] for name, is_listed in found.items() if not is_listed]
 
     def _key(self) -> dict[str, bytes]:
         """Return what is the same only if the state is."""
@@ -270,11 +303,7 @@ class _Look:
                     known[at] = stats[at]
             return bytes(entries)
         finally:  # also if the time is up: the next look goes on from here
-            kept = {
-                "watched": stored.get("watched", b"")
-            }  # tells the next look whether it has changed just now
             parts = {
-                **kept,
                 **key,
                 **self._listing,
                 "stats": bytes(known),
@@ -297,12 +326,16 @@ class _Look:
         stats, entries = stored.get("stats", b""), stored.get("entries", b"")
         if stored.get("names") == names:
             return stats, bytearray(entries)
-        places = {name: place for place, name in enumerate(_split(stored.get("names", b"")))}
-        found = [places.get(name, len(places)) for name in self.names]
+        before = _split(stored.get("names", b""))
+        first = _count_same(before, self.names)
+        last = _count_same(before[first:][::-1], self.names[first:][::-1])
+        places = {name: place for place, name in enumerate(before[first:], first)}
+        found = [places.get(name, len(before)) for name in self.names[first : len(self.names) - last]]
         parts = []
         for stored_part, size in ((stats, STAT_BYTES), (entries, ENTRY_BYTES)):
             part = stored_part + bytes(size)
-            parts.append(b"".join([part[place * size : (place + 1) * size] for place in found]))
+            middle = [part[place * size : (place + 1) * size] for place in found]
+            parts.append(b"".join((part[: first * size], *middle, part[(len(before) - last) * size : -size])))
         return parts[0], bytearray(parts[1])
 
     def _stat(self) -> None:
@@ -347,31 +380,86 @@ class _Look:
             return sorted(_walk(os.fsencode(folder)))
         states = [*_git_state(folder, self._deadline)]
         self._excludes += [_read_text(f"{_git_folders(folder)[1]}/info/exclude"), states[-1]]
-        git, stored = _hash_texts(states), {} if below else self._stored
-        watched = _split(stored.get("watched", b""))
-        stats = _stat_files(folder, watched)
-        if watched and (git.encode(), stats.tobytes()) == (stored.get("git"), stored.get("watched_stats")):
-            self._listing = {name: stored[name] for name in ("git", "listed", "watched", "watched_stats")}
-            self._states += ["", stored["listed"].decode(), git]
+        git = _hash_texts(states)
+        if not below and (names := self._update_names(git)) is not None:
+            self._states += ["", self._stored["listed"].decode(), git]
             self._names_hold = True
-            return _split(stored["names"])
-        listed = _run_git(folder, self._deadline, *LIST_FILES)
-        if listed is None:  # git cannot read it
+            return names
+        output = _run_git(folder, self._deadline, *LIST_FILES)
+        if output is None:  # git cannot read it
             return sorted(_walk(os.fsencode(folder)))
-        self._states += [os.fsdecode(below), hash_bytes(listed), git]
-        lines = _split(listed[:-1])
-        names = sorted({line[2:] if line[:1] == UNTRACKED else line.partition(b"\t")[2] for line in lines})
-        if not below and self._are_old(stats) and (watched := self._find_watched(names)):
+        lines = _split(output[:-1])
+        others = [line[2:] for line in lines if line[:1] == UNTRACKED]  # these are first
+        listed = hash_bytes(output[sum(map(len, others)) + 3 * len(others) :])
+        self._states += [os.fsdecode(below), listed, git]
+        names = sorted({*others, *(line.partition(b"\t")[2] for line in lines[len(others) :])})
+        if not below and (watched := self._find_watched(names)):
             stats = _stat_files(folder, watched)
-            if self._are_old(stats):
-                parts = (git.encode(), hash_bytes(listed).encode(), b"\0".join(watched), stats.tobytes())
-                self._listing = dict(zip(("git", "listed", "watched", "watched_stats"), parts, strict=True))
+            base = hash_bytes(hash_bytes(output).encode() + stats.tobytes()).encode()
+            self._listing = {"git": git.encode(), "listed": listed.encode(), "base": base, "changes": b""}
+            self._listing |= {"watched": b"\0".join(watched), "watched_stats": self._without_recent(stats)}
         return names
 
-    def _are_old(self, stats: "array[int]") -> bool:
-        """Return whether none of these files was changed just now."""
-        newest = max(max(stats[at::FIELDS], default=0) for at in (FIELDS - 2, FIELDS - 1))
-        return self._now_ns - newest > RACY_NS
+    def _update_names(self, git: str) -> list[bytes] | None:
+        """Return the names of the files: those of the last look, and of the folders that have changed since. None: git has to list all."""
+        stored = self._stored
+        watched = _split(stored.get("watched", b""))
+        if not watched or stored["git"] != git.encode():
+            return None
+        stats = _stat_files(self._top, watched)
+        places = _differences(stored["watched_stats"], stats.tobytes())
+        if places[:1] == [0]:  # the index; most often git has noted the times of files
+            output = _run_git(self._top, self._deadline, *LIST_INDEX)
+            if output is None or hash_bytes(output).encode() != stored["listed"]:
+                return None
+        changed = [place for place in places if place]
+        if not all(
+            stat.S_ISDIR(stats[place * FIELDS]) for place in changed
+        ):  # a .gitignore, or a folder is gone
+            return None
+        names, new, gone, folders = _split(stored["names"]), set[bytes](), set[bytes](), set[bytes]()
+        for folder in (watched[place] for place in changed):
+            below = b"" if folder == b"." else folder + b"/"
+            inside = names[bisect_left(names, below) : bisect_left(names, folder + b"0")] if below else names
+            known = {name for name in inside if b"/" not in name[len(below) :]}
+            with os.scandir(os.path.join(os.fsencode(self._top), folder)) as entries:
+                found = {below + entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+            if found.pop(below + b".git", None) is not None and below:  # a repository inside
+                return None
+            files = {name for name, is_folder in found.items() if not is_folder}
+            self._likely += known & files
+            gone |= known - files
+            new |= files - known
+            folders |= found.keys() - files
+        if len(new) > MAX_NEW or any(name.endswith(b".gitignore") for name in new):
+            return None
+        if self._not_ignored(sorted(folders.difference(watched))):  # with new files
+            return None
+        words = (*LIST_NEW, *map(os.fsdecode, sorted(new)))
+        output = _run_git(self._top, self._deadline, *words) if new else b""
+        if output is None:
+            return None
+        listed = new.intersection(_split(output[:-1]))
+        changes = {each[1:]: each[:1] for each in _split(stored["changes"])}
+        changes |= dict.fromkeys(gone, b"-") | {name: b"+" if name in listed else b"?" for name in new}
+        if len(changes) > MAX_NEW:
+            return None
+        self._listing = {name: stored[name] for name in ("git", "listed", "base", "watched")}
+        self._listing["changes"] = b"\0".join([kind + name for name, kind in sorted(changes.items())])
+        self._listing["watched_stats"] = self._without_recent(stats)
+        for name in gone:
+            del names[bisect_left(names, name)]
+        for name in listed:
+            insort(names, name)
+        return names
+
+    def _without_recent(self, stats: "array[int]") -> bytes:
+        """Return these stats; those of what was changed just now are no stats, so that it is looked at again."""
+        parts = bytearray(stats.tobytes())
+        for at in range(0, len(stats), FIELDS):
+            if self._now_ns - max(stats[at + FIELDS - 2 : at + FIELDS]) <= RACY_NS:
+                parts[at * 8 : (at + FIELDS) * 8] = NO_STAT
+        return bytes(parts)
 
     def _find_watched(self, names: list[bytes]) -> list[bytes]:
         """Return what the names depend on, beside the state of git: the index, the folders in which git looks for files, their `.gitignore`.
@@ -532,6 +620,12 @@ def _read_parts(path: str) -> dict[str, bytes]:
             return {name: file.read(size) for name, size in json.loads(file.readline()).items()}
     except (OSError, ValueError):  # most often there is none yet
         return {}
+
+
+def _count_same(one: list[bytes], other: list[bytes]) -> int:
+    """Return how many names are the same at the beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((count for count, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _differences(before: bytes, now: bytes) -> list[int]:

@@ -1,7 +1,10 @@
 """The state of a project's files and of git, on this machine or on another one: equal states, equal content."""
 
 import asyncio
+import os
+import re
 import time
+from collections.abc import Iterator
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.report_types import Exited
@@ -16,8 +19,13 @@ from turngate.gates.local_tree_state import (
     local_tree_state,
 )
 from turngate.gates.run_commands import GIT_FUNCTION
+from turngate.state.files import open_regular_file
 
 CLOCK_TICK_NS = 10_000_000  # the time of a file may be that much behind the clock
+TAIL_BYTES = 256 * 1024  # of a transcript, in which edited files are looked for
+MAX_EDITED = 100
+# How tools of editing name their file.
+_EDITED = rb'"(?:file_?|absolute_?)?path": ?"((?:[^"\\]|\\.){1,500})"|\*\*\* (?:Add|Delete|Update) File: ([^\\"\n]{1,500})'
 # Prints what `local_tree_state` returns, for another machine. $1: this script, for repositories inside of this one.
 SCRIPT = (
     IN_REPOSITORY
@@ -92,11 +100,28 @@ async def look_first(context: GateContext, *, is_whole: bool) -> None:
         context.tree = await tree_state(context)
         return
     moment, start = time.time_ns(), context.start_state
-    context.tree, names = await run_in_thread(first_look, context.project, context.state_folder, start)
+    edited = _edited_files(context.event.transcript_path) if start else ()
+    context.tree, names = await run_in_thread(
+        first_look, context.project, context.state_folder, start, edited
+    )
     if names:
         context.unseen = names, moment
         # What the check changes gets a later time than what was changed before.
         await asyncio.sleep((moment + CLOCK_TICK_NS - time.time_ns()) / 1e9)
+
+
+def _edited_files(transcript: str | None) -> Iterator[str]:
+    """Yield the files that the agent has probably edited, which tells only where to look first."""
+    if not transcript:
+        return
+    try:
+        with open(open_regular_file(transcript, os.O_RDONLY), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            tail = file.read(TAIL_BYTES)
+    except OSError:
+        return
+    found = [match[1] or match[2] for match in re.finditer(_EDITED, tail)]
+    yield from dict.fromkeys(os.fsdecode(path) for path in found[-MAX_EDITED:])
 
 
 async def tree_before(context: GateContext) -> str | None:

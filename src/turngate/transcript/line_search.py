@@ -27,8 +27,9 @@ def pieces_backwards(file: int, start: int, end: int, max_line: int) -> Iterator
         split = chunk.find(b"\n") + 1 if offset > start else 0
         if split or offset == start:
             lines = chunk[split:]
-            if size > max_line:
-                lines = lines[: lines.rfind(b"\n") + 1]
+            last = lines.rfind(b"\n") + 1
+            if size + len(lines) - last > max_line:
+                lines = lines[:last]
                 yield offset + split + len(lines), b""
             if lines or rest:
                 yield offset + split, b"".join([lines, *reversed(rest)])
