@@ -37,7 +37,7 @@ COMMANDS = {
     "serve": ("serve", "show gates, sessions and stops in a browser"),
     "top": ("top", "watch running sessions and gates in the terminal"),
     "backtest": ("backtest", "ask gates about earlier conversations: what would they block?"),
-    "replay": ("replay", "check an earlier stop again, with the files of then"),
+    "replay": ("replay", "check an earlier stop again, with the files as they were"),
     "fire": ("fire", "run the hooks of one event once and print the verdict"),
     "gates": ("gates", "run a project's gates without an agent, as CI does"),
     "gate": ("gate", "check one ready-made gate: tests, lint, a clean tree …"),

@@ -94,7 +94,7 @@ Exit codes:
         action="store_true",
         help="also ask models, once you have seen the number of tokens and the price",
     )
-    add("--yes", action="store_true", help="with --judges: ask without a question first")
+    add("--yes", action="store_true", help="with --judges: do not wait for your confirmation")
     add_json_option(parser)
 
 

@@ -81,7 +81,7 @@ Examples:
   turngate install claude               for you, in every project, subfolder and worktree
   turngate install codex --project      for everyone who works on the project in this folder
   turngate install gemini --dry-run     print the difference only
-  turngate install claude --uninstall   remove the line: the file is as it was before
+  turngate install claude --uninstall   remove the line, and restore the file
   turngate install                      which hosts have the line, and in which file?
 
 Exit codes:
@@ -93,8 +93,8 @@ Exit codes:
 
 def _declare_uninstall(parser: Parser) -> None:
     parser.description = """\
-Remove what `turngate install` has written. A file that has not changed since is restored byte for byte; one
-that did not exist is removed. You see the difference first, and confirm it with one key. Only a person can uninstall:
+Remove what `turngate install` wrote. A file that has not changed since is restored byte for byte, or removed if
+`install` created it. You see the difference first, and confirm it with one key. Only a person can uninstall:
 in a process that a hook or an agent has started, the exit code is 64, except with --dry-run."""
     parser.epilog = f"""\
 Examples:
