@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser
-from turngate.cli.console.questions import can_ask, confirm, has_answer
+from turngate.cli.console.questions import may_write
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import describe_path, find_project
@@ -220,17 +220,7 @@ def _show_and_ask(
         print(paint(text, style))
     for warning in warnings:
         print(paint(f"! {warning}", "alert", sys.stderr), file=sys.stderr)
-    if options.dry_run:
-        print("nothing was written (--dry-run)")
-        return False
-    if options.yes:
-        return True
-    if not can_ask() and not has_answer():
-        raise UsageError("there is no terminal to ask at; add --yes to write what is printed above")
-    if confirm(question):
-        return True
-    print("nothing was written")
-    return False
+    return may_write(question, options)
 
 
 def _write(place: Place, change: Change, record_file: str) -> bool:
