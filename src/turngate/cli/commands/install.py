@@ -13,7 +13,7 @@ from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser
 from turngate.cli.console.questions import may_write
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
-from turngate.cli.project import describe_path, find_project
+from turngate.cli.project import describe_path, find_project, with_program
 from turngate.cli.review import check_person, review_hooks
 from turngate.cli.review.details import format_file_diff
 from turngate.cli.review.entries import PENDING
@@ -392,6 +392,10 @@ def _runs_twice(host: Host, file: HostFile, place: Place) -> str:
 
 def next_steps(place: Place) -> Iterator[str]:
     """Yield what remains to be done by hand: in the host, and in the project."""
+    yield from (with_program(step, anywhere=True) for step in _next_steps(place))
+
+
+def _next_steps(place: Place) -> Iterator[str]:
     if place.level == "project":
         yield (
             f"→ {place.host.title} may not read this file in a subfolder or a new worktree; `turngate install "
