@@ -53,7 +53,7 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None, *, before_command: Callable[[], None] = lambda: None) -> int:
     """Run one command and return its exit code. `before_command` is called when its module is loaded.
 
-    Without `argv` the process ends afterwards. With `argv` the caller lives on, so its signal handlers are restored.
+    Without `argv` the process ends afterward. With `argv` the caller lives on, so its signal handlers are restored.
     """
     if argv is None:
         return _run_with_safe_streams(sys.argv[1:], before_command)

@@ -94,7 +94,7 @@ def _short(path: str) -> str:
 def find_project(
     start: str, families: tuple[str, ...], *, home: str | None = None, owners: tuple[int, ...] | None = None
 ) -> str:
-    """Return the nearest folder from `start` upwards that holds settings or a script hook.
+    """Return the nearest folder from `start` upward that holds settings or a script hook.
 
     If there is none, it is the nearest one with a settings folder; without such a folder, it is `start`.
     The search ends at the git root, and below home: `~/.claude` holds the user's settings, which every project has.

@@ -310,7 +310,7 @@ def _place(host: Host, level: Level, project: str | None) -> Place:
 
 
 def enclosing_project() -> str | None:
-    """Return the nearest folder upwards with settings of Turngate, or else the git root, or None; never home."""
+    """Return the nearest folder upward with settings of Turngate, or else the git root, or None; never home."""
     folder = _current_folder()
     families = (*SCRIPT_FAMILIES,)
     found = find_project(folder, families)

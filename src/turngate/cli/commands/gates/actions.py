@@ -57,7 +57,7 @@ class GateResult:
 
 
 class PrivateFolder(NamedTuple):
-    """A folder for the state of one run and a short conversation, which is removed afterwards."""
+    """A folder for the state of one run and a short conversation, which is removed afterward."""
 
     folder: str
 
