@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from turngate.core.constants import IN_HOOK, IN_TOOL
 from turngate.errors import UsageError
+from turngate.hosts.acp import ACP
 from turngate.hosts.claude import CLAUDE_CODE
 from turngate.hosts.codex import CODEX
 from turngate.hosts.copilot import COPILOT
@@ -23,6 +24,8 @@ AGENT_MARKERS = (IN_HOOK, IN_TOOL, *(host.agent_variable for host in HOSTS.value
 
 def find_host(name: str) -> Host:
     """Return the host with this name. Raises UsageError."""
+    if name == ACP.name:
+        return ACP
     if name not in HOSTS:
         raise UsageError(f"unknown host {name!r}, expected one of {', '.join(HOSTS)}")
     return HOSTS[name]

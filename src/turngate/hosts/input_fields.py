@@ -167,7 +167,7 @@ def variable_of_command(
     A host that such a command has started gives events of another session, and has the variable of its hooks.
     """
     environ = dict(os.environ) if environ is None else environ
-    of_host = TRACES[host][1] if host else None
+    of_host = TRACES[host][1] if host in TRACES else None
     if IN_HOOK in environ:  # a hook of a session of Turngate that such a command has started
         return None
     if IN_TOOL in environ and of_host not in environ:
