@@ -56,15 +56,8 @@ def work(message: dict[str, Any], steps: list[list[Any]]) -> None:
             case "write":
                 Path(words[0]).write_text(words[1])
             case "many":
-                line = json.dumps(
-                    {
-                        "jsonrpc": "2.0",
-                        "method": "session/update",
-                        "params": {"sessionId": session, "update": text("word ")},
-                    }
-                )
                 for _ in range(words[0]):
-                    write(line.encode() + b"\n")
+                    update(session, text("word "))
             case "large":
                 update(session, text("x" * words[0]))
             case "raw":
@@ -84,7 +77,12 @@ def work(message: dict[str, Any], steps: list[list[Any]]) -> None:
                 send({"id": message["id"], "error": {"code": words[0], "message": words[1]}})
                 return
             case "stop":
-                send({"id": message["id"], "result": {"stopReason": words[0], **(words[1] if words[1:] else {})}})
+                send(
+                    {
+                        "id": message["id"],
+                        "result": {"stopReason": words[0], **(words[1] if words[1:] else {})},
+                    }
+                )
                 return
     send({"id": message["id"], "result": {"stopReason": "end_turn"}})
 
@@ -130,12 +128,9 @@ def main() -> None:
     prompts = json.loads(SCRIPT.read_text())
     for line in sys.stdin.buffer:
         try:
-            message = json.loads(line)
-        except ValueError:
+            receive(json.loads(line), prompts)
+        except Exception:  # it is hostile
             log({"line": line.decode("latin-1")})
-        else:
-            if isinstance(message, dict) and isinstance(message.get("params", {}), dict):
-                receive(message, prompts)
 
 
 if __name__ == "__main__":

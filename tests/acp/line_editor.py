@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class Editor:
         for line in self.process.stdout:
             try:
                 message = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 message = {}
             message = message if isinstance(message, dict) else {}
             with self._changed:
@@ -127,18 +127,22 @@ def editor_of(tmp_path: Path, *prompts: list[list[Any]], direct: bool = False) -
     script = tmp_path / "script.json"
     script.write_text(json.dumps(prompts or [[]]))
     command = [sys.executable, str(AGENT), str(script)]
-    editor = Editor(command if direct else [*PROXY, *command])
+    with started(command if direct else [*PROXY, *command]) as editor:
+        yield editor
+
+
+@contextmanager
+def started(command: Sequence[str], **variables: str) -> Iterator[Editor]:
+    editor = Editor(command, **variables)
     try:
         yield editor
     finally:
         editor.process.kill()
         editor.process.wait()
         for stream in (editor.process.stdin, editor.process.stdout, editor.process.stderr):
-            if stream:
-                try:
+            with suppress(OSError):
+                if stream:
                     stream.close()
-                except OSError:
-                    pass
 
 
 def received(tmp_path: Path) -> list[Json]:

@@ -3,14 +3,13 @@
 import json
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acp.line_editor import Editor, editor_of, prompts_of, received
+from tests.acp.line_editor import PROXY, Editor, editor_of, prompts_of, received, started
 from tests.support.builders import stop_hooks, write_settings
 from turngate.hosts.host import HEADING
 
@@ -62,7 +61,9 @@ def test_a_block_is_the_next_prompt_of_the_agent_under_the_same_id(project: Path
         },
     }
     assert prompts_of(tmp_path) == ["do it", BLOCKS]
-    assert [each["id"] for each in received(tmp_path) if each["method"] == "session/prompt"] == ["prompt 7"] * 2
+    assert [each["id"] for each in received(tmp_path) if each["method"] == "session/prompt"] == [
+        "prompt 7"
+    ] * 2
     assert [card[1:] for card in cards if card[2] != "in_progress"] == [
         ("Turngate: blocked (1)", "failed"),
         ("Turngate: passed", "completed"),
@@ -71,7 +72,13 @@ def test_a_block_is_the_next_prompt_of_the_agent_under_the_same_id(project: Path
 
 def test_a_turn_ends_at_the_limit_and_the_user_reads_why(project: Path, tmp_path: Path) -> None:
     write_settings(project, "turngate", {**stop_hooks(NOT_YET), "turngate": {"limit": 2}})
-    work = {"sessionUpdate": "tool_call", "toolCallId": "1", "title": "t", "kind": "read", "status": "completed"}
+    work = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": "1",
+        "title": "t",
+        "kind": "read",
+        "status": "completed",
+    }
     with editor_of(tmp_path, [["update", work], *DONE]) as editor:
         session = editor.open(project)
         first, second = editor.prompt(session), editor.prompt(session, "again")
@@ -304,8 +311,8 @@ def test_an_agent_that_never_answers_ends_with_its_editor(project: Path, tmp_pat
 
 
 def test_an_agent_that_cannot_be_started_is_named() -> None:
-    editor = Editor([sys.executable, "-m", "turngate", "acp", "--", "no-such-agent"])
-    assert editor.close() == 64
+    with started([*PROXY, "no-such-agent"]) as editor:
+        assert editor.close() == 64
     assert editor.errors == "turngate: the agent no-such-agent cannot be started: No such file or directory\n"
 
 
@@ -332,7 +339,9 @@ def test_a_loaded_session_is_asked_and_its_transcript_begins_with_what_is_replay
         editor.request("session/load", {"sessionId": "old", "cwd": str(project), "mcpServers": []})
         editor.prompt("old")
     event = json.loads((project / "event.json").read_text())
-    messages = [json.loads(line)["message"] for line in Path(event["transcript_path"]).read_text().splitlines()]
+    messages = [
+        json.loads(line)["message"] for line in Path(event["transcript_path"]).read_text().splitlines()
+    ]
     texts = [each["content"] if each["role"] == "user" else each["content"][0]["text"] for each in messages]
     assert texts == ["an earlier task", "an earlier answer", "do it", "Done."]
     assert event["last_assistant_message"] == "Done."

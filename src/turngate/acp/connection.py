@@ -33,7 +33,7 @@ async def connect(
     env = {**os.environ, VARIABLE: add_marker(os.environ, marker)}
     try:
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=pipe, stdout=pipe, env=env, limit=READ_BYTES
+            *command, stdin=pipe, stdout=pipe, env=env, limit=READ_BYTES, pipesize=READ_BYTES
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error

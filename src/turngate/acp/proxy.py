@@ -86,7 +86,8 @@ class Proxy:
         """Pass lines on, byte for byte, except those for which `look` returns False."""
         async for block in _blocks(reader):
             lines = block.split(b"\n")
-            passed = [line for line in lines if _look(look, line)]
+            pairs = zip(_parse(lines), lines, strict=False)
+            passed = [line for message, line in pairs if _look(look, message, line)]
             writer.write(block if len(passed) == len(lines) else b"\n".join(passed))
             await writer.drain()
 
@@ -340,10 +341,20 @@ async def _blocks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
         yield b"".join(parts)
 
 
-def _look(look: Callable[[Json, bytes], bool], line: bytes) -> bool:
+def _parse(lines: list[bytes]) -> list[Any]:
+    """Parse lines at once, which takes half of the time; a line that is not JSON is None."""
+    try:
+        messages = json.loads(b"[%b]" % b",".join(line or b"0" for line in lines))
+    except (ValueError, RecursionError):
+        messages = []
+    if len(lines) == len(messages) or len(lines) == 1:
+        return messages or [None]
+    return [message for line in lines for message in _parse([line])]
+
+
+def _look(look: Callable[[Json, bytes], bool], message: Any, line: bytes) -> bool:
     """Return whether a line is passed on. Anything may be in it."""
     try:
-        message = json.loads(line) if line.strip() else None
         return look(message, line) if isinstance(message, dict) else True
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         say(f"a message was passed on unread: {type(error).__name__}: {str(error)[:MAX_SHOWN_CHARS]}")

@@ -99,8 +99,12 @@ async def _run_in_editor(options: argparse.Namespace) -> int:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=READ_BYTES)
     try:
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sys.stdout)
+        await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), open(0, "rb", 0, closefd=False)
+        )
+        transport, protocol = await loop.connect_write_pipe(
+            asyncio.streams.FlowControlMixin, open(1, "wb", 0, closefd=False)
+        )
     except ValueError:
         raise UsageError(
             "an editor starts this command, with pipes as stdin and stdout; see `--prompt`"
