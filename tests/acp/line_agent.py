@@ -4,6 +4,7 @@ The script is a JSON file: for each prompt of the process a list of steps; the l
 the agent receives is appended to the file `received` beside the script.
 """
 
+import itertools
 import json
 import os
 import queue
@@ -19,7 +20,7 @@ RECEIVED = SCRIPT.with_name("received")
 answers: dict[Any, "queue.SimpleQueue[Any]"] = {}
 cancelled: dict[str, threading.Event] = {}
 lock = threading.Lock()
-count = 0
+counter = itertools.count()
 
 
 def send(message: dict[str, Any]) -> None:
@@ -73,9 +74,6 @@ def work(message: dict[str, Any], steps: list[list[Any]]) -> None:
                 os._exit(words[0])
             case "never":
                 return
-            case "error":
-                send({"id": message["id"], "error": {"code": words[0], "message": words[1]}})
-                return
             case "stop":
                 send(
                     {
@@ -83,6 +81,9 @@ def work(message: dict[str, Any], steps: list[list[Any]]) -> None:
                         "result": {"stopReason": words[0], **(words[1] if words[1:] else {})},
                     }
                 )
+                return
+            case _:  # an error
+                send({"id": message["id"], "error": {"code": words[0], "message": words[1]}})
                 return
     send({"id": message["id"], "result": {"stopReason": "end_turn"}})
 
@@ -93,7 +94,6 @@ def log(message: dict[str, Any]) -> None:
 
 
 def receive(message: dict[str, Any], prompts: list[list[list[Any]]]) -> None:
-    global count
     method, params, identity = message.get("method"), message.get("params", {}), message.get("id")
     log(message)
     session = params.get("sessionId")
@@ -115,13 +115,13 @@ def receive(message: dict[str, Any], prompts: list[list[list[Any]]]) -> None:
             send({"id": identity, "result": {}})
         case "session/prompt" if isinstance(params["prompt"], list):
             cancelled[session].clear()
-            steps = prompts[min(count, len(prompts) - 1)]
-            count += 1
+            steps = prompts[min(next(counter), len(prompts) - 1)]
             threading.Thread(target=work, args=(message, steps), daemon=True).start()
         case "session/cancel":
             cancelled[session].set()
-        case _ if identity is not None:
-            send({"id": identity, "result": {"method": method, "params": params}})
+        case _:
+            if identity is not None:
+                send({"id": identity, "result": {"method": method, "params": params}})
 
 
 def main() -> None:
@@ -129,7 +129,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         try:
             receive(json.loads(line), prompts)
-        except Exception:  # it is hostile
+        except Exception:  # noqa: BLE001 - it is hostile
             log({"line": line.decode("latin-1")})
 
 

@@ -1,19 +1,18 @@
 """An editor that speaks the Agent Client Protocol in lines, without a library, to `turngate acp` or to an agent itself."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 AGENT = Path(__file__).with_name("line_agent.py")
 PROXY = [sys.executable, "-m", "turngate", "acp", "--"]
-WAIT_S = 60.0  # never reached on a machine that works
+WAIT_S = 120.0  # never reached on a machine that works
 
 Json = dict[str, Any]
 
@@ -21,10 +20,18 @@ Json = dict[str, Any]
 class Editor:
     """Everything that is received is in `messages`, in order; `lines` has the same as bytes."""
 
-    def __init__(self, command: Sequence[str], **variables: str) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        reply: Callable[[Json], Json | None] = lambda _request: None,
+    ) -> None:
+        """`reply`: the result for a request of the agent, or None if it is answered later."""
         pipe = subprocess.PIPE
-        env = {**os.environ, **variables}
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=env)
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd)
+        self._reply = reply
         self.messages: list[Json] = []
         self.lines: list[bytes] = []
         self.errors = ""
@@ -50,14 +57,17 @@ class Editor:
                 self.messages.append(message)
                 self.times.append(time.monotonic())
                 self._changed.notify_all()
+            if "id" in message and "method" in message and (result := self._reply(message)) is not None:
+                self.send({"id": message["id"], "result": result})
         with self._changed:
             self.is_at_end = True
             self._changed.notify_all()
 
     def _read_errors(self) -> None:
         assert self.process.stderr
-        for line in self.process.stderr:
-            self.errors += line.decode("utf-8", "replace")
+        with suppress(ValueError):  # closed, while another process still has it
+            for line in self.process.stderr:
+                self.errors += line.decode("utf-8", "replace")
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin
@@ -132,8 +142,8 @@ def editor_of(tmp_path: Path, *prompts: list[list[Any]], direct: bool = False) -
 
 
 @contextmanager
-def started(command: Sequence[str], **variables: str) -> Iterator[Editor]:
-    editor = Editor(command, **variables)
+def started(command: Sequence[str], **options: Any) -> Iterator[Editor]:
+    editor = Editor(command, **options)
     try:
         yield editor
     finally:

@@ -32,7 +32,7 @@ def verdict(answer: dict[str, Any]) -> dict[str, Any]:
 
 def test_without_any_hook_every_byte_is_the_same_as_without_the_proxy(project: Path, tmp_path: Path) -> None:
     odd = '{"jsonrpc":"2.0", "method":"_x.dev/hello","params":{"a" : 1.50, "a":2, "\\u0041":"\\/"}}\r\n[1,2]\nno json\n\n'
-    steps = [["text", "Grüße"], ["raw", odd], ["stop", "end_turn", {"_meta": {"x": [1e2]}}]]
+    steps: list[list[Any]] = [["text", "Grüße"], ["raw", odd], ["stop", "end_turn", {"_meta": {"x": [1e2]}}]]
     lines = []
     for direct in (True, False):
         folder = tmp_path / str(direct)
@@ -378,7 +378,7 @@ def test_a_line_of_10_mb_passes(project: Path, tmp_path: Path) -> None:
     with editor_of(tmp_path, [["large", 10_000_000]]) as editor:
         session = editor.open(project)
         editor.prompt(session, "y" * 10_000_000)
-        sizes = sorted(map(len, editor.lines))[-1]
+        sizes = max(map(len, editor.lines))
     assert sizes > 10_000_000
     assert prompts_of(tmp_path) == ["y" * 10_000_000]
 

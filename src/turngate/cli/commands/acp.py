@@ -4,6 +4,8 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
+from io import FileIO
 
 from turngate.cli.arguments import EXIT_ALL_SIGNALS, EXIT_INTERNAL, PROJECT_HELP, Parser
 from turngate.cli.main import (
@@ -15,7 +17,9 @@ from turngate.cli.main import (
     EXIT_PROBLEMS,
     EXIT_WAITING,
 )
+from turngate.cli.project import project_folder
 from turngate.errors import UsageError
+from turngate.state.paths import state_folder
 
 KINDS = (
     "read",
@@ -48,7 +52,7 @@ the agent's own. Every message passes through unchanged. When the agent has answ
 If `turngate hook` is installed in the agent program itself and will run, the stops are left to it; stderr says so."""
     parser.epilog = f"""\
 Examples:
-  turngate install zed -- opencode acp             add the agent with its gates to Zed
+  turngate install zed --agent 'opencode acp'      let Zed start an agent behind this command
   turngate acp -- gemini --acp                     what an editor starts
   turngate acp --prompt 'fix the test' --allow edit -- opencode acp
                                                    one turn without an editor, for CI
@@ -80,59 +84,53 @@ Exit codes:
 
 def run(options: argparse.Namespace) -> int:
     # lazy: --help needs none of it
+    from turngate.cli.commands.acp_own_line import own_line_of  # noqa: PLC0415
     from turngate.cli.console.signals import run_until_signal  # noqa: PLC0415
 
-    if options.prompt is not None and not options.prompt.strip():
-        raise UsageError("--prompt is empty; give the agent's task")
-    work = _run_in_editor(options) if options.prompt is None else _run_prompt(options)
-    ended = run_until_signal(work, for_host=options.prompt is None)
+    own_line = own_line_of(options.command_line)
+    if options.prompt is not None:
+        ended = run_until_signal(_run_prompt(options, own_line))
+    else:
+        # Not `sys.stdout`, which reports errors of its own.
+        with open(0, "rb", 0, closefd=False) as stdin, open(1, "wb", 0, closefd=False) as stdout:
+            ended = run_until_signal(_run_in_editor(options, own_line, stdin, stdout), for_host=True)
     return 128 + ended if isinstance(ended, signal.Signals) else ended
 
 
-async def _run_in_editor(options: argparse.Namespace) -> int:
+async def _run_in_editor(
+    options: argparse.Namespace, own_line: Callable[[str], str | None], stdin: FileIO, stdout: FileIO
+) -> int:
     # lazy: as above
     from turngate.acp.connection import connect  # noqa: PLC0415
     from turngate.acp.proxy import READ_BYTES  # noqa: PLC0415
-    from turngate.cli.commands.acp_own_line import own_line_of  # noqa: PLC0415
-    from turngate.state.paths import state_folder  # noqa: PLC0415
 
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=READ_BYTES)
     try:
-        await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), open(0, "rb", 0, closefd=False)
-        )
-        transport, protocol = await loop.connect_write_pipe(
-            asyncio.streams.FlowControlMixin, open(1, "wb", 0, closefd=False)
-        )
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, stdout)
     except ValueError:
-        raise UsageError(
-            "an editor starts this command, with pipes as stdin and stdout; see `--prompt`"
-        ) from None
+        raise UsageError("an editor starts it, with pipes as stdin and stdout; see --prompt") from None
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
-    command = options.command_line
-    code = await connect(command, (reader, writer), state_folder(), own_line_of(command))
+    code = await connect(options.command_line, (reader, writer), state_folder(), own_line)
     return EXIT_PROBLEMS if code == 2 else code  # 2 is a block
 
 
-async def _run_prompt(options: argparse.Namespace) -> int:
+async def _run_prompt(options: argparse.Namespace, own_line: Callable[[str], str | None]) -> int:
     # lazy: as above
     from turngate.acp.connection import connect  # noqa: PLC0415
     from turngate.acp.headless import HeadlessEditor  # noqa: PLC0415
-    from turngate.cli.commands.acp_own_line import own_line_of  # noqa: PLC0415
-    from turngate.cli.project import project_folder  # noqa: PLC0415
-    from turngate.state.paths import state_folder  # noqa: PLC0415
 
+    if not options.prompt.strip():
+        raise UsageError("--prompt is empty; give the agent's task")
     editor = HeadlessEditor(project_folder(options.project), options.prompt, options.allow)
-    command = options.command_line
-    await connect(command, (editor.reader, editor), state_folder(), own_line_of(command))
+    await connect(options.command_line, (editor.reader, editor), state_folder(), own_line)
     if editor.error is not None or editor.result.get("stopReason") != "end_turn":
         why = editor.error or f"it stopped with {editor.result.get('stopReason')}"
         print(f"turngate acp: the agent failed: {why}", file=sys.stderr)
         return EXIT_FAILED
     print(editor.answer)
-    meta = editor.result.get("_meta") or {}
-    outcome = meta.get("turngate", {}).get("outcome")
-    if outcome == "not enforced":
-        return EXIT_NOT_ENFORCED if options.strict else EXIT_ALLOWED
+    outcome = str(((editor.result.get("_meta") or {}).get("turngate") or {}).get("outcome"))
+    if outcome == "not enforced" and options.strict:
+        return EXIT_NOT_ENFORCED
     return EXIT_CODES.get(outcome, EXIT_ALLOWED)
