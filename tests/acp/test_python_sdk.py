@@ -23,6 +23,7 @@ from acp.schema import (
 from tests.support.builders import stop_hooks, write_settings
 
 AGENT = str(Path(__file__).with_name("sdk_agent.py"))
+BLOCKS = "echo not yet >&2; exit 2"
 NEEDS_WORK = "test -e done.txt || { echo not yet >&2; exit 2; }"
 
 
@@ -44,7 +45,7 @@ class ScriptedClient:
     def on_connect(self, conn: Any) -> None:
         pass
 
-    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+    async def session_update(self, update: Any, **_: Any) -> None:
         if update.session_update == "agent_message_chunk":
             self.texts.append(update.content.text)
             self.waiting.set()
@@ -139,7 +140,7 @@ def test_a_block_sends_the_agent_back_in_the_same_prompt(project: Path) -> None:
 
 @pytest.mark.parametrize("method", ["load_session", "resume_session", "fork_session"])
 def test_sessions_of_every_origin_are_asked(method: str, project: Path) -> None:
-    write_settings(project, "turngate", stop_hooks("exit 2"))
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
 
     async def work(connection: Any, client: ScriptedClient) -> None:
         await connection.new_session(cwd="/", mcp_servers=[])
@@ -151,7 +152,7 @@ def test_sessions_of_every_origin_are_asked(method: str, project: Path) -> None:
 
 
 def test_a_refusal_is_passed_on_without_a_question(project: Path) -> None:
-    write_settings(project, "turngate", stop_hooks("exit 2"))
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
 
     async def work(connection: Any, client: ScriptedClient) -> None:
         session = (await connection.new_session(cwd=str(project), mcp_servers=[])).session_id
@@ -179,7 +180,7 @@ def test_a_cancellation_ends_the_turn_in_every_phase(phase: str, project: Path) 
 
 
 def test_two_sessions_of_one_connection_have_their_own_gates(project: Path, tmp_path: Path) -> None:
-    write_settings(project, "turngate", stop_hooks("exit 2"))
+    write_settings(project, "turngate", stop_hooks(BLOCKS))
 
     async def work(connection: Any, client: ScriptedClient) -> None:
         opened = [await connection.new_session(cwd=str(at), mcp_servers=[]) for at in (project, tmp_path)]

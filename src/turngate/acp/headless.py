@@ -18,6 +18,7 @@ class HeadlessEditor:
         self.reader = asyncio.StreamReader()
         self._prompt, self._allowed = prompt, allowed
         self._texts: list[str] = []
+        self._is_ended = False  # the next text is another one
         self.result: Json = {}  # of the prompt
         self.error: str | None = None
         files = {"readTextFile": False, "writeTextFile": False}
@@ -69,13 +70,15 @@ class HeadlessEditor:
     def _update(self, update: Json) -> None:
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
+                self._texts = [] if self._is_ended else self._texts
+                self._is_ended = False
                 self._texts.append(str(update.get("content", {}).get("text", "")))
             case "tool_call" | "tool_call_update" if str(update.get("toolCallId")).startswith("turngate:"):
                 texts = [each["content"]["text"] for each in update.get("content", ())]
                 say(": ".join([update["title"].removeprefix("Turngate: "), *texts]))
-                self._texts = []
+                self._is_ended = True
             case "tool_call":
-                self._texts = []
+                self._is_ended = True
             case _:
                 pass
 
