@@ -4,34 +4,33 @@ import asyncio
 import json
 import sys
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from turngate.acp.gate_process import GateAnswer, ask_gates, ending, not_asked
+from turngate.acp.gate_process import ask_gates, ending
 from turngate.acp.session_transcript import SessionTranscript
 from turngate.aio.threads import run_in_thread
 from turngate.errors import UsageError
+from turngate.hosts.host import HostAnswer
 from turngate.state.paths import session_folder
 
 PROTOCOL_VERSION = 1
 READ_BYTES = 1024 * 1024
 SHOW_AFTER_S = 0.5  # a stop that takes no longer has no card while it is checked
-INTERNAL_ERROR = -32603  # of JSON-RPC
 MAX_SHOWN_CHARS = 200
-TRANSCRIPT_FILE = "acp.jsonl"
-OPENING = ("session/new", "session/load", "session/resume", "session/fork")
-QUESTION = "Turngate: may the agent stop?"
-# What an outcome is called on the card. Every other one is named by itself.
+QUESTION = "may the agent stop?"
+# What an outcome is called on the card; every other one is named by itself.
 TITLES = {
     "allowed": "passed",
+    "": "nothing to check",
     "capped": "still blocked at the limit of continuations",
     "stalled": "still blocked, and the agent has done nothing more",
-    "halted": "a hook has ended the turn",
     "checkpoint": "waiting for you",
 }
 
 Json = dict[str, Any]
+OwnLine = Callable[[str], str | None]  # why the agent's own hook line holds in a folder, or None
 
 
 class Writer(Protocol):
@@ -45,11 +44,28 @@ class Writer(Protocol):
 class Session:
     id: str
     cwd: str
-    transcript: SessionTranscript | None = None
-    start: asyncio.Task[None] | None = None  # while its gates are recorded: a prompt waits for it
+    transcript: SessionTranscript | None
+    start: asyncio.Task[None] | None = None  # its gates are recorded: a prompt waits for it
     is_replayed: bool = False  # the agent repeats an earlier conversation
     is_asked: bool = True  # False: the agent's own hook line holds
-    mode: str = ""
+
+    def event(self, name: str, **fields: Any) -> Json:
+        path = self.transcript.path if self.transcript else ""
+        return {
+            "hook_event_name": name,
+            "session_id": self.id,
+            "cwd": self.cwd,
+            "transcript_path": path,
+            **fields,
+        }
+
+    def write(self, write: Callable[[SessionTranscript], None]) -> None:
+        try:
+            if self.transcript:
+                write(self.transcript)
+        except (OSError, UsageError) as error:  # what is there is not all of it: no gate may rely on it
+            say(f"the transcript of session {self.id} cannot be written: {error}")
+            self.transcript = None
 
 
 @dataclass(eq=False)
@@ -59,22 +75,16 @@ class Turn:
     id: Any
     session: Session
     prompt: str = field(default_factory=lambda: uuid.uuid4().hex)
-    task: asyncio.Task[None] | None = (
-        None  # while the agent waits: its prompt is held, or the gates are asked
-    )
+    task: asyncio.Task[None] | None = None  # the agent waits: its prompt is held, or the gates are asked
     answer: Json = field(default_factory=dict)  # of the agent, the last one,
     line: bytes = b""  # and as it was sent
     continuations: int = 0
     is_cancelled: bool = False
-    card: str | None = None  # the id of one that is in progress
+    card: str = ""  # the id of one that is in progress
 
 
 class Proxy:
-    """`own_line`: returns why the agent's own hook line holds in a folder, or None."""
-
-    def __init__(
-        self, editor: Writer, agent: Writer, state: str, own_line: Callable[[str], str | None]
-    ) -> None:
+    def __init__(self, editor: Writer, agent: Writer, state: str, own_line: OwnLine) -> None:
         self.editor, self.agent, self.state, self.own_line = editor, agent, state, own_line
         self.requests: dict[str, Json] = {}  # of the editor, without an answer yet
         self.sessions: dict[str, Session] = {}
@@ -86,54 +96,52 @@ class Proxy:
         """Pass lines on, byte for byte, except those for which `look` returns False."""
         async for block in _blocks(reader):
             lines = block.split(b"\n")
-            pairs = zip(_parse(lines), lines, strict=False)
+            pairs = zip(_parse(lines), lines, strict=True)
             passed = [line for message, line in pairs if _look(look, message, line)]
             writer.write(block if len(passed) == len(lines) else b"\n".join(passed))
             await writer.drain()
 
     # What the editor sends
 
-    def from_editor(self, message: Json, _line: bytes = b"") -> bool:
+    def from_editor(self, message: Json, _line: bytes) -> bool:
         """Return whether the agent gets the message."""
         method, params, key = message.get("method"), message.get("params"), _key(message)
-        if key is not None and isinstance(method, str):
+        if key and method:
             self.requests[key] = message
         if not isinstance(params, dict):
             return True
         session = self.sessions.get(str(params.get("sessionId")))
         match method:
             case "session/load" | "session/resume":
-                self._open(str(params["sessionId"]), params, "resume", is_new=method == "session/load")
-            case "session/set_mode" if session:
-                session.mode = str(params.get("modeId"))
-            case "session/prompt" if session and key is not None:
+                self._open(str(params["sessionId"]), params, is_new=method == "session/load", source="resume")
+            case "session/prompt" if session and key:
                 return self._prompt(session, key, message)
             case "session/prompt":
                 say(f"session {params.get('sessionId')} was not opened here, so its stops are not checked")
-            case "session/cancel" if session:
+            case "session/cancel":
                 return self._cancel([turn for turn in self.turns.values() if turn.session is session])
             case "$/cancel_request":
-                turn = self.turns.get(json.dumps(params.get("requestId")))
-                return self._cancel([turn] if turn else [])
+                key = json.dumps(params.get("requestId"))
+                return self._cancel([self.turns[key]] if key in self.turns else [])
             case _:
                 pass
         return True
 
     def _prompt(self, session: Session, key: str, message: Json) -> bool:
         for other in [
-            turn for turn in self.turns.values() if turn.session is session and turn.task and turn.answer
+            each for each in self.turns.values() if each.session is session and each.task and each.line
         ]:
-            self._end_card(other, "not asked, because of another prompt", "completed", "")
+            self._show(other, "not asked, because of another prompt", "completed")
             self._end(other, other.line)
         turn = self.turns[key] = Turn(message["id"], session)
         text = "\n".join(str(each["text"]) for each in message["params"]["prompt"] if "text" in each)
-        self._write_transcript(session, lambda transcript: transcript.add_prompt(text))
+        session.write(lambda transcript: transcript.add_prompt(text))
         if session.start is None or session.start.done():
             return True
-        turn.task = asyncio.create_task(self._send_after_start(turn, session.start, message))
+        turn.task = asyncio.create_task(self._send_after(session.start, turn, message))
         return False
 
-    async def _send_after_start(self, turn: Turn, start: "asyncio.Task[None]", message: Json) -> None:
+    async def _send_after(self, start: "asyncio.Task[None]", turn: Turn, message: Json) -> None:
         await asyncio.wait({start})
         turn.task = None
         self.agent.write(_line(message))
@@ -143,71 +151,64 @@ class Proxy:
         for turn in turns:
             turn.is_cancelled = True
             if turn.task:
-                self._end_card(turn, "cancelled", "failed", "")
-                self._end(turn, _cancelled(turn))
+                if turn.card:
+                    self._show(turn, "cancelled", "failed")
+                result = {"stopReason": "cancelled"}
+                self._end(turn, _line({"jsonrpc": "2.0", "id": turn.id, "result": result}))
         return not turns or any(turn.task is None for turn in turns)
 
     # What the agent sends
 
     def from_agent(self, message: Json, line: bytes) -> bool:
         """Return whether the editor gets the message."""
+        params, result = message.get("params"), message.get("result")
         if "method" in message:
-            if message["method"] == "session/update":
-                self._update(message["params"])
+            session = self.sessions.get(str(params.get("sessionId"))) if isinstance(params, dict) else None
+            if session and params and message["method"] == "session/update":
+                update, is_replay = params["update"], session.is_replayed
+                session.write(lambda transcript: transcript.add(update, is_replay=is_replay))
             return True
-        key, result = _key(message) or "", message.get("result")
-        request, turn = self.requests.pop(key, None), self.turns.get(key)
+        request, turn = self.requests.pop(_key(message), None), self.turns.get(_key(message))
         if turn:
             return turn.task is None and self._answered(turn, message, line)  # an agent may answer twice
         if request and isinstance(result, dict):
-            self._opened(request, result)
+            self._opened(request["method"], request.get("params") or {}, result)
         return True
 
-    def _update(self, params: Json) -> None:
-        session, update = self.sessions.get(str(params.get("sessionId"))), params["update"]
-        if session is None:
-            return
-        if update.get("sessionUpdate") == "current_mode_update":
-            session.mode = str(update.get("currentModeId"))
-        is_replay = session.is_replayed
-        self._write_transcript(session, lambda transcript: transcript.add(update, is_replay=is_replay))
-
-    def _opened(self, request: Json, result: Json) -> None:
-        method, params = request["method"], request.get("params")
-        if method == "initialize" and result.get("protocolVersion") != PROTOCOL_VERSION:
-            version = result.get("protocolVersion")
+    def _opened(self, method: str, params: Json, result: Json) -> None:
+        version = result.get("protocolVersion")
+        if method == "initialize" and version != PROTOCOL_VERSION:
             say(f"editor and agent speak version {version} of the protocol, so stops are not checked")
-        if method in ("session/new", "session/fork") and isinstance(params, dict):
-            self._open(str(result["sessionId"]), params, "startup", is_new=True)
-        modes = result.get("modes")
-        if method in OPENING and isinstance(params, dict):
-            session = self.sessions[str(result.get("sessionId", params.get("sessionId")))]
-            session.mode = str(modes.get("currentModeId")) if isinstance(modes, dict) else ""
-            session.is_replayed = False
+        elif method in ("session/new", "session/fork"):
+            self._open(str(result["sessionId"]), params, is_new=True, source="startup")
+        elif method == "session/load":
+            self.sessions[str(params["sessionId"])].is_replayed = False
 
-    def _open(self, identity: str, params: Json, source: str, *, is_new: bool) -> None:
-        session = self.sessions[identity] = Session(identity, str(params["cwd"]))
-        session.is_replayed = source == "resume"
-        path = f"{session_folder(self.state, identity)}/{TRANSCRIPT_FILE}"
-        session.transcript = SessionTranscript(path, identity, session.cwd, is_new=is_new)
+    def _open(self, identity: str, params: Json, *, is_new: bool, source: str) -> None:
+        cwd, path = str(params["cwd"]), f"{session_folder(self.state, identity)}/acp.jsonl"
+        session = Session(identity, cwd, SessionTranscript(path, identity, cwd, is_new=is_new))
+        session.is_replayed = source == "resume" and is_new
         session.start = asyncio.create_task(self._start(session, source))
+        self.sessions[identity] = session
 
     async def _start(self, session: Session, source: str) -> None:
         """Record the gates of the session, unless the agent's own hook line does."""
-        if why := await run_in_thread(self.own_line, session.cwd):
+        try:
+            why = await run_in_thread(self.own_line, session.cwd)
+        except Exception as error:  # noqa: BLE001 - of its settings; the gates are asked then
+            why = say(f"whether the agent runs Turngate itself is not known: {error}")
+        if why:
             session.is_asked = False
             say(f"{why}, so the stops of session {session.id} are left to it")
-            return
-        event = {"hook_event_name": "SessionStart", "source": source}
-        await ask_gates({**event, **_common(session)})
+        else:
+            await ask_gates(session.event("SessionStart", source=source))
 
     def _answered(self, turn: Turn, message: Json, line: bytes) -> bool:
         session, result = turn.session, message.get("result")
         result = result if isinstance(result, dict) else {}
-        self._write_transcript(session, lambda transcript: transcript.end_turn(result))
-        others = (each for each in self.turns.values() if each.session is session and each is not turn)
-        is_stop = result.get("stopReason") == "end_turn" and not turn.is_cancelled and not any(others)
-        if not is_stop or not session.is_asked:
+        session.write(lambda transcript: transcript.end_turn(result))
+        is_stop = result.get("stopReason") == "end_turn" and not turn.is_cancelled and session.is_asked
+        if not is_stop or any(each.session is session and each is not turn for each in self.turns.values()):
             del self.turns[json.dumps(turn.id)]
             return True
         turn.answer, turn.line = message, line + b"\n"
@@ -217,115 +218,74 @@ class Proxy:
     # The stop
 
     async def _ask(self, turn: Turn) -> None:
-        session = turn.session
-        event: Json = {"hook_event_name": "Stop", "prompt_id": turn.prompt, **_common(session)}
-        event["stop_hook_active"] = turn.continuations > 0
-        if session.transcript:
-            event["last_assistant_message"] = session.transcript.last_text
-        asking = asyncio.create_task(ask_gates(event))
+        text = turn.session.transcript.last_text if turn.session.transcript else ""
+        fields = {"stop_hook_active": turn.continuations > 0, "last_assistant_message": text}
+        asking = asyncio.create_task(ask_gates(turn.session.event("Stop", prompt_id=turn.prompt, **fields)))
         try:
             if not (await asyncio.wait({asking}, timeout=SHOW_AFTER_S))[0]:
-                turn.card = f"turngate:{uuid.uuid4().hex}"
-                self._show(session, "tool_call", turn.card, QUESTION, "in_progress", "")
+                self._show(turn, QUESTION, "in_progress")
             answer = await asking
-        except Exception as error:  # noqa: BLE001 - the editor must get its answer
-            answer = not_asked(f"internal error: {type(error).__name__}: {error}")
         finally:
             asking.cancel()
         if answer.decision == "block":
-            self._continue(turn, answer)
+            self._continue(turn, answer.reason)
             return
         if answer.outcome or turn.card:
-            what = TITLES.get(answer.outcome, answer.outcome or "nothing to check")
-            is_passed = answer.outcome in ("", "allowed")
-            texts = (answer.reason, *answer.notices)
-            self._end_card(
-                turn, what, "completed" if is_passed else "failed", "\n\n".join(filter(None, texts))
+            status = "completed" if answer.outcome in ("", "allowed") else "failed"
+            self._show(
+                turn, TITLES.get(answer.outcome, answer.outcome), status, (answer.reason, *answer.notices)
             )
         self._end(turn, _with_verdict(turn, answer))
 
-    def _continue(self, turn: Turn, answer: GateAnswer) -> None:
+    def _continue(self, turn: Turn, reason: str) -> None:
         """Send the agent back to work. The id of the editor's request is free again, and a cancellation names it."""
         turn.continuations += 1
         turn.task, session = None, turn.session
-        self._end_card(turn, f"blocked ({turn.continuations})", "failed", answer.reason)
-        self._write_transcript(session, lambda transcript: transcript.add_prompt(answer.reason, "stop_hook"))
-        params = {"sessionId": session.id, "prompt": [{"type": "text", "text": answer.reason}]}
+        self._show(turn, f"blocked ({turn.continuations})", "failed", [reason])
+        session.write(lambda transcript: transcript.add_prompt(reason, "stop_hook"))
+        params = {"sessionId": session.id, "prompt": [{"type": "text", "text": reason}]}
         request = {"jsonrpc": "2.0", "id": turn.id, "method": "session/prompt", "params": params}
         self.requests[json.dumps(turn.id)] = request
         self.agent.write(_line(request))
 
     def _end(self, turn: Turn, answer: bytes) -> None:
         del self.turns[json.dumps(turn.id)]
-        self.requests.pop(json.dumps(turn.id), None)
         if turn.task and turn.task is not asyncio.current_task():
             turn.task.cancel()
         self.editor.write(answer)
 
-    def _end_card(self, turn: Turn, what: str, status: str, text: str) -> None:
-        kind, card = (
-            ("tool_call_update", turn.card) if turn.card else ("tool_call", f"turngate:{uuid.uuid4().hex}")
-        )
-        self._show(turn.session, kind, card, f"Turngate: {what}", status, text)
-        turn.card = None
-
-    def _show(self, session: Session, kind: str, card: str, title: str, status: str, text: str) -> None:
-        update: Json = {
-            "sessionUpdate": kind,
-            "toolCallId": card,
-            "title": title,
-            "kind": "other",
-            "status": status,
+    def _show(self, turn: Turn, title: str, status: str, texts: Iterable[str] = ()) -> None:
+        """Show a card, or change the one that is in progress."""
+        kind = "tool_call_update" if turn.card else "tool_call"
+        card = turn.card or f"turngate:{uuid.uuid4().hex}"
+        turn.card = card if status == "in_progress" else ""
+        content = [{"type": "content", "content": {"type": "text", "text": text}} for text in texts if text]
+        shown = {"title": f"Turngate: {title}", "kind": "other", "status": status, "content": content}
+        params = {
+            "sessionId": turn.session.id,
+            "update": {"sessionUpdate": kind, "toolCallId": card, **shown},
         }
-        if text:
-            update["content"] = [{"type": "content", "content": {"type": "text", "text": text}}]
-        params = {"sessionId": session.id, "update": update}
         self.editor.write(_line({"jsonrpc": "2.0", "method": "session/update", "params": params}))
 
-    def _write_transcript(self, session: Session, write: Callable[[SessionTranscript], None]) -> None:
-        try:
-            if session.transcript:
-                write(session.transcript)
-        except (
-            OSError,
-            UsageError,
-        ) as error:  # what is there is not the whole conversation: no gate may rely on it
-            say(f"the transcript of session {session.id} cannot be written: {error}")
-            session.transcript = None
-
-    def fail_open_requests(self, why: str) -> None:
-        """Answer what the agent has left open with an error."""
-        ids = {key: request["id"] for key, request in self.requests.items()}
-        ids |= {key: turn.id for key, turn in self.turns.items()}
-        for turn in [*self.turns.values()]:
-            if turn.task:
-                turn.task.cancel()
-        for identity in ids.values():
-            error = {"code": INTERNAL_ERROR, "message": why}
-            self.editor.write(_line({"jsonrpc": "2.0", "id": identity, "error": error}))
-        self.turns, self.requests = {}, {}
-
-    async def close(self) -> None:
-        """End what runs for the sessions."""
-        tasks = {
-            each
-            for each in (*(s.start for s in self.sessions.values()), *(t.task for t in self.turns.values()))
-            if each
-        }
-        for task in tasks:
+    async def close(self, why: str) -> None:
+        """Answer what is open with an error, and end what runs for the sessions."""
+        for identity in {
+            **self.requests,
+            **{key: {"id": turn.id} for key, turn in self.turns.items()},
+        }.values():
+            error = {"code": -32603, "message": why}  # the internal error of JSON-RPC
+            self.editor.write(_line({"jsonrpc": "2.0", "id": identity["id"], "error": error}))
+        owners = (*self.sessions.values(), *self.turns.values())
+        tasks = [each.start if isinstance(each, Session) else each.task for each in owners]
+        for task in filter(None, tasks):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*ending, return_exceptions=True)
+        await asyncio.gather(*filter(None, tasks), return_exceptions=True)
+        self.turns, self.requests = {}, {}
+        await asyncio.gather(*ending)
 
 
 def say(text: str) -> None:
     print(f"turngate acp: {text}", file=sys.stderr, flush=True)
-
-
-def _common(session: Session) -> Json:
-    path = session.transcript.path if session.transcript else ""
-    mode = "plan" if session.mode == "plan" else "default"
-    return {"session_id": session.id, "cwd": session.cwd, "transcript_path": path, "permission_mode": mode}
 
 
 async def _blocks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
@@ -347,8 +307,8 @@ def _parse(lines: list[bytes]) -> list[Any]:
         messages = json.loads(b"[%b]" % b",".join(line or b"0" for line in lines))
     except (ValueError, RecursionError):
         messages = []
-    if len(lines) == len(messages) or len(lines) == 1:
-        return messages or [None]
+    if len(lines) in (1, len(messages)):
+        return messages if len(messages) == len(lines) else [None]
     return [message for line in lines for message in _parse([line])]
 
 
@@ -356,25 +316,21 @@ def _look(look: Callable[[Json, bytes], bool], message: Any, line: bytes) -> boo
     """Return whether a line is passed on. Anything may be in it."""
     try:
         return look(message, line) if isinstance(message, dict) else True
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         say(f"a message was passed on unread: {type(error).__name__}: {str(error)[:MAX_SHOWN_CHARS]}")
         return True
 
 
-def _key(message: Json) -> str | None:
-    """Return the id of a message as a key: 1 and true and 1.0 are three ids."""
-    return json.dumps(message["id"]) if "id" in message else None
+def _key(message: Json) -> str:
+    """Return the id of a message as a key: 1 and true and 1.0 are three ids; "" for a notification."""
+    return json.dumps(message["id"]) if "id" in message else ""
 
 
 def _line(message: Json) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
-def _cancelled(turn: Turn) -> bytes:
-    return _line({"jsonrpc": "2.0", "id": turn.id, "result": {"stopReason": "cancelled"}})
-
-
-def _with_verdict(turn: Turn, answer: GateAnswer) -> bytes:
+def _with_verdict(turn: Turn, answer: HostAnswer) -> bytes:
     """Return the agent's answer with what Turngate says; byte for byte if it has nothing to say."""
     if not answer.outcome and not turn.continuations:
         return turn.line

@@ -1,10 +1,10 @@
 """Every host that Turngate knows, and the answers for one that it does not know."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from turngate.core.constants import IN_HOOK, IN_TOOL
 from turngate.errors import UsageError
-from turngate.hosts.acp import ACP
 from turngate.hosts.claude import CLAUDE_CODE
 from turngate.hosts.codex import CODEX
 from turngate.hosts.copilot import COPILOT
@@ -50,4 +50,13 @@ PORTABLE = Host(
     agent_variable=None,
     stop_types=(),
     write_answer=write_portable_answer,
+)
+
+# `turngate acp`, which is between an agent and its editor: it gets everything that is known, and tells both.
+ACP = replace(
+    PORTABLE,
+    name="acp",
+    title="an agent behind `turngate acp`",
+    adds_heading=False,
+    write_answer=lambda answer: HostOutput(stdout=to_json(vars(answer))),
 )

@@ -29,8 +29,7 @@ from turngate.doctor.hosts.files import (
     why_ignored,
 )
 from turngate.errors import UsageError
-from turngate.hosts.acp import ACP
-from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.all_hosts import ACP, HOSTS
 from turngate.hosts.host import Host, Level
 from turngate.hosts.install.editor_settings import EDITORS, Editor, plan_entry, plan_removal
 from turngate.hosts.install.hook_command import (
