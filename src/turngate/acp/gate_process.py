@@ -29,8 +29,10 @@ async def ask_gates(event: Mapping[str, Any]) -> HostAnswer:
             task.add_done_callback(ending.discard)
     if process.returncode:
         return _not_asked(f"`turngate hook` ended with exit code {process.returncode}")
-    answer = json.loads(stdout or b"{}")  # our own words
-    return HostAnswer(**{"decision": "allow", **answer, "notices": (*answer.get("notices", ()),)})
+    try:
+        return HostAnswer(**{"decision": "allow", **json.loads(stdout or b"{}")})
+    except (ValueError, TypeError):
+        return _not_asked("`turngate hook` gave an answer that is not known")
 
 
 ending = set[asyncio.Task[None]]()  # what waits for processes that were told to end

@@ -2,33 +2,28 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
-from turngate.acp.proxy import PROTOCOL_VERSION, say
+from turngate.acp.proxy import PROTOCOL_VERSION, parse, say
 
 Json = dict[str, Any]
-METHOD_NOT_FOUND = -32601  # of JSON-RPC
 
 
 class HeadlessEditor:
-    """`allowed`: the kinds of tools that need no permission; `reader` is what it sends to the proxy."""
+    """A writer for the proxy; `reader` is what it sends. `allowed`: the kinds of tools that are permitted."""
 
     def __init__(self, cwd: str, prompt: str, allowed: Collection[str]) -> None:
         self.reader = asyncio.StreamReader()
-        self._prompt, self._allowed = prompt, allowed
+        self.result: Json = {}  # of the last request: of the prompt, if there is no error
+        self.error = ""
         self._texts: list[str] = []
         self._is_ended = False  # the next text is another one
-        self.result: Json = {}  # of the prompt
-        self.error: str | None = None
-        files = {"readTextFile": False, "writeTextFile": False}
-        self._steps: list[Callable[[Json], tuple[str, Json]]] = [
-            lambda _: (
-                "initialize",
-                {"protocolVersion": PROTOCOL_VERSION, "clientCapabilities": {"fs": files}},
-            ),
-            lambda _: ("session/new", {"cwd": cwd, "mcpServers": []}),
-            lambda result: ("session/prompt", {"sessionId": result["sessionId"], "prompt": [_text(prompt)]}),
+        self._allowed = allowed
+        self._requests: list[tuple[str, Json]] = [
+            ("initialize", {"protocolVersion": PROTOCOL_VERSION, "clientCapabilities": {}}),
+            ("session/new", {"cwd": cwd, "mcpServers": []}),
+            ("session/prompt", {"prompt": [{"type": "text", "text": prompt}]}),
         ]
         self._next({})
 
@@ -37,30 +32,27 @@ class HeadlessEditor:
         """The last text of the agent."""
         return "".join(self._texts)
 
-    # As a writer of the proxy
-
     def write(self, data: bytes) -> None:
-        for line in data.splitlines():
-            message = json.loads(line)
+        for message in filter(None, parse(data.split(b"\n"))):
             if "method" not in message:
                 self._next(message)
             elif message["method"] == "session/update":
                 self._update(message["params"]["update"])
             elif "id" in message:
-                self._send({"id": message["id"], **self._reply(message)})
+                self._send({"id": message["id"], **self._reply(message["method"], message.get("params", {}))})
 
     async def drain(self) -> None:
         """There is nothing to wait for."""
 
-    def _next(self, message: Json) -> None:
+    def _next(self, answer: Json) -> None:
         """Take the answer to the last request, and send the next one."""
-        if "error" in message:
-            error = message["error"]
-            self.error = str(error.get("message") if isinstance(error, dict) else error)
-        self.result = message.get("result") or {}
-        if self._steps and self.error is None:
-            method, params = self._steps.pop(0)(self.result)
-            self._send({"id": method, "method": method, "params": params})
+        self.result = answer.get("result") or {}
+        if "error" in answer:
+            self.error = str(answer["error"].get("message"))
+        if self._requests and not self.error:
+            method, params = self._requests.pop(0)
+            session = {"sessionId": self.result["sessionId"]} if method == "session/prompt" else {}
+            self._send({"id": method, "method": method, "params": {**params, **session}})
         else:
             self.reader.feed_eof()
 
@@ -68,38 +60,33 @@ class HeadlessEditor:
         self.reader.feed_data(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def _update(self, update: Json) -> None:
-        match update.get("sessionUpdate"):
-            case "agent_message_chunk":
-                self._texts = [] if self._is_ended else self._texts
-                self._is_ended = False
-                self._texts.append(str(update.get("content", {}).get("text", "")))
-            case "tool_call" | "tool_call_update" if str(update.get("toolCallId")).startswith("turngate:"):
-                texts = [each["content"]["text"] for each in update.get("content", ())]
-                say(": ".join([update["title"].removeprefix("Turngate: "), *texts]))
-                self._is_ended = True
-            case "tool_call":
-                self._is_ended = True
-            case _:
-                pass
+        kind, title = update.get("sessionUpdate"), str(update.get("title", ""))
+        if kind == "agent_message_chunk":
+            self._texts = [] if self._is_ended else self._texts
+            self._is_ended = False
+            self._texts.append(str(update["content"].get("text", "")))
+        elif kind in ("tool_call", "tool_call_update"):
+            self._is_ended = True
+            if str(update.get("toolCallId")).startswith("turngate:"):
+                say(
+                    ": ".join(
+                        [
+                            title.removeprefix("Turngate: "),
+                            *(each["content"]["text"] for each in update["content"]),
+                        ]
+                    )
+                )
 
-    def _reply(self, request: Json) -> Json:
-        """Allow a tool once if its kind is allowed; an agent that asks for anything else gets an error."""
-        if request["method"] != "session/request_permission":
-            return {
-                "error": {"code": METHOD_NOT_FOUND, "message": f"{request['method']} is not supported here"}
-            }
-        params = request["params"]
-        kind = params.get("toolCall", {}).get("kind", "other")
-        wanted = "allow_once" if kind in self._allowed or "all" in self._allowed else "reject_once"
-        if wanted == "reject_once":
-            say(
-                f"not permitted: {params.get('toolCall', {}).get('title', 'a tool')}; `--allow {kind}` permits it"
-            )
-        found = (option["optionId"] for option in params["options"] if option.get("kind") == wanted)
-        option = next(found, None)
-        chosen = {"outcome": "selected", "optionId": option} if option else {"outcome": "cancelled"}
+    def _reply(self, method: str, params: Json) -> Json:
+        """Permit a tool once if its kind is allowed; a request for anything else is an error."""
+        if method != "session/request_permission":
+            return {"error": {"code": -32601, "message": f"{method} is not supported here"}}
+        call = params.get("toolCall", {})
+        kind = call.get("kind") or "other"
+        is_allowed = bool({kind, "all"} & {*self._allowed})
+        if not is_allowed:
+            say(f"not permitted: {call.get('title', 'a tool')}; `--allow {kind}` permits it")
+        wanted = "allow_once" if is_allowed else "reject_once"
+        options = [each["optionId"] for each in params["options"] if each.get("kind") == wanted]
+        chosen = {"outcome": "selected", "optionId": options[0]} if options else {"outcome": "cancelled"}
         return {"result": {"outcome": chosen}}
-
-
-def _text(text: str) -> Json:
-    return {"type": "text", "text": text}

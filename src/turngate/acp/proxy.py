@@ -96,7 +96,7 @@ class Proxy:
         """Pass lines on, byte for byte, except those for which `look` returns False."""
         async for block in _blocks(reader):
             lines = block.split(b"\n")
-            pairs = zip(_parse(lines), lines, strict=True)
+            pairs = zip(parse(lines), lines, strict=True)
             passed = [line for message, line in pairs if _look(look, message, line)]
             writer.write(block if len(passed) == len(lines) else b"\n".join(passed))
             await writer.drain()
@@ -196,7 +196,8 @@ class Proxy:
         try:
             why = await run_in_thread(self.own_line, session.cwd)
         except Exception as error:  # noqa: BLE001 - of its settings; the gates are asked then
-            why = say(f"whether the agent runs Turngate itself is not known: {error}")
+            why = None
+            say(f"whether the agent runs Turngate itself is not known: {error}")
         if why:
             session.is_asked = False
             say(f"{why}, so the stops of session {session.id} are left to it")
@@ -275,11 +276,11 @@ class Proxy:
         }.values():
             error = {"code": -32603, "message": why}  # the internal error of JSON-RPC
             self.editor.write(_line({"jsonrpc": "2.0", "id": identity["id"], "error": error}))
-        owners = (*self.sessions.values(), *self.turns.values())
-        tasks = [each.start if isinstance(each, Session) else each.task for each in owners]
-        for task in filter(None, tasks):
+        starts = (session.start for session in self.sessions.values())
+        tasks = [*filter(None, (*starts, *(turn.task for turn in self.turns.values())))]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*filter(None, tasks), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self.turns, self.requests = {}, {}
         await asyncio.gather(*ending)
 
@@ -301,21 +302,21 @@ async def _blocks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
         yield b"".join(parts)
 
 
-def _parse(lines: list[bytes]) -> list[Any]:
-    """Parse lines at once, which takes half of the time; a line that is not JSON is None."""
+def parse(lines: list[bytes]) -> list[Json | None]:
+    """Parse lines, at once, which takes half of the time; one that is not an object is None."""
     try:
         messages = json.loads(b"[%b]" % b",".join(line or b"0" for line in lines))
     except (ValueError, RecursionError):
         messages = []
-    if len(lines) in (1, len(messages)):
-        return messages if len(messages) == len(lines) else [None]
-    return [message for line in lines for message in _parse([line])]
+    if len(messages) == len(lines):
+        return [message if isinstance(message, dict) else None for message in messages]
+    return [message for line in lines for message in parse([line])] if len(lines) > 1 else [None]
 
 
-def _look(look: Callable[[Json, bytes], bool], message: Any, line: bytes) -> bool:
+def _look(look: Callable[[Json, bytes], bool], message: Json | None, line: bytes) -> bool:
     """Return whether a line is passed on. Anything may be in it."""
     try:
-        return look(message, line) if isinstance(message, dict) else True
+        return look(message, line) if message else True
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         say(f"a message was passed on unread: {type(error).__name__}: {str(error)[:MAX_SHOWN_CHARS]}")
         return True

@@ -18,27 +18,23 @@ from turngate.core.conversation.messages import (
 from turngate.transcript.writer import Transcript
 
 _Fields = Mapping[str, Any]
+_ENDED = ("completed", "failed")
+_CHANGES = ("edit", "delete", "move")
 
 
 class SessionTranscript:
     """Takes updates of a session in order; methods raise OSError when the file cannot be written."""
 
     def __init__(self, path: str, session: str, cwd: str, *, is_new: bool) -> None:
-        if is_new and os.path.lexists(path):
-            os.unlink(
-                path
-            )  # of an earlier session: its messages are not of this one, or the agent replays them
-        self.path = path
-        self.last_text = ""  # of the agent
+        self.path, self._place, self._is_new = path, (session, cwd), is_new
+        self.last_text = ""  # of the agent, since its last tool call
         self._file: Transcript | None = None  # open during a turn
-        self._place = session, cwd
         self._texts: list[str] = []
         self._of: tuple[object, object] = ("", None)  # whose texts, and of which message
         self._calls: dict[str, dict[str, Any]] = {}  # that have no result yet
-        self._replies = 0
-        self._tokens = 0  # that no message names yet
-        self._context = 0  # tokens in it after the last request
-        self._total: int | None = 0  # of the answers so far; None: the agent reports each request
+        self._replies = self._tokens = self._context = (
+            0  # tokens: that no message names yet; in use at the last request
+        )
 
     def add(self, update: _Fields, *, is_replay: bool) -> None:
         match update.get("sessionUpdate"):
@@ -51,19 +47,17 @@ class SessionTranscript:
                     self._texts.append(text)
             case "tool_call" | "tool_call_update":
                 self._end_text()
-                call = self._calls.setdefault(str(update.get("toolCallId")), {})
+                call = self._calls.setdefault(identity := str(update.get("toolCallId")), {})
                 call.update({key: value for key, value in update.items() if value not in (None, {}, [])})
-                if call.get("status") in ("completed", "failed"):
-                    self._end_call(str(update.get("toolCallId")))
+                if call.get("status") in _ENDED:
+                    self._end_call(identity)
             case "plan":
-                entries = [dict(entry) for entry in _list(update.get("entries")) if isinstance(entry, dict)]
                 self._end_text()
+                entries = [*map(_mapping, _list(update.get("entries")))]
                 self._write_reply(ToolUse(f"plan {self._replies}", "TodoWrite", {"todos": entries}))
-            case "usage_update":
-                used = update.get("used")
-                if type(used) is int and used not in (0, self._context):
-                    self._context, self._total = used, None
-                    self._tokens += used
+            case "usage_update" if type(used := update.get("used")) is int and used != self._context:
+                self._context = used
+                self._tokens += used
             case _:
                 pass
 
@@ -75,13 +69,11 @@ class SessionTranscript:
     def end_turn(self, result: _Fields) -> None:
         """The agent has stopped: write what is left."""
         total = _mapping(result.get("usage")).get("totalTokens")
-        if self._total is not None and type(total) is int and total >= 0:
-            # For some agents it is the sum of the session: where that cannot be told, fewer tokens are counted.
-            self._tokens += total - self._total if total >= self._total else total
-            self._total = total
+        if not self._context and type(total) is int:  # it does not report each request
+            self._tokens = total
         self._end_text()
-        for call in list(self._calls):
-            self._end_call(call)
+        for identity in list(self._calls):
+            self._end_call(identity)
         if self._tokens:
             self._write_reply(Text(""))
         if self._file:
@@ -89,21 +81,18 @@ class SessionTranscript:
             self._file = None
 
     def _end_text(self) -> None:
-        if not self._texts:
-            return
         text, self._texts = "".join(self._texts), []
-        if self._of[0] == "user_message_chunk":
+        if text and self._of[0] == "user_message_chunk":
             self._write(UserMessage(text))
-        else:
+        elif text:
             self._write_reply(Text(text))
             self.last_text = text
 
     def _end_call(self, identity: str) -> None:
         call = self._calls.pop(identity)
         self._write_reply(*_tool_uses(identity, call))
-        if call.get("status") in ("completed", "failed"):
-            code = _exit_code(call.get("rawOutput"))
-            is_error = call["status"] == "failed" or code not in (None, 0)
+        if call.get("status") in _ENDED:
+            is_error = call["status"] == "failed" or _exit_code(call.get("rawOutput")) not in (None, 0)
             self._write(ToolResults((ToolResult(identity, _result_text(call), is_error),)))
         self.last_text = ""
 
@@ -113,31 +102,32 @@ class SessionTranscript:
         self._write(Reply(blocks, usage=usage, id=f"reply {self._replies}"))
 
     def _write(self, message: Message) -> None:
+        if self._is_new and os.path.lexists(self.path):
+            os.unlink(self.path)  # of an earlier session, or the agent replays its messages
+        self._is_new = False
         self._file = self._file or Transcript(self.path, *self._place)
         self._file.write_message(message)
 
 
 def _tool_uses(identity: str, call: _Fields) -> Iterator[ToolUse]:
     """Yield a call under the names of the built-in agent: a command, an edit of each file, or a tool with its title."""
-    kind, given = call.get("kind"), _mapping(call.get("rawInput"))
-    title = str(call.get("title", ""))
+    kind, given, title = call.get("kind"), _mapping(call.get("rawInput")), str(call.get("title", ""))
     if kind == "execute":
         command = given.get("command", given.get("cmd", title.strip("`")))
-        if isinstance(command, list):
-            is_script = len(command) == 3 and command[1] in ("-c", "-lc")
-            command = str(command[2]) if is_script else " ".join(map(str, command))
+        if isinstance(command, list):  # `bash -lc SCRIPT`
+            command = (
+                str(command[2])
+                if command[1:2] in (["-c"], ["-lc"]) and command[2:]
+                else " ".join(map(str, command))
+            )
         yield ToolUse(identity, "Bash", {"command": command})
         return
-    diffs = [each for each in map(_mapping, _list(call.get("content"))) if each.get("type") == "diff"]
-    places = diffs or [*map(_mapping, _list(call.get("locations")))] if kind in _CHANGES else diffs
-    paths = dict.fromkeys(path for each in places if isinstance(path := each.get("path"), str))
-    for path in paths:
-        yield ToolUse(identity, "Edit", {"file_path": path})
+    parts, places = [[*map(_mapping, _list(call.get(key)))] for key in ("content", "locations")]
+    diffs = [part for part in parts if part.get("type") == "diff"] or (places if kind in _CHANGES else [])
+    paths = dict.fromkeys(path for each in diffs if isinstance(path := each.get("path"), str))
+    yield from (ToolUse(identity, "Edit", {"file_path": path}) for path in paths)
     if not paths:
         yield ToolUse(identity, title or str(kind), given)
-
-
-_CHANGES = ("edit", "delete", "move")
 
 
 def _exit_code(output: object) -> object:
@@ -151,12 +141,10 @@ def _exit_code(output: object) -> object:
 def _result_text(call: _Fields) -> str:
     parts = (_mapping(_mapping(each).get("content")).get("text") for each in _list(call.get("content")))
     output = call.get("rawOutput")
-    shown = "\n".join(part for part in parts if isinstance(part, str))
-    given = output if isinstance(output, str) else _mapping(output).get("output", "")
-    return shown or (given if isinstance(given, str) else "")
+    return "\n".join(map(str, filter(None, parts))) or str(_mapping(output).get("output", output or ""))
 
 
-def _mapping(value: object) -> _Fields:
+def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
