@@ -1,4 +1,4 @@
-"""The pipe of `turngate acp`: updates and cancellations through it, as ratios to the same agent without it."""
+"""The pipe of `turngate acp`: what an agent sends through it, as a ratio to the same agent without it."""
 
 import json
 import os
@@ -9,28 +9,32 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.measure import Row
+
 UPDATES = 10_000
 ROUNDS = 5
 AGENT = Path(__file__).resolve().parents[1] / "tests" / "acp" / "line_agent.py"
 PROXY = [sys.executable, "-m", "turngate", "acp", "--"]
 
 
-def main() -> None:
+def pipe() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TURNGATE_STATE"] = f"{folder}/state"
         script = Path(folder, "script.json")
         agent = [sys.executable, str(AGENT), str(script)]
-        for name, steps in (
-            (f"{UPDATES:,} updates", [["many", UPDATES], ["stop", "max_tokens"]]),
-            ("a line of 10 MB", [["large", 10_000_000], ["stop", "max_tokens"]]),
+        rows = []
+        for what, steps, bound in (
+            (f"{UPDATES:,} updates", ["many", UPDATES], 1.3),
+            ("a line of 10 MB", ["large", 10_000_000], 4),
         ):
-            script.write_text(json.dumps([steps]))
-            direct, proxied = [], []
+            script.write_text(json.dumps([[steps, ["stop", "max_tokens"]]]))
+            times: tuple[list[float], list[float]] = ([], [])
             for _ in range(ROUNDS):
-                direct.append(seconds_of_prompt(agent, folder))
-                proxied.append(seconds_of_prompt([*PROXY, *agent], folder))
-            bare, through = statistics.median(direct), statistics.median(proxied)
-            print(f"acp: {name}: {through / bare:.2f} x the bare pipe ({through:.3f} s, {bare:.3f} s)")
+                for durations, command in zip(times, ([*PROXY, *agent], agent), strict=True):
+                    durations.append(seconds_of_prompt(command, folder))
+            ours, floor = map(statistics.median, times)
+            rows.append(Row(f"turngate acp: {what} / without it", ours, floor, max_ratio=bound))
+        return rows
 
 
 def seconds_of_prompt(command: list[str], folder: str) -> float:
@@ -56,7 +60,3 @@ def seconds_of_prompt(command: list[str], folder: str) -> float:
         seconds = time.perf_counter() - start
         process.stdin.close()
     return seconds
-
-
-if __name__ == "__main__":
-    main()

@@ -68,6 +68,9 @@ def work(message: dict[str, Any], steps: list[list[Any]]) -> None:
             case "wait for file":
                 while not Path(words[0]).exists():
                     time.sleep(0.01)
+            case "run":
+                done = subprocess.run(words, check=False, capture_output=True, text=True)
+                log({"code": done.returncode, "stdout": done.stdout, "stderr": done.stderr})
             case "child":  # keeps stdout open
                 subprocess.Popen(["sleep", words[0]], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             case "exit":

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,30 @@ def test_a_gate_that_the_agent_changes_in_its_session_blocks(
     with editor_of(tmp_path, [["write", str(settings), "{}"], *DONE]) as editor:
         editor.prompt(editor.open(project))
     assert "was changed" in prompts_of(tmp_path)[1] or "NOT enforced" in prompts_of(tmp_path)[1]
+
+
+@pytest.mark.parametrize("words", ["--host acp", "--host codex", ""])
+def test_a_command_of_the_agent_gives_no_event_of_its_session(
+    words: str, project: Path, tmp_path: Path
+) -> None:
+    write_settings(project, "turngate", stop_hooks(NOT_YET))
+    event = json.dumps(
+        {
+            "hook_event_name": "SessionStart",
+            "session_id": "session-1",
+            "source": "startup",
+            "cwd": str(project),
+        }
+    )
+    gives = ["run", "sh", "-c", f"echo '{event}' | {sys.executable} -m turngate hook {words}"]
+    with editor_of(tmp_path, [gives, *DONE], DONE) as editor:
+        editor.prompt(editor.open(project))
+    [ran] = [each for each in received(tmp_path) if "code" in each]
+    assert (ran["code"], ran["stdout"]) == (64, "")
+    assert (
+        "a command of the agent has given this event of its own session (TURNGATE_IN_ACP is set)"
+        in ran["stderr"]
+    )
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "max_turn_requests", "refusal", "cancelled"])

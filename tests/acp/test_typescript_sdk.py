@@ -1,8 +1,6 @@
 """`turngate acp` between an editor and an agent that are written with the TypeScript SDK of the protocol."""
 
 import json
-import os
-import pwd
 import shutil
 import subprocess
 import sys

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from turngate.acp.proxy import READ_BYTES, OwnLine, Proxy, Writer
+from turngate.core.constants import IN_ACP
 from turngate.errors import UsageError
 from turngate.shells.process_tree import TERM, VARIABLE, add_marker, kill_tree, new_run_marker, signal_tree
 
@@ -15,11 +16,18 @@ POLL_S = 0.05
 
 
 async def connect(
-    command: Sequence[str], editor: tuple[asyncio.StreamReader, Writer], state: str, own_line: OwnLine
+    command: Sequence[str],
+    editor: tuple[asyncio.StreamReader, Writer],
+    state: str,
+    host: str,
+    own_line: OwnLine,
 ) -> int:
-    """Run the agent until it ends, or until the editor has left; return its exit code. Raises UsageError."""
+    """Run the agent until it ends, or until the editor has left; return its exit code. Raises UsageError.
+
+    `host`: whose hooks the agent runs, or "".
+    """
     marker, pipe = new_run_marker(), asyncio.subprocess.PIPE
-    env = {**os.environ, VARIABLE: add_marker(os.environ, marker)}
+    env = {**os.environ, VARIABLE: add_marker(os.environ, marker), IN_ACP: host}
     try:
         process = await asyncio.create_subprocess_exec(
             *command, stdin=pipe, stdout=pipe, env=env, limit=READ_BYTES, pipesize=READ_BYTES

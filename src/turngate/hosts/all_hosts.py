@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from turngate.core.constants import IN_HOOK, IN_TOOL
+from turngate.core.constants import IN_ACP, IN_HOOK, IN_TOOL
 from turngate.errors import UsageError
 from turngate.hosts.claude import CLAUDE_CODE
 from turngate.hosts.codex import CODEX
@@ -19,7 +19,12 @@ HOSTS: Mapping[str, Host] = {
 }
 # Variables of processes that a hook or an agent has started: a person does not type there. A terminal inside an editor
 # has none of them.
-AGENT_MARKERS = (IN_HOOK, IN_TOOL, *(host.agent_variable for host in HOSTS.values() if host.agent_variable))
+AGENT_MARKERS = (
+    IN_HOOK,
+    IN_TOOL,
+    IN_ACP,
+    *(host.agent_variable for host in HOSTS.values() if host.agent_variable),
+)
 
 
 def find_host(name: str) -> Host:

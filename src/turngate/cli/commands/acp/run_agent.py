@@ -49,7 +49,7 @@ async def _run_for_editor(command: Sequence[str], stdin: FileIO, stdout: FileIO)
     except ValueError:
         raise UsageError("an editor starts it, with pipes as stdin and stdout; see --prompt") from None
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
-    code = await connect(command, (reader, writer), state_folder(), _own_line_of(command))
+    code = await connect(command, (reader, writer), state_folder(), *_own_line_of(command))
     return main.EXIT_PROBLEMS if code == 2 else code  # 2 is a block
 
 
@@ -60,7 +60,7 @@ async def _run_prompt(options: argparse.Namespace) -> int:
         HeadlessEditor(project_folder(options.project), options.prompt, options.allow),
         options.command_line,
     )
-    await connect(command, (editor.reader, editor), state_folder(), _own_line_of(command))
+    await connect(command, (editor.reader, editor), state_folder(), *_own_line_of(command))
     reason = editor.result.get("stopReason")
     if editor.error or reason != "end_turn":
         say(f"the agent failed: {editor.error or f'it stopped with {reason}'}")
@@ -72,8 +72,8 @@ async def _run_prompt(options: argparse.Namespace) -> int:
     return _CODES.get(outcome, main.EXIT_ALLOWED)
 
 
-def _own_line_of(command: Sequence[str]) -> OwnLine:
-    """Return the function that says for a folder why the agent's own line holds there, or None."""
+def _own_line_of(command: Sequence[str]) -> tuple[str, OwnLine]:
+    """Return the host whose hooks an agent runs, or "", and what says for a folder why its own line holds, or None."""
     names = {os.path.basename(word).partition("@")[0] for word in command}
     names |= {name for word in command for name in re.findall(_PACKAGE, word)}
     host = next((host for host in HOSTS.values() if names & {*host.acp_programs}), None)
@@ -83,4 +83,4 @@ def _own_line_of(command: Sequence[str]) -> OwnLine:
         holds = host and diagnose_files(host, Settings(), project, os.environ).runs_turngate
         return f"{host.title} runs `turngate hook` itself in {folder}" if host and holds else None
 
-    return own_line
+    return host.name if host else "", own_line
