@@ -157,9 +157,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError("which host? `turngate install` lists them")
         return _list()
     if options.agent and options.host not in EDITORS:
-        raise UsageError(
-            f"{' '.join(options.agent)}: only an editor ({', '.join(EDITORS)}) is given an agent"
-        )
+        raise UsageError(f"--agent is for an editor: {', '.join(EDITORS)}")
     if editor := EDITORS.get(options.host):
         return _change_editor(editor, options)
     place = find_place(HOSTS[options.host], options.level)
