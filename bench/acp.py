@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.measure import Row
 
 UPDATES = 10_000
-ROUNDS = 5
+ROUNDS = 7
+END = ["stop", "max_tokens"]  # no gate is asked
 AGENT = Path(__file__).resolve().parents[1] / "tests" / "acp" / "line_agent.py"
 PROXY = [sys.executable, "-m", "turngate", "acp", "--"]
 
@@ -27,7 +29,7 @@ def pipe() -> list[Row]:
             (f"{UPDATES:,} updates", ["many", UPDATES], 1.3),
             ("a line of 10 MB", ["large", 10_000_000], 4),
         ):
-            script.write_text(json.dumps([[steps, ["stop", "max_tokens"]]]))
+            script.write_text(json.dumps([[END], [steps, END]]))
             times: tuple[list[float], list[float]] = ([], [])
             for _ in range(ROUNDS):
                 for durations, command in zip(times, ([*PROXY, *agent], agent), strict=True):
@@ -43,7 +45,7 @@ def seconds_of_prompt(command: list[str], folder: str) -> float:
         assert process.stdin
         assert process.stdout
 
-        def request(identity: int, method: str, params: dict[str, object]) -> None:
+        def request(identity: int, method: str, params: Mapping[str, object]) -> None:
             message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params}
             process.stdin.write(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr]
             process.stdin.flush()  # type: ignore[union-attr]
@@ -53,10 +55,10 @@ def seconds_of_prompt(command: list[str], folder: str) -> float:
 
         request(1, "initialize", {"protocolVersion": 1})
         request(2, "session/new", {"cwd": folder, "mcpServers": []})
-        time.sleep(1)  # the gates of the session are recorded
+        prompt = {"sessionId": "session-1", "prompt": [{"type": "text", "text": "go"}]}
+        request(3, "session/prompt", prompt)  # waits until the gates of the session are recorded
         start = time.perf_counter()
-        prompt = [{"type": "text", "text": "go"}]
-        request(3, "session/prompt", {"sessionId": "session-1", "prompt": prompt})
+        request(4, "session/prompt", prompt)
         seconds = time.perf_counter() - start
         process.stdin.close()
     return seconds
