@@ -4,6 +4,7 @@ It writes docs/reference/acp-results.md, and exits with 1 if anything differs fr
 """
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -267,7 +268,8 @@ def described(seen: Mapping[str, Any]) -> str:
     texts = [text.format(seen[key]) for key, text in words.items() if key in seen]
     if "itself in" in seen["stderr"]:
         texts.append("left to the agent's own line")
-    return ", ".join(texts).replace("[]", "none").replace(" 1 requests", " 1 request")
+    shown = ", ".join(texts).replace("[]", "none")
+    return re.sub(r"\b1 (request|time)s\b", r"1 \1", shown)
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """`turngate acp` between an editor and an agent, both in lines: what passes, what is asked, how a turn ends."""
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,8 @@ import pytest
 
 from tests.acp.line_editor import PROXY, Editor, editor_of, prompts_of, received, started
 from tests.support.builders import stop_hooks, write_settings
+from turngate.acp.proxy import Proxy, Session
+from turngate.acp.session_transcript import SessionTranscript
 from turngate.hosts.host import HEADING
 
 NOT_YET = "echo not yet >&2; exit 2"
@@ -235,6 +238,41 @@ def test_a_cancellation_ends_the_gate_and_the_idle_agent_is_not_told(
     assert answer["result"] == {"stopReason": "cancelled"}
     assert after["result"]["stopReason"] == "end_turn"
     assert not [each for each in received(tmp_path) if "cancel" in str(each.get("method"))]
+
+
+class Written(list[bytes]):
+    """A writer that keeps what is written."""
+
+    def write(self, data: bytes) -> None:
+        self.append(data)
+
+    async def drain(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("by_request", [False, True])
+def test_a_cancellation_before_the_agent_has_its_prompt_is_answered_without_it(
+    by_request: bool, tmp_path: Path
+) -> None:
+    async def cancel_early() -> tuple[list[bool], Written, Written]:
+        editor, agent = Written(), Written()
+        proxy = Proxy(editor, agent, str(tmp_path), lambda _folder: None)
+        transcript = SessionTranscript(str(tmp_path / "acp.jsonl"), "s", str(tmp_path), is_new=True)
+        session = proxy.sessions["s"] = Session("s", str(tmp_path), transcript)
+        session.start = asyncio.create_task(asyncio.sleep(86395))
+        prompt = {"id": 1, "method": "session/prompt", "params": {"sessionId": "s", "prompt": []}}
+        cancellation = {"method": "session/cancel", "params": {"sessionId": "s"}}
+        by_id = {"method": "$/cancel_request", "params": {"requestId": 1}}
+        messages = (prompt, by_id if by_request else cancellation)
+        passed = [proxy.from_editor(message, b"") for message in messages]
+        await proxy.close("the agent ended")
+        return passed, editor, agent
+
+    passed, editor, agent = asyncio.run(cancel_early())
+    assert (passed, agent) == ([False, False], [])
+    assert [json.loads(line) for line in editor] == [
+        {"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "cancelled"}}
+    ]
 
 
 @pytest.mark.parametrize("continuation", [False, True])

@@ -251,6 +251,7 @@ class Proxy:
 
     def _end(self, turn: Turn, answer: bytes) -> None:
         del self.turns[json.dumps(turn.id)]
+        self.requests.pop(json.dumps(turn.id), None)
         if turn.task and turn.task is not asyncio.current_task():
             turn.task.cancel()
         self.editor.write(answer)
