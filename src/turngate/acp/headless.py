@@ -67,7 +67,7 @@ class HeadlessEditor:
             self._texts.append(str(update["content"].get("text", "")))
         elif kind in ("tool_call", "tool_call_update"):
             self._is_ended = True
-            if str(update.get("toolCallId")).startswith("turngate:"):
+            if str(update.get("toolCallId")).startswith("turngate:") and update["status"] != "in_progress":
                 say(
                     ": ".join(
                         [
