@@ -1,6 +1,6 @@
 """What has failed at the session's start: the stored result of a run on the same files, or a run on those files now.
 
-Each run of a check stores what has failed for the content of the files, so that the last stop of one session usually is the
+Each run of a check stores what has failed for the content of the files, and of git if the check may ask it, so that the last stop of one session usually is the
 start of the next one. Where there is no such result, the check runs once on the files as they were, at the same path: elsewhere, an installed package could lead to
 the changed files. The project itself stays as it is.
 """
@@ -15,8 +15,9 @@ from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.gate import GateContext
 from turngate.gates.git.scripts import NO_OVERLAY, OVERLAY, RESTORE
-from turngate.gates.local_tree_state import content_of
+from turngate.gates.local_tree_state import content_of, git_of, others_of
 from turngate.gates.stored_state import state_path, write_file
+from turngate.gates.tree_state import tree_before
 
 MAX_TREES = 8  # whose results are kept for a command
 RESTORE_FIELDS = 3
@@ -42,14 +43,14 @@ class Known:
 class Results:
     """The results of one command in one project, by the content of its files. All sessions share them."""
 
-    def __init__(self, state_folder: str | None, project: str, command: str) -> None:
-        self._path = state_folder and state_path(
-            state_folder, f"project {project}", "", f"results of {command}"
-        )
+    def __init__(self, context: GateContext, command: str) -> None:
+        state = context.state_folder
+        self._path = state and state_path(state, f"project {context.project}", "", f"results of {command}")
+        self._key_of = str if context.asks_git else content_of
 
     def find(self, state: object) -> Known | None:
         """Return what was found for a state of the tree."""
-        match self._read().get(content_of(state)) if isinstance(state, str) else None:
+        match self._read().get(self._key_of(state)) if isinstance(state, str) else None:
             case [
                 list() | None as names,
                 str() | None as incomplete,
@@ -70,8 +71,9 @@ class Results:
         if not self._path or not isinstance(state, str):
             return
         names = None if known.names is None else sorted(known.names.elements())
-        results = {name: each for name, each in self._read().items() if name != content_of(state)}
-        results[content_of(state)] = [names, known.incomplete, known.seconds, known.problem]
+        key = self._key_of(state)
+        results = {name: each for name, each in self._read().items() if name != key}
+        results[key] = [names, known.incomplete, known.seconds, known.problem]
         write_file(self._path, json.dumps(dict(list(results.items())[-MAX_TREES:])))
 
     def _read(self) -> dict[str, object]:
@@ -87,13 +89,18 @@ async def run_at_start(context: GateContext, command: CommandHook, needed: float
     """Run a command on the files of the session's start, or return why it cannot. `needed`: the seconds that it has just taken."""
     start = context.state.start or {}
     tree = start.get("tree") or start.get("head")  # in another checkout, only the commit is known
+    of_git, before, now = start.get("git") or "", start.get("state"), await tree_before(context)
     if not isinstance(tree, str):
         return "the files of the session's start are not recorded in git"
     if context.commands.seconds_left < needed:
         return "there is no time left to run it on the files of the session's start"
+    if not (isinstance(before, str) and now and others_of(before) == others_of(now)):
+        return "since then, a repository inside of the project has changed, or what git ignores"
+    if context.asks_git and not of_git and not git_of(before) == git_of(now) != "":
+        return "it may ask git, whose state at the session's start is not known"
     from turngate.gates.session_changes import run_comparison  # noqa: PLC0415 # lazy: few runs need the start again
 
-    report = await run_comparison(context, RESTORE, tree)
+    report = await run_comparison(context, RESTORE, tree, str(of_git))
     lines = report.stdout.split("\n") if isinstance(report, Exited) and report.code == 0 else []
     if len(lines) <= RESTORE_FIELDS:
         return "the files of the session's start cannot be restored"

@@ -21,6 +21,7 @@ from operator import attrgetter
 
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.gates.stored_state import digest, hash_bytes, write_file
+from turngate.state.files import open_regular_file
 
 TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its time
 RACY_NS = 2_000_000_000  # a file that was changed this shortly before could change again without a new time
@@ -93,15 +94,25 @@ def content_of(state: str) -> str:
     return state.rpartition(":")[2]
 
 
+def git_of(state: str) -> str:
+    """Return the part of a state that is about git; "" for that of another machine."""
+    return state.rpartition(":")[0]
+
+
+def others_of(state: str) -> str:
+    """Return the part of the content that no `Listing.entries` has: repositories inside, and what hides new files; "" as for `git_of`."""
+    return content_of(state).partition(".")[2]
+
+
 class Listing:
     """The files of a project in a repository."""
 
-    def __init__(self, entries: list[bytes], state: str | None, *, has_repositories: bool) -> None:
+    def __init__(self, entries: list[bytes], inside: list[bytes], excludes: str, state: str | None) -> None:
         # Mode, id and name of each file, as `git update-index --index-info` reads them; the names are those in the repository.
-        # Those of repositories inside of it are left out.
         self.entries = entries
+        self.inside = inside  # those of repositories inside of it
+        self.excludes = excludes  # a hash of what hides new files
         self.state = state  # what `local_tree_state` returns
-        self.has_repositories = has_repositories  # inside
 
 
 def local_listing(project: str, state: str) -> Listing | None:
@@ -165,7 +176,7 @@ class _Look:
         project = os.path.realpath(project)
         self._top = _find_top(project, self._deadline)
         self.below = b"" if project == self._top else os.fsencode(f"{os.path.relpath(project, self._top)}/")
-        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-7")
+        self._cache = os.path.join(state, "gates", digest(f"files of {self._top}"), "files-8")
         self._stored = _read_parts(self._cache)  # by the last look
         self._listing: dict[str, bytes] = {}  # what tells whether the names still hold, if that can be told
         self._states: list[str] = []  # of the repositories
@@ -233,16 +244,21 @@ class _Look:
     def find_listing(self) -> Listing:
         """Raises OSError, _Unknown."""
         self._stat()
-        entries, below, inside = self._read(), self.below, tuple(self._nested)
-        lines = [entry + b"\t" + name for entry, name in zip(entries.split(b"\n"), self.names, strict=False)]
-        if below or inside:
-            lines = [
-                line
-                for line in lines
-                if line.startswith(below, ENTRY_BYTES) and not line.startswith(inside, ENTRY_BYTES)
-            ]
+        entries, below = self._read(), self.below
+        lines, inside = self._divide(entries)
+        if below:
+            lines = [line for line in lines if line.startswith(below, ENTRY_BYTES)]
+            inside = [line for line in inside if line.startswith(below, ENTRY_BYTES)]
         state = self._state_of(entries) if self._is_known else None
-        return Listing(lines, state, has_repositories=bool(inside))
+        return Listing(lines, inside, _hash_texts(self._excludes), state)
+
+    def _divide(self, entries: bytes) -> tuple[list[bytes], list[bytes]]:
+        """Return the entries with their names, and those of repositories inside."""
+        lines = [entry + b"\t" + name for entry, name in zip(entries.split(b"\n"), self.names, strict=False)]
+        if not (nested := tuple(self._nested)):
+            return lines, []
+        own = [line for line in lines if not line.startswith(nested, ENTRY_BYTES)]
+        return own, [line for line in lines if line.startswith(nested, ENTRY_BYTES)]
 
     def find_names(self, pattern: str) -> tuple[list[str], list[str]]:
         """Return the names that match, and those of ignored files, as long as the listing holds those of the last time. Raises OSError, _Unknown."""
@@ -281,8 +297,13 @@ class _Look:
 
     def _state_of(self, entries: bytes) -> str:
         """Return the state of git, and that of the content, which has no git in it but what hides new files."""
-        content = b"\0".join((*self.names, b"", *map(os.fsencode, self._excludes), b"", entries))
-        return f"{_hash_texts(self._states)}:{hash_bytes(content)}"
+        names, inside = self.names, list[bytes]()
+        if self._nested:
+            own, inside = self._divide(entries)
+            names, entries = [], b"\0".join(own)
+        own_state = hash_bytes(b"\0".join((*names, b"", entries)))
+        others = hash_bytes(b"\0".join((*map(os.fsencode, self._excludes), b"", *inside)))
+        return f"{_hash_texts(self._states)}:{own_state}.{others}"
 
     def _read(self) -> bytes:
         """Return the entries of all files; those that the last look has read, and that were not changed since, are not read again."""
@@ -562,7 +583,8 @@ def _git_state(repository: str, deadline: float) -> Iterator[str]:
             yield from (f"{folder}/{name} {_read_text(f'{folder}/{name}')}" for name in sorted(names))
     user = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git")
     path = f"{user}/ignore"
-    files = (f"{common}/config", f"{user}/config", os.path.expanduser("~/.gitconfig"), "/etc/gitconfig")
+    of_user = (f"{user}/config", os.path.expanduser("~/.gitconfig"), "/etc/gitconfig")
+    files = (f"{common}/config", f"{own}/config.worktree", *of_user)
     texts = "".join(map(_read_text, files)).lower()
     if (
         "excludesfile" in texts
@@ -571,7 +593,7 @@ def _git_state(repository: str, deadline: float) -> Iterator[str]:
     ):
         configured = _run_git(repository, deadline, "config", "--type=path", "--get", "core.excludesFile")
         path = os.path.join(repository, os.fsdecode(configured).rstrip("\n")) if configured else path
-    yield _read_text(path)
+    yield "" if path == os.devnull else _read_text(path)
 
 
 def _git_folders(repository: str) -> tuple[str, str]:
@@ -583,8 +605,9 @@ def _git_folders(repository: str) -> tuple[str, str]:
 
 
 def _read_text(path: str) -> str:
+    """Raises OSError, also for a pipe, which would have to be waited for."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8", errors="surrogateescape") as file:
             return file.read().rstrip("\n")
     except FileNotFoundError:
         return ""

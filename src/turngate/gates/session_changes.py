@@ -50,24 +50,25 @@ class Patches:
 
 
 async def record_files(
-    context: GateContext, *, without_git: bool = True, listing: Listing | None = None
+    context: GateContext, *, without_git: bool = True, of_git: str = "", listing: Listing | None = None
 ) -> Mapping[str, Any]:
     """Return what the project is now, for the state of a gate: a tree of git, or the checksums of all files.
 
-    If it cannot be found out, there is no record, and the gate answers by what git knows. `without_git`: whether checksums are needed.
+    If it cannot be found out, there is no record, and the gate answers by what git knows. `without_git`: whether checksums are needed; `of_git`:
+    any text if the index and the refs are.
     """
     listing = listing or await list_local(context)
-    inside = "none" if listing and not listing.has_repositories else ""
-    report = await run_comparison(context, SNAPSHOT, inside, listing=listing)
+    inside = "none" if listing and not listing.inside else ""
+    report = await run_comparison(context, SNAPSHOT, inside, of_git, listing=listing)
     try:
         if lacks_git(report):
             return {"files": await _checksums(context.commands)} if without_git else {}
-        tree, head, left_out, *repositories = stdout_of(report, PROBLEM).split("\n")
+        tree, head, left_out, kept, *repositories = stdout_of(report, PROBLEM).split("\n")
     except FilesUnreadable:
         return {}
     nested = [unquote_path(name) for name in repositories if name]
     start = {"tree": tree, "head": head, "time": context.now}
-    return {**start, "left_out": left_out, "repositories": nested}
+    return {**start, "left_out": left_out, "git": kept, "repositories": nested}
 
 
 async def changed_files(context: GateContext, globs: Sequence[str]) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def projects_below(state: str, project: str) -> list[str]:
 
 
 def files_states(folders: Iterable[str], state: str) -> dict[str, str]:
-    """Return by folder what is the same only if its files are that git does not ignore, except in repositories inside."""
+    """Return by folder what is the same only if its files are that git does not ignore, and what hides new ones."""
     # lazy: it is needed at a start, and where a session has several projects or checkouts
     from turngate.gates.local_tree_state import ENTRY_BYTES, Listing, local_listing, local_names  # noqa: PLC0415
 
@@ -86,8 +86,11 @@ def files_states(folders: Iterable[str], state: str) -> dict[str, str]:
             looks[top] = local_listing(top, state)
         below = os.fsencode(f"{real}/"[len(top) :].lstrip("/"))
         listing = looks[top]
-        entries = [each for each in listing.entries if each.startswith(below, ENTRY_BYTES)] if listing else []
-        if not entries:  # there is no repository, or it ignores the folder
+        listed = [*listing.entries, *listing.inside] if listing else []
+        entries = [each for each in listed if each.startswith(below, ENTRY_BYTES)]
+        if listing and entries:
+            entries.append(listing.excludes.encode())
+        else:  # there is no repository, or it ignores the folder
             paths = [os.path.join(real, name) for name in local_names(real, state) or ()]
             times = [f"{path} {os.lstat(path).st_ctime_ns}" for path in paths if os.path.lexists(path)]
             entries = [os.fsencode(each) for each in times]

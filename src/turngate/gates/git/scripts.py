@@ -292,8 +292,9 @@ print_filtered
 """
 )
 
-# Prints a tree with the files as they are now, the commit, what a sparse checkout leaves out, and the repositories inside of the project. Large files that are
-# not as in the commit, or more than 1000 of them, are in the tree, and their content is not stored. Git's garbage collection removes what is stored.
+# Prints a tree with the files as they are now, the commit, what a sparse checkout leaves out, a tree with files of the folder `.git` if $2 is not empty,
+# and the repositories inside of the project. Large files that are not as in the commit, or more than 1000 of them, are in the tree, and their content
+# is not stored, nor a large index. Git's garbage collection removes what is stored.
 SNAPSHOT = (
     BEGIN
     + STORE
@@ -307,24 +308,33 @@ if test "$(tr -dc '\\0' < "$folder/changed" | wc -c)" -le 1000; then
     ' sh < "$folder/changed" | store
 fi
 (of_files "$objects" && git write-tree --missing-ok)
-printf '%s\\n' "$head" "$left_out"
+keep_git() {
+    test -n "$1" && test -d .git && test ! -e .git/reftable && test -z "$(find .git/index -size +8192 2> "$folder/output")" || return 0
+    git for-each-ref --format='%(objectname) %(refname)' > "$folder/packed-refs"
+    set -- "$folder/packed-refs"
+    for name in HEAD index MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; do test ! -f ".git/$name" || set -- "$@" ".git/$name"; done
+    git hash-object -w --no-filters -- "$@" > "$folder/ids"
+    for each do echo "${each##*/}"; done | paste "$folder/ids" - | sed 's/^/100644 blob /' | git mktree
+}
+of_git=$(keep_git "$2")
+printf '%s\\n' "$head" "$left_out" "$of_git"
 cd "./$prefix"
 test "$1" = none || git ls-files --others --exclude-standard | sed -n '/\\/"\\{0,1\\}$/p'
 """
 )
 
-# Writes the files that differ from the tree $1 as they were into a new folder, below `old`, and the names of those that are new into `new`. Prints
-# the folder, and those of the repository and of the project in it. It fails if a content is not stored.
+# Writes the files that differ from the tree $1 as they were into a new folder, below `old`, and the names of those that are new into `new`; and the
+# files of `.git` in the tree $2. Prints the folder, and those of the repository and of the project in it. It fails if a content is not stored.
 RESTORE = (
     BEGIN
     + """\
 now diff-index --cached --raw --no-abbrev --no-renames -z "$1" ${prefix:+":(literal)$prefix"} > "$folder/changes"
-test -s "$folder/changes"
+test -n "$2" || test -s "$folder/changes"
 kept=$(mktemp -d)
 export kept
 trap 'rm -rf "$folder"; test -e "$kept/upper" || rm -rf "$kept"' EXIT
 mkdir "$kept/old"
-xargs -0 -n 2 sh -c '
+test ! -s "$folder/changes" || xargs -0 -n 2 sh -c '
     set -e
     set -- "$2" $1
     case $2 in
@@ -336,6 +346,10 @@ xargs -0 -n 2 sh -c '
     git cat-file blob "$4" > "$kept/old/$1"
     test "$2" = :100644 || chmod +x "$kept/old/$1"
 ' sh < "$folder/changes"
+test -z "$2" || {
+    mkdir "$kept/old/.git"
+    for name in $(git ls-tree --name-only "$2"); do git cat-file blob "$2:$name" > "$kept/old/.git/$name"; done
+}
 mkdir "$kept/upper"
 printf '%s\\n' "$kept" "$top" "$prefix"
 """
@@ -355,9 +369,13 @@ unshare --mount ${{user:+--map-root-user}} sh -c '
     cd "$top" && mount -t tmpfs none "$folder/upper" && mkdir "$folder/upper/files" "$folder/upper/work" || exit
     layers=lowerdir=.,upperdir=$folder/upper/files,workdir=$folder/upper/work
     mount -t overlay none -o "$layers" "$top" 2> /dev/null || mount -t overlay none -o "$layers,userxattr" "$top" || exit
-    cd "$top" && cp -RPp "$folder/old/." . || exit
+    cd "$top" || exit
+    test ! -e "$folder/old/.git" || (cd .git && rm -rf refs MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD && mkdir refs) || exit
+    cp -RPp "$folder/old/." . || exit
     test ! -e "$folder/new" || xargs -0 rm -f -- < "$folder/new" || exit
     cd "./$below" && touch "$folder/ready" || exit
+    # Commands such as `git diff-index` believe the times in the index.
+    test ! -e "$folder/old/.git" || set -- sh -c "git update-index -q --refresh > /dev/null 2>&1; exec \\"\\$@\\"" sh "$@"
     unshare --user $user true 2> /dev/null || user=
     set -- ${{user:+unshare --user $user}} "$@"
     unset folder top below user

@@ -23,7 +23,7 @@ from turngate.gates.count_tests import (
     store_pass,
 )
 from turngate.gates.gate import WITHOUT_BASELINE, Gate, GateContext, GateOption
-from turngate.gates.local_tree_state import content_of
+from turngate.gates.local_tree_state import content_of, others_of
 from turngate.gates.project_files import read_project
 from turngate.gates.run_commands import FilesUnreadable
 from turngate.gates.tree_state import tree_before, tree_state
@@ -36,6 +36,8 @@ KILLED = frozenset(128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 1
 NOT_COMPARABLE = (
     "The output differs from that at the session's start, and it has no names of failures to compare."
 )
+# A check with such a word in what defines it finds something else after a commit.
+_ASKS_GIT = r"(?<![\w.-])(?:git|gh|commitlint|lint-staged|gitlint|lefthook|husky|overcommit|pre-commit|prek|nx|turbo|danger)(?![\w.:/-])"
 RELATED_SHARE = 1 / 3  # of the time that is left, for the tests of a change
 ONLY_RELATED = "These are tests that the change concerns. The others were not run."
 
@@ -64,11 +66,14 @@ async def check_command(context: GateContext) -> Decision:
     return judge(context.command, await context.commands.run(context.command), None, context.project)
 
 
-async def hold_until_passed(context: GateContext, command: CommandHook, check: str | None = None) -> Decision:
+async def hold_until_passed(
+    context: GateContext, command: CommandHook, check: str | None, definition: Mapping[str, str]
+) -> Decision:
     """Check a command with the options of this module; the reason names the command. `check`: what it checks, if known.
 
     What fails as at the session's start does not block.
     """
+    context.asks_git = re.search(_ASKS_GIT, "\n".join((_text(command), *definition.values()))) is not None
     results, name = _results(context, command), show_command(command)
     if context.options.get("related") and (block := await _check_related(context, command)):
         return block
@@ -107,7 +112,7 @@ async def hold_until_passed(context: GateContext, command: CommandHook, check: s
 
 
 def _results(context: GateContext, command: CommandHook) -> Results:
-    return Results(context.state_folder, context.project, _text(command))
+    return Results(context, _text(command))
 
 
 def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision, seconds: float) -> Known:
@@ -192,7 +197,7 @@ async def _check_related(context: GateContext, command: CommandHook) -> Block | 
 
     for name, text in await related_commands(context, _text(command)):
         results, seconds = (
-            Results(context.state_folder, context.project, name),
+            Results(context, name),
             context.commands.seconds_left * RELATED_SHARE,
         )
         known = results.find(await tree_before(context))
@@ -299,7 +304,8 @@ async def record_command(context: GateContext) -> Mapping[str, Any]:
     listing = await list_local(context)
     state = listing.state if listing else await tree_state(context)
     without_git = bool(context.options.get("if-changed"))
-    return {"state": state, **await record_files(context, without_git=without_git, listing=listing)}
+    files = await record_files(context, without_git=without_git, of_git="kept", listing=listing)
+    return {"state": state, **files}
 
 
 def _limit(context: GateContext) -> int:
@@ -422,12 +428,16 @@ async def nothing_to_check(
         return _nothing(context, f"no file that matches {' or '.join(globs)} has changed", quiet=False)
     text = "\n".join(definition.values())
     paths = changed_paths(changes, ("**",))
-    # Without a path, the agent lets git ignore a new file; the state of another machine may also be that of a new commit.
-    is_known = paths or not context.commands.is_local
-    if skips_documents and is_known and all(_is_document(path, text) for path in paths):
+    if skips_documents and all(_is_document(path, text) for path in paths) and await _is_same_beside(context):
         what = "only documents have" if paths else "nothing has"
         return _nothing(context, f"{what} changed since the session's start")
     return None
+
+
+async def _is_same_beside(context: GateContext) -> bool:
+    """Return whether all that has changed since the session's start is among the files of the repository, if that is known."""
+    before, now = context.start_state, await tree_before(context)
+    return before is not None and now is not None and others_of(before) == others_of(now)
 
 
 # Texts in the root and below `docs`, and what has such a name in any folder.
@@ -461,7 +471,7 @@ async def _check(context: GateContext) -> Decision:
         return block
     if (nothing := await nothing_to_check(context, None, definition)) is not None:
         return nothing
-    result = await hold_until_passed(context, context.command, check)
+    result = await hold_until_passed(context, context.command, check, definition)
     if isinstance(result, Allow) and (changes := note_changes(context, definition)):
         return Allow("; ".join(filter(None, (result.reason, changes))))
     return result

@@ -61,7 +61,7 @@ def _project_check(name: str, summary: str) -> Gate:
         problems: list[str] = []
         note = None
         for command in commands:
-            result = await hold_until_passed(context, command, name)
+            result = await hold_until_passed(context, command, name, definition)
             if isinstance(result, Block):
                 return result
             if isinstance(result, Fault):
