@@ -10,7 +10,13 @@ from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Finding, GateContext, GateOption, list_findings
 from turngate.gates.git.output import FilePatch, Line
 from turngate.gates.project_files import read_file
-from turngate.gates.session_changes import WHOLE_FILE, Patches, find_changes, find_patches
+from turngate.gates.session_changes import (
+    WHOLE_FILE,
+    Patches,
+    describe_submodules,
+    find_changes,
+    find_patches,
+)
 from turngate.gates.source_text import (
     EXTENSIONS,
     GENERATED_LINES,
@@ -63,7 +69,10 @@ async def find_added(context: GateContext, find: FindMarks) -> tuple[list[Findin
 def answer(findings: Sequence[Finding], patches: Patches, problem: str, advice: str) -> Decision:
     if findings:
         return Block(f"{problem}:\n{list_findings([str(each) for each in findings])}\n{advice}")
-    return Fault(TOO_LONG) if patches.truncated else Allow()
+    if patches.truncated:
+        return Fault(TOO_LONG)
+    lines = ((patch.path, line.text) for patch in patches.files for line in patch.added())
+    return Allow(describe_submodules(path for path, text in lines if text.startswith("Subproject commit ")))
 
 
 def counts(context: GateContext, finding: Finding) -> bool:

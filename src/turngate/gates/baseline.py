@@ -43,10 +43,14 @@ class Known:
 class Results:
     """The results of one command in one project, by the content of its files. All sessions share them."""
 
-    def __init__(self, context: GateContext, command: str) -> None:
-        state = context.state_folder
-        self._path = state and state_path(state, f"project {context.project}", "", f"results of {command}")
-        self._key_of = str if context.asks_git else content_of
+    def __init__(
+        self, state_folder: str | None, project: str, command: str, *, asks_git: bool = False
+    ) -> None:
+        """`asks_git`: by the state of git as well."""
+        self._path = state_folder and state_path(
+            state_folder, f"project {project}", "", f"results of {command}"
+        )
+        self._key_of = str if asks_git else content_of
 
     def find(self, state: object) -> Known | None:
         """Return what was found for a state of the tree."""

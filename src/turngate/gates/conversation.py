@@ -385,7 +385,7 @@ def blocks_of(record: Mapping[str, Any], event: StopEvent) -> list[dict[str, Any
 # How hosts begin what they write in the user's name without marking it.
 _NOT_PROMPTS = (
     *("Stop hook feedback:", "<hook_prompt ", "[Request interrupted"),
-    *("<task-notification>", "<system-reminder>", "<local-command-"),
+    *("<task-notification>", "<system-reminder>", "<local-command-", "<bash-stdout>", "<bash-stderr>"),
 )
 
 

@@ -21,6 +21,7 @@ from operator import attrgetter
 
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.gates.stored_state import digest, hash_bytes, write_file
+from turngate.project.safe_paths import path_outside
 from turngate.state.files import open_regular_file
 
 TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its time
@@ -673,7 +674,9 @@ def _run_git(folder: str, deadline: float, *words: str) -> bytes | None:
     """Return what git prints, or None if it fails. Without `subprocess`, which takes longer to load than git to run."""
     env = {name: value for name, value in os.environ.items() if name not in LOCAL_GIT_VARIABLES}
     env.update(GIT_ENVIRONMENT, GIT_CEILING_DIRECTORIES=os.path.dirname(folder))
-    words = ("git", *GIT_OPTIONS, "-C", folder, f"--work-tree={folder}", *words)
+    places = path_outside(os.environ.get("PATH", os.defpath), folder).split(os.pathsep)
+    program = next((path for each in places if os.access(path := f"{each}/git", os.X_OK)), "git")
+    words = (program, *GIT_OPTIONS, "-C", folder, f"--work-tree={folder}", *words)
     source, target = os.pipe()
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -681,7 +684,7 @@ def _run_git(folder: str, deadline: float, *words: str) -> bytes | None:
         (os.POSIX_SPAWN_DUP2, target, 1),
     ]
     try:
-        pid = os.posix_spawnp(words[0], words, env, file_actions=actions)
+        pid = os.posix_spawn(program, words, env, file_actions=actions)
     except OSError:  # there is no git
         os.close(source)
         return None

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.ports import ConnectionLost, HookRunContext, NotStarted, Shell
+from turngate.project.safe_paths import path_outside
 
 MAX_ERROR_CHARS = 200
 NOT_FOUND = 127  # exit code of a shell that does not find a program
@@ -49,6 +51,9 @@ class ProjectCommands:
         self.is_local = getattr(shell, "is_local", False)  # any other shell may run them on another machine
         self._shell = shell
         self._env = env
+        # Scripts of our own run no program of the project.
+        path = env.get("PATH", os.environ.get("PATH", os.defpath))
+        self._own_path = {"PATH": path_outside(path, project)} if self.is_local else {}
         self._redactor = redactor
         self._hook = hook
         self._deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
@@ -98,7 +103,7 @@ class ProjectCommands:
     async def run_script(self, text: str, *arguments: str, stdin: bytes = b"") -> Exited | TimedOut:
         """Run a script of our own with the POSIX shell; data is passed only as arguments."""
         hook = CommandHook(command="/bin/sh", args=("-c", GIT_FUNCTION + text, "turngate", *arguments))
-        return await self._run(hook, stdin, GIT_ENVIRONMENT, HookRunContext())
+        return await self._run(hook, stdin, {**GIT_ENVIRONMENT, **self._own_path}, HookRunContext())
 
 
 def describe_failure(report: Exited | TimedOut) -> str | None:

@@ -6,7 +6,8 @@ conversion of git explains the difference, such as Git LFS.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from turngate._frozen_dataclass import frozen
@@ -33,6 +34,8 @@ WHOLE_FILE = 10**6  # lines around a change
 MAX_PATCH_LINES = 150_000  # which take seconds to read
 MAX_START_BYTES = 1024 * 1024  # of a transcript, in which its first time is looked for
 _CHECKSUM = re.compile(r"(\d+ \d+) \./(.*)", re.DOTALL)
+OTHERS = "git ls-files --others --exclude-standard"
+MAX_NESTED = 5  # repositories that a note names
 PROBLEM = "the changes since the session's start cannot be read"
 NO_REPOSITORY = "the project has no git repository"
 NO_SESSION = "it compares with a session's start; give --base REV"
@@ -96,6 +99,24 @@ async def find_changes(context: GateContext, *, of_others: bool = False) -> tupl
 
 def describe_filtered(path: str) -> str:
     return f"{show_path(path)} cannot be compared with the commit: a git filter converts it, and Turngate runs no filters"
+
+
+def describe_submodules(paths: Iterable[str]) -> str | None:
+    """Return a note about submodules that differ, of which no lines are known."""
+    names = ", ".join(map(show_path, sorted({*paths})))
+    return f"changes in a submodule are not checked: {names}" if names else None
+
+
+async def new_repositories(context: GateContext) -> str | None:
+    """Return a note about folders that git does not look into, because they are new repositories of their own."""
+    report = await context.commands.run_script(OTHERS)
+    if not isinstance(report, Exited) or report.code != 0:  # also without git
+        return None
+    known = (context.state.start or {}).get("repositories")
+    found = (unquote_path(line) for line in report.stdout.split("\n"))
+    new = (name for name in found if name.endswith("/") and not (isinstance(known, list) and name in known))
+    names = ", ".join(map(show_path, islice(new, MAX_NESTED)))
+    return f"not checked, because it is a repository of its own: {names}" if names else None
 
 
 async def find_patches(

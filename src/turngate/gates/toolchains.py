@@ -359,13 +359,13 @@ CONFIGURATION_FILE = (
 # What is in these folders configures nothing outside of them; lock files say what is installed; the rest is written by tools.
 NO_CONFIGURATION = (
     r"(?:^|/)(?:(?:__)?fixtures?(?:__)?|test_?data|templates?|examples?|\.github|\.?venv)/|(?:-lock|shrinkwrap)\.[^/]*$|"
-    r"(?:^|/)\.?coverage(?:\.json)?$|\.tsbuildinfo$|(?:^|/)(?!ph|pom)[^/]*\.xml$"
+    r"(?:^|/)\.?coverage(?:\.json)?$|\.tsbuildinfo$|(?:^|/)(?!ph|pom|extensions)[^/]*\.xml$"
 )
 # What a check may depend on by its name alone: all of these, scripts, and files of runners.
 MAY_DEFINE = (
     rf"{CONFIGURATION_FILE}|(^|/)([^/]*\.(mk|sh|bash|config\.[a-z]+)|\.[a-z_-]+rc(\.[a-z]+)?|\.ignore|tasks\.py|dockerfile|cmakelists\.txt|"
-    r"pom\.xml|(build|settings)\.gradle(\.kts)?|gradle\.properties|mix\.exs|go\.work|[^/]*\.(csproj|props|targets|runsettings))$|"
-    r"(^|/)\.(mvn|cargo)/[^/]+$|^(\./)?((scripts?|tools|bin|ci)/[^/]+|\.env)$"
+    r"pom\.xml|(build|settings)\.gradle(\.kts)?|gradle\.properties|mix\.exs|test_helper\.exs|go\.work|\.rspec-local|junit-platform\.properties|[^/]*\.(csproj|props|targets|runsettings))$|"
+    r"(^|/)(\.(mvn|cargo)/[^/]+|gradle/[^/]+\.gradle(\.kts)?|\.yarn/plugins/.+)$|^(\./)?((scripts?|tools|bin|ci)/[^/]+|\.env)$"
 )
 CONFIGURATION_IN_ROOT = (
     r"^(\./)?[^/]+\.(toml|ini|cfg|jsonc?|json5|ya?ml)$"  # which a check may write if git ignores them

@@ -73,6 +73,13 @@ def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
+def path_outside(path: str, folder: str) -> str:
+    """Return the folders of `$PATH` that are outside of a folder; all of them if none is."""
+    real = real_path(folder)
+    places = [each for each in path.split(os.pathsep) if os.path.isabs(each)]
+    return os.pathsep.join(each for each in places if not is_inside(real_path(each), real)) or path
+
+
 class UnsafePath(ValueError):
     """Raised by `safe_path` for a name that leads out of its folder."""
 

@@ -123,11 +123,18 @@ class _Finder:
         is_data = takes_data(name, command) and not any(
             self._is_script_named(name, words[number], path) for number, path, _ in paths
         )
+        of_system = _programs_of_system(words, name)
         for number, path, is_pattern in paths:
-            is_of_program = names_configuration(words, number) or os.path.basename(words[number]) == name
-            if not is_data or is_of_program:
-                self._add(path, words, number, is_pattern=is_pattern, is_alone=is_data)
-        self.absent |= {} if is_data else self._missing
+            base = os.path.basename(words[number])
+            if not is_data or base == name or base in of_system or names_configuration(words, number):
+                is_alone = is_data and base not in of_system
+                self._add(path, words, number, is_pattern=is_pattern, is_alone=is_alone)
+        missing = (
+            self._missing
+            if not is_data
+            else [each for each in self._missing if os.path.basename(each) in of_system]
+        )
+        self.absent |= dict.fromkeys(missing)
         if explains and len(self.covered) == count and (text := describe_runner(name, command)):
             self.not_covered[text] = None
 
@@ -276,6 +283,8 @@ _BEFORE_PROGRAM = (
 _STARTERS = frozenset("uv poetry pdm hatch pipenv rye bundle pnpm yarn npm".split())
 # Programs that read files and run none of them.
 _READERS = frozenset("grep egrep fgrep rg test [ [[ wc diff cmp stat jq touch mkdir rm true false".split())
+# Programs that no project installs: one with such a name takes the place of that of the system.
+_OF_SYSTEM = _READERS | frozenset("env timeout nice nohup stdbuf sudo xargs sh bash dash zsh".split())
 # Programs that run what a file of the project says.
 _RUNNERS = {
     "make": "Makefile",
@@ -337,6 +346,12 @@ def program_of(words: Words) -> tuple[str, str]:
             return starter if starter and not takes_data(name, command) else (name, command)
         starter = starter or ((name, command) if name in _RUNNERS else None)
     return starter or ("", "")
+
+
+def _programs_of_system(words: Words, name: str) -> frozenset[str]:
+    """Return the programs of the system that a command starts, up to the one that is meant."""
+    names = [os.path.basename(word) for word in words]
+    return _OF_SYSTEM.intersection(names[: names.index(name) + 1] if name in names else ())
 
 
 def takes_data(name: str, command: str) -> bool:

@@ -197,7 +197,11 @@ class CoveredFiles:
             return
         is_of_settings, above = folder.endswith(HOOK_FOLDERS[:2]), above | {real}
         for entry, found in entries:
-            if entry in left_out or is_backup(entry) or (is_of_settings and entry in NOT_HOOKS):
+            if (
+                entry in left_out
+                or is_backup(entry)
+                or (is_of_settings and entry.partition(".tmp.")[0] in NOT_HOOKS)
+            ):
                 continue
             name, inner, info = f"{folder}{entry}", f"{real}/{entry}", found
             if stat.S_ISLNK(found.st_mode):

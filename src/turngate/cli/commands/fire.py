@@ -19,9 +19,11 @@ from turngate.cli.arguments import (
     find_project_here,
 )
 from turngate.cli.console.streams import paint
+from turngate.cli.hook_input import refuse_command
 from turngate.cli.project import describe_path, nothing_is_configured
 from turngate.core.constants import EVENTS, IN_HOOK, reject_constant
 from turngate.errors import UsageError
+from turngate.hosts.input_fields import recognize, variable_of_command
 from turngate.project.files import LOCAL, Files
 from turngate.settings.paths import unread_files
 
@@ -58,6 +60,9 @@ Exit codes:
 def run(options: argparse.Namespace) -> int:
     project = find_project_here(options)
     fields = {} if options.input is None else read_input(options.input, options.event)
+    session = fields.get("session_id")
+    if session and (by := variable_of_command(recognize(fields), session)):
+        return refuse_command("turngate fire", by)
     further = options.json or options.plugin_dir or options.settings is not None or IN_HOOK in os.environ
     if project is not None and not further and nothing_is_configured(project, options.dialect):
         why = _not_configured(options, project, (), LOCAL)

@@ -1,6 +1,7 @@
 """`turngate goal`: set, show, pause and clear the goal of one session, a gate that a person sets without any settings."""
 
 import argparse
+import asyncio
 import io
 import json
 import os
@@ -10,27 +11,33 @@ from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout, suppress
 from typing import Any
 
+from turngate.aio.threads import event_loop_in_thread
 from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, PROJECT_HELP, Parser, add_json_option
 from turngate.cli.console.conversation_text import counted, first_line, format_time, outcome_label
 from turngate.cli.project import nothing_is_configured, project_folder, recorded_project
 from turngate.cli.review import check_person
-from turngate.core.hooks.kinds import PromptHook
+from turngate.core.events.hook_input import read_stop
+from turngate.core.hooks.kinds import CommandHook, PromptHook
 from turngate.core.redaction import make_redactor, secret_values
 from turngate.core.settings import Rule
 from turngate.core.text import closest_word, printable
 from turngate.errors import UsageError
+from turngate.gates.library.goal import GOAL, define_proof
+from turngate.gates.run_gate import NO_ANSWER, make_context
 from turngate.gates.session_goal import NOT_MET, Goal, change_goal, read_goals, set_goal
 from turngate.history.journals import journal_folders, read_journal
 from turngate.models.resolve import JudgeModels
 from turngate.project.checkouts import find_top
 from turngate.project.files import LOCAL
 from turngate.settings.load import load_layers
+from turngate.shells.local import LocalShell
 from turngate.state.journal import JOURNAL_FILE
 from turngate.state.paths import session_folder, state_folder
 
 ACTIONS: dict[str, str | None] = {"status": "", "pause": "paused", "resume": "active", "clear": None}
 NEXT = "next"  # as the session of --for
 MAX_GOAL_CHARS = 4000
+DEFINITION_TIMEOUT_S = 10.0  # to find what defines a proof
 RECENT_S = 3600  # since the last hook of a session that may still run
 MIN_NEW_ID_CHARS = 16  # of a session that was not seen yet; a shorter word is the beginning of an id
 NO_JUDGE = "a goal needs --proof CMD, or a model that judges it, such as `turngate.judge` in ~/.turngate/settings.json"
@@ -123,13 +130,36 @@ def _set(options: argparse.Namespace, project: str, state: str) -> list[str]:
     session, seen = (
         (options.session, "this one") if is_known else _choose_session(options.session, project, state)
     )
-    goal = set_goal(state, project, session, text, proof)
+    goal = set_goal(state, project, session, text, proof, _definition_of(proof, project, state))
     if goal is None:
         raise UsageError(f"the goal cannot be stored in {state}; set TURNGATE_STATE to another folder")
     whose = (
         f"session {session} ({seen})" if session else f"the next session in {project} that starts or stops"
     )
     return [f"goal set for {whose}", *_describe(goal)]
+
+
+def _definition_of(proof: str | None, project: str, state: str) -> dict[str, str] | None:
+    """Return what defines a command now; None on another machine: then it is that of the first stop."""
+    if proof is None or not os.path.isabs(project):
+        return None
+
+    async def define() -> dict[str, str]:
+        context = make_context(
+            GOAL,
+            read_stop("Stop", {}, cwd=project),
+            LocalShell(),
+            project,
+            options={},
+            command=CommandHook(command=proof),
+            timeout=DEFINITION_TIMEOUT_S,
+            state_folder=state,
+        )
+        return await define_proof(context)
+
+    with suppress(*NO_ANSWER), event_loop_in_thread() as loop:  # a conversation has its own
+        return asyncio.run_coroutine_threadsafe(define(), loop).result()
+    return None
 
 
 def _clean(text: str, name: str) -> str:

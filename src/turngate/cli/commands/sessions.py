@@ -13,6 +13,7 @@ from turngate.cli.arguments import EXIT_ERRORS, LISTED_PROJECT_HINT, Parser, add
 from turngate.cli.console.conversation_text import counted, format_time
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.project import project_folder, recorded_project
+from turngate.cli.review import check_person
 from turngate.core.conversation.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.text import one_line, printable, truncate
 from turngate.errors import UsageError
@@ -63,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
     if options.action == "show":
         _show(options.session)
     elif options.action == "prune":
+        check_person(os.environ, "removes sessions")
         _prune(options.days)
     else:
         _list(options.project, as_json=options.json)

@@ -56,7 +56,7 @@ lines() { tr '\\0\\n' '\\n\\0'; }
 mkdir -p "$folder/plain/info" "$folder/plain/objects" "$folder/plain/refs"
 echo 'ref: refs/heads/none' > "$folder/plain/HEAD"
 test "$format" = sha1 || printf '[core]\\nrepositoryformatversion = 1\\n[extensions]\\nobjectformat = %s\\n' "$format" > "$folder/plain/config"
-echo '* -text -filter -ident -working-tree-encoding' > "$folder/plain/info/attributes"
+echo '* -text -filter -ident -working-tree-encoding !diff' > "$folder/plain/info/attributes"
 git ls-files -z -t --stage ${prefix:+":(literal)$prefix"} > "$folder/tracked"
 if test "$2$format" = listedsha1; then
     now update-index -z --index-info
@@ -126,7 +126,7 @@ convert() {
     sed -n '/[\t\\/"]\\.gitattributes"\\{0,1\\}$/p' "$folder/tree" | of_base update-index --index-info
     : > "$folder/plain/info/attributes"
     cut -f 2 "$folder/candidates" | of_base check-attr --cached --stdin filter ident working-tree-encoding text eol > "$folder/attributes"
-    echo '* text=auto eol=lf -filter -ident -working-tree-encoding' > "$folder/plain/info/attributes"
+    echo '* text=auto eol=lf -filter -ident -working-tree-encoding !diff' > "$folder/plain/info/attributes"
     sed -n 's/: filter: lfs$//p' "$folder/attributes" > "$folder/lfs"
     sum=$(command -v sha256sum || echo 'shasum -a 256')
     export sum

@@ -20,6 +20,7 @@ from turngate.gates.session_changes import (
     describe_filtered,
     find_changes,
     lacks_git,
+    new_repositories,
     record_files,
     run_comparison,
 )
@@ -77,7 +78,9 @@ async def check_clean(context: GateContext) -> Decision:
         return Fault(describe_filtered(filtered[0]))
     if is_left:
         return Allow("changes are not committed, as the user asked")
-    return Allow(NO_UPSTREAM if context.options["pushed"] and status.unpushed is None else None)
+    is_unknown = context.options["pushed"] and status.unpushed is None
+    notes = (NO_UPSTREAM if is_unknown else None, await new_repositories(context))
+    return Allow("; ".join(filter(None, notes)) or None)
 
 
 async def record_clean(context: GateContext) -> Mapping[str, Any]:

@@ -112,7 +112,11 @@ async def hold_until_passed(
 
 
 def _results(context: GateContext, command: CommandHook) -> Results:
-    return Results(context, _text(command))
+    return _results_of(context, _text(command))
+
+
+def _results_of(context: GateContext, command: str) -> Results:
+    return Results(context.state_folder, context.project, command, asks_git=context.asks_git)
 
 
 def _describe_run(context: GateContext, report: Exited | TimedOut, result: Decision, seconds: float) -> Known:
@@ -197,7 +201,7 @@ async def _check_related(context: GateContext, command: CommandHook) -> Block | 
 
     for name, text in await related_commands(context, _text(command)):
         results, seconds = (
-            Results(context, name),
+            _results_of(context, name),
             context.commands.seconds_left * RELATED_SHARE,
         )
         known = results.find(await tree_before(context))

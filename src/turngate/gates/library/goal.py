@@ -7,10 +7,12 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.events.events import StopEvent
 from turngate.core.text import one_line, printable
 from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
+from turngate.gates.check_changes import block_once, find_definition, note_changes
 from turngate.gates.conversation import read_prompts
 from turngate.gates.gate import Gate, GateContext
 from turngate.gates.library.command import check_command, show_command
 from turngate.gates.library.judge import check_judge
+from turngate.gates.project_files import read_project
 from turngate.gates.session_goal import NOT_MET, change_goal, read_goals
 
 MAX_PART_CHARS, MAX_WISH_CHARS = 200, 80
@@ -39,13 +41,27 @@ async def check_goal(context: GateContext) -> Decision:
     question = QUESTION + text.replace("$ARGUMENTS", "$ ARGUMENTS")  # which a prompt hook would replace
     asked = {"prompt": question, "prompt-file": None, "transcript": "digest", "model": None}
     context.options = {**context.options, **asked}
+    definition = await define_proof(context)
+    goals = read_goals(context.state_folder or "", context.options["since"])
+    if context.command and goals:
+        context.state.data.setdefault("definition", goals[0].definition)
+        if block := block_once(context, show_command(context.command), definition):
+            return block
     result = await (check_command(context) if context.command else check_judge(context))
     if given_up := await _given_up(context):
         return given_up
     if not isinstance(result, Block):
-        return Allow() if isinstance(result, Allow) else result
+        return Allow(note_changes(context, definition)) if isinstance(result, Allow) else result
     by = f"`{show_command(context.command)}`: " if context.command else ""
     return Block(f"{NOT_MET}{text}\n{by}{result.reason}")
+
+
+async def define_proof(context: GateContext) -> dict[str, str]:
+    """Return what defines the command that proves the goal, whatever the variables are: a person sets it elsewhere."""
+    if context.command is None:
+        return {}
+    context.environ = {}
+    return await find_definition(context, [context.command.command], await read_project(context.commands))
 
 
 async def _given_up(context: GateContext) -> Allow | None:
@@ -62,7 +78,9 @@ async def _given_up(context: GateContext) -> Allow | None:
 def find_stand_down(event: StopEvent, since: float) -> str | None:
     """Return the words with which the user has dropped the goal since it was set."""
     for prompt in takewhile(lambda prompt: (prompt.time or 0.0) > since, read_prompts(event)):
-        for part in re.split(_PART_END, prompt.text):
+        # The host wraps in tags what it adds, such as the output of a command of the user.
+        is_wrapped = prompt.text.startswith("<") and not prompt.text.startswith("<bash-input>")
+        for part in re.split(_PART_END, prompt.text) if not is_wrapped else ():
             if _STAND_DOWN.fullmatch(part.strip()[:MAX_PART_CHARS]):
                 return one_line(printable(part), MAX_WISH_CHARS)
     return None

@@ -3,10 +3,8 @@
 import ast
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from itertools import islice
 from types import EllipsisType
 
-from turngate.core.answers.report_types import Exited
 from turngate.core.globs import matches_globs
 from turngate.core.text import one_line
 from turngate.core.verdict.decisions import Allow, Decision
@@ -20,8 +18,8 @@ from turngate.gates.added_lines import (
     source_patches,
 )
 from turngate.gates.gate import Finding, Gate, GateContext
-from turngate.gates.git.output import FilePatch, Line, show_path, unquote_path
-from turngate.gates.session_changes import record_files
+from turngate.gates.git.output import FilePatch, Line
+from turngate.gates.session_changes import new_repositories, record_files
 from turngate.gates.source_text import (
     CONDITION,
     Source,
@@ -341,9 +339,6 @@ def _is_true(statement: ast.stmt) -> bool:
             return False
 
 
-OTHERS = "git ls-files --others --exclude-standard"
-NESTED = "not checked, because it is a repository of its own"
-MAX_NESTED = 5
 ADVICE = "Complete them, or remove them and say in your answer what is missing."
 
 
@@ -351,19 +346,8 @@ async def check_no_stubs(context: GateContext) -> Decision:
     patches = await source_patches(context)
     findings = [finding for finding in find_stubs(patches.files) if counts(context, finding)]
     decision = answer(findings, patches, "the added lines contain stubs", ADVICE)
-    nested = await _new_repositories(context) if isinstance(decision, Allow) else []
-    return Allow(f"{NESTED}: {', '.join(map(show_path, nested))}") if nested else decision
-
-
-async def _new_repositories(context: GateContext) -> list[str]:
-    """Return the folders that git does not look into, because they are repositories of their own."""
-    report = await context.commands.run_script(OTHERS)
-    if not isinstance(report, Exited) or report.code != 0:  # also without git
-        return []
-    known = (context.state.start or {}).get("repositories")
-    found = (unquote_path(line) for line in report.stdout.split("\n"))
-    new = (name for name in found if name.endswith("/") and not (isinstance(known, list) and name in known))
-    return [*islice(new, MAX_NESTED)]
+    note = await new_repositories(context) if isinstance(decision, Allow) else None
+    return Allow(note) if note else decision
 
 
 NO_STUBS = Gate(

@@ -11,6 +11,7 @@ from turngate.gates.session_changes import (
     WHOLE_FILE,
     Patches,
     describe_filtered,
+    describe_submodules,
     find_changes,
     find_patches,
     record_files,
@@ -20,6 +21,7 @@ from turngate.gates.source_text import language_of
 DATA_FILES = ("__snapshots__", "*.snap", "*.ambr", "snapshots", "data", "fixtures", "testdata")
 ADVICE = "Restore them, and complete the task without changing them."
 MAX_PATHSPECS = 500
+OF_SUBMODULE = "160000"  # its mode
 NO_LINES = "the project has no git repository, so the lines of changed files are not known"
 TOO_LONG = "the changes of the protected files are too long to be compared"
 
@@ -30,12 +32,14 @@ async def check_untouched(context: GateContext) -> Decision:
     changes = [change for change in named if change.kind != "filtered"]
     if named and not changes:
         return Fault(describe_filtered(named[0].path))
+    submodules = describe_submodules(change.path for change in found if change.mode == OF_SUBMODULE)
     if context.options["no-weakening"]:
-        return await _compare_assertions(context, changes, found)
+        decision = await _compare_assertions(context, changes, found)
+        return Allow(submodules) if isinstance(decision, Allow) else decision
     touched = [change for change in changes if change.kind != "added" or context.options["added"]]
     patches = await _read_patches(context, touched[:MAX_FINDINGS]) if touched else None
     lines = {patch.path: patch.lines[0].number for patch in patches.files if patch.lines} if patches else {}
-    return _fail([_describe(change, lines) for change in touched])
+    return _fail([_describe(change, lines) for change in touched], submodules)
 
 
 async def _compare_assertions(
@@ -116,9 +120,9 @@ def _describe(change: Change, lines: Mapping[str, int]) -> str:
             return f"{path} was {kind}"
 
 
-def _fail(findings: Sequence[str]) -> Decision:
+def _fail(findings: Sequence[str], note: str | None = None) -> Decision:
     if not findings:
-        return Allow()
+        return Allow(note)
     return Block(f"protected files have changed:\n{list_findings(findings)}\n{ADVICE}")
 
 

@@ -20,6 +20,7 @@ from turngate.cli.console.conversation_text import counted
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.streams import stdout_error
 from turngate.cli.project import project_folder, recorded_project
+from turngate.cli.review import check_person
 from turngate.core.text import describe_url
 from turngate.errors import UsageError
 from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
@@ -105,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
     if options.why is not None and options.wrong is None and options.right is None:
         raise UsageError("--why needs --wrong or --right")
     if options.wrong is not None or options.right is not None:
+        check_person(os.environ, "marks blocks")
         return mark_block(options)
     if options.blocks:
         return list_blocks(options)
