@@ -74,7 +74,7 @@ def test_a_name_of_a_file_that_is_like_a_secret_is_still_found(project: Path, st
     words = ("untouched", "--added", f"tests/{SECRET}.py")
     expected = "protected files have changed:\n- tests/….py was added\nRestore them, and complete the task without changing them."
     assert answer_of_process(words, claude_input(project)) == (0, blocked(expected, "untouched"), "")
-    names = [file for file in files_with_secret(state) if file.name != "files-6"]
+    names = [file for file in files_with_secret(state) if not file.name.startswith("files-")]
     assert names == []  # the names of the project's files are kept as they are
 
 

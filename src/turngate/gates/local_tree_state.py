@@ -108,10 +108,19 @@ def others_of(state: str) -> str:
 class Listing:
     """The files of a project in a repository."""
 
-    def __init__(self, entries: list[bytes], inside: list[bytes], excludes: str, state: str | None) -> None:
+    def __init__(
+        self,
+        entries: list[bytes],
+        inside: list[bytes],
+        excludes: str,
+        state: str | None,
+        *,
+        has_repositories: bool,
+    ) -> None:
         # Mode, id and name of each file, as `git update-index --index-info` reads them; the names are those in the repository.
         self.entries = entries
-        self.inside = inside  # those of repositories inside of it
+        self.inside = inside  # those of repositories inside of it; other checkouts are in neither
+        self.has_repositories = has_repositories  # inside, or checkouts
         self.excludes = excludes  # a hash of what hides new files
         self.state = state  # what `local_tree_state` returns
 
@@ -184,6 +193,7 @@ class _Look:
         # What hides new files: their `info/exclude`, and what the user's git ignores.
         self._excludes: list[str] = []
         self._nested: list[bytes] = []  # repositories inside of the first one
+        self._checkouts: list[bytes] = []  # those that are linked work trees, which have gates of their own
         self._names_hold = False  # whether the names follow from those of the last look
         self._likely: list[bytes] = []  # the files of the folders that have changed since
         self._is_known = True  # whether there is nothing else: no link leads out
@@ -247,16 +257,22 @@ class _Look:
         self._stat()
         entries, below = self._read(), self.below
         lines, inside = self._divide(entries)
-        if below:
-            lines = [line for line in lines if line.startswith(below, ENTRY_BYTES)]
+        if below or self._checkouts:
+            left_out = tuple(self._checkouts)
+            lines = [
+                line
+                for line in lines
+                if line.startswith(below, ENTRY_BYTES) and not line.startswith(left_out, ENTRY_BYTES)
+            ]
             inside = [line for line in inside if line.startswith(below, ENTRY_BYTES)]
         state = self._state_of(entries) if self._is_known else None
-        return Listing(lines, inside, _hash_texts(self._excludes), state)
+        excludes = _hash_texts(self._excludes)
+        return Listing(lines, inside, excludes, state, has_repositories=bool(self._nested))
 
     def _divide(self, entries: bytes) -> tuple[list[bytes], list[bytes]]:
-        """Return the entries with their names, and those of repositories inside."""
+        """Return the entries with their names, and those of repositories inside that are no checkouts."""
         lines = [entry + b"\t" + name for entry, name in zip(entries.split(b"\n"), self.names, strict=False)]
-        if not (nested := tuple(self._nested)):
+        if not (nested := tuple(each for each in self._nested if each not in self._checkouts)):
             return lines, []
         own = [line for line in lines if not line.startswith(nested, ENTRY_BYTES)]
         return own, [line for line in lines if line.startswith(nested, ENTRY_BYTES)]
@@ -388,6 +404,8 @@ class _Look:
         if stat.S_ISDIR(mode):
             if os.path.lexists(f"{path}/.git"):
                 self._nested.append(below := name.rstrip(b"/") + b"/")
+                if os.path.basename(os.path.dirname(_git_folders(path)[0])) == "worktrees":
+                    self._checkouts.append(below)
                 self._add(below, self._list(below))
             return False
         target = os.path.realpath(path)
@@ -401,7 +419,8 @@ class _Look:
         if not os.path.lexists(f"{folder}/.git"):
             return sorted(_walk(os.fsencode(folder)))
         states = [*_git_state(folder, self._deadline)]
-        self._excludes += [_read_text(f"{_git_folders(folder)[1]}/info/exclude"), states[-1]]
+        if below not in self._checkouts:
+            self._excludes += [_read_text(f"{_git_folders(folder)[1]}/info/exclude"), states[-1]]
         git = _hash_texts(states)
         if not below and (names := self._update_names(git)) is not None:
             self._states += ["", self._stored["listed"].decode(), git]

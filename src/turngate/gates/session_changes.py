@@ -61,7 +61,7 @@ async def record_files(
     any text if the index and the refs are.
     """
     listing = listing or await list_local(context)
-    inside = "none" if listing and not listing.inside else ""
+    inside = "none" if listing and not listing.has_repositories else ""
     report = await run_comparison(context, SNAPSHOT, inside, of_git, listing=listing)
     try:
         if lacks_git(report):
