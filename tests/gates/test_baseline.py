@@ -235,3 +235,79 @@ def test_a_check_that_did_not_end_on_the_files_of_the_start_is_not_run_there_aga
         write(project, {"fixed": content})
         assert session.stop() == blocked(reason if content == "1" else f"{reason}\n\n{STILL}")
     assert lines(project / "../runs") == ["run"]
+
+
+# Commands that ask git: HEAD, the index and the refs are those of the start too
+
+
+ASKING: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
+    "the message of a commit": ("git log -1 --format=%s | grep -q '^feat:'", (("commit", "-qam", "wip"),)),
+    "what is not committed": ('test -z "$(git status --porcelain)"', ()),
+    "what differs from HEAD": ("git diff-index --quiet HEAD", ()),
+    "what is staged": (
+        "! git diff --cached --name-only | sed s/^/staged:1:1:E1/ | grep .",
+        (("add", "-A"),),
+    ),
+    "a tag": ('test -z "$(git tag)"', (("tag", "v1"),)),
+    "the branch": ("git symbolic-ref HEAD | grep -q main$", (("checkout", "-qb", "work"),)),
+    "a script that asks": ("sh check.sh", (("commit", "-qam", "wip"),)),
+}
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_what_a_command_finds_in_git_was_not_there_at_the_start(project: Path, name: str) -> None:
+    command, moves = ASKING[name]
+    make_repository(project, {"a.txt": "x", "check.sh": ASKING["the message of a commit"][0]})
+    git(project, "commit", "-q", "--allow-empty", "-m", "feat: start")
+    session = Session(project, "--", command)
+    write(project, {"a.txt": "y"})
+    for words in moves:
+        git(project, *words)
+    assert session.stop()["decision"] == "block"
+    assert session.stop()["decision"] == "block"
+
+
+@pytest.mark.parametrize("command", ["git tag | grep v2", COMMAND])
+def test_what_failed_at_the_start_does_not_block_after_commits(project: Path, command: str) -> None:
+    make_repository(project, {"output": failing("test_old")})
+    write(project, {"staged": ""})
+    git(project, "add", "staged")
+    session = Session(project, "--", command)
+    write(project, {"output": failing("test_old"), "other": ""})
+    commit(project)
+    git(project, "checkout", "-qb", "work")
+    before = (git(project, "status", "--porcelain"), git(project, "for-each-ref"))
+    assert session.stop() == OLD_ONLY
+    assert (git(project, "status", "--porcelain"), git(project, "for-each-ref")) == before
+
+
+@pytest.mark.parametrize("command", ["git tag | grep v2", COMMAND])
+def test_in_a_linked_checkout_git_is_not_as_it_was(project: Path, tmp_path: Path, command: str) -> None:
+    make_repository(project, {"output": failing("test_old")})
+    git(project, "worktree", "add", "-q", str(tmp_path / "other"))
+    session = Session(tmp_path / "other", "--", command)
+    write(tmp_path / "other", {"other": ""})
+    commit(tmp_path / "other")
+    answer = session.stop()
+    assert (
+        answer == OLD_ONLY
+        or "it may ask git, whose state at the session's start is not known" in answer["reason"]
+    )
+    assert (answer == OLD_ONLY) == (command == COMMAND)
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_after_a_change_in_a_repository_inside_what_failed_before_is_not_known(
+    project: Path, is_committed: bool
+) -> None:
+    make_repository(project, {"a.py": ""})
+    (project / "lib").mkdir()
+    make_repository(project / "lib", {"output": ""})
+    session = Session(project, "--", "cd lib; " + COMMAND)
+    write(project / "lib", {"output": failing("test_new")})
+    if is_committed:
+        commit(project / "lib")
+    assert (
+        "All failures count, because what failed at the session's start is not known"
+        in session.stop()["reason"]
+    )

@@ -397,6 +397,13 @@ def test_it_does_not_change_the_check(name: str, project: Path) -> None:
 
 
 # What a check may depend on: files before, the command, files after, the files of which the user reads.
+RARE = (
+    ".mvn/extensions.xml",
+    ".rspec-local",
+    ".yarn/plugins/x.cjs",
+    "gradle/test.gradle",
+    "test/test_helper.exs",
+)
 NOTED: dict[str, tuple[Files, str, Files, list[str]]] = {
     "what make includes by a pattern, or where git ignores it": (
         {"Makefile": "include mk/*.mk\n-include .env local.mk\nexport\n", ".gitignore": "local.mk\n.env\n"},
@@ -445,6 +452,12 @@ NOTED: dict[str, tuple[Files, str, Files, list[str]]] = {
             "pyproject.toml": "[tool.pdm.scripts]\ntest = 'true'\n",
         },
         ["packages/ui/package.json", "pyproject.toml"],
+    ),
+    "files of less common tools": (
+        {name: "1\n" for name in RARE},
+        "make test",
+        {name: "2\n" for name in RARE},
+        sorted(RARE),
     ),
     "not a dependency": (
         {"package.json": "{}", "pyproject.toml": "[tool.ruff]\n"},

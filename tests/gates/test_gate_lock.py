@@ -105,6 +105,26 @@ def test_a_second_stop_checks_after_the_first_where_its_result_is_not_that_of_th
     assert lines(project / "../runs") == ["run", "run"]
 
 
+def test_a_pass_is_not_shared_with_a_session_that_began_before_the_check_was_changed(
+    project: Path, state: Path, check: Path
+) -> None:
+    check.write_text(CHECK.replace("exit 1", "exit 0"))
+    words = ("--", "sh", "check")
+    for session, script in (("a", "exit 0\n"), ("b", check.read_text())):
+        (project / "check").write_text(script)
+        answer_of_process(words, {**json.loads(event(project, session)), "hook_event_name": "SessionStart"})
+    (project / "changed").touch()
+    with stop(project, "b") as second:
+        wait_for_file_sync(project / "../runs")
+        with stop(project, "a") as first:
+            wait_for_lock(first, state)
+            (project / "../go").touch()
+            assert answer(second) == {}
+            assert answer(first)["reason"].startswith(
+                "The check `sh check` itself was changed in this session:"
+            )
+
+
 def test_a_stop_waits_no_longer_for_one_that_was_killed(project: Path, state: Path, check: Path) -> None:
     check.write_text(f"echo run >> ../runs; [ -e ../killed ] || {{ {hang()}; }}")
     with stop(project, "a") as first:

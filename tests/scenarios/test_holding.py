@@ -12,7 +12,7 @@ import pytest
 from tests.hosts.recordings import recorded
 from tests.hosts.test_input_fields import SHOWN_BY, environment
 from tests.support.cli import turngate
-from tests.support.git_projects import BEFORE, commit, git, make_repository
+from tests.support.git_projects import BEFORE, commit, git, make_repository, with_submodule
 from tests.trust.support import approve_all, command, stop_settings, write
 from tests.trust.test_session_record import GONE, REDEFINED, blocked, set_hooks
 from turngate.state.paths import state_folder
@@ -240,6 +240,10 @@ def test_a_command_of_the_agent_gives_no_event_of_its_session(
     refused = f"turngate {{}}: {why}; only the agent program does that, so nothing was checked or counted\n"
     assert turngate("hook", stdin=json.dumps(given)) == (64, "", refused.format("hook"))
     assert turngate("gate", "clean", stdin=json.dumps(given)) == (64, "", refused.format("gate"))
+    own = json.dumps({"session_id": given["session_id"]})
+    if (host, event) != ("gemini", "SessionStart"):
+        fired = turngate("fire", event, "--input", own, "--project", str(repository))
+        assert fired == (64, "", refused.format("fire"))
     assert content(state_folder()) == before
 
 
@@ -369,3 +373,149 @@ def test_a_new_test_that_the_agent_lets_git_ignore_is_a_change(tested: Path, pla
     write(tested, {"test_new.py": "def test_new():\n    assert 0\n"})
     answer = stop(tested)
     assert (answer["decision"], "test_new.py::test_new" in answer["reason"]) == ("block", True)
+
+
+def exclude(project: Path) -> None:
+    write(project, {"test_new.py": FAILING_TEST})
+    with (project / ".git/info/exclude").open("a") as file:
+        file.write("test_new.py\n")
+
+
+def exclude_in_the_configuration_of_the_checkout(project: Path) -> None:
+    write(project, {"test_new.py": FAILING_TEST, ".git/ignored": "test_new.py\n"})
+    git(project, "config", "extensions.worktreeConfig", "true")
+    git(project, "config", "--worktree", "core.excludesFile", str(project / ".git/ignored"))
+
+
+def make_a_repository_inside(project: Path) -> None:
+    write(project, {"part/test_new.py": FAILING_TEST})
+    git(project, "init", "-q", "part")
+
+
+def add_to_a_repository_inside(project: Path) -> None:
+    write(project, {"inner/test_new.py": FAILING_TEST})
+
+
+def add_to_a_submodule(project: Path) -> None:
+    write(project, {"lib/test_new.py": FAILING_TEST})
+
+
+def edit_what_a_link_leads_to(project: Path) -> None:
+    write(project.parent / "shared", {"test_new.py": FAILING_TEST})
+
+
+FAILING_TEST = "def test_new():\n    assert 0\n"
+BESIDE_DOCUMENTS = (
+    exclude,
+    exclude_in_the_configuration_of_the_checkout,
+    make_a_repository_inside,
+    add_to_a_repository_inside,
+    add_to_a_submodule,
+    edit_what_a_link_leads_to,
+)
+
+
+@pytest.mark.parametrize("move", BESIDE_DOCUMENTS)
+def test_an_edit_of_a_document_does_not_hide_a_change_of_code(
+    project: Path, move: Callable[[Path], None]
+) -> None:
+    set_hooks(project, TESTS)
+    write(project.parent / "shared", {"ok.txt": ""})
+    if move is edit_what_a_link_leads_to:
+        (project / "shared").symlink_to("../shared")
+        command_of_tests = {**TESTS, "command": "pytest -q . shared/"}
+        set_hooks(project, command_of_tests)
+    make_repository(project, SOURCES)
+    if move is add_to_a_submodule:
+        with_submodule(project)
+    if move is add_to_a_repository_inside:
+        (project / "inner").mkdir()
+        make_repository(project / "inner", {"a.py": ""})
+    begin(project)
+    write(project, {"README.md": "An edit of a document.\n"})
+    if move is not edit_what_a_link_leads_to:
+        assert stop(project) is None
+    move(project)
+    write(project, {"README.md": "Another edit of a document.\n"})
+    answer = stop(project)
+    assert (answer["decision"], "test_new.py::test_new" in answer["reason"]) == ("block", True)
+
+
+def test_a_file_that_git_ignores_and_one_of_a_repository_inside_count_for_a_project_inside(
+    project: Path,
+) -> None:
+    inner = project / "packages/a"
+    write(inner, {"a.py": ""})
+    make_repository(project, {"a.py": ""})
+    (inner / "lib").mkdir()
+    make_repository(inner / "lib", {"m.py": "1"})
+    set_hooks(inner, FAILS)
+    approve_all(inner)
+    begin(project)
+    assert stop(project) is None
+    write(inner, {"lib/m.py": "2"})
+    assert stop(project) == BLOCK
+    write(inner, {"lib/m.py": "1", "new.py": "", "../../.git/info/exclude": "new.py\n"})
+    assert stop(project, turn_id="2") == BLOCK
+
+
+def test_a_named_pipe_in_git_delays_no_stop(tested: Path) -> None:
+    write(tested, {"calc.py": SOURCES["calc.py"] + "\n"})
+    assert stop(tested) is None
+    os.mkfifo(tested / ".git/MERGE_HEAD")
+    write(tested, BROKEN_SOURCE)
+    assert stop(tested)["decision"] == "block"
+
+
+@pytest.mark.parametrize(
+    "line", ["grep -q x a.txt", "env A=1 timeout 9 grep -q x a.txt", "sh -c 'grep -q x a.txt'"]
+)
+@pytest.mark.parametrize("program", ["grep", "pytest"])
+def test_a_new_program_of_the_project_takes_the_place_of_none_of_the_system(
+    project: Path, monkeypatch: pytest.MonkeyPatch, line: str, program: str
+) -> None:
+    write(project, {".venv/bin/python3x": "", ".gitignore": ".venv\n", "a.txt": "y"})
+    monkeypatch.setenv("PATH", str(project / ".venv/bin"), prepend=":")
+    line = line.replace("grep", program)
+    set_hooks(project, {"type": "gate", "id": "check", "command": line})
+    make_repository(project, {"a.txt": "y"})
+    begin(project)
+    write(project, {"a.txt": "z", f".venv/bin/{program}": "#!/bin/sh\nexit 0\n"})
+    (project / f".venv/bin/{program}").chmod(0o755)
+    answer = stop(project)
+    if program == "pytest":  # the agent may install it
+        assert answer is None
+    else:
+        assert ".venv/bin/grep was added after it was approved" in answer["reason"]
+
+
+def test_scripts_of_turngate_run_no_program_of_the_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = ("git", "sed", "awk", "xargs", "tr")
+    write(project, {f".venv/bin/{name}": "#!/bin/sh\nexit 0\n" for name in programs})
+    for name in programs:
+        (project / ".venv/bin" / name).chmod(0o755)
+    set_hooks(project, {"type": "gate", "id": "clean", "gate": "clean"})
+    make_repository(project, {"a.txt": "y", ".gitignore": ".venv\n"})
+    monkeypatch.setenv("PATH", str(project / ".venv/bin"), prepend=":")
+    begin(project)
+    write(project, {"a.txt": "z"})
+    assert stop(project)["reason"].startswith("these changes are not committed:\n- modified: a.txt")
+
+
+def test_a_temporary_file_beside_the_settings_changes_no_gate(repository: Path) -> None:
+    write(repository, {".turngate/settings.json.tmp.4711.1": "{}"})
+    assert stop(repository) == BLOCK
+
+
+@pytest.mark.parametrize(
+    ("words", "does"),
+    [(("log", "--wrong", "x"), "marks blocks"), (("sessions", "prune"), "removes sessions")],
+)
+def test_an_agent_neither_marks_blocks_nor_removes_sessions(
+    project: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], does: str
+) -> None:
+    monkeypatch.setenv("TURNGATE_IN_TOOL", "1")
+    code, out, err = turngate(*words)
+    assert (code, out, f"a person {does}, in a terminal of their own" in err) == (64, "", True)

@@ -60,6 +60,15 @@ def fails(*words: str) -> Step:
     return step
 
 
+def with_submodule(project: Path) -> None:
+    """Add a submodule `lib` with one file, in a commit of its own."""
+    library = project.parent / "library"
+    library.mkdir()
+    make_repository(library, {"m.py": "x = 1\n"})
+    git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "lib")
+    commit(project)
+
+
 def git(project: Path, *words: str, date: str = BEFORE) -> str:
     env = {**os.environ, **ENVIRONMENT, "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
     done = subprocess.run(["git", *words], cwd=project, env=env, capture_output=True, check=True)

@@ -99,7 +99,7 @@ async def run_at_start(context: GateContext, command: CommandHook, needed: float
     if context.commands.seconds_left < needed:
         return "there is no time left to run it on the files of the session's start"
     if not (isinstance(before, str) and now and others_of(before) == others_of(now)):
-        return "since then, a repository inside of the project has changed, or what git ignores"
+        return "since then, a repository inside of the project, or what git ignores, may have changed"
     if context.asks_git and not of_git and not git_of(before) == git_of(now) != "":
         return "it may ask git, whose state at the session's start is not known"
     from turngate.gates.session_changes import run_comparison  # noqa: PLC0415 # lazy: few runs need the start again

@@ -18,6 +18,7 @@ from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
+from typing import NamedTuple
 
 from turngate.gates.git.scripts import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.gates.stored_state import digest, hash_bytes, write_file
@@ -105,24 +106,17 @@ def others_of(state: str) -> str:
     return content_of(state).partition(".")[2]
 
 
-class Listing:
-    """The files of a project in a repository."""
+class Listing(NamedTuple):
+    """The files of a project in a repository: mode, id and name of each, as `git update-index --index-info` reads them.
 
-    def __init__(
-        self,
-        entries: list[bytes],
-        inside: list[bytes],
-        excludes: str,
-        state: str | None,
-        *,
-        has_repositories: bool,
-    ) -> None:
-        # Mode, id and name of each file, as `git update-index --index-info` reads them; the names are those in the repository.
-        self.entries = entries
-        self.inside = inside  # those of repositories inside of it; other checkouts are in neither
-        self.has_repositories = has_repositories  # inside, or checkouts
-        self.excludes = excludes  # a hash of what hides new files
-        self.state = state  # what `local_tree_state` returns
+    The names are those in the repository.
+    """
+
+    entries: list[bytes]
+    inside: list[bytes]  # those of repositories inside of it; other checkouts are in neither
+    has_repositories: bool  # inside, or checkouts
+    excludes: str  # a hash of what hides new files
+    state: str | None  # what `local_tree_state` returns
 
 
 def local_listing(project: str, state: str) -> Listing | None:
@@ -266,16 +260,16 @@ class _Look:
             ]
             inside = [line for line in inside if line.startswith(below, ENTRY_BYTES)]
         state = self._state_of(entries) if self._is_known else None
-        excludes = _hash_texts(self._excludes)
-        return Listing(lines, inside, excludes, state, has_repositories=bool(self._nested))
+        return Listing(lines, inside, bool(self._nested), _hash_texts(self._excludes), state)
 
     def _divide(self, entries: bytes) -> tuple[list[bytes], list[bytes]]:
         """Return the entries with their names, and those of repositories inside that are no checkouts."""
         lines = [entry + b"\t" + name for entry, name in zip(entries.split(b"\n"), self.names, strict=False)]
-        if not (nested := tuple(each for each in self._nested if each not in self._checkouts)):
-            return lines, []
-        own = [line for line in lines if not line.startswith(nested, ENTRY_BYTES)]
-        return own, [line for line in lines if line.startswith(nested, ENTRY_BYTES)]
+        nested = tuple(each for each in self._nested if each not in self._checkouts)
+        inside = [line for line in lines if line.startswith(nested, ENTRY_BYTES)]
+        return (
+            [line for line in lines if not line.startswith(nested, ENTRY_BYTES)] if inside else lines
+        ), inside
 
     def find_names(self, pattern: str) -> tuple[list[str], list[str]]:
         """Return the names that match, and those of ignored files, as long as the listing holds those of the last time. Raises OSError, _Unknown."""

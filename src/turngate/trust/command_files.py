@@ -129,12 +129,8 @@ class _Finder:
             if not is_data or base == name or base in of_system or names_configuration(words, number):
                 is_alone = is_data and base not in of_system
                 self._add(path, words, number, is_pattern=is_pattern, is_alone=is_alone)
-        missing = (
-            self._missing
-            if not is_data
-            else [each for each in self._missing if os.path.basename(each) in of_system]
-        )
-        self.absent |= dict.fromkeys(missing)
+        is_kept = of_system.__contains__ if is_data else bool
+        self.absent |= {each: None for each in self._missing if is_kept(os.path.basename(each))}
         if explains and len(self.covered) == count and (text := describe_runner(name, command)):
             self.not_covered[text] = None
 

@@ -197,11 +197,8 @@ class CoveredFiles:
             return
         is_of_settings, above = folder.endswith(HOOK_FOLDERS[:2]), above | {real}
         for entry, found in entries:
-            if (
-                entry in left_out
-                or is_backup(entry)
-                or (is_of_settings and entry.partition(".tmp.")[0] in NOT_HOOKS)
-            ):
+            is_no_hook = is_of_settings and entry.partition(".tmp.")[0] in NOT_HOOKS
+            if is_no_hook or entry in left_out or is_backup(entry):
                 continue
             name, inner, info = f"{folder}{entry}", f"{real}/{entry}", found
             if stat.S_ISLNK(found.st_mode):

@@ -56,6 +56,12 @@ CASES = [
         blocked("modified: a.txt", "deleted: b.txt", "new: n.txt"),
     ),
     GateCase(
+        "passed, with a note: a new repository inside of the project",
+        WORDS,
+        steps(REPOSITORY, files({"part/b.txt": ""}), runs_git("init", "-q", "part")),
+        {"systemMessage": 'gate "clean": not checked, because it is a repository of its own: part/'},
+    ),
+    GateCase(
         "failed: staged, with the file as it was",
         WORDS,
         steps(REPOSITORY, runs_git("rm", "-q", "--cached", "a.txt")),

@@ -1,10 +1,11 @@
 """The cases of the gate `secrets`; keys are put together here, so that no scanner finds them. Gitleaks: test_secrets."""
 
 from tests.support.gates import GateCase, blocked
-from tests.support.git_projects import commit, files, repository, steps, write_transcript
+from tests.support.git_projects import commit, files, repository, steps, with_submodule, write_transcript
 
 WORDS = ("secrets",)
 START = steps(repository({"a.py": "x = 1\n"}), write_transcript)
+WITH_SUBMODULE = steps(repository({"a.py": "x = 1\n"}), with_submodule, write_transcript)
 AWS = "AKIA" + "QYLPMN5HFIQR7XYA"
 GITHUB = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 KEY = "-----BEGIN RSA " + "PRIVATE KEY-----"
@@ -33,6 +34,27 @@ CASES = [
         ),
         found(".env:1: a GitHub token", "a.py:2: an AWS access key", "docs/x.md:2: a private key"),
         START,
+    ),
+    GateCase(
+        "failed: attributes call the file binary",
+        WORDS,
+        steps(files({"a.py": f"key = '{AWS}'\n", ".gitattributes": "*.py binary\n"})),
+        found("a.py:1: an AWS access key"),
+        START,
+    ),
+    GateCase(
+        "passed: a binary file",
+        WORDS,
+        steps(files({"a.bin": f"\0{AWS}\n"})),
+        {},
+        START,
+    ),
+    GateCase(
+        "passed, with a note: a file of a submodule",
+        WORDS,
+        steps(files({"lib/m.py": f"key = '{AWS}'\n"})),
+        {"systemMessage": 'gate "secrets": changes in a submodule are not checked: lib'},
+        WITH_SUBMODULE,
     ),
     GateCase(
         "passed: examples",

@@ -21,6 +21,16 @@ CASES = [
         START,
     ),
     GateCase(
+        "failed: attributes call the file binary",
+        WORDS,
+        steps(files({"a.py": "1\n" * 5, ".git/info/attributes": "*.py -diff\n"})),
+        blocked(
+            "the change is 4 added lines in 1 file; the limits are 3 lines and 2 files. The largest:\n"
+            f"- a.py: 4 lines\n{ADVICE}"
+        ),
+        START,
+    ),
+    GateCase(
         "failed: too many files",
         WORDS,
         steps(files({"b": "1\n", "c": "1\n", "d": "1\n"})),

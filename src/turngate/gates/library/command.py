@@ -37,7 +37,7 @@ NOT_COMPARABLE = (
     "The output differs from that at the session's start, and it has no names of failures to compare."
 )
 # A check with such a word in what defines it finds something else after a commit.
-_ASKS_GIT = r"(?<![\w.-])(?:git|gh|commitlint|lint-staged|gitlint|lefthook|husky|overcommit|pre-commit|prek|nx|turbo|danger)(?![\w.:/-])"
+_ASKS_GIT = r"(?<![\w.-])(?:git|gh|commitlint|lint-staged|gitlint|lefthook|husky|overcommit|pre-commit|prek|nx|turbo)(?![\w.:/-])"
 RELATED_SHARE = 1 / 3  # of the time that is left, for the tests of a change
 ONLY_RELATED = "These are tests that the change concerns. The others were not run."
 

@@ -34,8 +34,7 @@ async def check_untouched(context: GateContext) -> Decision:
         return Fault(describe_filtered(named[0].path))
     submodules = describe_submodules(change.path for change in found if change.mode == OF_SUBMODULE)
     if context.options["no-weakening"]:
-        decision = await _compare_assertions(context, changes, found)
-        return Allow(submodules) if isinstance(decision, Allow) else decision
+        return await _compare_assertions(context, changes, found, submodules)
     touched = [change for change in changes if change.kind != "added" or context.options["added"]]
     patches = await _read_patches(context, touched[:MAX_FINDINGS]) if touched else None
     lines = {patch.path: patch.lines[0].number for patch in patches.files if patch.lines} if patches else {}
@@ -43,7 +42,7 @@ async def check_untouched(context: GateContext) -> Decision:
 
 
 async def _compare_assertions(
-    context: GateContext, changes: Sequence[Change], everything: Sequence[Change]
+    context: GateContext, changes: Sequence[Change], everything: Sequence[Change], note: str | None
 ) -> Decision:
     """Compare the tests in source files, and what says which tests run. Data, such as snapshots, may change."""
     from turngate.gates.weakened_tests import (  # noqa: PLC0415 # lazy: it compiles many patterns
@@ -71,7 +70,7 @@ async def _compare_assertions(
         *(f"{show_path(path)} was deleted" for path in gone),
         *(str(finding) for finding in weakened if finding.path not in deleted),
     ]
-    return Fault(TOO_LONG) if patches.truncated and not findings else _fail(findings)
+    return Fault(TOO_LONG) if patches.truncated and not findings else _fail(findings, note)
 
 
 def _is_named(context: GateContext, change: Change) -> bool:
