@@ -34,9 +34,9 @@ def event(project: Path, session: str) -> str:
 
 
 @contextmanager
-def stop(project: Path, session: str, *words: str) -> Iterator[Program]:
+def stop(project: Path, session: str, *words: str, script: str = "check") -> Iterator[Program]:
     """Start the gate at a stop of a session."""
-    program = Program(["gate", *words, "--", "sh", "check"], project, stdin=event(project, session))
+    program = Program(["gate", *words, "--", "sh", script], project, stdin=event(project, session))
     try:
         yield program
     finally:
@@ -109,19 +109,19 @@ def test_a_pass_is_not_shared_with_a_session_that_began_before_the_check_was_cha
     project: Path, state: Path, check: Path
 ) -> None:
     check.write_text(CHECK.replace("exit 1", "exit 0"))
-    words = ("--", "sh", "check")
+    words = ("--", "sh", "./check")
     for session, script in (("a", "exit 0\n"), ("b", check.read_text())):
         (project / "check").write_text(script)
         answer_of_process(words, {**json.loads(event(project, session)), "hook_event_name": "SessionStart"})
     (project / "changed").touch()
-    with stop(project, "b") as second:
+    with stop(project, "b", script="./check") as second:
         wait_for_file_sync(project / "../runs")
-        with stop(project, "a") as first:
+        with stop(project, "a", script="./check") as first:
             wait_for_lock(first, state)
             (project / "../go").touch()
             assert answer(second) == {}
             assert answer(first)["reason"].startswith(
-                "The check `sh check` itself was changed in this session:"
+                "The check `sh ./check` itself was changed in this session:"
             )
 
 

@@ -9,6 +9,7 @@ Git lists the names again only if something has changed that they depend on: the
 changed, only the new names are asked for.
 """
 
+import errno
 import json
 import os
 import select
@@ -607,7 +608,7 @@ def _git_state(repository: str, deadline: float) -> Iterator[str]:
     ):
         configured = _run_git(repository, deadline, "config", "--type=path", "--get", "core.excludesFile")
         path = os.path.join(repository, os.fsdecode(configured).rstrip("\n")) if configured else path
-    yield "" if path == os.devnull else _read_text(path)
+    yield _read_text(path)
 
 
 def _git_folders(repository: str) -> tuple[str, str]:
@@ -619,11 +620,13 @@ def _git_folders(repository: str) -> tuple[str, str]:
 
 
 def _read_text(path: str) -> str:
-    """Raises OSError, also for a pipe, which would have to be waited for."""
+    """Return the text of a file; "" for what is none, such as a pipe, which would have to be waited for. Raises OSError."""
     try:
         with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8", errors="surrogateescape") as file:
             return file.read().rstrip("\n")
-    except FileNotFoundError:
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EINVAL):
+            raise
         return ""
 
 
