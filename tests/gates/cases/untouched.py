@@ -15,6 +15,7 @@ from tests.support.git_projects import (
     repository,
     runs_git,
     steps,
+    with_submodule,
     write_transcript,
 )
 from tests.support.transcripts import talk
@@ -77,6 +78,13 @@ WEAK = ("untouched", "tests", ".github", "--no-weakening")
 CASES = [
     GateCase("passed: only other files have changed", WORDS, changed({"src/a.py": "a = 2\n"}), {}),
     GateCase("passed: nothing changed", WORDS, changed({}), {}),
+    GateCase(
+        "passed, with a note: a file of a submodule",
+        ("untouched", "**/m.py"),
+        steps(files({"lib/m.py": "x = 2\n"})),
+        {"systemMessage": 'gate "untouched": changes in a submodule are not checked: lib'},
+        steps(repository({"a.py": ""}), with_submodule, write_transcript),
+    ),
     GateCase(
         "failed: a test was edited",
         WORDS,
