@@ -10,13 +10,7 @@ from turngate.core.verdict.decisions import Allow, Block, Decision, Fault
 from turngate.gates.gate import Finding, GateContext, GateOption, list_findings
 from turngate.gates.git.output import FilePatch, Line
 from turngate.gates.project_files import read_file
-from turngate.gates.session_changes import (
-    WHOLE_FILE,
-    Patches,
-    describe_submodules,
-    find_changes,
-    find_patches,
-)
+from turngate.gates.session_changes import WHOLE_FILE, Patches, find_changes, find_patches, note_submodules
 from turngate.gates.source_text import (
     EXTENSIONS,
     GENERATED_LINES,
@@ -72,7 +66,7 @@ def answer(findings: Sequence[Finding], patches: Patches, problem: str, advice: 
     if patches.truncated:
         return Fault(TOO_LONG)
     lines = ((patch.path, line.text) for patch in patches.files for line in patch.added())
-    return Allow(describe_submodules(path for path, text in lines if text.startswith("Subproject commit ")))
+    return Allow(note_submodules(path for path, text in lines if text.startswith("Subproject commit ")))
 
 
 def counts(context: GateContext, finding: Finding) -> bool:

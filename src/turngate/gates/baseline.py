@@ -15,7 +15,7 @@ from turngate.core.answers.report_types import Exited, TimedOut
 from turngate.core.hooks.kinds import CommandHook
 from turngate.gates.gate import GateContext
 from turngate.gates.git.scripts import NO_OVERLAY, OVERLAY, RESTORE
-from turngate.gates.local_tree_state import content_of, git_of, others_of
+from turngate.gates.local_tree_state import content_of, others_of
 from turngate.gates.stored_state import state_path, write_file
 from turngate.gates.tree_state import tree_before
 
@@ -100,7 +100,8 @@ async def run_at_start(context: GateContext, command: CommandHook, needed: float
         return "there is no time left to run it on the files of the session's start"
     if not (isinstance(before, str) and now and others_of(before) == others_of(now)):
         return "since then, a repository inside of the project, or what git ignores, may have changed"
-    if context.asks_git and not of_git and not git_of(before) == git_of(now) != "":
+    is_same = before.partition(":")[:2] == now.partition(":")[:2] and ":" in now  # of git
+    if context.asks_git and not (of_git or is_same):
         return "it may ask git, whose state at the session's start is not known"
     from turngate.gates.session_changes import run_comparison  # noqa: PLC0415 # lazy: few runs need the start again
 

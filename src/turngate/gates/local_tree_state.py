@@ -97,13 +97,8 @@ def content_of(state: str) -> str:
     return state.rpartition(":")[2]
 
 
-def git_of(state: str) -> str:
-    """Return the part of a state that is about git; "" for that of another machine."""
-    return state.rpartition(":")[0]
-
-
 def others_of(state: str) -> str:
-    """Return the part of the content that no `Listing.entries` has: repositories inside, and what hides new files; "" as for `git_of`."""
+    """Return the part of the content that no `Listing.entries` has: repositories inside, and what hides new files."""
     return content_of(state).partition(".")[2]
 
 

@@ -292,8 +292,12 @@ async def _look(context: GateContext, *, is_whole: bool = False) -> str | None:
 
 
 def _with_inputs(context: GateContext, tree: str | None) -> str | None:
-    """Return the state of all that the gate depends on; None: it is not known."""
-    return f"{tree} {context.inputs.state}" if tree and context.inputs.state else None
+    """Return the state of all that the gate depends on; None: it is not known.
+
+    What defined the check at the session's start counts too: it is compared with that, and sessions share results.
+    """
+    definition = digest(repr((context.state.start or {}).get("definition")))
+    return f"{tree} {context.inputs.state} {definition}" if tree and context.inputs.state else None
 
 
 def _keep(state: GateState, tree: str | None, activity: object, result: Decision) -> Decision:
@@ -325,7 +329,6 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
         if lock.waited:
             tree = await _look(context, is_whole=True)
             shared = lock.shared if tree is not None and tree == lock.shared.get("tree") else {}
-            shared = shared if shared.get("definition") == _definition_at_start(context) else {}
             # What failed for another session may not count in this one.
             is_any = not (context.state.start or context.options.get("if-changed"))
             if result := _reusable(shared.get("result") or {}, is_idle=is_any):
@@ -338,17 +341,11 @@ async def _check_alone(gate: Gate, context: GateContext, tree: str | None) -> tu
             if isinstance(decision, Allow):
                 tree = None  # what has passed is neither what was there before nor what is there now
         if context.keeps_result and context.is_shared:
-            definition = _definition_at_start(context)
-            lock.share({"tree": tree, "result": _to_json(decision), "definition": definition})
+            lock.share({"tree": tree, "result": _to_json(decision)})
     if lock.waited and isinstance(decision, Fault) and context.commands.is_out_of_time:
         error = f"{decision.error}, of which it waited {lock.waited:.3g} s {FOR_SAME_GATE}"
         return tree, replace(decision, error=error)
     return tree, decision
-
-
-def _definition_at_start(context: GateContext) -> str:
-    """Return a hash of what defined the check at the session's start: if it was changed since, the user is told."""
-    return digest(repr((context.state.start or {}).get("definition")))
 
 
 def _open_lock(context: GateContext) -> "GateLock | None":

@@ -101,7 +101,7 @@ def describe_filtered(path: str) -> str:
     return f"{show_path(path)} cannot be compared with the commit: a git filter converts it, and Turngate runs no filters"
 
 
-def describe_submodules(paths: Iterable[str]) -> str | None:
+def note_submodules(paths: Iterable[str]) -> str | None:
     """Return a note about submodules that differ, of which no lines are known."""
     names = ", ".join(map(show_path, sorted({*paths})))
     return f"changes in a submodule are not checked: {names}" if names else None

@@ -7,7 +7,7 @@ that is gone. How often a goal has blocked is in the journal.
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from turngate.gates.stored_state import digest, write_file
@@ -25,12 +25,10 @@ _NEXT = "next+"  # in place of a session, which is never named like this
 class Goal:
     """A goal as it is stored. `since` identifies it; `text` is empty if its file cannot be read."""
 
-    def __init__(
-        self, path: str, text: str, proof: str | None, project: str, since: float, definition: object = None
-    ) -> None:
+    def __init__(self, path: str, text: str, proof: str | None, project: str, since: float) -> None:
         self.path, self.text, self.project, self.since = path, text, project, since
         self.proof = proof  # a command; None: a judge decides
-        self.definition = definition  # what defined the command when the goal was set, if that is known
+        self.definition: object = None  # what defined the command when the goal was set, if that is known
         name, _, self.status = os.path.basename(path).rpartition(".")  # active or paused
         self.session = None if name.startswith(_NEXT) else name  # None: the next one that starts or stops
 
@@ -73,16 +71,12 @@ def goal_at(state: str, session: str, projects: Sequence[str], event: str) -> Go
 
 
 def set_goal(
-    state: str,
-    project: str,
-    session: str | None,
-    text: str,
-    proof: str | None,
-    definition: Mapping[str, str] | None = None,
+    state: str, project: str, session: str | None, text: str, proof: str | None, definition: object = None
 ) -> Goal | None:
     """Store a goal in place of the one that the session, or None for the next one, has. Return None if that fails."""
     name = os.path.join(_folder(state), _key_of_next(project) if session is None else _key(session))
-    goal = Goal(f"{name}.active", text, proof, project, time.time(), definition)
+    goal = Goal(f"{name}.active", text, proof, project, time.time())
+    goal.definition = definition
     if not write_file(goal.path, json.dumps({key: getattr(goal, key) for key in (*_STORED, "definition")})):
         return None
     with suppress(OSError):
@@ -130,8 +124,8 @@ def _read(path: str) -> Goal:
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
             stored = json.loads(file.read(MAX_BYTES))
         text, proof, project, since = map(stored.__getitem__, _STORED)
-        return Goal(
-            path, str(text), proof and str(proof), str(project), float(since), stored.get("definition")
-        )
+        goal = Goal(path, str(text), proof and str(proof), str(project), float(since))
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return Goal(path, "", None, "", 0.0)
+    goal.definition = stored.get("definition")
+    return goal

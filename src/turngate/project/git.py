@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-from turngate.project.safe_paths import is_inside, real_path
+from turngate.project.safe_paths import path_outside
 
 
 def run_git(
@@ -16,10 +16,8 @@ def run_git(
 
     A `git` inside of the folder is the project's, and is not run. Raises OSError, ValueError or TimeoutExpired.
     """
-    places = (environ or os.environ).get("PATH", os.defpath).split(os.pathsep)
-    project = real_path(folder)
-    outside = [each for each in places if os.path.isabs(each) and not is_inside(real_path(each), project)]
-    program = shutil.which("git", path=os.pathsep.join(outside))
+    path = path_outside((environ or os.environ).get("PATH", os.defpath), folder)
+    program = shutil.which("git", path=path)
     if program is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "git")
     command = [program, "-C", folder, "-c", "core.fsmonitor=false", *words]

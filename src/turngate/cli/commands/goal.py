@@ -37,7 +37,6 @@ from turngate.state.paths import session_folder, state_folder
 ACTIONS: dict[str, str | None] = {"status": "", "pause": "paused", "resume": "active", "clear": None}
 NEXT = "next"  # as the session of --for
 MAX_GOAL_CHARS = 4000
-DEFINITION_TIMEOUT_S = 10.0  # to find what defines a proof
 RECENT_S = 3600  # since the last hook of a session that may still run
 MIN_NEW_ID_CHARS = 16  # of a session that was not seen yet; a shorter word is the beginning of an id
 NO_JUDGE = "a goal needs --proof CMD, or a model that judges it, such as `turngate.judge` in ~/.turngate/settings.json"
@@ -145,16 +144,9 @@ def _definition_of(proof: str | None, project: str, state: str) -> dict[str, str
         return None
 
     async def define() -> dict[str, str]:
-        context = make_context(
-            GOAL,
-            read_stop("Stop", {}, cwd=project),
-            LocalShell(),
-            project,
-            options={},
-            command=CommandHook(command=proof),
-            timeout=DEFINITION_TIMEOUT_S,
-            state_folder=state,
-        )
+        event, hook = read_stop("Stop", {}, cwd=project), CommandHook(command=proof)
+        context = make_context(GOAL, event, LocalShell(), project, options={}, command=hook)
+        context.state_folder = state
         return await define_proof(context)
 
     with suppress(*NO_ANSWER), event_loop_in_thread() as loop:  # a conversation has its own

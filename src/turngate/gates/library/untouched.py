@@ -11,9 +11,9 @@ from turngate.gates.session_changes import (
     WHOLE_FILE,
     Patches,
     describe_filtered,
-    describe_submodules,
     find_changes,
     find_patches,
+    note_submodules,
     record_files,
 )
 from turngate.gates.source_text import language_of
@@ -32,7 +32,7 @@ async def check_untouched(context: GateContext) -> Decision:
     changes = [change for change in named if change.kind != "filtered"]
     if named and not changes:
         return Fault(describe_filtered(named[0].path))
-    submodules = describe_submodules(change.path for change in found if change.mode == OF_SUBMODULE)
+    submodules = note_submodules(change.path for change in found if change.mode == OF_SUBMODULE)
     if context.options["no-weakening"]:
         return await _compare_assertions(context, changes, found, submodules)
     touched = [change for change in changes if change.kind != "added" or context.options["added"]]
