@@ -8,10 +8,10 @@ import os
 import shlex
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout, suppress
 from typing import Any
 
-from turngate.aio.threads import event_loop_in_thread
 from turngate.cli.arguments import EXIT_ERRORS, EXIT_USAGE, PROJECT_HELP, Parser, add_json_option
 from turngate.cli.console.conversation_text import counted, first_line, format_time, outcome_label
 from turngate.cli.project import nothing_is_configured, project_folder, recorded_project
@@ -149,8 +149,8 @@ def _definition_of(proof: str | None, project: str, state: str) -> dict[str, str
         context.state_folder = state
         return await define_proof(context)
 
-    with suppress(*NO_ANSWER), event_loop_in_thread() as loop:  # a conversation has its own
-        return asyncio.run_coroutine_threadsafe(define(), loop).result()
+    with suppress(*NO_ANSWER), ThreadPoolExecutor(1) as pool:  # in a conversation, this thread has a loop
+        return pool.submit(asyncio.run, define()).result()
     return None
 
 
