@@ -95,7 +95,7 @@ def stopping(project: Path) -> Iterator[Program]:
         process.communicate()
 
 
-WAITS = "touch begun; until [ -e go ]; do sleep 0.05; done; test -e done"
+WAITS = "touch begun; until [ -e proceed ]; do sleep 0.05; done; test -e done"
 
 
 def answer_of(process: Program) -> Any:
@@ -289,7 +289,7 @@ def test_a_goal_that_a_person_gives_up_while_it_is_checked_does_not_block(projec
     set_goal(project, proof=WAITS)
     with stopping(project) as process:
         assert goal(project, action)[0] == 0
-        (project / "go").touch()
+        (project / "proceed").touch()
         told = 'gate "goal": the goal was cleared or paused while it was checked'
         assert answer_of(process) == {"systemMessage": told}
     assert stop(project) is None
@@ -314,7 +314,7 @@ def test_a_goal_that_is_replaced_while_it_is_checked_is_not_cleared_by_the_old_o
     with stopping(project) as process:
         assert goal(project, "another goal", "--proof", "false", "--for", ONE)[0] == 0
         (project / "done").touch()
-        (project / "go").touch()
+        (project / "proceed").touch()
         process.communicate()
     assert [each["goal"] for each in goals(project)] == ["another goal"]
 
@@ -335,7 +335,7 @@ def test_a_stop_that_is_killed_leaves_the_goal_as_it_was(project: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     assert [each["status"] for each in goals(project)] == ["active"]
-    (project / "go").touch()
+    (project / "proceed").touch()
     assert stop(project)["decision"] == "block"
     (project / "done").touch()
     assert stop(project) == MET
