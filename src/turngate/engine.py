@@ -37,6 +37,7 @@ from turngate.project.files import Files, MachineUnreachable
 from turngate.runners import run_hook
 from turngate.state.paths import state_folder
 from turngate.state.process_stat import this_process
+from turngate.tracing import HOOK_SPAN, LABELS, open_span
 
 LOG = logging.getLogger("turngate")
 START_RECORD_S = 0.1  # a hook that runs longer has a record of its start
@@ -195,6 +196,20 @@ def _with_ranks(ended: Sequence[tuple[HookRun, float]]) -> tuple[HookRun, ...]:
 
 
 async def _run_in_slot(
+    rule: Rule, event: Event, settings: Settings, world: World, begun: float
+) -> tuple[HookRun, float]:
+    """Run one hook in a span of the user's trace, if there is one."""
+    name, redactor = label(rule.hook), world.redactor({})
+    name = redactor.text(name) if redactor else name
+    about = {"turngate.event": event.name, "turngate.hook": name}
+    with open_span(f"{HOOK_SPAN} {name}", event.session_id, about) as span:
+        run, ended = await _run_when_free(rule, event, settings, world, begun)
+        if span:
+            span.set_attribute("turngate.outcome", LABELS[outcome(run)])
+    return run, ended
+
+
+async def _run_when_free(
     rule: Rule, event: Event, settings: Settings, world: World, begun: float
 ) -> tuple[HookRun, float]:
     """Run one hook, a command as soon as the shell has a slot; the wait does not count against its timeout."""
@@ -388,4 +403,5 @@ def _record_verdict(
         if isinstance(event, StopEvent) and (answer := truncate(event.last_text, MAX_ANSWER_CHARS)):
             redactor = world.redactor({})
             entry["answer"] = redactor.truncated(answer) if redactor else answer
-        world.store.record(event.session_id, {"kind": "verdict", **agent_json(event), **entry})
+        host = {"host": world.host} if world.host else {}
+        world.store.record(event.session_id, {"kind": "verdict", **host, **agent_json(event), **entry})

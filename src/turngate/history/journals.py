@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from turngate._frozen_dataclass import frozen
 from turngate.core.constants import GATES_RUN_SESSION
@@ -68,12 +68,15 @@ def read_journal(folder: str, since: float = 0, *, starts: bool = False) -> Jour
 
 def _is_sound(record: Any) -> bool:
     """Return whether a record has a time and, if it is about a hook, a name and a duration."""
-    if not isinstance(record, dict):
+    if not (isinstance(record, dict) and is_time(record.get("time")) and is_time(record.get("seconds", 0))):
         return False
-    when, hook, seconds = record.get("time"), record.get("hook", _NO_HOOK), record.get("seconds", 0)
-    is_time = isinstance(when, _NUMBER) and 0 <= when < MAX_TIME
-    has_seconds = isinstance(seconds, _NUMBER) and 0 <= seconds < MAX_TIME
-    return is_time and has_seconds and isinstance(hook, dict) and isinstance(hook.get("id", ""), str)
+    hook = record.get("hook", _NO_HOOK)
+    return isinstance(hook, dict) and isinstance(hook.get("id", ""), str)
+
+
+def is_time(value: Any) -> TypeGuard[float]:
+    """Return whether a value of a record can be a time or a duration."""
+    return isinstance(value, _NUMBER) and 0 <= value < MAX_TIME
 
 
 def _lines(path: str, since: float, *, starts: bool) -> Iterator[bytes]:

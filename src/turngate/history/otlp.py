@@ -11,23 +11,12 @@ from typing import Any
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.text import truncate
-from turngate.core.verdict.hook_run import HookOutcome
 from turngate.history.journals import Record, hook_name
+from turngate.tracing import HOOK_SPAN, LABELS, TURN
 
 MAX_REASON_CHARS = 4000
 SCOPE = {"name": "turngate"}
 _NS = 1_000_000_000
-_LABELS: Mapping[HookOutcome, str] = {
-    "allow": "passed",
-    "advise": "passed",
-    "block": "blocked",
-    "halt": "halted",
-    "would_block": "would_block",
-    "failed": "not_enforced",
-    "timeout": "not_enforced",
-    "waiting": "not_enforced",
-    "skipped": "skipped",
-}
 
 
 class TurnSpans:
@@ -62,7 +51,7 @@ class TurnSpans:
         ended_by = str(end.get("ended_by") or "allowed")
         about = {
             **shared,
-            "gen_ai.operation.name": "invoke_agent",
+            **TURN,
             "turngate.event": str(end.get("event", "Stop")),
             "turngate.ended_by": ended_by,
             "turngate.continuations": self._continuations,
@@ -73,7 +62,7 @@ class TurnSpans:
 
     def _add_run(self, record: Record, trace: str, turn: str, shared: Mapping[str, str]) -> None:
         name, outcome = hook_name(record.get("hook") or {}), str(record.get("outcome"))
-        label = _LABELS.get(outcome, outcome)  # type: ignore[call-overload] # of a later version
+        label = LABELS.get(outcome, outcome)  # type: ignore[call-overload] # of a later version
         identity, reason = _identity(record, 16), truncate(str(record.get("reason") or ""), MAX_REASON_CHARS)
         code = record.get("exit_code")
         about = {
@@ -84,7 +73,7 @@ class TurnSpans:
             **({"process.exit.code": code} if isinstance(code, int) else {}),
         }
         began = record["time"] - _seconds(record)
-        self.spans.append(_span(trace, identity, turn, f"turngate.gate {name}", began, record["time"], about))
+        self.spans.append(_span(trace, identity, turn, f"{HOOK_SPAN} {name}", began, record["time"], about))
         result = {
             "gen_ai.evaluation.name": name,
             "gen_ai.evaluation.score.label": label,

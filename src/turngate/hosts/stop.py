@@ -47,6 +47,7 @@ def answer_for(step: ContinueTurn | EndTurn, notices: Sequence[str] = ()) -> Hos
             return HostAnswer(decision="allow", notices=texts)
 
 
+ACCEPT = "to accept it: turngate gates accept {} --why …"
 NOT_COUNTED = "the agent stops although a hook blocks, because the number of continuations cannot be stored in the state folder"
 
 
@@ -107,11 +108,17 @@ async def answer_host_event(
         guard = guard if latest == stored else _guard(event, settings, world, latest, calls)
         step = _store_count(path, prompt, guard.after(verdict), calls)
     _record_end(event, guard, step, world)
+    accept = [ACCEPT.format(event.session_id)] if is_at_limit(step) and event.subagent is None else []
     met = clear_met(verdict.runs, state_folder(world.own_environ)) if isinstance(step, EndTurn) else ()
-    answer = answer_for(step, (*_notices(event, verdict, settings), *met))
+    answer = answer_for(step, (*accept, *_notices(event, verdict, settings), *met))
     if answer.decision == "block" and not host.adds_heading:
         answer = replace(answer, reason=f"{HEADING}\n{answer.reason}")
     return HostStop(answer, verdict)
+
+
+def is_at_limit(step: ContinueTurn | EndTurn) -> bool:
+    """Return whether the turn ends although a hook blocks."""
+    return isinstance(step, EndTurn) and step.ended_by in ("capped", "stalled")
 
 
 def rules_at(event: Event, settings: Settings) -> Settings:
@@ -141,7 +148,7 @@ def _store_count(
         case ContinueTurn(guard=guard):
             if not write_count(path, prompt, {"guard": guard.to_json(), "calls": calls}):
                 return EndTurn("capped", notice=NOT_COUNTED, last_reason=step.prompt)
-        case EndTurn(ended_by="capped" | "stalled"):
+        case EndTurn() if is_at_limit(step):
             texts = filter(None, (step.notice, describe_last_reason(step)))
             write_count(path, prompt, {"has_ended": True, "notices": list(texts)})
         case EndTurn():

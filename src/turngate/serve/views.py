@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from turngate._frozen_dataclass import frozen
 from turngate.core.text import one_line
 from turngate.history.sessions import History, SessionSummary
-from turngate.history.stats import GateStats, date_of, merge_days
+from turngate.history.stats import OF_STOPS, date_of, merge_days
 from turngate.history.stops import RecordedStop
 
 RANGES = (2, 7, 30, 0)  # days, the last of which is today; 0: all
@@ -21,6 +21,8 @@ MAX_ATTENTION = 6
 MAX_RUNS, MAX_SEARCHED = 300, 150  # of a gate, and sessions in which they are searched
 MAX_AGENTS = 50  # of a session, and stops of each
 MAX_EXPORTED = 200  # sessions in one file
+
+_PLOTTED = ("runs", "blocked", "not_enforced")
 
 Json = dict[str, Any]
 
@@ -63,10 +65,10 @@ class Views:
         projects = Counter(each.project for each in self.history.newest_first())
         begin = page * PAGE_ROWS
         return {
-            **vars(stats),
-            "count": stats.sessions,
+            **{key: stats[key] for key in OF_STOPS},
+            "count": stats["sessions"],
             "page": page,
-            "gates": [{**_row(gate), "plot": plots[gate.gate]} for gate in stats.gates],
+            "gates": [{**gate, "plot": plots[gate["gate"]]} for gate in stats["gates"]],
             "dates": dates,
             "project": self._project,
             "projects": [name for name, _ in projects.most_common(50)],
@@ -102,7 +104,7 @@ class Views:
 
     def _gate(self, sessions: Sequence[SessionSummary], name: str, days: int) -> Json:
         stats = merge_days([session.days for session in sessions])
-        row = {gate.gate: gate for gate in stats.gates}[name]
+        row = {gate["gate"]: gate for gate in stats["gates"]}[name]
         dates, plots = _plots(sessions, days)
         runs = list[Json]()
         having = [each for each in sessions if any(name in day.gates for day in each.days.values())]
@@ -114,7 +116,7 @@ class Views:
             if len(runs) >= MAX_RUNS:
                 break
         runs = sorted(runs, key=lambda run: -run["begun"])[:MAX_RUNS]
-        return {**_row(row), "dates": dates, "plot": plots[name], "recent": runs}
+        return {**row, "dates": dates, "plot": plots[name], "recent": runs}
 
     def export(self) -> Iterator[tuple[str, Json]]:
         """Yield what a file without a server needs, each view by the name under which the page asks for it."""
@@ -156,17 +158,10 @@ def _plots(
     for session in sessions:
         for date, day in session.days.items():
             for gate, count in day.gates.items():
-                numbers = {"runs": count.outcomes.total(), "blocked": count.outcomes["block"]}
-                for key, number in {**numbers, "not": count.not_enforced}.items():
-                    counts[gate][date, key] += number
+                counts[gate].update({(date, key): count.numbers[key] for key in _PLOTTED})
     return dates, {
-        gate: [[found[date, key] for key in ("runs", "blocked", "not")] for date in dates]
-        for gate, found in counts.items()
+        gate: [[found[date, key] for key in _PLOTTED] for date in dates] for gate, found in counts.items()
     }
-
-
-def _row(gate: GateStats) -> Json:
-    return {key: value for key, value in vars(gate).items() if key != "weeks"}
 
 
 def _summary(session: SessionSummary) -> Json:
@@ -191,5 +186,4 @@ def _agents(stops: Sequence[RecordedStop], rows: Sequence[Json]) -> Iterator[Jso
 
 
 def _outline(stop: RecordedStop) -> Json:
-    blocked_by = [run.gate for run in stop.runs if run.outcome == "block"]
-    return {"time": stop.time, "result": stop.result, "blocked_by": blocked_by}
+    return {"time": stop.time, "result": stop.result, "blocked_by": stop.blocked_by}

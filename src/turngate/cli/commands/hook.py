@@ -225,7 +225,7 @@ def _answer_event(
 
     async def ask() -> tuple[HostStop | None, World]:
         async with open_world(project, settings) as world:
-            world.logs, world.time_limit, world.records_trees = False, limit, True
+            world.logs, world.time_limit, world.records_trees, world.host = False, limit, True, name or ""
             asked = with_goal(settings, goal)
             return await answer_host_event(host, fields, known, asked, world, count, ask_others), world
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from turngate.cli.arguments import EXIT_ERRORS_AND_SIGNALS, Parser, add_json_option
-from turngate.cli.commands.sessions import find_session
 from turngate.cli.console.conversation_text import counted, format_time, label_style
 from turngate.cli.console.progress import show_if_slow
 from turngate.cli.console.signals import run_until_signal
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
+from turngate.cli.recorded_sessions import find_session
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line, strip_controls, truncate

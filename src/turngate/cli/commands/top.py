@@ -94,8 +94,8 @@ def _read(history: History) -> dict[str, Any]:
     shown = [each for each in history.newest_first() if each.running or now - each.last < RECENT_S]
     return {
         "time": now,
-        "stops": sum(day.stops for day in today),
-        "blocked": sum(day.blocked for day in today),
+        "stops": sum(day.numbers["stops"] for day in today),
+        "blocked": sum(day.numbers["blocked"] for day in today),
         "sessions": [
             {"id": each.id, "project": each.project, "title": each.title, "last": each.last}
             | {"results": each.results, "running": each.running}
