@@ -29,6 +29,7 @@ CAPPED = HostAnswer(
     notices=(
         f'Turn ended after 1 continuation (the limit). Still blocked by: "{BLOCKS}".',
         "the last reason: prüfe 日本",
+        "to accept it: turngate gates accept %s --why …",
     ),
 )
 FAILED = (
@@ -73,5 +74,9 @@ def test_the_process_prints_the_answer_of_the_host_for_every_verdict(
             if answer == BLOCK and not HOSTS[name].adds_heading:
                 heading = "Turngate, which checks this project, does not let you stop yet:"
                 answer = replace(answer, reason=f"{heading}\n{answer.reason}")  # noqa: PLW2901
-            expected = HOSTS[name].write_answer(answer).stdout
+            session = next(
+                str(given[key]) for key in ("session_id", "sessionId", "conversation_id") if key in given
+            )
+            notices = tuple(text.replace("%s", session) for text in answer.notices)
+            expected = HOSTS[name].write_answer(replace(answer, notices=notices)).stdout
             assert printed == (0, f"{expected}\n" if expected else "", ""), command

@@ -106,9 +106,10 @@ async def answer_host_event(
         if latest and latest.get("has_ended"):
             return HostStop(_still_blocked(latest), verdict)
         guard = guard if latest == stored else _guard(event, settings, world, latest, calls)
-        step = _store_count(path, prompt, guard.after(verdict), calls)
+        hint = "" if event.subagent else ACCEPT.format(event.session_id)
+        step = _store_count(path, prompt, guard.after(verdict), calls, hint)
     _record_end(event, guard, step, world)
-    accept = [ACCEPT.format(event.session_id)] if is_at_limit(step) and event.subagent is None else []
+    accept = [hint] if is_at_limit(step) and hint else []
     met = clear_met(verdict.runs, state_folder(world.own_environ)) if isinstance(step, EndTurn) else ()
     answer = answer_for(step, (*accept, *_notices(event, verdict, settings), *met))
     if answer.decision == "block" and not host.adds_heading:
@@ -141,15 +142,15 @@ def held_pass(stop: HostStop, settings: Settings, world: World) -> HeldPass | No
 
 
 def _store_count(
-    path: str, prompt: str, step: ContinueTurn | EndTurn, calls: int | None
+    path: str, prompt: str, step: ContinueTurn | EndTurn, calls: int | None, hint: str
 ) -> ContinueTurn | EndTurn:
-    """Store where the turn stands, and return the step; without a count, the turn ends."""
+    """Store where the turn stands, and return the step; without a count, the turn ends. `hint`: what to do at the limit."""
     match step:
         case ContinueTurn(guard=guard):
             if not write_count(path, prompt, {"guard": guard.to_json(), "calls": calls}):
                 return EndTurn("capped", notice=NOT_COUNTED, last_reason=step.prompt)
         case EndTurn() if is_at_limit(step):
-            texts = filter(None, (step.notice, describe_last_reason(step)))
+            texts = filter(None, (step.notice, describe_last_reason(step), hint))
             write_count(path, prompt, {"has_ended": True, "notices": list(texts)})
         case EndTurn():
             forget_count(path)

@@ -26,9 +26,8 @@ from turngate.hosts.stop_count import count_path, read_count, write_count
 
 BLOCKS = "echo not yet >&2; exit 2"
 BLOCK = {"decision": "block", "reason": "not yet"}
-CAPPED = (
-    f'Turn ended after 3 continuations (the limit). Still blocked by: "{BLOCKS}".\nthe last reason: not yet'
-)
+ACCEPT = "to accept it: turngate gates accept 00000000-0000-4000-8000-000000000001 --why …"
+CAPPED = f'Turn ended after 3 continuations (the limit). Still blocked by: "{BLOCKS}".\nthe last reason: not yet\n{ACCEPT}'
 
 
 @pytest.fixture(autouse=True)
@@ -324,7 +323,7 @@ def test_without_a_place_for_the_count_the_agent_may_stop_and_the_user_is_told(p
     state.mkdir(parents=True)
     (state / "gates").write_text("a file where a folder is expected")
     for fields in (stop(project), {**recorded("claude", "Stop"), "cwd": str(project)}):
-        assert hook(fields)[1] == {"systemMessage": f"{NOT_COUNTED}\nthe last reason: not yet"}
+        assert hook(fields)[1] == {"systemMessage": f"{NOT_COUNTED}\nthe last reason: not yet\n{ACCEPT}"}
 
 
 def test_the_end_of_a_turn_holds_until_the_next_turn_also_if_another_hook_continues_it(project: Path) -> None:

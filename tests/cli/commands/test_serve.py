@@ -35,6 +35,7 @@ def test_the_sample_history_is_the_same_each_time_and_has_something_of_everythin
         "allowed",
         "blocked",
         "overridden",
+        "accepted",
         "not enforced",
     }
     assert any(each["agents"] for each in first)

@@ -20,7 +20,7 @@ from turngate.cli.review.entries import PENDING
 from turngate.doctor.reviewed_settings import review_settings
 from turngate.errors import UsageError
 from turngate.history.sessions import History
-from turngate.serve.demo import write_sample
+from turngate.serve.sample import write_sample
 from turngate.serve.server import Server, make_file
 from turngate.serve.views import Sources, Views
 from turngate.state.files import os_errors_as_usage_errors

@@ -24,9 +24,9 @@ from turngate.settings.load import load_layers
 from turngate.state.paths import state_folder
 from turngate.transcript.reader import message_of, read_records
 
-_HEADINGS = ("CHANGED", "ID", "HOST", "RESULT", "PROJECT", "GATES", "FIRST MESSAGE")
-MIN_ID_CHARS = 8
-MIN_CELL_CHARS, MAX_CELL_CHARS = 8, 200  # of a project, gates or a message
+MIN_ID_CHARS, MAX_ID_CHARS = 8, 64  # of an id in a narrow terminal
+MAX_CELL_CHARS = 200  # of a project, gates or a message
+CELL_CHARS = (80, 60, 40, 30, 24, 20, 16, 12, 8)  # in a narrow terminal
 MAX_TOOL_CHARS = 200  # of the input and of the result of a tool
 
 
@@ -119,33 +119,40 @@ def _list(project: str | None, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([vars(session) for session in sessions], indent=2))
     elif sessions:
-        print("\n".join(_format(sessions)))
+        print("\n".join(format_sessions(sessions)))
     else:
         where = f" of {folder}" if folder else ""
         print(f"there are no sessions{where} yet; `turngate run` starts one")
 
 
-def _format(sessions: Sequence[ListedSession]) -> Iterator[str]:
-    """Yield the lines of the table; in a terminal, ids are unique beginnings, and each row is one line if possible."""
-    ids, limit = [session.session_id for session in sessions], MAX_CELL_CHARS
-    changed = [format_time(session.changed, "%Y-%m-%d %H:%M") for session in sessions]
-    hosts, results = ([session.host for session in sessions], [session.result for session in sessions])
-    if sys.stdout.isatty():
-        longest = max(map(len, ids))
-        size = next(
-            (n for n in range(MIN_ID_CHARS, longest) if len({each[:n] for each in ids}) == len(ids)), longest
-        )
-        ids = [each[:size] for each in ids]
-        used = sum(
-            max(map(len, (heading, *cells)))
-            for heading, cells in zip(_HEADINGS, (changed, ids, hosts, results), strict=False)
-        )
-        limit = max(MIN_CELL_CHARS, (shutil.get_terminal_size().columns - used - 2 * len(_HEADINGS)) // 3)
-    projects = [_truncate_left(printable(_below_home(session.project)), limit) for session in sessions]
-    gates = [truncate(printable(", ".join(session.gates)), limit) for session in sessions]
-    first = [truncate(printable(session.first), limit) for session in sessions]
-    cells = (changed, ids, hosts, results, projects, gates, first)
-    return format_table(list(zip(_HEADINGS, cells, strict=True)), left=len(_HEADINGS))
+def format_sessions(sessions: Sequence[ListedSession]) -> list[str]:
+    """Return the lines of the table, in a terminal with ids and cells so short that each row is one line."""
+    lines = list(_table(sessions, MAX_CELL_CHARS, MAX_CELL_CHARS))
+    if not sys.stdout.isatty():
+        return lines
+    columns, ids = shutil.get_terminal_size().columns, {session.session_id for session in sessions}
+    unique = next(
+        n
+        for n in range(MIN_ID_CHARS, MAX_CELL_CHARS)
+        if n >= MAX_ID_CHARS or len({each[:n] for each in ids}) == len(ids)
+    )
+    for limit in CELL_CHARS:
+        if max(map(len, lines)) > columns:
+            lines = list(_table(sessions, unique, limit))
+    return [truncate(line, columns) for line in lines]
+
+
+def _table(sessions: Sequence[ListedSession], id_chars: int, cell_chars: int) -> Iterator[str]:
+    columns = [
+        ("CHANGED", [format_time(each.changed, "%Y-%m-%d %H:%M") for each in sessions]),
+        ("ID", [each.session_id[:id_chars] for each in sessions]),
+        ("HOST", [each.host for each in sessions]),
+        ("RESULT", [each.result for each in sessions]),
+        ("PROJECT", [_truncate_left(printable(_below_home(each.project)), cell_chars) for each in sessions]),
+        ("GATES", [truncate(printable(", ".join(each.gates)), cell_chars) for each in sessions]),
+        ("FIRST MESSAGE", [truncate(printable(each.first), cell_chars) for each in sessions]),
+    ]
+    return format_table([column for column in columns if any(column[1])], left=len(columns))
 
 
 def _truncate_left(text: str, limit: int) -> str:
