@@ -37,7 +37,7 @@ from turngate.project.files import Files, MachineUnreachable
 from turngate.runners import run_hook
 from turngate.state.paths import state_folder
 from turngate.state.process_stat import this_process
-from turngate.tracing import HOOK_SPAN, LABELS, open_span
+from turngate.tracing import open_hook_span
 
 LOG = logging.getLogger("turngate")
 START_RECORD_S = 0.1  # a hook that runs longer has a record of its start
@@ -201,11 +201,9 @@ async def _run_in_slot(
     """Run one hook in a span of the user's trace, if there is one."""
     name, redactor = label(rule.hook), world.redactor({})
     name = redactor.text(name) if redactor else name
-    about = {"turngate.event": event.name, "turngate.hook": name}
-    with open_span(f"{HOOK_SPAN} {name}", event.session_id, about) as span:
+    with open_hook_span(event.name, event.session_id, name) as set_outcome:
         run, ended = await _run_when_free(rule, event, settings, world, begun)
-        if span:
-            span.set_attribute("turngate.outcome", LABELS[outcome(run)])
+        set_outcome(outcome(run))
     return run, ended
 
 

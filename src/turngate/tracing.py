@@ -1,7 +1,7 @@
 """Spans in the user's own trace, where the program has loaded OpenTelemetry, and the names that all spans of Turngate use."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,3 +32,11 @@ def open_span(name: str, session: str, attributes: Mapping[str, str]) -> Iterato
     about = {"gen_ai.conversation.id": session, **attributes}
     with trace.get_tracer("turngate").start_as_current_span(name, attributes=about) as span:
         yield span
+
+
+@contextmanager
+def open_hook_span(event: str, session: str, hook: str) -> Iterator[Callable[[HookOutcome], None]]:
+    """Run a hook in a span, if there is a trace; yield what is told the outcome."""
+    about = {"turngate.event": event, "turngate.hook": hook}
+    with open_span(f"{HOOK_SPAN} {hook}", session, about) as span:
+        yield lambda outcome: span and span.set_attribute("turngate.outcome", LABELS[outcome])
