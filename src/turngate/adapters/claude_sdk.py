@@ -175,7 +175,7 @@ def _sdk_callback(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, 
                 raise
             except BaseException as error:  # noqa: BLE001 - foreign code
                 value, decision = None, Fault(describe_exception(error))
-            set_outcome(outcome(HookRun(rule, Returned(value), decision, mode=hook.mode)))
+            set_outcome(outcome(HookRun(rule, Returned(value), decision, mode=hook.mode or "gate")))
         if hook.mode == "observe":
             return _report_observed(decision, hook)
         if isinstance(decision, Fault):

@@ -1,6 +1,8 @@
 """`turngate log --otlp`: a collector on this machine receives what the hooks did."""
 
+import base64
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import turngate
@@ -22,6 +27,7 @@ class Collector(HTTPServer):
     def __init__(self, code: int = 200) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.code = code
+        self.decoded = list[str]()  # the names of spans and events, as the messages of the protocol have them
         self.received = list[tuple[str, str | None, dict[str, Any]]]()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -32,6 +38,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.received.append((self.path, self.headers.get("x-key"), json.loads(body)))
+        self.server.decoded += decode(self.path, body)
         self.send_response(self.server.code)
         self.send_header("Content-Length", "2")
         self.end_headers()
@@ -39,6 +46,27 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         """Print nothing."""
+
+
+def decode(path: str, body: bytes) -> list[str]:
+    """Read a request with the official messages of the protocol, which know no other fields. In JSON, ids are hex."""
+    text = re.sub(rb'"(traceId|spanId|parentSpanId)": ?"([0-9a-f]+)"', _to_base64, body)
+    if path == "/v1/traces":
+        traces = json_format.Parse(text, ExportTraceServiceRequest())
+        spans = [span for each in traces.resource_spans for scope in each.scope_spans for span in scope.spans]
+        assert {(len(span.trace_id), len(span.span_id), span.kind) for span in spans} == {(16, 8, 1)}
+        return [span.name for span in spans]
+    logs = json_format.Parse(text, ExportLogsServiceRequest())
+    return [
+        log.event_name
+        for each in logs.resource_logs
+        for scope in each.scope_logs
+        for log in scope.log_records
+    ]
+
+
+def _to_base64(found: "re.Match[bytes]") -> bytes:
+    return b'"%s":"%s"' % (found[1], base64.b64encode(bytes.fromhex(found[2].decode())))
 
 
 @contextmanager
@@ -69,6 +97,7 @@ def test_the_turns_of_a_session_are_sent_and_secrets_are_hidden(
     names = [span["name"] for span in spans["resourceSpans"][0]["scopeSpans"][0]["spans"]]
     assert names == ["turngate.gate tests", "turngate.gate tests", "invoke_agent"]
     assert len(events["resourceLogs"][0]["scopeLogs"][0]["logRecords"]) == 2
+    assert server.decoded == [*names, *["gen_ai.evaluation.result"] * 2]
     assert "secret-value-of-ours" not in json.dumps(events)
 
 
