@@ -1,6 +1,7 @@
 """Reads the journals of earlier stops, and names their hooks and blocks."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -14,7 +15,7 @@ from turngate.core.events.hook_input import UNNAMED_SESSION
 from turngate.core.hooks.kinds import KINDS
 from turngate.core.verdict.json_output import recorded_gate
 from turngate.state.files import open_regular_file
-from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
+from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
 
 BLOCK_ID_CHARS = 8
 MAX_TIME = 1 << 33  # seconds: a later one is no time
@@ -84,7 +85,8 @@ def _lines(path: str, since: float, *, starts: bool) -> Iterator[bytes]:
         if os.stat(path).st_mtime < since:
             return
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-            yield from (line for line in file if (starts or _START not in line) and line.strip())
+            lines = iter(functools.partial(file.readline, MAX_JOURNAL_BYTES), b"")  # a longer line is none of ours
+            yield from (line for line in lines if (starts or _START not in line) and line.strip())
     except FileNotFoundError:
         return
 

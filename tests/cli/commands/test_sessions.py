@@ -29,7 +29,7 @@ def test_sessions_are_listed_newest_first(
     assert (code, shown, err) == (
         0,
         [
-            f"CHANGED           ID   HOST      PROJECT{blanks}  FIRST MESSAGE",
+            f"CHANGED           ID   HOST      PROJECT{blanks}  ABOUT",
             f"DATE  s-1  turngate  {project}  second thing",
             f"DATE  s-0  turngate  {project}  first thing",
         ],
@@ -192,7 +192,7 @@ def test_the_list_fits_the_terminal_and_its_ids_stay_unique(
 def test_a_time_out_of_range_is_shown_as_unknown(changed: float) -> None:
     session = ListedSession("s-1", changed, 10, "codex", "/p", ("tests", "lint"), "blocked", "go", "")
     assert format_sessions([session]) == [
-        "CHANGED  ID   HOST   RESULT   PROJECT  GATES        FIRST MESSAGE",
+        "CHANGED  ID   HOST   RESULT   PROJECT  GATES        ABOUT",
         "?        s-1  codex  blocked  /p       tests, lint  go",
     ]
 
@@ -209,7 +209,7 @@ def test_the_column_of_the_projects_has_a_limit_and_json_has_the_whole_path(
     heading, row = capfd.readouterr().out.splitlines()
     blanks = " " * (200 - len("PROJECT"))
     assert (heading, row[16:]) == (
-        f"CHANGED           ID   HOST      PROJECT{blanks}  FIRST MESSAGE",
+        f"CHANGED           ID   HOST      PROJECT{blanks}  ABOUT",
         f"  s-1  turngate  …{'x' * 199}  hi",
     )
     assert main(["sessions", "--json"]) == 0

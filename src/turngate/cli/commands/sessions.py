@@ -150,7 +150,7 @@ def _table(sessions: Sequence[ListedSession], id_chars: int, cell_chars: int) ->
         ("RESULT", [each.result for each in sessions]),
         ("PROJECT", [_truncate_left(printable(_below_home(each.project)), cell_chars) for each in sessions]),
         ("GATES", [truncate(printable(", ".join(each.gates)), cell_chars) for each in sessions]),
-        ("FIRST MESSAGE", [truncate(printable(each.first), cell_chars) for each in sessions]),
+        ("ABOUT", [truncate(printable(each.first), cell_chars) for each in sessions]),
     ]
     return format_table([column for column in columns if any(column[1])], left=len(columns))
 
