@@ -91,7 +91,7 @@ def accept_stop(session: str, project: str, gates: Sequence[str], why: str) -> s
 
 
 async def read_accepted(world: World) -> dict[str, str]:
-    """Return by gate what the file of the project says of its last acceptance. Nobody vouches for the file."""
+    """Return by gate what the file of the project says of its last acceptance, which no one has verified."""
     found = dict[str, str]()
     try:
         text = await world.call(world.files.read, os.path.join(world.project, FILE), MAX_BYTES)

@@ -85,7 +85,9 @@ def _lines(path: str, since: float, *, starts: bool) -> Iterator[bytes]:
         if os.stat(path).st_mtime < since:
             return
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-            lines = iter(functools.partial(file.readline, MAX_JOURNAL_BYTES), b"")  # a longer line is none of ours
+            lines = iter(
+                functools.partial(file.readline, MAX_JOURNAL_BYTES), b""
+            )  # a longer line is none of ours
             yield from (line for line in lines if (starts or _START not in line) and line.strip())
     except FileNotFoundError:
         return
