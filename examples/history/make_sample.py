@@ -55,10 +55,8 @@ def _session(rng: random.Random, name: str, project: str, end: float) -> Record:
         for place, each in enumerate(records)
         if each["kind"] == "hook" and each["hook"]["id"] == "changelog" and each["outcome"] == "block"
     ]
-    for place in blocks[: rng.randint(0, 1)]:
-        records.append(
-            {"time": end, "kind": "mark", "block": place, "wrong": True, "why": "nothing was released"}
-        )
+    mark = {"time": end, "kind": "mark", "wrong": True, "why": "nothing was released"}
+    records += [{**mark, "block": place} for place in blocks[: rng.randint(0, 1)]]
     if records[-1].get("kind") == "turn_end" and rng.random() < 0.5:
         records.append({"time": end, "kind": "accepted", "why": "the release does not need it"})
     title = rng.choice(PROJECTS[project])
