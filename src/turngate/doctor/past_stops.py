@@ -24,10 +24,10 @@ from turngate.history.journals import Record, journal_folders, read_journal, rec
 from turngate.history.past_stops import PastSession, PastStop
 from turngate.models.known_models import known_model
 from turngate.ports import Model, World
+from turngate.state.paths import state_folder
 
 CHARS_PER_TOKEN = 4
 ANSWER_TOKENS = 200
-Rules = Sequence[Rule | None]  # None: it is not configured
 JudgeOf = Callable[[str | None], Model]  # `World.judge`
 
 
@@ -76,60 +76,49 @@ class _Counted:
         pass
 
 
-class AskAgain:
-    """The stops of some sessions, and the hooks that are asked about them."""
+async def ask_again(
+    sessions: Sequence[PastSession],
+    rules: Sequence[Rule],
+    settings: Settings,
+    is_asked: Callable[[Hook], bool],
+    judge: JudgeOf | None = None,
+) -> list[PastSession]:
+    """Ask hooks whose decisions are not known, where the files are recorded; with `judge`, also at the other stops."""
+    records, found = _find_records(sessions, state_folder()), [*sessions]
+    by_project = defaultdict[str, list[tuple[int, int]]](list)
+    for place, session in enumerate(sessions):
+        for number in range(len(session.stops)):
+            record = records.get((place, number))
+            if record or judge:
+                by_project[record["project"] if record else ""].append((place, number))
+    asked = {label(rule.hook): rule for rule in rules if is_asked(rule.hook)}
+    for project, stops in by_project.items():
+        with ExitStack() as stack, suppress(OSError, NoTree):
+            replay = None
+            for place, number in stops:
+                session, record = found[place], records.get((place, number))
+                stop = session.stops[number]
+                unknown = [each.gate for each in stop.decisions if each.outcome == "cannot say"]
+                chosen = [asked[name] for name in unknown if name in asked]
+                if not chosen:
+                    continue
+                if project and not replay:
+                    replay = ReplayCopy(project, stack.enter_context(copy_project(project)), settings)
+                with suppress(OSError, NoTree):
+                    if replay and record:
+                        runs, _ = await replay.ask(record, chosen, judge)
+                    else:
+                        runs = await _ask_about(session, stop, replace(settings, rules=tuple(chosen)), judge)
+                    found[place] = _with_decisions(session, number, runs)
+    return found
 
-    def __init__(
-        self, sessions: Sequence[PastSession], rules: Rules, split: int, settings: Settings, state: str
-    ) -> None:
-        """`rules`: the hooks, in the order of the decisions; those from `split` on may have the names of earlier ones."""
-        self.sessions, self._rules, self._split, self._settings = [*sessions], rules, split, settings
-        self._records = _find_records(sessions, state)
 
-    async def ask(self, is_asked: Callable[[Hook], bool], judge: JudgeOf | None = None) -> None:
-        """Ask hooks whose decisions are not known, and note what they say. `judge`: also of stops without recorded files."""
-        asked_in = defaultdict[str, list[tuple[int, int]]](list)  # by project; "": the files are not known
-        for place, session in enumerate(self.sessions):
-            for number in range(len(session.stops)):
-                if (record := self._records.get((place, number))) or judge:
-                    asked_in[record["project"] if record else ""].append((place, number))
-        for project, stops in asked_in.items():
-            with ExitStack() as stack, suppress(OSError, NoTree):
-                copy = replay = None
-                for place, number in stops:
-                    known = self.sessions[place].stops[number].decisions
-                    chosen = [
-                        index
-                        for index, rule in enumerate(self._rules)
-                        if rule and is_asked(rule.hook) and known[index].outcome == "cannot say"
-                    ]
-                    if chosen and project and not copy:
-                        copy = stack.enter_context(copy_project(project))
-                        replay = ReplayCopy(project, copy, self._settings)
-                    for part in (
-                        {n for n in chosen if n < self._split},
-                        {n for n in chosen if n >= self._split},
-                    ):
-                        with suppress(OSError, NoTree):
-                            await self._ask_one(replay, place, number, part, judge)
-
-    async def _ask_one(
-        self, replay: ReplayCopy | None, place: int, number: int, chosen: set[int], judge: JudgeOf | None
-    ) -> None:
-        session, record = self.sessions[place], self._records.get((place, number))
-        stop = session.stops[number]
-        rules = [rule for index, rule in enumerate(self._rules) if rule and index in chosen]
-        if not rules:
-            return
-        if replay and record:
-            runs, _ = await replay.ask(record, rules, judge)
-        else:
-            runs = await _ask_about(session, stop, replace(self._settings, rules=tuple(rules)), judge)
-        found = {label(run.rule.hook): as_past(label(run.rule.hook), run.decision) for run in runs}
-        new = [found.get(each.gate, each) if n in chosen else each for n, each in enumerate(stop.decisions)]
-        stops = [*session.stops]
-        stops[number] = replace(stop, decisions=tuple(new))
-        self.sessions[place] = replace(session, stops=tuple(stops))
+def _with_decisions(session: PastSession, number: int, runs: Iterable[HookRun]) -> PastSession:
+    new = {label(run.rule.hook): as_past(label(run.rule.hook), run.decision) for run in runs}
+    stop = session.stops[number]
+    decisions = tuple(new.get(each.gate, each) for each in stop.decisions)
+    stops = (*session.stops[:number], replace(stop, decisions=decisions), *session.stops[number + 1 :])
+    return replace(session, stops=stops)
 
 
 async def _ask_about(

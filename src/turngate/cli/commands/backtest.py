@@ -26,10 +26,11 @@ from turngate.core.hooks.kinds import GateHook, Hook, label
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import closest_word, one_line, quote_name, strip_controls, truncate
 from turngate.core.verdict.hints import GONE
+from turngate.doctor.past_stops import Estimate, ask_again, is_judge, is_local
 from turngate.errors import UsageError
 from turngate.gates.library import GATES
 from turngate.history.backtest import judge_transcript
-from turngate.history.past_stops import OWN, PLACES, PastDecision, PastSession, PastStop, find_transcripts
+from turngate.history.past_stops import OWN, PLACES, PastSession, PastStop, find_transcripts
 from turngate.models.resolve import JudgeModels
 from turngate.settings.load import load_extra
 from turngate.state.paths import state_folder
@@ -84,73 +85,61 @@ Exit codes:
 
 
 def run(options: argparse.Namespace) -> int:
-    given, since = options.transcripts, time.time() - seconds_of(options.since)
     project = project_folder(options.project)
     settings = with_running_gates_held(load_reviewed(project, dialect="turngate"))
-    rules = _rules(options.gates, options.settings, settings)
-    all_rules = [*rules, *(_rules((), options.against, settings) if options.against else [])]
+    asked = [_rules(options.gates, options.settings, settings)]
+    asked += [_rules((), options.against, settings)] if options.against else []
+    given, since = options.transcripts, time.time() - seconds_of(options.since)
     places = os.path.expanduser("~"), state_folder(), options.host or ()
     files = [(path, "") for path in given] if given else find_transcripts(*places, since)
-    judge = partial(
-        _judge,
-        hooks=[rule.hook for rule in all_rules],
-        project=None if given or options.all else os.path.realpath(project),
-        since=0.0 if given else since,
-    )
-    sessions = [each for each in _in_parallel(judge, files) if each.stops or each.error]
-    ended = run_until_signal(_ask_again(sessions, all_rules, len(rules), settings, options))
+    wanted = None if given or options.all else os.path.realpath(project)
+    found = [_read(files, rules, wanted, 0.0 if given else since) for rules in asked]
+    ended = run_until_signal(_ask_again(found, asked, settings, options))
     if isinstance(ended, signal.Signals):
         print(f"turngate: ended by {ended.name}; no gate is left running", file=sys.stderr)
         return 128 + ended
+    pairs = list(zip(*ended, strict=True))
     if options.json:
-        print(json.dumps([_as_json(each, len(rules)) for each in ended], indent=2))
+        print(json.dumps([_as_json(*each) for each in pairs], indent=2))
     else:
-        print("\n".join(_report(ended, [label(rule.hook) for rule in all_rules], len(rules))))
+        print("\n".join(_report(pairs, list(dict.fromkeys(label(rule.hook) for rule in asked[0])))))
     return 0
 
 
 async def _ask_again(
-    sessions: list[PastSession],
-    rules: Sequence[Rule],
-    split: int,
+    found: list[list[PastSession]],
+    asked: Sequence[Sequence[Rule]],
     settings: Settings,
     options: argparse.Namespace,
-) -> list[PastSession]:
+) -> list[list[PastSession]]:
     """Ask the gates that need files where these are recorded, and with --judges models, if the user agrees to the price."""
-    # lazy: nothing is asked again where the conversation says it all
-    from turngate.doctor.past_stops import AskAgain, Estimate, is_judge, is_local  # noqa: PLC0415
-
-    if not any(
-        each.outcome == "cannot say"
-        for session in sessions
-        for stop in session.stops
-        for each in stop.decisions
-    ):
-        return sessions
-    configured = [None if rule.source == NOT_CONFIGURED else rule for rule in rules]
-    again = AskAgain(sessions, configured, split, settings, state_folder())
-    with show_if_slow("running gates on recorded files"):
-        await again.ask(is_local)
-    if not options.judges:
-        return again.sessions
     judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
     estimate = Estimate(judges)
-    counted_only = AskAgain(again.sessions, rules, split, settings, state_folder())
-    await counted_only.ask(is_judge, estimate)
+    for place, rules in enumerate(asked):
+        configured = [rule for rule in rules if rule.source != NOT_CONFIGURED]
+        with show_if_slow("running gates on recorded files"):
+            found[place] = await ask_again(found[place], configured, settings, is_local)
+        if options.judges:
+            await ask_again(found[place], rules, settings, is_judge, estimate)
+    if options.judges and _agrees(estimate, options):
+        with show_if_slow("asking models"):
+            for place, rules in enumerate(asked):
+                found[place] = await ask_again(found[place], rules, settings, is_judge, judges)
+    await judges.close()
+    return found
+
+
+def _agrees(estimate: Estimate, options: argparse.Namespace) -> bool:
+    """Print what the models would be asked and the price, and return whether the user agrees."""
     for model, number in estimate.questions.items():
         cost = estimate.cost(model)
         price = "of unknown price" if cost is None else f"about {format_dollars(cost)}"
         about = f"{counted(number, 'question')} to {model}"
         print(f"{about}, about {estimate.tokens[model]:,} tokens, {price}", file=sys.stderr)
     is_agreed = options.yes or (not options.json and (can_ask() or has_answer()) and confirm("Ask?"))
-    if estimate.questions and is_agreed:
-        with show_if_slow("asking models"):
-            again = AskAgain(again.sessions, rules, split, settings, state_folder())
-            await again.ask(is_judge, judges)
-    elif estimate.questions:
+    if estimate.questions and not is_agreed:
         print("no model was asked; --yes asks", file=sys.stderr)
-    await judges.close()
-    return again.sessions
+    return bool(estimate.questions) and is_agreed
 
 
 def _rules(names: Sequence[str], extra: str | None, settings: Settings) -> list[Rule]:
@@ -176,13 +165,12 @@ def _ready_made(name: str, configured: Iterable[str]) -> Rule:
     return Rule("Stop", GateHook(name), source=NOT_CONFIGURED)
 
 
-def _judge(file: tuple[str, str], *, hooks: Sequence[Hook], project: str | None, since: float) -> PastSession:
-    return judge_transcript(*file, hooks, project, since)
-
-
-def _in_parallel(judge: "partial[PastSession]", files: Sequence[tuple[str, str]]) -> list[PastSession]:
-    """Judge the transcripts, several at once if there are many."""
-    done = list[PastSession]()
+def _read(
+    files: Sequence[tuple[str, str]], rules: Sequence[Rule], project: str | None, since: float
+) -> list[PastSession]:
+    """Judge the transcripts by what they hold, several at once if there are many."""
+    hooks = [rule.hook for rule in rules]
+    judge, done = partial(_judge, hooks=hooks, project=project, since=since), list[PastSession]()
     with show_if_slow(lambda: f"{len(done)} of {counted(len(files), 'transcript')}"):
         if len(files) < PARALLEL_FROM:
             done.extend(map(judge, files))
@@ -190,62 +178,58 @@ def _in_parallel(judge: "partial[PastSession]", files: Sequence[tuple[str, str]]
             context = multiprocessing.get_context("spawn")
             with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), context) as pool:
                 done.extend(pool.map(judge, files, chunksize=4))
-    return done
+    return [each for each in done if each.stops or each.error]
 
 
-def _as_json(session: PastSession, split: int) -> dict[str, Any]:
+def _judge(file: tuple[str, str], *, hooks: Sequence[Hook], project: str | None, since: float) -> PastSession:
+    return judge_transcript(*file, hooks, project, since)
+
+
+def _as_json(session: PastSession, *others: PastSession) -> dict[str, Any]:
     stops = []
-    for stop in session.stops:
-        now, before = ([each._asdict() for each in part] for part in _split(stop, split))
-        stops.append({**vars(stop), "decisions": now, **({"against": before} if before else {})})
+    for number, stop in enumerate(session.stops):
+        decisions, *before = (
+            [each._asdict() for each in one.stops[number].decisions] for one in (session, *others)
+        )
+        stops.append({**vars(stop), "decisions": decisions, **({"against": before[0]} if before else {})})
     return {**vars(session), "stops": stops}
-
-
-def _split(stop: PastStop, split: int) -> tuple[Sequence[PastDecision], Sequence[PastDecision]]:
-    """Return the decisions of the settings, and those of the ones that they are compared with."""
-    return stop.decisions[:split], stop.decisions[split:]
 
 
 # The text
 
 
-def _report(sessions: Sequence[PastSession], gates: Sequence[str], split: int) -> Iterator[str]:
+def _report(pairs: Sequence[tuple[PastSession, ...]], names: Sequence[str]) -> Iterator[str]:
+    """Yield the lines. Each session comes alone, or with what it is compared with."""
     yield from (
-        paint(f"! {strip_controls(each.path)}: {each.error}", "notice") for each in sessions if each.error
+        paint(f"! {strip_controls(each.path)}: {each.error}", "notice") for each, *_ in pairs if each.error
     )
-    stops = [(session, stop) for session in sessions for stop in session.stops]
-    if not stops:
+    counts, why = Counter[str | tuple[str, str]](), dict[str, str]()
+    for session, *others in pairs:
+        counts["conversations"] += bool(session.stops)
+        for number, stop in enumerate(session.stops):
+            counts["stops"] += 1
+            counts.update((each.gate, each.outcome) for each in stop.decisions)
+            why |= {each.gate: each.reason for each in stop.decisions if each.outcome == "cannot say"}
+            before = others[0].stops[number] if others else None
+            yield from _blocks(session, stop, before, "newly blocked" if before else "would block")
+            if before:
+                yield from _blocks(session, before, stop, "no longer blocked")
+    if not counts["stops"]:
         yield "no stops were found; --all looks in all folders, --since further back, and --transcripts names files"
         return
-    is_compared = len(gates) > split
-    counts, why = Counter[tuple[str, str]](), dict[str, str]()
-    for session, stop in stops:
-        now, before = _split(stop, split)
-        counts.update((each.gate, each.outcome) for each in now)
-        why |= {each.gate: each.reason for each in now if each.outcome == "cannot say"}
-        yield from _blocks(session, stop, now, before, "newly blocked" if is_compared else "would block")
-        yield from _blocks(session, stop, before, now, "no longer blocked")
-    of_sessions = sum(bool(session.stops) for session in sessions)
-    yield paint(f"{counted(len(stops), 'stop')} in {counted(of_sessions, 'conversation')}", "bold")
-    names = list(dict.fromkeys(gates[:split]))
-    numbers = [
-        (outcome.upper(), [str(counts[name, outcome]) for name in names])
-        for outcome in ("would block", "would pass", "cannot say")
-    ]
+    yield paint(
+        f"{counted(counts['stops'], 'stop')} in {counted(counts['conversations'], 'conversation')}", "bold"
+    )
+    outcomes = ("would block", "would pass", "cannot say")
+    numbers = [(each.upper(), [str(counts[name, each]) for name in names]) for each in outcomes]
     for number, line in enumerate(format_table([("GATE", names), *numbers])):
         yield f"{line}  {why.get(names[number - 1], '') if number else ''}".rstrip()
 
 
-def _blocks(
-    session: PastSession,
-    stop: PastStop,
-    found: Sequence[PastDecision],
-    others: Sequence[PastDecision],
-    heading: str,
-) -> Iterator[str]:
+def _blocks(session: PastSession, stop: PastStop, other: PastStop | None, heading: str) -> Iterator[str]:
     """Yield each block that the other settings do not have, with the words around it."""
-    blocked = {each.gate for each in others if each.outcome == "would block"}
-    for each in found:
+    blocked = {each.gate for each in (other.decisions if other else ()) if each.outcome == "would block"}
+    for each in stop.decisions:
         if each.outcome != "would block" or each.gate in blocked:
             continue
         when = format_time(stop.time, "%Y-%m-%d %H:%M") if stop.time is not None else "?"
