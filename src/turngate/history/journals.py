@@ -60,14 +60,14 @@ def read_journal(folder: str, since: float = 0, *, starts: bool = False) -> Jour
             except (ValueError, StopIteration, RecursionError):
                 damaged += 1
                 continue
-            if end == len(text) and _is_sound(record):
+            if end == len(text) and is_sound(record):
                 records.append(record)
             else:
                 damaged += 1
     return JournalFile(tuple(record for record in records if record["time"] >= since), damaged)
 
 
-def _is_sound(record: Any) -> bool:
+def is_sound(record: Any) -> bool:
     """Return whether a record has a time and, if it is about a hook, a name and a duration."""
     if not (isinstance(record, dict) and is_time(record.get("time")) and is_time(record.get("seconds", 0))):
         return False
