@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.support.builders import stop_hooks, write_settings
+from tests.support.cli import start_turngate
 from tests.support.scripted_run import turngate
 from tests.support.sessions import block_first
+from tests.support.terminal import wait_until
 from turngate.cli.main import main
 
 
@@ -128,3 +131,15 @@ def test_an_address_that_cannot_be_used_is_refused(
     turngate(capfd, project, "go", "--session", "s-1")
     assert main(["log", "s-1", "--otlp", url]) == 64
     assert problem in capfd.readouterr().err
+
+
+def test_each_turn_is_sent_as_it_ends(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("true", id="tests"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    with collector() as server, start_turngate("log", "--follow", "--otlp", server.url) as process:
+        wait_until(lambda: len(server.decoded) == 3, lambda: str(server.decoded))
+        turngate(capfd, project, "go on", "--session", "s-2")
+        wait_until(lambda: len(server.decoded) == 6, lambda: str(server.decoded))
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+    assert server.decoded[:3] == server.decoded[3:]
