@@ -6,7 +6,6 @@ cookie yet, the oldest is closed, so that others cannot keep the person out.
 
 import asyncio
 import base64
-import contextlib
 import hashlib
 import re
 import secrets
@@ -23,13 +22,11 @@ from turngate.serve.views import Views, page_json
 
 MAX_HEAD_BYTES = 16 * 1024
 HEAD_TIMEOUT_S = 5.0
-SEND_TIMEOUT_S = 20.0  # for one response, or one event
+SEND_TIMEOUT_S = 20.0
 MAX_STRANGERS = 64  # connections that have not shown the cookie yet
-MAX_STREAMS = 16
 MAX_VIEWS = 4  # that are made at the same time
 POLL_S = 0.3
 READ_S = 0.5
-KEEP_ALIVE_S = 15.0
 _DATA = '<script type="application/json" id="data">'  # what follows in the page: null
 _HEADERS = """\
 X-Content-Type-Options: nosniff
@@ -68,14 +65,13 @@ class _Refused(Exception):
 
 
 class Server:
-    """Serves `views`, and tells every open page when the history has changed."""
+    """Serves `views`, and `version`, for which a page asks again and again: it changes when the history does."""
 
     def __init__(self, views: Views) -> None:
         self._views, self._token = views, secrets.token_urlsafe(24)
         self._page, policy = read_page()
         self._policy = f"{policy}; frame-ancestors 'none'"
         self._strangers = dict[asyncio.StreamWriter, None]()  # in the order in which they came
-        self._streams = dict[asyncio.StreamWriter, asyncio.Event]()
         self._slots = asyncio.Semaphore(MAX_VIEWS)
         self._hosts = tuple[str, ...]()
         self._cookie = ""
@@ -94,16 +90,12 @@ class Server:
             await self._watch()
 
     async def _watch(self) -> None:
-        """Read what changes, and wake the streams; more sessions make the intervals longer."""
+        """Read what changes; more sessions make the intervals longer."""
         history = self._views.history
         while True:
-            begun, version = time.monotonic(), history.version
+            begun = time.monotonic()
             await run_in_thread(_read_some, history)
-            if version != history.version:
-                for changed in self._streams.values():
-                    changed.set()
-            busy = time.monotonic() - begun
-            await asyncio.sleep(0 if history.unread else max(POLL_S, 5 * busy))
+            await asyncio.sleep(0 if history.unread else max(POLL_S, 5 * (time.monotonic() - begun)))
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._strangers[writer] = None
@@ -121,7 +113,6 @@ class Server:
         finally:
             writer.close()
             self._strangers.pop(writer, None)
-            self._streams.pop(writer, None)
 
     async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
         method, target, headers = _parse(head)
@@ -151,8 +142,8 @@ class Server:
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise _Refused(403, "another site asks")
         self._strangers.pop(writer, None)
-        if path == "/events":
-            return await self._stream(writer)
+        if path == "/version":
+            return await self._send(writer, 200, str(self._views.history.version), "application/json")
         try:
             async with self._slots:
                 name = path.removeprefix("/data/")
@@ -167,22 +158,9 @@ class Server:
         data = body.encode("utf-8", "replace")
         lines = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\nContent-Type: {kind}; charset=utf-8\n{_HEADERS}{more}"
         head = f"{lines}Content-Security-Policy: {self._policy}\nContent-Length: {len(data)}\n\n"
-        await _write(writer, head.replace("\n", "\r\n").encode() + data)
-
-    async def _stream(self, writer: asyncio.StreamWriter) -> None:
-        """Send an event whenever the history has changed; the page then asks for what it shows."""
-        if len(self._streams) >= MAX_STREAMS:
-            next(iter(self._streams)).transport.abort()
-        changed = self._streams[writer] = asyncio.Event()
-        head = f"HTTP/1.1 200 OK\nContent-Type: text/event-stream\n{_HEADERS}\n"
-        await _write(writer, head.replace("\n", "\r\n").encode() + b"retry: 1000\n\n")
-        while True:
-            message = b": alive\n\n"
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), KEEP_ALIVE_S)
-                changed.clear()
-                message = b"data: %d\n\n" % self._views.history.version
-            await _write(writer, message)
+        writer.write(head.replace("\n", "\r\n").encode() + data)
+        async with asyncio.timeout(SEND_TIMEOUT_S):
+            await writer.drain()
 
 
 def _read_some(history: History) -> None:
@@ -215,9 +193,3 @@ def _parse(head: bytes) -> tuple[str, str, dict[str, str]]:
     ):
         raise _Refused(400, "this is not a request")
     return found[1], found[2], headers
-
-
-async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
-    writer.write(data)
-    async with asyncio.timeout(SEND_TIMEOUT_S):
-        await writer.drain()
