@@ -1,7 +1,9 @@
 """A web server for one page and its data: on loopback, read-only, for the one person who has the token.
 
 Every connection serves one request, within limits of size and time. When there are too many that have not shown the
-cookie yet, the oldest is closed, so that others cannot keep the person out.
+token yet, the oldest is closed, so that others cannot keep the person out. The token is in the fragment of the address,
+which a browser does not send, and then in the storage of the page, which no other port of this machine can read: there
+is no cookie that a browser would add to the requests of other pages.
 """
 
 import asyncio
@@ -23,7 +25,7 @@ from turngate.serve.views import Views, page_json
 MAX_HEAD_BYTES = 16 * 1024
 HEAD_TIMEOUT_S = 5.0
 SEND_TIMEOUT_S = 20.0
-MAX_STRANGERS = 64  # connections that have not shown the cookie yet
+MAX_STRANGERS = 64  # connections that have not shown the token yet
 MAX_VIEWS = 4  # that are made at the same time
 POLL_S = 0.3
 READ_S = 0.5
@@ -74,7 +76,6 @@ class Server:
         self._strangers = dict[asyncio.StreamWriter, None]()  # in the order in which they came
         self._slots = asyncio.Semaphore(MAX_VIEWS)
         self._hosts = tuple[str, ...]()
-        self._cookie = ""
 
     async def run(self, port: int, on_open: Callable[[str], None]) -> None:
         """Serve until this task is cancelled; `on_open` gets the address. Raises UsageError if the port is taken."""
@@ -85,8 +86,7 @@ class Server:
         async with server:
             port = server.sockets[0].getsockname()[1]
             self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
-            self._cookie = f"turngate-{port}={self._token}"  # browsers do not separate the cookies of ports
-            on_open(f"http://{self._hosts[0]}/?token={self._token}")
+            on_open(f"http://{self._hosts[0]}/#token={self._token}")
             await self._watch()
 
     async def _watch(self) -> None:
@@ -123,24 +123,15 @@ class Server:
         if method != "GET":
             raise _Refused(405, "only GET")
         path, _, text = target.partition("?")
+        if path == "/":
+            return await self._send(writer, 200, self._page, "text/html")
+        given, wanted = headers.get("authorization", ""), f"Bearer {self._token}"
+        if not secrets.compare_digest(given.encode(), wanted.encode()):
+            raise _Refused(403, "open the address that `turngate serve` printed last")
         try:
             query = dict(parse_qsl(text, max_num_fields=8))
         except ValueError:
             raise _Refused(400, "there are too many fields") from None
-        if path == "/":
-            if "token" not in query:
-                return await self._send(writer, 200, self._page, "text/html")
-            if not secrets.compare_digest(query["token"].encode(), self._token.encode()):
-                raise _Refused(
-                    403, "the token is not that of this server; open the address that it printed last"
-                )
-            cookie = f"Set-Cookie: {self._cookie}; Path=/; HttpOnly; SameSite=Strict\n"
-            return await self._send(writer, 303, "", more=f"Location: /\n{cookie}")
-        cookies = headers.get("cookie", "").split("; ")
-        if not any(secrets.compare_digest(each.encode(), self._cookie.encode()) for each in cookies):
-            raise _Refused(403, "open the address that `turngate serve` printed")
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise _Refused(403, "another site asks")
         self._strangers.pop(writer, None)
         if path == "/version":
             return await self._send(writer, 200, str(self._views.history.version), "application/json")
@@ -153,10 +144,12 @@ class Server:
         return await self._send(writer, 200, view, "application/json")
 
     async def _send(
-        self, writer: asyncio.StreamWriter, status: int, body: str, kind: str = "text/plain", more: str = ""
+        self, writer: asyncio.StreamWriter, status: int, body: str, kind: str = "text/plain"
     ) -> None:
         data = body.encode("utf-8", "replace")
-        lines = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\nContent-Type: {kind}; charset=utf-8\n{_HEADERS}{more}"
+        lines = (
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\nContent-Type: {kind}; charset=utf-8\n{_HEADERS}"
+        )
         head = f"{lines}Content-Security-Policy: {self._policy}\nContent-Length: {len(data)}\n\n"
         writer.write(head.replace("\n", "\r\n").encode() + data)
         async with asyncio.timeout(SEND_TIMEOUT_S):
