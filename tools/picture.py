@@ -346,7 +346,9 @@ def take_pictures_of_page() -> None:
         return
     with tempfile.TemporaryDirectory() as folder, Browser() as browser:
         file = Path(folder, "demo.html")
-        subprocess.run([TURNGATE, "serve", "--demo", "--html", str(file)], check=True)
+        subprocess.run(
+            [TURNGATE, "serve", "--demo", "--html", str(file)], stdout=subprocess.DEVNULL, check=True
+        )
         for name, scheme, height, scripts in PAGES:
             browser.resize(PAGE_WIDTH, height)
             browser.set_scheme(scheme)

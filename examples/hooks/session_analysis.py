@@ -8,8 +8,8 @@ import tempfile
 
 from turngate import Options, PromptHook, ScriptedModel, Session
 
-ANALYSE = "Summarize in one sentence the request and the work, and name the biggest remaining risk."
-OPTIONS = Options({"Stop": [PromptHook(ANALYSE, transcript="digest", timeout=45)]}, mode="observe")
+ANALYZE = "Summarize in one sentence the request and the work, and name the biggest remaining risk."
+OPTIONS = Options({"Stop": [PromptHook(ANALYZE, transcript="digest", timeout=45)]}, mode="observe")
 
 MODEL = ScriptedModel(
     {

@@ -181,7 +181,7 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the connections. The model may be asked again afterwards."""
+        """Close the connections. The model may be asked again afterward."""
         ...
 
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -304,3 +306,28 @@ def test_a_hint_is_a_command_that_works_where_it_is_read(
     printed = "".join(capsys.readouterr())
     assert hint in printed
     assert main([*hint.strip("`").split()[1:], "--yes"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "words", "command"),
+    [
+        ("/usr/bin:/bin", ("check",), "`venv/bin/turngate hooks approve --all`"),
+        ("/usr/bin:/bin", ("check", "--project", "../p/"), "`venv/bin/turngate hooks approve --all`"),
+        ("/usr/bin:/bin", ("install", "claude", "--yes"), "`{}/venv/bin/turngate hooks approve --all`"),
+        ("venv/bin:/usr/bin:/bin", ("check",), "`turngate hooks approve --all`"),
+    ],
+)
+def test_a_program_that_is_not_on_path_is_named_by_its_path_in_hints(
+    tmp_path: Path, path: str, words: tuple[str, ...], command: str
+) -> None:
+    project = tmp_path / "p"
+    write_settings(
+        project, "turngate", {"hooks": {"Stop": [{"hooks": [{"type": "gate", "command": "true"}]}]}}
+    )
+    (project / "venv/bin").mkdir(parents=True)
+    (project / "venv/bin/turngate").symlink_to(Path(sys.executable).with_name("turngate"))
+    environ = {"PATH": path, "HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        ["venv/bin/turngate", *words], cwd=project, env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, command.format(project) in done.stdout) == (0, True), done.stdout + done.stderr

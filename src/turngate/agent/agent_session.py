@@ -316,7 +316,7 @@ class AgentSession:
         self.announcements.wake()
 
     def interrupt(self) -> None:
-        """Cancel the turn, whatever it is doing; nothing of it runs afterwards."""
+        """Cancel the turn, whatever it is doing; nothing of it runs afterward."""
         for task in (self._task, self._notifying):
             if task is not None and task.cancel():
                 self.inbox.drop_continuations()

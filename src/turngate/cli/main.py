@@ -37,7 +37,7 @@ COMMANDS = {
     "serve": ("serve", "show gates, sessions and stops in a browser"),
     "top": ("top", "watch running sessions and gates in the terminal"),
     "backtest": ("backtest", "ask gates about earlier conversations: what would they block?"),
-    "replay": ("replay", "check an earlier stop again, with the files of then"),
+    "replay": ("replay", "check an earlier stop again, with the files as they were"),
     "fire": ("fire", "run the hooks of one event once and print the verdict"),
     "gates": ("gates", "run a project's gates without an agent, as CI does"),
     "gate": ("gate", "check one ready-made gate: tests, lint, a clean tree …"),
@@ -53,7 +53,7 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None, *, before_command: Callable[[], None] = lambda: None) -> int:
     """Run one command and return its exit code. `before_command` is called when its module is loaded.
 
-    Without `argv` the process ends afterwards. With `argv` the caller lives on, so its signal handlers are restored.
+    Without `argv` the process ends afterward. With `argv` the caller lives on, so its signal handlers are restored.
     """
     if argv is None:
         return _run_with_safe_streams(sys.argv[1:], before_command)

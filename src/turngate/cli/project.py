@@ -68,19 +68,33 @@ def with_place(text: str, location: str) -> str:
     from turngate.core.verdict.hints import with_location, with_project  # noqa: PLC0415 # lazy: only for a hint
 
     if location.startswith("ssh://"):
-        return with_location(text, location)
-    here = project_folder(None)
-    return (
-        text
-        if location == here
-        else with_project(text, describe_path(min(os.path.relpath(location), location, key=len)))
-    )
+        text = with_location(text, location)
+    elif location != project_folder(None):
+        text = with_project(text, _short(location))
+    return with_program(text)
+
+
+def with_program(text: str, *, anywhere: bool = False) -> str:
+    """Return a hint whose commands name this program by its path if it is not on PATH, as in a virtual environment.
+
+    `anywhere`: they work from any folder, and not only from the current one.
+    """
+    import shutil  # noqa: PLC0415 # lazy: only for a hint
+
+    program = os.path.abspath(sys.argv[0])
+    if os.path.basename(program) != "turngate" or shutil.which("turngate"):
+        return text
+    return text.replace("`turngate ", f"`{describe_path(program) if anywhere else _short(program)} ")
+
+
+def _short(path: str) -> str:
+    return describe_path(min(os.path.relpath(path), path, key=len))
 
 
 def find_project(
     start: str, families: tuple[str, ...], *, home: str | None = None, owners: tuple[int, ...] | None = None
 ) -> str:
-    """Return the nearest folder from `start` upwards that holds settings or a script hook.
+    """Return the nearest folder from `start` upward that holds settings or a script hook.
 
     If there is none, it is the nearest one with a settings folder; without such a folder, it is `start`.
     The search ends at the git root, and below home: `~/.claude` holds the user's settings, which every project has.

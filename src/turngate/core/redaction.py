@@ -1,7 +1,7 @@
 """Redact secrets in what a hook has answered, wherever it is shown, recorded or sent to a model.
 
 The secrets are those that an endpoint was sent, and those in the environment of a command. The answer is parsed first and
-redacted afterwards, so a secret that is also a word of the contract cannot change what the answer means.
+redacted afterward, so a secret that is also a word of the contract cannot change what the answer means.
 """
 
 import json

@@ -25,7 +25,7 @@ class HookGroup:
 
 @frozen
 class HookCallbackMatcher:
-    """Callbacks under a matcher, with one timeout in seconds. Deprecated: see `docs/how-to/migrate.md`."""
+    """Callbacks under a matcher, with one timeout in seconds. Deprecated: see https://github.com/turngate/turngate/blob/main/docs/how-to/migrate.md."""
 
     matcher: str | None = None
     hooks: Sequence[Callable[..., Any]] = ()

@@ -1,7 +1,7 @@
 """The life of one subagent, from its registration until its parent and the plugins know the result.
 
 The registry row holds the state. `_advance` performs the one step that follows from it and returns the row as it is
-afterwards, so a run that a dead process left halfway continues without any code for recovery.
+afterward, so a run that a dead process left halfway continues without any code for recovery.
 """
 
 import asyncio

@@ -77,7 +77,7 @@ def lines_backwards(
     end: int | None = None,
     max_line: int = MAX_LINE_BYTES,
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines with a needle and their offsets, from the end backwards, at most in the last `limit` bytes."""
+    """Yield the lines with a needle and their offsets, from the end backward, at most in the last `limit` bytes."""
     end = os.fstat(file).st_size if end is None else end
     start = start if limit is None else max(start, end - limit)
     for offset, data in pieces_backwards(file, start, end, max_line):

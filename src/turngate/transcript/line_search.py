@@ -1,4 +1,4 @@
-"""Search a large file for lines with certain bytes, backwards from its end, without parsing the other lines."""
+"""Search a large file for lines with certain bytes, backward from its end, without parsing the other lines."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ def read_span(file: int, start: int, end: int) -> bytes:
 
 
 def pieces_backwards(file: int, start: int, end: int, max_line: int) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines and their offset, from the end backwards; b"" replaces a line that is too long."""
+    """Yield whole lines and their offset, from the end backward; b"" replaces a line that is too long."""
     rest: list[bytes] = []  # chunks of a line that begins in an earlier chunk, the last chunk first
     size, offset, wanted = 0, end, FIRST_CHUNK_BYTES
     while offset > start:
@@ -39,7 +39,7 @@ def pieces_backwards(file: int, start: int, end: int, max_line: int) -> Iterator
 
 
 def lines_with(needles: Iterable[bytes], data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the lines with a needle begin and end, each line once, from the end backwards."""
+    """Yield where the lines with a needle begin and end, each line once, from the end backward."""
     places = {needle: data.rfind(needle) for needle in needles}
     while (last := max(places.values(), default=-1)) >= 0:
         first = data.rfind(b"\n", 0, last) + 1

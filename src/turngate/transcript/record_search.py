@@ -1,7 +1,7 @@
 """Find the records of a transcript that matter, and parse them.
 
-The search runs backwards from the end, without parsing, so that the latest records are kept when there are too
-many. Parsing then runs forwards, in the order of the conversation.
+The search runs backward from the end, without parsing, so that the latest records are kept when there are too
+many. Parsing then runs forward, in the order of the conversation.
 """
 
 import json

@@ -57,6 +57,16 @@ def test_json_has_the_places_that_a_failure_names(failing: Path) -> None:
     )
 
 
+def test_a_failure_of_pytest_has_what_it_marks_as_the_error(failing: Path) -> None:
+    output = ">   assert total() == 160\nE   assert 150 == 160\nE    +  where 150 = total()\n\na.py:5: AssertionError\n"
+    (failing / "failure.txt").write_text(f"{output}a.py:7: wrong\n")
+    gate = json.loads(report(failing, "json")[1])["gates"][0]
+    assert gate["places"] == [
+        {"file": "a.py", "line": 5, "message": "assert 150 == 160"},
+        {"file": "a.py", "line": 7, "message": "wrong"},
+    ]
+
+
 def test_github_gets_an_annotation_for_each_place_and_a_summary_of_the_job(
     failing: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

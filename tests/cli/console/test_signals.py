@@ -7,10 +7,19 @@ PROGRAM = """
 import asyncio, signal, threading, time
 from turngate.cli.console.signals import restore_handlers, run_loop
 
+MAX_UNSEEN = 100  # the pipe through which a loop learns of signals holds no more than some hundreds
+
 def send() -> None:
+    sent = 0
     while not done:
-        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        if sent < seen + MAX_UNSEEN:
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+            sent += 1
         time.sleep(0.0001)
+
+def on_signal(number: signal.Signals) -> None:
+    global seen
+    seen += 1
 
 async def work() -> str:
     thread.start()
@@ -18,8 +27,8 @@ async def work() -> str:
     return "result"
 
 for _ in range(20):
-    done, thread = False, threading.Thread(target=send)
-    print(run_loop(work(), lambda number: None))
+    done, seen, thread = False, 0, threading.Thread(target=send)
+    print(run_loop(work(), on_signal))
     done = True
     thread.join()
     restore_handlers()

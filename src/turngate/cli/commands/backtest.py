@@ -80,7 +80,7 @@ Exit codes:
     add("--transcripts", nargs="+", metavar="FILE", help=files)
     asked = "also ask models, once you have seen the number of tokens and the price"
     add("--judges", action="store_true", help=asked)
-    add("--yes", action="store_true", help="with --judges: ask without a question first")
+    add("--yes", action="store_true", help="with --judges: do not wait for your confirmation")
     add_json_option(parser)
 
 

@@ -7,7 +7,6 @@ import argparse
 import json
 import os
 import shlex
-import shutil
 import signal
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from textwrap import indent
 from turngate.cli.arguments import EXIT_INTERNAL, Parser
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_PROBLEMS
+from turngate.cli.project import with_program
 from turngate.core.events.stream_events import (
     Continuation,
     HookFinished,
@@ -49,6 +49,10 @@ WRONG = f"def total(prices, discount=0):\n    return {ADDED}\n"
 COMMAND = f"{shlex.quote(sys.executable)} test_prices.py >&2 || exit 2"
 SETTINGS = {"hooks": {"Stop": [{"hooks": [{"type": "command", "id": "tests", "command": COMMAND}]}]}}
 PROMPT = "Write prices.py with total(prices, discount)."
+NEXT = (
+    "Next, in your own project: `turngate init` writes gates for its checks, and `turngate install claude` "
+    "(or codex, gemini …) lets your agent program ask them."
+)
 
 
 def script(project: str) -> dict[str, object]:
@@ -105,21 +109,13 @@ async def _run_demo() -> int:
         f"{result.continuations} continuation, {result.duration_ms / 1000:.1f} s."
     )
     _print_heading("The model was scripted; the tools, the test and the hook were real.")
-    print(
-        f"Next, in your own project: `{_program()} init` writes gates for its checks, and "
-        f"`{_program()} install claude` (or codex, gemini …) lets your agent program ask them."
-    )
+    print(with_program(NEXT, anywhere=True))
     is_as_planned = result.outcome == "completed" and result.continuations == 1 and is_fixed
     return 0 if is_as_planned else EXIT_PROBLEMS
 
 
 def _is_fixed(project: str) -> bool:
     return SUBTRACTED in Path(project, "prices.py").read_text(encoding="utf-8")
-
-
-def _program() -> str:
-    """Return the command that starts this program from any folder."""
-    return "turngate" if shutil.which("turngate") else os.path.abspath(sys.argv[0])
 
 
 def _write_project(project: str) -> None:

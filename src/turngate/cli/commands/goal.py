@@ -39,20 +39,20 @@ NO_JUDGE = "a goal needs --proof CMD, or a model that judges it, such as `turnga
 def declare(parser: Parser) -> None:
     parser.description = """\
 Set a goal for one session: its agent may not stop until the goal is met. A command proves it (--proof), or a model judges
-the conversation. It holds in `turngate run` and in every program that runs `turngate hook`, and counts in the limit of
-continuations like any gate. It is cleared when it is met, by `turngate goal clear`, or when you write "forget the goal"
-in the conversation. Without arguments, show what is set. Only a person can set, pause or clear a goal."""
+the conversation. It applies in `turngate run` and in every program that runs `turngate hook`. Its blocks count toward the
+limit of continuations, like those of any gate. It is cleared when it is met, by `turngate goal clear`, or when you write
+"forget the goal" in the conversation. Without arguments, show what is set. Only a person can set, pause or clear a goal."""
     parser.epilog = f"""\
 Examples:
   turngate goal "all tests pass" --proof "pytest -q"     for the session here, or the next one
   turngate goal "the README explains every option"       a model judges it
   turngate goal "CI is green" --proof "gh pr checks" --for 3fa9
   turngate goal                                          what is set, since when, and the last reason
-  turngate goal pause                                    let the agent stop for now; `resume` ends that
+  turngate goal pause                                    let the agent stop for now, until `turngate goal resume`
   turngate goal clear                                    drop it
 
 Exit codes:
-  0   done, also if there is no goal
+  0   done, even if there is no goal
   {EXIT_USAGE}, or started by a hook or an agent: only a person can decide
   {EXIT_ERRORS}"""
     add, session = (
@@ -60,7 +60,7 @@ Exit codes:
         "the session: the beginning of its id, or `next` for the next one here",
     )
     add("words", nargs="*", metavar="GOAL", help=f"the goal, in quotation marks; or {', '.join(ACTIONS)}")
-    add("--proof", metavar="CMD", help="the goal is met when this command passes, as a gate does")
+    add("--proof", metavar="CMD", help="the command that proves the goal: it is met when the command passes")
     add("--for", dest="session", metavar="SESSION", help=f"{session} (default: the active one)")
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add_json_option(parser)

@@ -100,7 +100,7 @@ def _read_options(words: list[str]) -> tuple[str | None, str | None, str | None]
 
 
 def _project(given: str | None, variable: str | None, known: dict[str, object]) -> str:
-    """Return the project's folder: the given one, or from that of the host's variable or of the event upwards.
+    """Return the project's folder: the given one, or from that of the host's variable or of the event upward.
 
     A program that runs inside another one inherits its variables, so that of another host says nothing.
     """

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 
 from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import EXIT_INTERNAL, EXIT_USAGE, Parser
-from turngate.cli.console.questions import can_ask, confirm, has_answer
+from turngate.cli.console.questions import may_write
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
-from turngate.cli.project import describe_path, find_project
+from turngate.cli.project import describe_path, find_project, with_program
 from turngate.cli.review import check_person, review_hooks
 from turngate.cli.review.details import format_file_diff
 from turngate.cli.review.entries import PENDING
@@ -81,7 +81,7 @@ Examples:
   turngate install claude               for you, in every project, subfolder and worktree
   turngate install codex --project      for everyone who works on the project in this folder
   turngate install gemini --dry-run     print the difference only
-  turngate install claude --uninstall   remove the line: the file is as it was before
+  turngate install claude --uninstall   remove the line, and restore the file
   turngate install                      which hosts have the line, and in which file?
 
 Exit codes:
@@ -93,8 +93,8 @@ Exit codes:
 
 def _declare_uninstall(parser: Parser) -> None:
     parser.description = """\
-Remove what `turngate install` has written. A file that has not changed since is restored byte for byte; one
-that did not exist is removed. You see the difference first, and confirm it with one key. Only a person can uninstall:
+Remove what `turngate install` wrote. A file that has not changed since is restored byte for byte, or removed if
+`install` created it. You see the difference first, and confirm it with one key. Only a person can uninstall:
 in a process that a hook or an agent has started, the exit code is 64, except with --dry-run."""
     parser.epilog = f"""\
 Examples:
@@ -220,17 +220,7 @@ def _show_and_ask(
         print(paint(text, style))
     for warning in warnings:
         print(paint(f"! {warning}", "alert", sys.stderr), file=sys.stderr)
-    if options.dry_run:
-        print("nothing was written (--dry-run)")
-        return False
-    if options.yes:
-        return True
-    if not can_ask() and not has_answer():
-        raise UsageError("there is no terminal to ask at; add --yes to write what is printed above")
-    if confirm(question):
-        return True
-    print("nothing was written")
-    return False
+    return may_write(question, options)
 
 
 def _write(place: Place, change: Change, record_file: str) -> bool:
@@ -320,7 +310,7 @@ def _place(host: Host, level: Level, project: str | None) -> Place:
 
 
 def enclosing_project() -> str | None:
-    """Return the nearest folder upwards with settings of Turngate, or else the git root, or None; never home."""
+    """Return the nearest folder upward with settings of Turngate, or else the git root, or None; never home."""
     folder = _current_folder()
     families = (*SCRIPT_FAMILIES,)
     found = find_project(folder, families)
@@ -402,6 +392,10 @@ def _runs_twice(host: Host, file: HostFile, place: Place) -> str:
 
 def next_steps(place: Place) -> Iterator[str]:
     """Yield what remains to be done by hand: in the host, and in the project."""
+    yield from (with_program(step, anywhere=True) for step in _next_steps(place))
+
+
+def _next_steps(place: Place) -> Iterator[str]:
     if place.level == "project":
         yield (
             f"→ {place.host.title} may not read this file in a subfolder or a new worktree; `turngate install "

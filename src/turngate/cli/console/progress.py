@@ -86,7 +86,7 @@ class ProgressLine:
 
 @contextlib.contextmanager
 def show_if_slow(text: str | Callable[[], str]) -> Iterator[None]:
-    """Show at a terminal what a command does if it takes more than a second; the line is removed afterwards.
+    """Show at a terminal what a command does if it takes more than a second; the line is removed afterward.
 
     A function is asked every second.
     """

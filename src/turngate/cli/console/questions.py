@@ -1,5 +1,6 @@
 """What a person is asked at the terminal, and a prompt from stdin."""
 
+import argparse
 import contextlib
 import os
 import select
@@ -43,6 +44,21 @@ def confirm(question: str) -> bool:
         termios.tcsetattr(0, termios.TCSAFLUSH, before)
     print("yes" if answer else "no")
     return answer
+
+
+def may_write(question: str, options: argparse.Namespace) -> bool:
+    """Return whether to write what was printed: `--dry-run` and `--yes` answer, or a person does."""
+    if options.dry_run:
+        print("nothing was written (--dry-run)")
+        return False
+    if options.yes:
+        return True
+    if not can_ask() and not has_answer():
+        raise UsageError("there is no terminal to ask at; add --yes to write what is printed above")
+    if confirm(question):
+        return True
+    print("nothing was written")
+    return False
 
 
 def _read_answer() -> bool:

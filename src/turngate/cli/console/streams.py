@@ -128,6 +128,9 @@ def has_color(stream: object) -> bool:
 def paint(text: str, style: str, stream: object = None) -> str:
     """Return the text in a color if the stream (stdout) has color."""
     code, stream = SGR_CODES[style], stream or sys.stdout
-    if not code or not has_color(stream):
-        return text
-    return own_sequence(f"\033[{code}m", stream) + text + own_sequence("\033[0m", stream)
+    return with_code(text, code, stream) if has_color(stream) else text
+
+
+def with_code(text: str, code: str, stream: object) -> str:
+    """Return the text with the parameters of an SGR sequence; none leave it as it is."""
+    return own_sequence(f"\033[{code}m", stream) + text + own_sequence("\033[0m", stream) if code else text

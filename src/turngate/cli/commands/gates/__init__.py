@@ -3,23 +3,21 @@
 import argparse
 
 from turngate.cli.arguments import (
-    EXIT_INTERNAL,
-    EXIT_OUTPUT,
-    EXIT_SIGNALS,
+    EXIT_ERRORS,
+    EXIT_ERRORS_AND_SIGNALS,
     EXIT_USAGE,
     Parser,
     add_actions,
     add_command,
-    add_project_options,
-    add_ssh_option,
+    add_json_option,
+    add_place_options,
 )
 
 _LIST_EXIT_CODES = f"""\
 Exit codes:
   0   printed
   {EXIT_USAGE}
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}"""
+  {EXIT_ERRORS}"""
 
 
 def declare(parser: Parser) -> None:
@@ -66,9 +64,7 @@ Exit codes:
   1   a gate failed
   13  none failed, but one could not run, is not approved or could not be loaded, or there is none (--lenient: 0)
   {EXIT_USAGE}, including an unknown gate
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}
-  {EXIT_SIGNALS}""",
+  {EXIT_ERRORS_AND_SIGNALS}""",
     )
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="the gates (default: all)")
@@ -104,8 +100,7 @@ Examples:
 Exit codes:
   0   recorded
   {EXIT_USAGE}, or started by a hook or an agent
-  {EXIT_INTERNAL}
-  {EXIT_OUTPUT}""",
+  {EXIT_ERRORS}""",
     )
     parser.add_argument("session", metavar="SESSION", help="the beginning of the id of the session")
     parser.add_argument("--why", metavar="TEXT", required=True, help="the reason, which others will read")
@@ -124,10 +119,8 @@ def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _add_list_options(parser: Parser, *, of_action: bool) -> None:
-    add_project_options(parser, of_action=of_action)
-    add_ssh_option(parser, of_action=of_action)
-    default = argparse.SUPPRESS if of_action else False
-    parser.add_argument("--json", action="store_true", default=default, help="print one JSON object")
+    add_place_options(parser, of_action=of_action)
+    add_json_option(parser, of_action=of_action)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from turngate._frozen_dataclass import frozen
 from turngate.cli.arguments import find_project_here
-from turngate.cli.commands.gates.formats import FORMATS, find_places, write_job_summary
+from turngate.cli.commands.gates.formats import FORMATS, bounded, find_places, write_job_summary
 from turngate.cli.commands.gates.runnable_hooks import GateEntry, find_base, select_gates
 from turngate.cli.commands.hooks.samples import sample_fields
 from turngate.cli.console.conversation_text import flat, format_waiting
@@ -33,7 +33,7 @@ from turngate.core.constants import GATES_BASE, GATES_RUN_SESSION, STOP_EVENTS
 from turngate.core.events.hook_input import read_event
 from turngate.core.hooks.kinds import label
 from turngate.core.settings import Problem, Settings
-from turngate.core.text import indent, keep_ends, quote_name, strip_controls
+from turngate.core.text import indent, quote_name, strip_controls
 from turngate.core.verdict.decisions import Fault, Halt
 from turngate.core.verdict.hints import GONE, run_hint
 from turngate.core.verdict.hook_run import HookRun, run_message
@@ -58,7 +58,7 @@ class GateResult:
 
 
 class PrivateFolder(NamedTuple):
-    """A folder for the state of one run and a short conversation, which is removed afterwards."""
+    """A folder for the state of one run and a short conversation, which is removed afterward."""
 
     folder: str
 
@@ -71,7 +71,6 @@ class PrivateFolder(NamedTuple):
         return os.path.join(self.folder, "transcript.jsonl")
 
 
-MAX_REASON_CHARS = 8_000
 NOT_LOADED = "no gate could be loaded; `turngate check` lists what to correct"
 NO_GATES = "no gates are configured; `turngate init` finds the checks of a project"
 APPROVE = (
@@ -174,8 +173,7 @@ def _print_result(result: GateResult, location: str) -> None:
     why = f": {result.reason}" if result.reason and not is_long else ""
     print(f"{label} {time}  {flat(name + why)}", flush=True)
     if is_long:
-        half = MAX_REASON_CHARS // 2
-        print(indent(keep_ends(result.reason or "", half, half)), flush=True)
+        print(indent(bounded(result.reason or "")), flush=True)
     if result.hint:
         print(f"  → {flat(with_place(result.hint, location))}", flush=True)
 

@@ -24,15 +24,18 @@ _Report = Mapping[str, Any]  # of `--json`
 def find_places(reason: str, project: str) -> list[dict[str, Any]]:
     """Return the places in files of the project that a reason names, each with its message."""
     places: dict[tuple[str, int], str] = {}
-    before = ""
+    before = error = ""  # the line before, and the first that pytest marks as the error
     for text in reason.splitlines():
         found = _PLACE.search(text)
         if found and os.path.isfile(os.path.join(project, found["file"])):
             line = max(
                 1, int(found["line"] or found["in_brackets"])
             )  # 0 is a whole file, and not valid in SARIF
-            message = one_line(found["rest"].strip() or before or text, MAX_MESSAGE_CHARS)
+            message = one_line(error or found["rest"].strip() or before or text, MAX_MESSAGE_CHARS)
             places.setdefault((os.path.normpath(found["file"]), line), message)
+            error = ""
+        elif text.startswith("E   "):
+            error = error or text[1:].strip()
         before = text.strip() or before
     return [
         {"file": file, "line": line, "message": message}
@@ -165,9 +168,12 @@ def _total(gates: Sequence[_Report]) -> str:
     return ", ".join(f"{number} {label}" for label, number in counts.items()) or "no gates are configured"
 
 
+def bounded(reason: str) -> str:
+    return keep_ends(reason, MAX_REASON_CHARS // 2, MAX_REASON_CHARS // 2)
+
+
 def _reason(gate: _Report) -> str:
-    half = MAX_REASON_CHARS // 2
-    return strip_controls(keep_ends(gate["reason"] or "", half, half)) or "it gave no reason"
+    return strip_controls(bounded(gate["reason"] or "")) or "it gave no reason"
 
 
 def _escape_markdown(text: str) -> str:

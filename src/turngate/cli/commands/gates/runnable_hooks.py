@@ -43,19 +43,9 @@ def select_gates(
 
     `has_base`: there is a commit that gates can compare with.
     """
-    keys = unique_keys(settings.rules)
-    entries = list(
-        _entries(
-            [
-                (key, rule)
-                for key, rule in zip(keys, settings.rules, strict=True)
-                if rule.event in STOP_EVENTS
-            ],
-            settings,
-            world,
-            has_base=has_base,
-        )
-    )
+    keyed = zip(unique_keys(settings.rules), settings.rules, strict=True)
+    stops = [(key, rule) for key, rule in keyed if rule.event in STOP_EVENTS]
+    entries = list(_entries(stops, settings, world, has_base=has_base))
     by_key = {entry.key: entry for entry in entries}
     return find_keys(by_key, names, "gate") if names else entries
 

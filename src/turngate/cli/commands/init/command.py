@@ -15,7 +15,7 @@ from turngate.cli.commands.init.named_gates import Place, in_repository, propose
 from turngate.cli.commands.init.proposal import Proposal, ProposedGate, json_style, propose_for, settings_text
 from turngate.cli.commands.init.trial import keep_results, try_gates
 from turngate.cli.console.conversation_text import counted, flat
-from turngate.cli.console.questions import can_ask, confirm, has_answer
+from turngate.cli.console.questions import can_ask, confirm, may_write
 from turngate.cli.console.streams import paint
 from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
 from turngate.cli.project import project_folder, search_note, with_place
@@ -224,16 +224,13 @@ def _write(
         print(f'added to the "Stop" hooks in {SETTINGS}:')
         print(",\n".join(f"  {json.dumps(gate.entry, ensure_ascii=False)}" for gate in gates))
     _print_warnings(warnings)
-    if options.dry_run:
-        print("nothing was written (--dry-run)")
-        return 0
-    is_confirmed = not options.yes and can_ask()  # a line of stdin approves nothing
-    if not options.yes and not _ask(gates):
-        print("nothing was written")
-        return EXIT_PROBLEMS
+    if not may_write(_question(gates), options):
+        return 0 if options.dry_run else EXIT_PROBLEMS
     if not _write_files(project, before, text, ignores=ignores):
         return EXIT_IO_ERROR
-    return _approve(project, own, is_confirmed=is_confirmed)
+    return _approve(
+        project, own, is_confirmed=not options.yes and can_ask()
+    )  # a line of stdin approves nothing
 
 
 def _with_gates(before: str, gates: Sequence[ProposedGate]) -> str:
@@ -243,12 +240,10 @@ def _with_gates(before: str, gates: Sequence[ProposedGate]) -> str:
         raise UsageError(f"{SETTINGS} cannot be changed: {error}; nothing was changed") from None
 
 
-def _ask(gates: Sequence[ProposedGate]) -> bool:
-    if not can_ask() and not has_answer():
-        raise UsageError("there is no terminal to ask at; add --yes to write what is printed above")
+def _question(gates: Sequence[ProposedGate]) -> str:
     what = "this gate" if len(gates) == 1 else f"these {len(gates)} gates"
     runs = "" if _is_agent() or not can_ask() else f", and let {what} run on this machine"
-    return confirm(f"write it{runs}?")
+    return f"write it{runs}?"
 
 
 def _is_agent() -> bool:

@@ -145,18 +145,8 @@ def _packages(project: str, files: ProjectFiles, *, is_searched: bool) -> list[s
     """Return the folders of a workspace; `is_searched`: without one, those that look like projects."""
     patterns = _workspace_patterns(project, files)
     if patterns:
-        folders = {
-            path.rstrip("/")
-            for each in patterns
-            if each[0] != "!"
-            for path in glob(each, root_dir=project, recursive=True)
-        }
-        left_out = {
-            path.rstrip("/")
-            for each in patterns
-            if each[0] == "!"
-            for path in glob(each[1:], root_dir=project, recursive=True)
-        }
+        folders = _matches(project, (each for each in patterns if each[0] != "!"))
+        left_out = _matches(project, (each[1:] for each in patterns if each[0] == "!"))
         found = sorted(folders - left_out - {"."})
     elif is_searched:
         depths = ("*/", "*/*/", "*/*/*/")
@@ -176,6 +166,10 @@ def _packages(project: str, files: ProjectFiles, *, is_searched: bool) -> list[s
         for each in found
         if not re.search(_NO_PACKAGE, each) and os.path.isdir(os.path.join(project, each))
     ]
+
+
+def _matches(project: str, patterns: Iterable[str]) -> set[str]:
+    return {path.rstrip("/") for each in patterns for path in glob(each, root_dir=project, recursive=True)}
 
 
 def _workspace_patterns(project: str, files: ProjectFiles) -> list[str]:

@@ -6,6 +6,7 @@ import shutil
 import sys
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from turngate.agent.session import Session
@@ -21,7 +22,7 @@ from turngate.cli.console.conversation_text import (
 )
 from turngate.cli.console.progress import ProgressLine
 from turngate.cli.console.signals import run_loop
-from turngate.cli.console.streams import has_color, own_sequence, report_stdout_error, stdout_error
+from turngate.cli.console.streams import has_color, report_stdout_error, stdout_error, with_code
 from turngate.cli.main import (
     EXIT_ALLOWED,
     EXIT_BLOCKED,
@@ -202,11 +203,7 @@ def _rendered(answer: str) -> str:
         return answer
     from turngate.cli.console.markdown import render  # noqa: PLC0415 # lazy: not into a pipe
 
-    def style(text: str, code: str) -> str:
-        if not code:
-            return text
-        return own_sequence(f"\033[{code}m", sys.stdout) + text + own_sequence("\033[0m", sys.stdout)
-
+    style = partial(with_code, stream=sys.stdout)
     return render(strip_controls(answer), shutil.get_terminal_size().columns, style)
 
 

@@ -163,7 +163,7 @@ class ScreenUI:
         self._app.invalidate()
 
     def ask(self, question: str | None) -> None:
-        """Show a question over an empty editor; the draft comes back afterwards."""
+        """Show a question over an empty editor; the draft comes back afterward."""
         if question and self._question != question:
             self._asked_at = time.monotonic()
         if question and self._draft is None:
