@@ -10,6 +10,7 @@ import pytest
 from turngate.history.journals import JournalFile, Record, journal_folders, read_journal
 from turngate.history.stats import NUMBERS, Row, count_days, merge_days
 from turngate.history.stops import RecordedStop, read_stops
+from turngate.state.journal import MAX_JOURNAL_BYTES
 
 WEEK = time.strftime("%G-W%V", time.localtime(0))
 TESTS = {"type": "gate", "gate": "tests", "id": "tests"}
@@ -157,6 +158,13 @@ def test_a_journal_is_read_with_its_older_file_and_without_damaged_lines(tmp_pat
     (tmp_path / "journal.jsonl").write_text("\n".join(lines))
     assert read_journal(str(tmp_path)) == JournalFile(tuple(good), len(bad))
     assert read_journal(str(tmp_path), since=2.0) == JournalFile(tuple(good[1:]), len(bad))
+
+
+def test_of_a_line_that_is_too_long_only_pieces_are_read(tmp_path: Path) -> None:
+    good = run("allow", 1.0)
+    with (tmp_path / "journal.jsonl").open("w") as file:
+        file.write(f'"{"x" * (2 * MAX_JOURNAL_BYTES)}"\n{json.dumps(good)}\n')
+    assert read_journal(str(tmp_path)) == JournalFile((good,), 3)
 
 
 def test_runs_by_a_person_are_no_stops_of_an_agent(tmp_path: Path) -> None:

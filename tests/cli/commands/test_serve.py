@@ -4,6 +4,8 @@ import json
 import re
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from tests.support.cli import start_turngate, turngate
 from tests.support.page_server import PageServer
+from tests.support.paths import ROOT
 
 
 def views_in(path: Path) -> dict[str, Any]:
@@ -40,6 +43,12 @@ def test_the_sample_history_is_the_same_each_time_and_has_something_of_everythin
     }
     assert any(each["agents"] for each in first)
     assert any(gate["wrong"] for gate in overview["gates"])
+
+
+def test_the_sample_is_what_its_script_makes() -> None:
+    folder = ROOT / "examples" / "history"
+    made = subprocess.run([sys.executable, folder / "make_sample.py"], capture_output=True, check=True)
+    assert made.stdout.splitlines() == (folder / "sample.jsonl").read_bytes().splitlines()
 
 
 def test_the_file_ends_up_on_stdout_and_holds_no_tag_of_a_journal(state: Path) -> None:
