@@ -48,6 +48,7 @@ fuzz: .venv/ready
 
 hosts: .venv/ready
 	@$(PY) -m bench.hosts $(if $(ONLY),--only '$(ONLY)')
+	@$(if $(ONLY),true,$(PY) -m bench.hosts.acp)
 
 mutants: .venv/ready
 	@$(PY) tools/mutants.py --workers $(WORKERS) --only '$(ONLY)'

@@ -30,7 +30,7 @@ from tests.trace import marked
 from turngate.settings import paths
 
 # What tests inherit. Every other variable could change what Turngate, git, a shell or a test runner does in a test.
-KEPT_VARIABLES = re.compile("PATH|HOME|TMPDIR|LD_LIBRARY_PATH|PYTEST_(XDIST|DEBUG).*")
+KEPT_VARIABLES = re.compile("PATH|HOME|TMPDIR|LD_LIBRARY_PATH|NODE_EXTRA_CA_CERTS|PYTEST_(XDIST|DEBUG).*")
 SET_VARIABLES = {
     "LANG": "C.UTF-8",
     "TZ": "UTC",

@@ -15,6 +15,7 @@ from tests.trace import marked
 
 # Processes that are killed, terminals, whole workflows, large input, and libraries that take long to load.
 SLOW = (
+    "tests/acp/test_typescript_sdk.py*",
     "tests/agent/test_remote_*",
     "tests/cli/commands/hooks/test_ssh_connection.py*",
     "tests/cli/commands/run/*",
@@ -55,6 +56,7 @@ SLOW = (
 OWN_SERVERS = {"own_server", "full_disk", "other_machine"}  # started or filled by one test
 # Many cases of one mechanism. One in five stays, always the same one.
 SAMPLED = (
+    "tests/acp/*",
     "tests/adapters/*",
     "tests/cli/commands/test_check_corpus.py*",
     "tests/cli/commands/test_demo.py*",

@@ -42,6 +42,7 @@ COMMANDS = {
     "gates": ("gates", "run a project's gates without an agent, as CI does"),
     "gate": ("gate", "check one ready-made gate: tests, lint, a clean tree …"),
     "hook": ("hook", "run as a stop hook inside Claude Code, Codex, Gemini CLI …"),
+    "acp": ("acp", "check the stops of any agent of an editor (ACP)"),
     "run": ("run", "run the built-in agent on a task under its stop hooks"),
     "sessions": ("sessions", "list, show or remove earlier conversations"),
     "runs": ("runs", "list, steer, kill and recover subagents"),

@@ -64,6 +64,8 @@ GATES_RUN_SESSION = "gates-run-"  # the beginning of the id of a session of `tur
 ENV_FILE_VARIABLES = ("CLAUDE_ENV_FILE", "TURNGATE_ENV_FILE")  # name the file of SessionStart hooks
 # Set in the environment of every command of the tool Bash.
 IN_TOOL = "TURNGATE_IN_TOOL"
+# Set in the environment of an agent behind `turngate acp`: the host whose hooks it runs itself, or empty.
+IN_ACP = "TURNGATE_IN_ACP"
 
 
 def reject_constant(name: str) -> object:

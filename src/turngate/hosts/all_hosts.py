@@ -1,8 +1,9 @@
 """Every host that Turngate knows, and the answers for one that it does not know."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from turngate.core.constants import IN_HOOK, IN_TOOL
+from turngate.core.constants import IN_ACP, IN_HOOK, IN_TOOL
 from turngate.errors import UsageError
 from turngate.hosts.claude import CLAUDE_CODE
 from turngate.hosts.codex import CODEX
@@ -18,11 +19,18 @@ HOSTS: Mapping[str, Host] = {
 }
 # Variables of processes that a hook or an agent has started: a person does not type there. A terminal inside an editor
 # has none of them.
-AGENT_MARKERS = (IN_HOOK, IN_TOOL, *(host.agent_variable for host in HOSTS.values() if host.agent_variable))
+AGENT_MARKERS = (
+    IN_HOOK,
+    IN_TOOL,
+    IN_ACP,
+    *(host.agent_variable for host in HOSTS.values() if host.agent_variable),
+)
 
 
 def find_host(name: str) -> Host:
     """Return the host with this name. Raises UsageError."""
+    if name == ACP.name:
+        return ACP
     if name not in HOSTS:
         raise UsageError(f"unknown host {name!r}, expected one of {', '.join(HOSTS)}")
     return HOSTS[name]
@@ -47,4 +55,13 @@ PORTABLE = Host(
     agent_variable=None,
     stop_types=(),
     write_answer=write_portable_answer,
+)
+
+# `turngate acp`, which is between an agent and its editor: it gets everything that is known, and tells both.
+ACP = replace(
+    PORTABLE,
+    name="acp",
+    title="an agent behind `turngate acp`",
+    adds_heading=False,
+    write_answer=lambda answer: HostOutput(stdout=to_json(vars(answer))),
 )

@@ -26,6 +26,7 @@ CLAUDE_CODE = Host(
     name="claude",
     title="Claude Code",
     version="2.1.325",
+    acp_programs=("claude-agent-acp", "claude-code-acp"),
     events=SAME_NAMES,
     files={"user": "~/.claude/settings.json", "project": ".claude/settings.json"},
     entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S, statusMessage="Turngate gates"),

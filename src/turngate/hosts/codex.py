@@ -7,6 +7,7 @@ CODEX = Host(
     name="codex",
     title="Codex",
     version="0.166.0",
+    acp_programs=("codex-acp",),
     events=SAME_NAMES,
     files={"user": "~/.codex/hooks.json", "project": ".codex/hooks.json"},
     default_timeout_s=600,

@@ -25,6 +25,7 @@ COPILOT = Host(
     name="copilot",
     title="Copilot CLI",
     version="1.0.102",
+    acp_programs=("copilot",),
     events=SAME_NAMES,
     files={"user": "~/.copilot/hooks/turngate.json", "project": ".github/hooks/turngate.json"},
     entry=lambda command: {"type": "command", "bash": command, "timeoutSec": INSTALLED_TIMEOUT_S},

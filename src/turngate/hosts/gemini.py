@@ -24,6 +24,7 @@ GEMINI = Host(
     name="gemini",
     title="Gemini CLI",
     version="0.61.0",
+    acp_programs=("gemini", "gemini-cli"),
     events={"Stop": "AfterAgent", "SessionStart": "SessionStart"},
     files={"user": "~/.gemini/settings.json", "project": ".gemini/settings.json"},
     entry=lambda command: to_command_group(command, INSTALLED_TIMEOUT_S * 1000),

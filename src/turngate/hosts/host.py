@@ -22,6 +22,7 @@ class HostAnswer:
     decision: Literal["allow", "block", "halt"]
     reason: str = ""  # block: for the agent; halt: for the user
     notices: tuple[str, ...] = ()  # for the user
+    outcome: str = ""  # why a turn ends: as in `EndTurn.ended_by`, or "not enforced"
 
 
 @frozen(kw_only=True)
@@ -74,6 +75,9 @@ class Host:
     further_files: tuple[tuple[Level, str], ...] = ()  # that it reads besides `files`, with wildcards
     further_events: Mapping[str, str] = field(default_factory=dict)  # other names of its events: ours
     programs: tuple[str, ...] = ()  # the commands that start it; without one, its name
+    acp_programs: tuple[
+        str, ...
+    ] = ()  # programs and npm packages with which it is an agent of an editor, and runs its hooks
     agent_variable: str | None  # environment variable of the commands that its agent runs; None: not known
     # Hooks at a stop, of any program
     stop_types: tuple[str, ...]  # types of hooks that it runs

@@ -5,7 +5,7 @@ Imports nothing heavy: every stop needs it.
 
 import os
 
-from turngate.core.constants import IN_HOOK, IN_TOOL
+from turngate.core.constants import IN_ACP, IN_HOOK, IN_TOOL
 
 # The name of an event in a host: ours.
 EVENT_NAMES = {
@@ -167,9 +167,11 @@ def variable_of_command(
     A host that such a command has started gives events of another session, and has the variable of its hooks.
     """
     environ = dict(os.environ) if environ is None else environ
-    of_host = TRACES[host][1] if host else None
+    of_host = TRACES[host][1] if host in TRACES else None
     if IN_HOOK in environ:  # a hook of a session of Turngate that such a command has started
         return None
+    if environ.get(IN_ACP, host) != host:
+        return IN_ACP
     if IN_TOOL in environ and of_host not in environ:
         return IN_TOOL
     for name, (_, _, of_hooks, variable) in TRACES.items():

@@ -7,6 +7,7 @@ QWEN = Host(
     name="qwen",
     title="Qwen Code",
     version="0.24.4",
+    acp_programs=("qwen", "qwen-code"),
     events=SAME_NAMES,
     files={"user": "~/.qwen/settings.json", "project": ".qwen/settings.json"},
     default_timeout_s=60,

@@ -114,6 +114,9 @@ async def answer_host_event(
     answer = answer_for(step, (*accept, *_notices(event, verdict, settings), *met))
     if answer.decision == "block" and not host.adds_heading:
         answer = replace(answer, reason=f"{HEADING}\n{answer.reason}")
+    if isinstance(step, EndTurn):
+        is_enforced = step.ended_by != "allowed" or not verdict.unenforced
+        answer = replace(answer, outcome=step.ended_by if is_enforced else "not enforced")
     return HostStop(answer, verdict)
 
 
@@ -160,7 +163,8 @@ def _store_count(
 def _still_blocked(stored: Mapping[str, Any]) -> HostAnswer:
     """Let the agent stop in a turn that the limit has ended, and say so once more."""
     notices = stored.get("notices")
-    return HostAnswer(decision="allow", notices=tuple(map(str, notices)) if isinstance(notices, list) else ())
+    texts = tuple(map(str, notices)) if isinstance(notices, list) else ()
+    return HostAnswer(decision="allow", notices=texts, outcome="capped")
 
 
 def _prompt(event: StopEvent) -> str:

@@ -385,7 +385,7 @@ droid    -
 def test_an_unknown_host_gets_the_closest() -> None:
     code, out, err = turngate("install", "claud")
     assert (code, out) == (64, "")
-    assert "invalid choice: 'claud'" in err
+    assert "claud is unknown" in err
     assert "did you mean claude?" in err
 
 

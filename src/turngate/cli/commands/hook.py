@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
 from turngate.cli.stop_cache import read_stamp, record_cached_stop, settings_state, stamp_path, write_stamp
-from turngate.core.constants import FAMILIES, GATES_BASE, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
+from turngate.core.constants import FAMILIES, GATES_BASE, IN_ACP, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
 from turngate.errors import UsageError
 from turngate.gates.session_goal import Goal, goal_at
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalize, recognize, variable_of_command
@@ -125,7 +125,7 @@ _ESCAPE = rb"\\(?:u00|U000000|x)([0-9a-fA-F]{2})"  # of a character in JSON and 
 def _drop_variables_of_the_project(*starts: object) -> None:
     """Remove variables that switch gates off if a repository of these folders may have set them: only the user may."""
     further = ("TURNGATE_TRUST", "TURNGATE_STATE", "XDG_STATE_HOME")
-    names = [name for name in (IN_HOOK, IN_TOOL, *further) if os.environ.get(name)]
+    names = [name for name in (IN_ACP, IN_HOOK, IN_TOOL, *further) if os.environ.get(name)]
     folders = dict.fromkeys(each for start in starts if names and start for each in _up_to_root(str(start)))
     for folder in folders:
         for file in _FILES_WITH_VARIABLES:

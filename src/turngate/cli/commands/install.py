@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -28,8 +29,9 @@ from turngate.doctor.hosts.files import (
     why_ignored,
 )
 from turngate.errors import UsageError
-from turngate.hosts.all_hosts import HOSTS
+from turngate.hosts.all_hosts import ACP, HOSTS
 from turngate.hosts.host import Host, Level
+from turngate.hosts.install.editor_settings import EDITORS, Editor, plan_entry, plan_removal
 from turngate.hosts.install.hook_command import (
     INSTALL_COMMANDS,
     entries_for,
@@ -59,7 +61,7 @@ from turngate.project.files import LOCAL
 from turngate.project.safe_paths import real_path
 from turngate.state.paths import state_folder
 
-_NAMES = ", ".join(HOSTS)
+_NAMES = f"{', '.join(HOSTS)}; an editor: {', '.join(EDITORS)}"
 _EXIT_CODES = f"""1   not written: the answer was no
   {EXIT_USAGE}, settings that cannot hold hooks, or no answer and no --yes
   {EXIT_INTERNAL}
@@ -83,11 +85,14 @@ Examples:
   turngate install gemini --dry-run     print the difference only
   turngate install claude --uninstall   remove the line, and restore the file
   turngate install                      which hosts have the line, and in which file?
+  turngate install zed --agent 'opencode acp'
+                                        let an editor start an agent behind `turngate acp`
 
 Exit codes:
   0   written, or there is nothing to write
   {_EXIT_CODES}"""
     _add_options(parser, required=False)
+    parser.add_argument("--agent", metavar="CMD", help="for an editor: the command that starts the agent")
     parser.add_argument("--uninstall", action="store_true", help="the same as `turngate uninstall`")
 
 
@@ -105,12 +110,12 @@ Exit codes:
   0   removed, or there is nothing to remove
   {_EXIT_CODES}"""
     _add_options(parser, required=True)
-    parser.set_defaults(uninstall=True)
+    parser.set_defaults(uninstall=True, agent=None)
 
 
 def _add_options(parser: Parser, *, required: bool) -> None:
     add = parser.add_argument
-    add("host", nargs=None if required else "?", choices=list(HOSTS), metavar="HOST", help=_NAMES)
+    add("host", nargs=None if required else "?", choices=[*HOSTS, *EDITORS], metavar="HOST", help=_NAMES)
     level = parser.add_mutually_exclusive_group()
     for name, text in (_LEVELS if required else _LEVELS_AND_LINES).items():
         level.add_argument(f"--{name}", dest="level", action="store_const", const=name, help=text)
@@ -151,6 +156,10 @@ def run(options: argparse.Namespace) -> int:
         if options.uninstall or options.level:
             raise UsageError("which host? `turngate install` lists them")
         return _list()
+    if options.agent and options.host not in EDITORS:
+        raise UsageError(f"--agent is for an editor: {', '.join(EDITORS)}")
+    if editor := EDITORS.get(options.host):
+        return _change_editor(editor, options)
     place = find_place(HOSTS[options.host], options.level)
     if options.uninstall and options.level is None and not has_line(place):
         installed = (other for other in all_places(place.host, place.project) if has_line(other))
@@ -249,6 +258,46 @@ def _report(path: str, error: OSError) -> None:
     print(f"turngate: {path} cannot be written: {error.strerror}; {UNCHANGED}", file=sys.stderr)
 
 
+# Editors, which start an agent behind `turngate acp`
+
+
+def _change_editor(editor: Editor, options: argparse.Namespace) -> int:
+    if options.level == "project":
+        raise UsageError(f"the agents of {editor.title} are in your own settings; leave --project out")
+    agent = shlex.split(options.agent or "")
+    if not agent and not options.uninstall:
+        raise UsageError(f"which agent? For example: `turngate install {editor.name} --agent 'opencode acp'`")
+    # The host only fills a field: nothing below asks for it.
+    place = Place(ACP, "user", os.path.expanduser(editor.file), editor.file, enclosing_project())
+    record_file = record_path(state_folder(), place.path)
+    try:
+        if options.uninstall:
+            change = plan_removal(place.text(), read_record(record_file))
+        else:
+            command, *words = shlex.split(this_program(sys.argv[0], sys.executable))
+            arguments = [*words, "acp", "--", *agent]
+            entry = {**editor.further, "command": command, "args": arguments, "env": {}}
+            name = f"{os.path.basename(agent[0])}, checked by Turngate"
+            change = plan_entry(place.text(), name, entry, read_record(record_file))
+    except UnsuitableSettings as error:
+        raise _unsuitable(place, error) from None
+    if not change.is_needed:
+        print(f"{'not' if options.uninstall else 'already'} installed in {place.shown}")
+        return 0
+    if options.uninstall and not options.dry_run:
+        check_person(os.environ, does="removes Turngate")
+    check_owner(place.path)
+    verb = "remove it from" if options.uninstall else "write it to"
+    if not _show_and_ask(place, change, options, f"{verb} {place.shown}?"):
+        return 0 if options.dry_run else EXIT_PROBLEMS
+    if options.uninstall:
+        return _remove(place, change, record_file)
+    if not _write(place, change, record_file):
+        return EXIT_IO_ERROR
+    print(f'installed in {place.shown}: choose "{name}" in {editor.title}')
+    return 0
+
+
 # Uninstall
 
 
@@ -267,6 +316,11 @@ def _uninstall(place: Place, options: argparse.Namespace) -> int:
     check_owner(place.path)
     if not _show_and_ask(place, change, options, f"remove it from {place.shown}?"):
         return 0 if options.dry_run else EXIT_PROBLEMS
+    return _remove(place, change, record_file)
+
+
+def _remove(place: Place, change: Change, record_file: str) -> int:
+    record = read_record(record_file)
     try:
         replace_settings_text(place.path, change.before, change.after)
     except OSError as error:
@@ -342,9 +396,7 @@ def _home() -> str:
 
 
 def all_places(host: Host, project: str | None) -> Iterator[Place]:
-    yield _place(host, "user", project)
-    if project:
-        yield _place(host, "project", project)
+    yield from (_place(host, level, project) for level in host.files if level == "user" or project)
 
 
 def has_line(place: Place) -> bool:
