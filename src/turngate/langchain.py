@@ -1,0 +1,3 @@
+"""`StopGates` for LangChain."""
+
+from turngate.adapters.langchain import StopGates as StopGates

@@ -1,0 +1,3 @@
+"""`StopGates` for Strands Agents."""
+
+from turngate.adapters.strands import StopGates as StopGates
