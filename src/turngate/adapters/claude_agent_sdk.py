@@ -12,12 +12,15 @@ from turngate.hosts.host import INSTALLED_TIMEOUT_S, HostAnswer
 from turngate.hosts.input_fields import normalize
 
 
+class _Gates(ProjectGates):
+    dialect, host = "host", CLAUDE_CODE  # Claude Code runs the hooks of `.claude` itself
+
+
 class StopGates(dict[Any, list[HookMatcher]]):
     """Hold Claude until the gates of a project pass: `ClaudeAgentOptions(hooks=StopGates())`.
 
     It is a dictionary, so that other hooks can stand beside it: `{**StopGates(), "PreToolUse": […]}`. `agent`: hold only
-    subagents of this type. `limit`: continuations per prompt, instead of that of the settings. `on_notice` gets what the
-    user has to know, such as a gate that was not enforced; by default, it is logged.
+    subagents of this type.
     """
 
     def __init__(
@@ -27,8 +30,7 @@ class StopGates(dict[Any, list[HookMatcher]]):
         limit: int | None = None,
         on_notice: OnNotice | None = None,
     ) -> None:
-        # Claude Code runs the hooks of `.claude` itself, as the dialect of hosts says.
-        self._gates = ProjectGates(project, agent, limit, on_notice, dialect="host", host=CLAUDE_CODE)
+        self._gates = _Gates(project, agent, limit, on_notice)
         matcher = HookMatcher(matcher=agent, hooks=[self._call], timeout=INSTALLED_TIMEOUT_S)
         all_agents = () if agent else ("UserPromptSubmit", "Stop")
         super().__init__({name: [matcher] for name in (*all_agents, "SubagentStart", "SubagentStop")})

@@ -8,15 +8,8 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables.config import ensure_config
 
-from turngate.adapters.project_gates import (
-    OnNotice,
-    ProjectGates,
-    new_run,
-    run_blocking,
-    tool_result,
-    tool_use,
-    user_message,
-)
+from turngate.adapters.conversation import tool_result, tool_use, user_message
+from turngate.adapters.project_gates import GatedAgent, new_run, run_blocking
 from turngate.core.conversation.messages import Message, Reply, Text, ToolResults, Usage
 
 
@@ -24,24 +17,10 @@ class _State(AgentState[Any]):
     turngate_run: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
-class StopGates(AgentMiddleware[_State, Any, Any]):
-    """Hold an agent until the gates of a project pass: `create_agent(model, tools, middleware=[StopGates()])`.
-
-    `agent`: the name of a subagent, whose stops are SubagentStop. `limit`: continuations per run, instead of that of the
-    settings. `on_notice` gets what the user has to know, such as a gate that was not enforced; by default, it is logged.
-    """
+class StopGates(GatedAgent, AgentMiddleware[_State, Any, Any]):
+    """Hold an agent until the gates of a project pass: `create_agent(model, tools, middleware=[StopGates()])`."""
 
     state_schema = _State
-
-    def __init__(
-        self,
-        project: str = ".",
-        agent: str | None = None,
-        limit: int | None = None,
-        on_notice: OnNotice | None = None,
-    ) -> None:
-        super().__init__()
-        self._gates = ProjectGates(project, agent, limit, on_notice)
 
     def before_agent(self, state: _State, runtime: Any) -> dict[str, Any]:
         return run_blocking(self._begin(_thread_id()))
@@ -66,8 +45,11 @@ class StopGates(AgentMiddleware[_State, Any, Any]):
         messages = state["messages"]
         last = next((each for each in reversed(messages) if isinstance(each, AIMessage)), None)
         answer = str(last.text) if last else ""
-        prompt = await self._gates.ask(session, state["turngate_run"], _read_messages(messages), answer)
-        return None if prompt is None else {"messages": [HumanMessage(prompt)], "jump_to": "model"}
+        run = state.get("turngate_run") or new_run()  # none in a checkpoint from before the gates
+        prompt = await self._gates.ask(session, run, _read_messages(messages), answer)
+        if prompt is None:
+            return None
+        return {"messages": [HumanMessage(prompt)], "jump_to": "model", "turngate_run": run}
 
 
 def _thread_id() -> str | None:

@@ -1,42 +1,20 @@
 """The gates of a project around the runs of the OpenAI Agents SDK, which has no place inside a run that can continue it."""
 
-import json
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from agents import Agent, Runner, RunResult, RunResultStreaming, StreamEvent
 from agents.run import DEFAULT_MAX_TURNS
 from pydantic_core import to_json
 
-from turngate.adapters.project_gates import (
-    OnNotice,
-    ProjectGates,
-    new_run,
-    run_blocking,
-    tool_result,
-    tool_use,
-    user_message,
-)
+from turngate.adapters.conversation import tool_result, tool_use, user_message
+from turngate.adapters.project_gates import GatedAgent, ProjectGates, new_run, run_blocking
 from turngate.core.conversation.messages import Message, Reply, Text, ToolResults, Usage
 
-_BY_SERVER = ("conversation_id", "previous_response_id", "auto_previous_response_id")
 
-
-class StopGates:
-    """Hold agents until the gates of a project pass: `await StopGates().run(agent, "…")` instead of `Runner.run(agent, "…")`.
-
-    `agent`: the name of a subagent, whose stops are SubagentStop. `limit`: continuations per run, instead of that of the
-    settings. `on_notice` gets what the user has to know, such as a gate that was not enforced; by default, it is logged.
-    """
-
-    def __init__(
-        self,
-        project: str = ".",
-        agent: str | None = None,
-        limit: int | None = None,
-        on_notice: OnNotice | None = None,
-    ) -> None:
-        self._gates = ProjectGates(project, agent, limit, on_notice)
+class StopGates(GatedAgent):
+    """Hold agents until the gates of a project pass: `await StopGates().run(agent, "…")` instead of `Runner.run(agent, "…")`."""
 
     async def run(self, starting_agent: Agent[Any], input: Any, **options: Any) -> RunResult:  # noqa: A002
         """Do what `Runner.run` does, with the same arguments, until the gates pass. The usage is that of all runs."""
@@ -65,21 +43,36 @@ class StopGates:
 
 
 class GatedStream:
-    """The stream of all runs until the gates pass. Its other attributes are those of the current run's `RunResultStreaming`."""
+    """The stream of all runs until the gates pass; the first one begins with it.
+
+    Its other attributes are those of the `RunResultStreaming` of the current run.
+    """
 
     def __init__(self, turn: "_Turn", agent: Agent[Any], first_input: Any) -> None:
-        self._turn = turn
-        self._result: RunResultStreaming = Runner.run_streamed(agent, first_input, **turn.options)
+        self._turn, self._agent, self._input = turn, agent, first_input
+        self._result: RunResultStreaming | None = None
+        self._asking: asyncio.Task[Any] | None = None  # the gates
 
     async def stream_events(self) -> AsyncIterator[StreamEvent]:
         await self._turn.begin()
-        while True:
-            async for event in self._result.stream_events():
+        agent, again = self._agent, self._input
+        while again is not None:
+            self._result = result = Runner.run_streamed(agent, again, **self._turn.options)
+            async for event in result.stream_events():
                 yield event
-            again = await self._turn.after(self._result) if self._result.is_complete else None
-            if again is None:
-                return
-            self._result = Runner.run_streamed(self._result.last_agent, again, **self._turn.options)
+            agent, self._asking = result.last_agent, asyncio.create_task(self._turn.after(result))
+            try:
+                await asyncio.wait([self._asking])
+                again = None if self._asking.cancelled() else self._asking.result()
+            finally:
+                self._asking.cancel()
+
+    def cancel(self, mode: Literal["immediate", "after_turn"] = "immediate") -> None:
+        """End the run, as the SDK does, and gates that run now."""
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._result is not None:
+            self._result.cancel(mode)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._result, name)
@@ -92,9 +85,7 @@ class _Turn:
         self.options = dict(options)  # of the next run
         self._gates, self._run = gates, new_run()
         self._session = getattr(options.get("session"), "session_id", None) or options.get("conversation_id")
-        self._earlier: list[
-            Any
-        ] = []  # items that the next result does not have, because the server or a session has them
+        self._earlier: list[Any] = []  # items that the next result does not have
         self._used: Any = None  # the usage of the earlier runs
 
     async def begin(self) -> None:
@@ -104,52 +95,45 @@ class _Turn:
         """Return the input of the next run, or None if the agent may stop or waits for the user."""
         if self._used is not None:
             result.context_wrapper.usage.add(self._used)
-        if result.interruptions or result.final_output is None:
+        output, options = result.final_output, self.options
+        if result.interruptions or output is None:
             return None
-        output = result.final_output
         answer = output if isinstance(output, str) else to_json(output, serialize_unknown=True).decode()
-        items = [*self._earlier, *result.to_input_list()]
-        messages = list(_read_items(items, result))
-        prompt = await self._gates.ask(self._session, self._run, messages, answer)
+        items, used = [*self._earlier, *result.to_input_list()], result.context_wrapper.usage
+        usage = Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens)
+        prompt = await self._gates.ask(self._session, self._run, _read_items(items, usage), answer)
         if prompt is None:
             return None
-        self._used = result.context_wrapper.usage
-        turns = self.options.get("max_turns", DEFAULT_MAX_TURNS)
-        if turns is not None:
-            self.options["max_turns"] = max(0, turns - len(result.raw_responses))
-        message = {"role": "user", "content": prompt}
-        if not (self.options.get("session") or any(map(self.options.get, _BY_SERVER))):
-            return [*result.to_input_list(), message]
-        if (
-            result.last_response_id
-            and not self.options.get("conversation_id")
-            and "session" not in self.options
-        ):
-            self.options["previous_response_id"] = result.last_response_id
-        self._earlier = items
-        return [message]
+        self._used = used
+        turns = options.get("max_turns", DEFAULT_MAX_TURNS)
+        options["max_turns"] = turns and max(0, turns - len(result.raw_responses))
+        by_response = any(map(options.get, ("previous_response_id", "auto_previous_response_id")))
+        if by_response:
+            options["previous_response_id"] = result.last_response_id
+        if by_response or options.get("session") or options.get("conversation_id"):
+            self._earlier = items
+            return prompt
+        return [*result.to_input_list(), {"role": "user", "content": prompt}]
 
 
-def _read_items(items: Iterable[Any], result: RunResult | RunResultStreaming) -> Iterator[Message]:
-    """Yield the messages of a conversation. What the last run has used is in a record of its own, the last one."""
-    for item in items:
+def _read_items(items: Iterable[Any], usage: Usage) -> Iterator[Message]:
+    """Yield the messages of a conversation, the last reply with the usage of all runs."""
+    last = max((n for n, item in enumerate(items) if item.get("role") == "assistant"), default=None)
+    for number, item in enumerate(items):
         match item:
             case {"type": "function_call", "call_id": identity, "name": name, "arguments": arguments}:
                 yield Reply((tool_use(identity, name, arguments),))
             case {"type": "function_call_output", "call_id": identity, "output": output}:
                 yield ToolResults((tool_result(identity, output),))
             case {"role": "assistant", "content": content}:
-                yield Reply((Text(_text_of(content)),))
+                yield Reply((Text(_text_of(content)),), usage=usage if number == last else Usage())
             case {"role": "user", "content": content}:
                 yield user_message(_text_of(content))
-    used = result.context_wrapper.usage
-    yield Reply((), usage=Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens))
+            case _:  # such as reasoning
+                pass
 
 
 def _text_of(content: object) -> str:
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else [content]
-    return "\n".join(
-        part.get("text") or json.dumps(part, default=str) for part in parts if isinstance(part, dict)
-    )
+    return "\n".join(part.get("text", "") for part in content) if isinstance(content, list) else ""

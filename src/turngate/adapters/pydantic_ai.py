@@ -20,40 +20,21 @@ from pydantic_ai.messages import (
 from pydantic_core import to_json
 from pydantic_graph import End
 
-from turngate.adapters.project_gates import (
-    OnNotice,
-    ProjectGates,
-    new_run,
-    tool_result,
-    tool_use,
-    user_message,
-)
+from turngate.adapters.conversation import tool_result, tool_use, user_message
+from turngate.adapters.project_gates import GatedAgent, new_run
 from turngate.core.conversation.messages import Message, Reply, Text, ToolResult, ToolResults, Usage
 
 
-class StopGates(AbstractCapability[Any]):
-    """Hold an agent until the gates of a project pass: `Agent(model, capabilities=[StopGates()])`.
+class StopGates(GatedAgent, AbstractCapability[Any]):
+    """Hold an agent until the gates of a project pass: `Agent(model, capabilities=[StopGates()])`."""
 
-    `agent`: the name of a subagent, whose stops are SubagentStop. `limit`: continuations per run, instead of that of the
-    settings. `on_notice` gets what the user has to know, such as a gate that was not enforced; by default, it is logged.
-    """
-
-    def __init__(
-        self,
-        project: str = ".",
-        agent: str | None = None,
-        limit: int | None = None,
-        on_notice: OnNotice | None = None,
-    ) -> None:
-        super().__init__()
-        self._gates = ProjectGates(project, agent, limit, on_notice)
-        self._run = ""
-        self._is_wrapped = False
+    _run = ""
+    _is_wrapped = False
 
     async def for_run(self, ctx: RunContext[Any]) -> "StopGates":
         """Return a copy with the state of one run."""
         of_run = copy(self)
-        of_run._run = new_run()
+        of_run._run = new_run()  # noqa: SLF001 - of a copy of this object
         return of_run
 
     async def before_run(self, ctx: RunContext[Any]) -> None:

@@ -6,35 +6,16 @@ from typing import Any
 
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, HookProvider, HookRegistry
 
-from turngate.adapters.project_gates import (
-    OnNotice,
-    ProjectGates,
-    new_run,
-    tool_result,
-    tool_use,
-    user_message,
-)
+from turngate.adapters.conversation import tool_result, tool_use, user_message
+from turngate.adapters.project_gates import GatedAgent, new_run
 from turngate.core.conversation.messages import Message, Reply, Text, ToolResults, Usage
 
 _RUN, _CONTINUES = "turngate_run", "turngate_continues"  # in the state of an invocation
 _STOPS = ("end_turn", "stop_sequence")  # the agent has nothing more to do: it neither waits nor has failed
 
 
-class StopGates(HookProvider):
-    """Hold an agent until the gates of a project pass: `Agent(model=model, hooks=[StopGates()])`.
-
-    `agent`: the name of a subagent, whose stops are SubagentStop. `limit`: continuations per run, instead of that of the
-    settings. `on_notice` gets what the user has to know, such as a gate that was not enforced; by default, it is logged.
-    """
-
-    def __init__(
-        self,
-        project: str = ".",
-        agent: str | None = None,
-        limit: int | None = None,
-        on_notice: OnNotice | None = None,
-    ) -> None:
-        self._gates = ProjectGates(project, agent, limit, on_notice)
+class StopGates(GatedAgent, HookProvider):
+    """Hold an agent until the gates of a project pass: `Agent(model=model, hooks=[StopGates()])`."""
 
     def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
         registry.add_callback(BeforeInvocationEvent, self._begin)
