@@ -6,12 +6,13 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from turngate.adapters.conversation import since_prompt, write_transcript
-from turngate.aio.threads import T, event_loop_in_thread, run_in_thread
+from turngate.aio.threads import T, run_in_thread
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import Message, Reply, Usage
 from turngate.core.dialect import TURNGATE
@@ -174,10 +175,18 @@ def _time_of(run: str) -> float:
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine for code without `async`, also inside of a running event loop. An interrupt cancels it."""
-    with event_loop_in_thread() as loop:
-        future = asyncio.run_coroutine_threadsafe(work, loop)
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
+
+    async def run() -> T:
+        started.append((asyncio.get_running_loop(), asyncio.current_task()))
+        return await work
+
+    with ThreadPoolExecutor(1) as pool:  # a thread has no running loop
+        future = pool.submit(asyncio.run, run())
         try:
             return future.result()
         except BaseException:
-            future.cancel()
+            for loop, task in started:
+                if task and not future.done():
+                    loop.call_soon_threadsafe(task.cancel)
             raise

@@ -30,7 +30,7 @@ class StopGates(GatedAgent, HookProvider):
 
     async def _ask(self, event: AfterInvocationEvent) -> None:
         result, state = event.result, event.invocation_state
-        if result is None or result.stop_reason not in _STOPS:
+        if result is None or (result.stop_reason not in _STOPS and result.structured_output is None):
             return
         if event.resume is None:
             answer = str(result).strip()

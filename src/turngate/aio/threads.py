@@ -28,8 +28,7 @@ async def run_in_thread(function: Callable[..., T], *args: object) -> T:
 @contextlib.contextmanager
 def event_loop_in_thread() -> Iterator[asyncio.AbstractEventLoop]:
     """Run an event loop in a daemon thread; at the end, cancel what still runs in it."""
-    # A loop of its own: that of the calling thread, which other code may use, stays.
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+    with asyncio.Runner() as runner:
         loop = runner.get_loop()
         thread = threading.Thread(target=loop.run_forever, daemon=True, name="turngate")
         thread.start()

@@ -61,7 +61,7 @@ def _ran(result: Any, streamed: str = "") -> Ran:
 
 
 async def run(gates: Any, script: Script, *, tools: Sequence[Any] = (), requests: int | None = None) -> Ran:
-    tools = [function_tool(tool) for tool in tools]
+    tools = [function_tool(tool, strict_mode=False) for tool in tools]
     return _ran(await gates.run(_agent(script, tools), QUESTION, max_turns=requests or 20))
 
 

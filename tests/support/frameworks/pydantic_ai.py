@@ -40,8 +40,13 @@ def _texts(messages: Sequence[ModelMessage]) -> list[str]:
 
 def _model(script: Script) -> FunctionModel:
     def asked(messages: list[ModelMessage]) -> str:
-        parts = [part for message in messages for part in message.parts if isinstance(part, UserPromptPart)]
-        return str(parts[-1].content)
+        """Return what the user has said since the last reply."""
+        texts: list[str] = []
+        for message in messages:
+            if isinstance(message, ModelResponse):
+                texts = []
+            texts += [str(part.content) for part in message.parts if isinstance(part, UserPromptPart)]
+        return "\n".join(texts)
 
     def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         say = script.reply(asked(messages))
