@@ -14,7 +14,7 @@ from turngate.core.conversation.messages import Message, Reply, Text, ToolResult
 
 
 class _State(AgentState[Any]):
-    turngate_run: NotRequired[Annotated[str, PrivateStateAttr]]
+    turngate_run: NotRequired[Annotated[str, PrivateStateAttr]]  # type: ignore[valid-type]
 
 
 class StopGates(GatedAgent, AgentMiddleware[_State, Any, Any]):
