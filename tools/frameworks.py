@@ -122,7 +122,7 @@ def version_of(python: Path, package: str) -> str:
 
 def import_time(python: Path, name: str) -> list[int]:
     """Return the milliseconds to import the framework, and then `StopGates`: the best of some runs."""
-    package = "agents" if name == "openai_agents" else name
+    package = {"openai_agents": "agents", "langchain": "langchain.agents"}.get(name, name)
     clock = "import time; t = time.perf_counter()"
     code = f"{clock}; import {package}; u = time.perf_counter(); import turngate.{name}; print(u - t, time.perf_counter() - u)"
     runs = []

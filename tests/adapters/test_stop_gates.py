@@ -10,6 +10,7 @@ import importlib.util
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.support.frameworks import OUTPUT_TOKENS, QUESTION, Say, Script
+from tests.support.paths import ROOT
 from turngate import UsageError
 
 FRAMEWORKS = {  # its driver, and a package that it needs
@@ -44,7 +46,7 @@ def framework(request: pytest.FixtureRequest) -> Any:
     return importlib.import_module(f"tests.support.frameworks.{request.param}")
 
 
-def need(framework: Any, case: str, function: str = "") -> None:
+def need(framework: Any, case: str) -> None:
     if case in framework.ABSENT:
         pytest.skip(f"does not exist: {framework.ABSENT[case]}")
 
@@ -208,6 +210,15 @@ def test_a_stream_that_ignores_blocks_is_refused(framework: Any, project: Path) 
     assert script.asked == []
 
 
+def test_a_call_without_a_stop_is_reported(framework: Any, project: Path) -> None:
+    if not hasattr(framework, "run_without_stop"):
+        pytest.skip("does not exist: every way to run an agent ends with a stop")
+    configure(project, blocks_until(project / "done"))
+    gates, told = gates_of(framework, project)
+    asyncio.run(framework.run_without_stop(gates, Script("done")))
+    assert told == ["the gates were NOT enforced: there was an error, or `structured_output` was called"]
+
+
 def test_the_object_of_a_structured_answer_is_that_of_the_last_one(framework: Any, project: Path) -> None:
     need(framework, "structured")
     done = project / "done"
@@ -253,11 +264,49 @@ def test_a_cancelled_run_ends_the_gate_that_runs(framework: Any, project: Path) 
         return task.cancelled()
 
     was_cancelled = asyncio.run(cancel())
-    pid = int(file.read_text())
+    assert (was_cancelled, has_ended(int(file.read_text()))) == (True, True)
+
+
+def test_a_cancelled_stream_ends_the_gate_that_runs(framework: Any, project: Path) -> None:
+    if not hasattr(framework, "start_stream"):
+        pytest.skip("does not exist: a stream is cancelled like a run")
+    configure(project, shell("echo $$ > pid.new; mv pid.new pid; exec sleep 600"))
+    gates, _ = gates_of(framework, project)
+    file = project / "pid"
+
+    async def cancel() -> None:
+        stream, reading = framework.start_stream(gates, Script("done"))
+        while not file.exists() and not reading.done():
+            await asyncio.sleep(0.01)
+        stream.cancel()
+        await reading
+
+    asyncio.run(cancel())
+    assert has_ended(int(file.read_text()))
+
+
+def test_an_interrupt_ends_the_gate_that_runs_without_async(framework: Any, project: Path) -> None:
+    need(framework, "sync")
+    need(framework, "interrupt")
+    configure(project, {**shell("echo $$ > pid.new; mv pid.new pid; exec sleep 600"), "timeout": 600_000})
+    file, driver = project / "pid", framework.__name__
+    code = (
+        f"from {driver} import StopGates, run_sync; from tests.support.frameworks import Script\n"
+        f"run_sync(StopGates({str(project)!r}), Script('done'))"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE) as process:
+        while not file.exists() and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    assert (b"KeyboardInterrupt" in errors, has_ended(int(file.read_text()))) == (True, True)
+
+
+def has_ended(pid: int) -> bool:
     deadline = time.monotonic() + 30
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert (was_cancelled, Path(f"/proc/{pid}").exists()) == (True, False)
+    return not Path(f"/proc/{pid}").exists()
 
 
 def test_the_usage_is_that_of_all_continuations(framework: Any, project: Path) -> None:
@@ -310,8 +359,6 @@ def test_two_runs_at_once_have_counts_of_their_own(framework: Any, project: Path
     async def run() -> list[Any]:
         return await asyncio.gather(*(framework.run(gates, script) for script in scripts))
 
-    if framework.__name__.endswith("claude_agent_sdk"):
-        pytest.skip("does not exist: each run is a session of Claude Code, whose stand-in has one session id")
     answers = [ran.answer for ran in asyncio.run(run())]
     assert (answers, [len(script.asked) for script in scripts]) == (["a", "b"], [3, 3])
     assert sum("the limit" in text for text in told) == 2

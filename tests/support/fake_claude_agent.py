@@ -12,6 +12,7 @@ from typing import Any
 FILE = Path(__file__).with_name("script.json")
 SCRIPT = json.loads(FILE.read_text())
 HOOKS: dict[str, list[str]] = {}
+SESSION = FILE.parent.name
 OWN_LIMIT = 8  # blocks in a row
 
 
@@ -36,7 +37,7 @@ def answer_prompt(prompt: str) -> None:
     answer, requests = work("Stop", "main", prompt)
     result = {"is_error": False, "num_turns": requests, "duration_ms": 1, "duration_api_ms": 1}
     usage = {"input_tokens": 10 * requests, "output_tokens": requests}
-    common = {"session_id": "s-1", "total_cost_usd": 0.0, "uuid": "u-2", "usage": usage, "result": answer}
+    common = {"session_id": SESSION, "total_cost_usd": 0.0, "uuid": "u-2", "usage": usage, "result": answer}
     say({"type": "result", "subtype": "success", **result, **common})
 
 
@@ -72,7 +73,7 @@ def show(text: str) -> None:
             "type": "assistant",
             "message": message,
             "parent_tool_use_id": None,
-            "session_id": "s-1",
+            "session_id": SESSION,
             "uuid": "u-1",
         }
     )
@@ -81,7 +82,7 @@ def show(text: str) -> None:
 def fire(event: str, **fields: Any) -> dict[str, Any]:
     told: dict[str, Any] = {}
     common = {
-        "session_id": "s-1",
+        "session_id": SESSION,
         "transcript_path": "/none.jsonl",
         "cwd": str(Path.cwd()),
         "prompt_id": "p-1",

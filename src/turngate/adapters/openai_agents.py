@@ -75,6 +75,8 @@ class GatedStream:
             self._result.cancel(mode)
 
     def __getattr__(self, name: str) -> Any:
+        if self._result is None:
+            raise AttributeError(f"the stream has not begun, so it has no attribute {name!r}")
         return getattr(self._result, name)
 
 

@@ -80,14 +80,14 @@ class ProjectGates:
         self, session: str | None, run: str, messages: Iterable[Message], answer: str
     ) -> str | None:
         """An agent is about to stop: return the prompt with which it continues, or None if it may stop."""
-        session, began = session or self._session, _time_of(run)
+        session, began = session or self._session, int(run.partition("-")[0]) / 1000
         path = os.path.join(session_folder(state_folder(), session), f"run-{run}.jsonl")
         said: list[Message] = []
         try:
             said += messages
             await run_in_thread(write_transcript, path, session, self._project, said, began)
         except Exception as error:  # noqa: BLE001 - of the disk, or a message of another form
-            self._notify(f"gates cannot read the conversation: {describe_exception(error)}")
+            self.notify(f"gates cannot read the conversation: {describe_exception(error)}")
         replies = [message for message in since_prompt(said) if isinstance(message, Reply)]
         usage = sum((reply.usage for reply in replies), Usage())
         known = {
@@ -118,7 +118,7 @@ class ProjectGates:
             notices.append(f"the gates of {self._project} were NOT enforced: {describe_exception(error)}")
             answer = HostAnswer(decision="allow")
         for text in (*with_halt_as_notice(answer).notices, *notices):
-            self._notify(text)
+            self.notify(text)
         return answer
 
     async def _fire(self, known: Mapping[str, Any], run: str, notices: list[str]) -> HostAnswer:
@@ -154,7 +154,7 @@ class ProjectGates:
         names = {"session_id": session or self._session, "cwd": self._project}
         return {**names, "agent_id": run, "agent_type": self._agent} if self._agent else names
 
-    def _notify(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         if self._on_notice is None:
             LOG.warning("%s", text)
             return
@@ -167,10 +167,6 @@ class ProjectGates:
 def new_run() -> str:
     """Return an id for one run of an agent, from the user's prompt to its end; it begins with the time."""
     return f"{time.time_ns() // 1_000_000}-{uuid.uuid4().hex}"
-
-
-def _time_of(run: str) -> float:
-    return int(run.partition("-")[0]) / 1000
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:

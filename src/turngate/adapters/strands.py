@@ -30,6 +30,10 @@ class StopGates(GatedAgent, HookProvider):
 
     async def _ask(self, event: AfterInvocationEvent) -> None:
         result, state = event.result, event.invocation_state
+        if result is None:  # the event of `structured_output` is the same as after an error
+            self._gates.notify(
+                "the gates were NOT enforced: there was an error, or `structured_output` was called"
+            )
         if result is None or (result.stop_reason not in _STOPS and result.structured_output is None):
             return
         if event.resume is None:
@@ -50,24 +54,16 @@ def _read_messages(messages: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
             uses = [tool_use(call["toolUseId"], call["name"], call["input"]) for call in calls]
             used: Mapping[str, int] = (message.get("metadata") or {}).get("usage") or {}
             cached = used.get("cacheReadInputTokens", 0) + used.get("cacheWriteInputTokens", 0)
-            usage = Usage(
-                input_tokens=used.get("inputTokens", 0) + cached, output_tokens=used.get("outputTokens", 0)
-            )
+            sent, received = used.get("inputTokens", 0) + cached, used.get("outputTokens", 0)
+            usage = Usage(input_tokens=sent, output_tokens=received)
             yield Reply((*map(Text, texts), *uses), usage=usage)
             continue
-        results = [block["toolResult"] for block in blocks if "toolResult" in block]
+        results = []
+        for result in [block["toolResult"] for block in blocks if "toolResult" in block]:
+            parts = [part.get("text") or json.dumps(part, default=str) for part in result["content"]]
+            is_error = result["status"] != "success"
+            results.append(tool_result(result["toolUseId"], "\n".join(parts), is_error=is_error))
         if results:
-            yield ToolResults(
-                tuple(
-                    tool_result(
-                        each["toolUseId"], _text_of(each["content"]), is_error=each["status"] != "success"
-                    )
-                    for each in results
-                )
-            )
+            yield ToolResults(tuple(results))
         if texts:
             yield user_message("\n".join(texts))
-
-
-def _text_of(content: Iterable[Mapping[str, Any]]) -> str:
-    return "\n".join(each["text"] if "text" in each else json.dumps(each, default=str) for each in content)

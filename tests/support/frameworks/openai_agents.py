@@ -1,5 +1,6 @@
 """The OpenAI Agents SDK, with its `ScriptedModel`."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -105,3 +106,13 @@ async def run_handoff(gates: Any, script: Script, child_script: Script) -> tuple
     child = Agent(name="expert", model=_model(child_script))
     result = await gates.run(_agent(script, handoffs=[child]), QUESTION)
     return _ran(result), result.last_agent.name
+
+
+def start_stream(gates: Any, script: Script) -> tuple[Any, "asyncio.Task[None]"]:
+    result = gates.run_streamed(_agent(script), QUESTION)
+
+    async def read() -> None:
+        async for _ in result.stream_events():
+            pass
+
+    return result, asyncio.create_task(read())

@@ -15,7 +15,7 @@ from turngate.strands import StopGates
 
 __all__ = ("StopGates",)
 
-ABSENT: dict[str, str] = {}
+ABSENT = {"interrupt": "Strands waits for its thread, so that the gate ends first, at the latest at its timeout"}
 LIMIT_ERROR: type[Exception] | None = None  # the result says so
 
 
@@ -32,8 +32,8 @@ class _Model(Model):
     def get_config(self) -> Any:
         return {}
 
-    def structured_output(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
+    async def structured_output(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        yield {"output": Answer(number=1)}
 
     async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
         users = [each for each in messages if each["role"] == "user" and "text" in each["content"][-1]]
@@ -130,3 +130,7 @@ async def run_beside(gates: Any, script: Script, *, is_first: bool) -> Ran:
 async def run_in_loop(gates: Any, script: Script) -> Ran:
     await asyncio.sleep(0)
     return run_sync(gates, script)
+
+
+async def run_without_stop(gates: Any, script: Script) -> None:
+    await _agent(gates, script).structured_output_async(Answer, QUESTION)
