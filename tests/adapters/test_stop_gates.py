@@ -441,3 +441,39 @@ def test_no_framework_is_imported_with_turngate() -> None:
     code = "import sys, turngate, turngate.stop_hooks, turngate.hosts.stop; print([*sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert [name for name in names if f"'{name}'" in done.stdout] == []
+
+
+def test_a_tool_that_evidence_does_not_know_is_reported_once(framework: Any, project: Path) -> None:
+    need(framework, "conversation")
+    configure(project, {"type": "gate", "gate": "evidence"})
+    gates, told = gates_of(framework, project)
+
+    def save(path: str) -> str:
+        """Save a file."""
+        return path
+
+    for _ in range(2):
+        script = Script(Say(tool="save", arguments={"path": "a.py"}), "done")
+        asyncio.run(framework.run(gates, script, tools=[save]))
+    assert told == ['gate "evidence" does not know what these tools change: save']
+
+
+def test_an_edit_with_a_known_tool_needs_evidence(framework: Any, project: Path) -> None:
+    need(framework, "conversation")
+    configure(project, {"type": "gate", "gate": "evidence"})
+    gates, told = gates_of(framework, project, limit=1)
+
+    def write_file(path: str) -> str:
+        """Write a file."""
+        return path
+
+    def shell(command: str) -> str:
+        """Run a command."""
+        return "1 passed in 0.1s\nexit code: 0"
+
+    edit = Say(tool="write_file", arguments={"path": "a.py"})
+    check = Say(tool="shell", arguments={"command": "pytest -q"})
+    script = Script(edit, "Done.", check, "All tests pass.")
+    ran = asyncio.run(framework.run(gates, script, tools=[write_file, shell]))
+    assert (ran.answer, told) == ("All tests pass.", [])
+    assert "You have edited a.py, and no command has checked it since." in script.asked[-1]

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from turngate.core.conversation.messages import Message, ToolResult, ToolUse, UserMessage
+from turngate.core.conversation.messages import Message, Reply, ToolResult, ToolUse, UserMessage
 from turngate.core.dialect import TURNGATE
 from turngate.transcript.host_records import TOOL_NAMES
 from turngate.transcript.writer import Transcript
 
 _NAMES = {**TOOL_NAMES, "execute": "Bash", "shell": "Bash", "edit_file": "Edit", "file_write": "Write"}
+_READ_ONLY = ("ls", "read_file", "glob", "grep")
 _FAILED = r"(?i)\bexit[ _](?:code|status)\W{0,3}[1-9]"
 _TAIL = 200  # characters at the end of a result, where tools for commands write the exit code
 
@@ -41,6 +42,11 @@ def since_prompt(messages: Sequence[Message]) -> Sequence[Message]:
     places = enumerate(messages)
     prompts = [n for n, each in places if isinstance(each, UserMessage) and each.origin == "user"]
     return messages[max(prompts, default=0) :]
+
+
+def unknown_tools(messages: Iterable[Message]) -> frozenset[str]:
+    calls = [call.name for each in messages if isinstance(each, Reply) for call in each.tool_uses]
+    return frozenset(calls) - {*_NAMES.values(), *_READ_ONLY}
 
 
 def write_transcript(

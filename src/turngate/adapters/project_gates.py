@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from turngate.adapters.conversation import since_prompt, write_transcript
+from turngate.adapters.conversation import since_prompt, unknown_tools, write_transcript
 from turngate.aio.threads import T, run_in_thread
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.conversation.messages import Message, Reply, Usage
@@ -69,6 +69,7 @@ class ProjectGates:
             raise UsageError(f"`limit` is {limit}, expected 0 or more")
         self._limit, self._on_notice = limit, on_notice
         self._settings: Settings | None = None
+        self._unknown = frozenset[str]()  # tools that the user was told about
         self._session = f"python-{uuid.uuid4()}"  # where the framework has no id for a conversation
 
     async def begin(self, session: str | None, run: str) -> None:
@@ -88,6 +89,7 @@ class ProjectGates:
             await run_in_thread(write_transcript, path, session, self._project, said, began)
         except Exception as error:  # noqa: BLE001 - of the disk, or a message of another form
             self.notify(f"gates cannot read the conversation: {describe_exception(error)}")
+        self._report_tools(said)
         replies = [message for message in since_prompt(said) if isinstance(message, Reply)]
         usage = sum((reply.usage for reply in replies), Usage())
         known = {
@@ -146,9 +148,16 @@ class ProjectGates:
             hard = settings.dialect.hard_limit if settings.hard_limit is None else settings.hard_limit
             hard = None if hard is None else max(hard, limit)
             settings = replace(settings, limit=limit, child_limit=limit, hard_limit=hard)
-        # Both headings say that a hook speaks.
         dialect = replace(settings.dialect, subagent_prefix=settings.dialect.prefix)
         return with_running_gates_held(replace(settings, dialect=dialect))
+
+    def _report_tools(self, messages: Iterable[Message]) -> None:
+        """Say once which tools the gate `evidence` cannot judge: it would pass whatever they change."""
+        rules = self._settings.rules if self._settings else ()
+        names = unknown_tools(messages) - self._unknown
+        if names and any(getattr(rule.hook, "gate", "") == "evidence" for rule in rules):
+            self._unknown |= names
+            self.notify(f'gate "evidence" does not know what these tools change: {", ".join(sorted(names))}')
 
     def _names(self, session: str | None, run: str) -> dict[str, str]:
         names = {"session_id": session or self._session, "cwd": self._project}

@@ -15,7 +15,9 @@ from turngate.strands import StopGates
 
 __all__ = ("StopGates",)
 
-ABSENT = {"interrupt": "Strands waits for its thread, so that the gate ends first, at the latest at its timeout"}
+ABSENT = {
+    "interrupt": "Strands waits for its thread, so that the gate ends first, at the latest at its timeout"
+}
 LIMIT_ERROR: type[Exception] | None = None  # the result says so
 
 
