@@ -476,4 +476,4 @@ def test_an_edit_with_a_known_tool_needs_evidence(framework: Any, project: Path)
     script = Script(edit, "Done.", check, "All tests pass.")
     ran = asyncio.run(framework.run(gates, script, tools=[write_file, shell]))
     assert (ran.answer, told) == ("All tests pass.", [])
-    assert "You have edited a.py, and no command has checked it since." in script.asked[-1]
+    assert any("You have edited a.py, and no command has checked it since." in each for each in script.asked)
