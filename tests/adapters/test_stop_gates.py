@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,16 @@ def framework(request: pytest.FixtureRequest) -> Any:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: {HOW}")
     return importlib.import_module(f"tests.support.frameworks.{request.param}")
+
+
+@pytest.fixture(autouse=True)
+def _default_event_loop() -> Iterator[None]:
+    """Close the event loop of the main thread, which frameworks leave open after a call without `async`."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    loop.close()
+    asyncio.set_event_loop(None)
 
 
 def need(framework: Any, case: str) -> None:
