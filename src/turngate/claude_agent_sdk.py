@@ -1,6 +1,7 @@
 """The gates of a project as hooks of Claude's Agent SDK, called in this process."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from claude_agent_sdk import HookMatcher
@@ -19,8 +20,7 @@ class _Gates(ProjectGates):
 class StopGates(dict[Any, list[HookMatcher]]):
     """Hold Claude until the gates of a project pass: `ClaudeAgentOptions(hooks=StopGates())`.
 
-    It is a dictionary, so that other hooks can stand beside it: `{**StopGates(), "PreToolUse": […]}`. `agent`: hold only
-    subagents of this type.
+    Other hooks can stand beside it: `{**StopGates(), "PreToolUse": […]}`. `agent`: hold only subagents of this type.
     """
 
     def __init__(
@@ -31,14 +31,15 @@ class StopGates(dict[Any, list[HookMatcher]]):
         on_notice: OnNotice | None = None,
     ) -> None:
         self._gates = _Gates(project, agent, limit, on_notice)
-        matcher = HookMatcher(matcher=agent, hooks=[self._call], timeout=INSTALLED_TIMEOUT_S)
-        all_agents = () if agent else ("UserPromptSubmit", "Stop")
-        super().__init__({name: [matcher] for name in (*all_agents, "SubagentStart", "SubagentStop")})
+        main = ("UserPromptSubmit",) if agent else ("UserPromptSubmit", "Stop")
+        matcher = HookMatcher(hooks=[self._call], timeout=INSTALLED_TIMEOUT_S)
+        of_subagents = replace(matcher, matcher=agent)
+        subagents = {name: [of_subagents] for name in ("SubagentStart", "SubagentStop")}
+        super().__init__({**{name: [matcher] for name in main}, **subagents})
 
     async def _call(self, payload: Any, tool_use_id: str | None, context: Any) -> Any:
         fields = dict(payload)
         if fields["hook_event_name"] == "UserPromptSubmit":  # the SDK does not call functions at SessionStart
-            fields = {key: fields[key] for key in ("session_id", "transcript_path", "cwd") if key in fields}
             fields["hook_event_name"] = "SessionStart"
         known = normalize(fields)
         answer = await self._gates.fire(known, str(known.get("agent_id", "")))

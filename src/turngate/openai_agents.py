@@ -43,20 +43,18 @@ class StopGates(GatedAgent):
 
 
 class GatedStream:
-    """The stream of all runs until the gates pass; the first one begins with it.
-
-    Its other attributes are those of the `RunResultStreaming` of the current run.
-    """
+    """The stream of all runs until the gates pass; its other attributes are those of the current `RunResultStreaming`."""
 
     def __init__(self, turn: "_Turn", agent: Agent[Any], first_input: Any) -> None:
         self._turn, self._agent, self._input = turn, agent, first_input
         self._result: RunResultStreaming | None = None
         self._asking: asyncio.Task[Any] | None = None  # the gates
+        self._is_cancelled = False
 
     async def stream_events(self) -> AsyncIterator[StreamEvent]:
         await self._turn.begin()
         agent, again = self._agent, self._input
-        while again is not None:
+        while again is not None and not self._is_cancelled:
             self._result = result = Runner.run_streamed(agent, again, **self._turn.options)
             async for event in result.stream_events():
                 yield event
@@ -69,6 +67,7 @@ class GatedStream:
 
     def cancel(self, mode: Literal["immediate", "after_turn"] = "immediate") -> None:
         """End the run, as the SDK does, and gates that run now."""
+        self._is_cancelled = True
         if self._asking is not None:
             self._asking.cancel()
         if self._result is not None:
