@@ -410,6 +410,9 @@ def test_a_gate_that_the_agent_removes_holds(framework: Any, project: Path) -> N
     script = Script(Say("done 1", remove=project / ".turngate" / "settings.json"), Say("done 2", touch=done))
     ran = asyncio.run(framework.run(gates, script))
     assert (ran.answer, len(script.asked)) == ("done 2", 2)
+    done.unlink()
+    later = Script("done 3", Say("done 4", touch=done))  # another run of the same gates
+    assert (asyncio.run(framework.run(gates, later)).answer, len(later.asked)) == ("done 4", 2)
 
 
 def test_a_state_folder_that_cannot_be_written_does_not_hold_the_agent_for_ever(
@@ -469,7 +472,8 @@ def test_a_tool_that_evidence_does_not_know_is_reported_once(framework: Any, pro
     assert told == ['gate "evidence" does not know what these tools change: save']
 
 
-def test_an_edit_with_a_known_tool_needs_evidence(framework: Any, project: Path) -> None:
+@pytest.mark.parametrize("code", [0, 1])
+def test_an_edit_with_a_known_tool_needs_evidence(framework: Any, project: Path, code: int) -> None:
     need(framework, "conversation")
     configure(project, {"type": "gate", "gate": "evidence"})
     gates, told = gates_of(framework, project, limit=1)
@@ -480,11 +484,11 @@ def test_an_edit_with_a_known_tool_needs_evidence(framework: Any, project: Path)
 
     def shell(command: str) -> str:
         """Run a command."""
-        return "1 passed in 0.1s\nexit code: 0"
+        return f"pytest has run\nexit code: {code}"
 
     edit = Say(tool="write_file", arguments={"path": "a.py"})
     check = Say(tool="shell", arguments={"command": "pytest -q"})
     script = Script(edit, "Done.", check, "All tests pass.")
     ran = asyncio.run(framework.run(gates, script, tools=[write_file, shell]))
-    assert (ran.answer, told) == ("All tests pass.", [])
+    assert (ran.answer, bool(told)) == ("All tests pass.", bool(code))
     assert any("You have edited a.py, and no command has checked it since." in each for each in script.asked)
