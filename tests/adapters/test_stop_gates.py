@@ -426,6 +426,19 @@ def test_a_state_folder_that_cannot_be_written_does_not_hold_the_agent_for_ever(
     assert (ran.answer, bool(told)) == ("done", True)
 
 
+def test_a_failure_of_turngate_is_told_and_does_not_reach_the_program(
+    framework: Any, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(project, NO)
+    gates, told = gates_of(framework, project)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    monkeypatch.setenv("TURNGATE_STATE", "state")  # below a folder that the agent removes
+    ran = asyncio.run(framework.run(gates, Script(Say("done", remove=gone))))
+    assert (ran.answer, f"the gates of {project} were NOT enforced" in told[-1]) == ("done", True)
+
+
 def test_a_project_without_hooks_is_reported_once(framework: Any, project: Path) -> None:
     gates, told = gates_of(framework, project)
     for _ in range(2):

@@ -5,6 +5,7 @@ are replies for one.
 """
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ def work(event: str, who: str, prompt: str, **agent: str) -> tuple[str, int]:
         if reply["touch"]:
             Path(reply["touch"]).write_text("")
         if reply["remove"]:
-            Path(reply["remove"]).unlink()
+            path = Path(reply["remove"])
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         show(reply["text"])
         told = fire(event, last_assistant_message=reply["text"], stop_hook_active=number > 0, **agent)
         if told.get("decision") != "block" or told.get("continue") is False:

@@ -82,9 +82,9 @@ class ProjectGates:
     ) -> str | None:
         """An agent is about to stop: return the prompt with which it continues, or None if it may stop."""
         session, began = session or self._session, int(run.partition("-")[0]) / 1000
-        path = os.path.join(session_folder(state_folder(), session), f"run-{run}.jsonl")
-        said: list[Message] = []
+        said, path = list[Message](), ""
         try:
+            path = os.path.join(session_folder(state_folder(), session), f"run-{run}.jsonl")
             said += messages
             await run_in_thread(write_transcript, path, session, self._project, said, began)
         except Exception as error:  # noqa: BLE001 - of the disk, or a message of another form

@@ -1,5 +1,6 @@
 """One driver for each framework: it runs a scripted agent that `StopGates` holds, with the framework's own model for tests."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,13 @@ class Say:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
 class Script:
     """The replies of a model, in order; the last one is repeated."""
 
@@ -33,7 +41,7 @@ class Script:
         if say.touch:
             say.touch.write_text("")
         if say.remove:
-            say.remove.unlink()
+            remove(say.remove)
         return say
 
 
