@@ -157,7 +157,7 @@ def page(results: dict[str, dict[str, object]]) -> str:
             cell(test, results[f"{name}-lowest"], results[f"{name}-newest"], reasons) for name in FRAMEWORKS
         ]
         lines.append(f"| {test.removeprefix('test_').replace('_', ' ')} | {' | '.join(cells)} |")
-    lines += ["", "A number: the case does not exist there, because", ""]
+    lines += ["", "A number: the case does not exist there, or the framework prevents it:", ""]
     lines += [f"{number}. {reason}" for number, reason in enumerate(reasons, 1)]
     return "\n".join(lines) + "\n"
 
