@@ -30,7 +30,7 @@ _TEXTS = {
     "permission_mode": ("permission_mode", "permissionMode"),
     # Not `generation_id` of Cursor: each continuation has another one.
     "prompt_id": ("prompt_id", "turn_id"),
-    "last_assistant_message": ("last_assistant_message", "prompt_response", "response", "summary"),
+    "last_assistant_message": ("last_assistant_message", "prompt_response", "response", "summary", "assistant_text"),
     "agent_id": ("agent_id", "agentId", "subagent_id"),
     "agent_type": ("agent_type", "subagent_type", "agentType", "agent_name", "agentName"),
     "agent_transcript_path": ("agent_transcript_path", "agentTranscriptPath"),
@@ -43,12 +43,15 @@ _NO_TEXT = "[no response text]"  # Gemini CLI and Qwen Code: the answer of the a
 _NOT_FINISHED = ("aborted", "error")  # Cursor: it ignores what a hook answers at such a stop
 
 # A host, and the fields by which its input is recognized; `-` is a field that is not there. The first row that fits.
-# VS Code, which is not known, has sessionId, hookEventName and timestamp.
 _MARKS = (
+    ("opencode", "opencode_agent"),
     ("cursor", "conversation_id"),
     ("cursor", "cursor_version"),
     ("droid", "sessionId", "hookEventName", "-timestamp"),
     ("gemini", "prompt_response"),
+    ("vscode", "sessionId", "hookEventName", "timestamp"),
+    ("kiro", "assistant_text"),
+    ("kiro", "hook_continuation_count"),
     ("claude", "session_crons"),
     ("claude", "effort"),
     ("copilot", "timestamp", "stop_reason"),
@@ -67,6 +70,10 @@ _MARKS = (
 # of the session. Gemini CLI has none with the id. Qwen Code also sets those of Gemini CLI, and both set those of Claude Code:
 # the first row that fits.
 TRACES: dict[str, tuple[str, str | None, str | None, str | None]] = {
+    "opencode": ("/opencode/", None, None, None),
+    "kimi": ("/.kimi-code/", None, None, None),
+    "kiro": ("/.kiro/", None, None, None),
+    "vscode": ("/GitHub.copilot-chat/", None, None, None),
     "cursor": ("/.cursor/", "CURSOR_VERSION", "CURSOR_PROJECT_DIR", None),
     "droid": ("/.factory/", "FACTORY_PROJECT_DIR", "FACTORY_PROJECT_DIR", None),
     "qwen": ("/.qwen/", "QWEN_PROJECT_DIR", "QWEN_PROJECT_DIR", "QWEN_CODE_SESSION_ID"),
@@ -184,6 +191,8 @@ def variable_of_command(
 def _by_fields(fields: dict[str, object]) -> str | None:
     if fields.get("hook_event_name") == "AfterAgent":
         return "gemini"
+    if fields.get("client_type") == "kimi_code_cli":
+        return "kimi"
     for host, *marks in _MARKS:
         if all(_has(fields, mark) for mark in marks):
             return host
