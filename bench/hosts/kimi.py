@@ -51,4 +51,14 @@ KIMI = Program(
         }
     ],
     heard=chat.heard,
+    tries=("code.kimi.com:443",),  # a newer version
+    expected={  # it asks once in a turn
+        "a gate that fails once": {"stops": 1},
+        "a gate that always fails, with work in between": {"requests": 3, "stops": 1, "sent_back": 1},
+        "a gate that always fails, nothing done in between": {"stops": 1},
+        "the agent empties the settings": {"stops": 1},
+        "the agent overwrites the script of the gate": {"stops": 1},
+        "a greeting in a project whose tests fail, then a new failure in the same session": {"stops": 2},
+        "a gate that takes 90 seconds": {"stops": 1},
+    },
 )

@@ -62,4 +62,5 @@ OPENCODE = Program(
     ],
     heard=chat.heard,
     notice="stderr",
+    tries=("registry.npmjs.org:443",),  # types for plugins
 )

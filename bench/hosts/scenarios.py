@@ -346,6 +346,7 @@ SCENARIOS = (
         },
         expected={"requests": 4, "stops": 2, "sent_back": 1, "refused": 1, "code": 0},
         reason="it was approved, but is no longer configured",
+        applies=lambda program: HOSTS[program.name].agent_variable is not None,
     ),
     Scenario(
         name="the agent uses up its continuations",
@@ -356,6 +357,7 @@ SCENARIOS = (
         },
         expected={"requests": 7, "stops": 4, "sent_back": 3, "refused": 12, "code": 0},
         notice="Still blocked by",
+        applies=lambda program: HOSTS[program.name].agent_variable is not None,
     ),
     Scenario(
         name="a session in a subfolder, Turngate installed for the user",

@@ -106,6 +106,8 @@ def normalize(fields: dict[str, object]) -> dict[str, object]:
     effort = fields.get("effort")
     if isinstance(effort, dict) and isinstance(effort.get("level"), str):
         known["effort"] = effort
+    if type(fields.get("tool_calls")) is int:  # OpenCode, which has no transcript
+        known["tool_calls"] = fields["tool_calls"]
     roots = fields.get("workspace_roots")  # Cursor: instead of one working directory
     if "cwd" not in known and isinstance(roots, list) and roots and isinstance(roots[0], str):
         known["cwd"] = roots[0]

@@ -11,6 +11,7 @@ const isAcp = words.includes("acp") && !isRun // its turn has ended then: only `
 const prompts = new Map() // session: the id of the user's last prompt
 const reasons = new Map() // session: the text that Turngate has sent to its agent
 const stopping = new Set() // sessions whose stop is being answered
+const toolCalls = new Map() // session: how many tool calls its agent has made
 const children = new Set()
 let pending = Promise.resolve()
 let isEnding = false
@@ -69,6 +70,7 @@ export const Turngate = async ({ client, directory }) => {
         permission_mode: info.mode === "plan" ? "plan" : "default",
         stop_hook_active: isActive,
         last_assistant_message: texts.at(-1),
+        tool_calls: toolCalls.get(id) ?? 0,
         model: info.modelID,
         opencode_agent: info.mode,
       })
@@ -98,6 +100,9 @@ export const Turngate = async ({ client, directory }) => {
       const { model, agent } = message
       const event = { hook_event_name: "SessionStart", source: "startup", session_id: sessionID, cwd: directory }
       await ask({ ...event, model: model?.modelID, opencode_agent: agent })
+    },
+    "tool.execute.after": async ({ sessionID }) => {
+      toolCalls.set(sessionID, (toolCalls.get(sessionID) ?? 0) + 1)
     },
     "shell.env": async ({ sessionID }, output) => {
       if (sessionID) output.env.TURNGATE_IN_TOOL = "1" // a command of the agent is no answer of a person

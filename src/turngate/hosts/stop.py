@@ -89,7 +89,7 @@ async def answer_host_event(
         raise UsageError(f"the event on stdin: {error}") from None
     prompt = _prompt(event)
     is_active = event.stop_hook_active
-    calls = tool_call_position(_own_transcript(host, event))
+    calls = tool_call_position(_own_transcript(host, event)) if event.tool_calls is None else event.tool_calls
     is_first = _is_first(host, event, prompt)
     stored = None if is_first else read_count(path, prompt, is_active=is_active)
     if stored and stored.get("has_ended"):
