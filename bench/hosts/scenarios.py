@@ -233,7 +233,7 @@ SCENARIOS = (
             "sub": ["Three files.", "Four files."],
         },
         expected={"requests": 2, "subagent": 2, "stops": 2, "sent_back": 1, "code": 0},
-        applies=lambda program: bool(program.subagent),
+        applies=lambda program: bool(program.subagent) and "SubagentStop" in HOSTS[program.name].events,
     ),
     Scenario(
         name="a subagent that is always blocked, with work in between",
@@ -244,7 +244,7 @@ SCENARIOS = (
             "sub": ["I am done.", *([work(program), "Still done."] * 20)],
         },
         expected={"requests": 2, "subagent": 7, "stops": 4, "sent_back": 3, "code": 0},
-        applies=lambda program: bool(program.subagent),
+        applies=lambda program: bool(program.subagent) and "SubagentStop" in HOSTS[program.name].events,
     ),
     Scenario(
         name="a gate that is not approved",

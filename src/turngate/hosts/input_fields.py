@@ -5,7 +5,7 @@ Imports nothing heavy: every stop needs it.
 
 import os
 
-from turngate.core.constants import IN_ACP, IN_HOOK, IN_TOOL
+from turngate.core.constants import IN_ACP, IN_HOOK, IN_TOOL, TEAM_EVENTS, TEAM_FIELDS
 
 # The name of an event in a host: ours.
 EVENT_NAMES = {
@@ -15,6 +15,8 @@ EVENT_NAMES = {
     "stop": "Stop",
     "SubagentStop": "SubagentStop",
     "subagentStop": "SubagentStop",
+    "TaskCompleted": "TaskCompleted",
+    "TeammateIdle": "TeammateIdle",
     "SessionStart": "SessionStart",
     "sessionStart": "SessionStart",
     "SubagentStart": "SubagentStart",
@@ -34,8 +36,7 @@ _TEXTS = {
     "agent_id": ("agent_id", "agentId", "subagent_id"),
     "agent_type": ("agent_type", "subagent_type", "agentType", "agent_name", "agentName"),
     "agent_transcript_path": ("agent_transcript_path", "agentTranscriptPath"),
-    "source": ("source",),
-    "model": ("model",),
+    **{name: (name,) for name in ("source", "model", *TEAM_FIELDS)},
 }
 _LISTS = {"background_tasks": ("background_tasks",), "session_crons": ("session_crons", "crons")}
 
@@ -125,14 +126,21 @@ def normalize(fields: dict[str, object]) -> dict[str, object]:
 
 
 def _own_transcript(known: dict[str, object]) -> str | None:
-    """Qwen Code names the transcript of the main agent for a subagent, unless that runs in the background."""
-    path, agent = str(known.get("agent_transcript_path", "")), str(known.get("agent_id", ""))
-    folder, name = os.path.split(path)
-    if not agent or path != known.get("transcript_path") or os.path.basename(folder) != "chats":
-        return None
+    """Return the transcript of a subagent whose host does not name it, or names that of the main agent instead.
+
+    Qwen Code does so unless the subagent runs in the background, and Claude Code for a teammate.
+    """
+    main, agent = str(known.get("transcript_path", "")), str(known.get("agent_id", ""))
+    named = known.get("agent_transcript_path")
+    folder, name = os.path.split(main)
     session = name.removesuffix(".jsonl")
-    own = os.path.join(os.path.dirname(folder), "subagents", session, f"agent-{agent}.jsonl")
-    return own if "/" not in agent and os.path.isfile(own) else None
+    if named is None and known.get("hook_event_name") in TEAM_EVENTS:
+        own = os.path.join(folder, session, "subagents", f"agent-{agent}.jsonl")
+    elif named == main and os.path.basename(folder) == "chats":
+        own = os.path.join(os.path.dirname(folder), "subagents", session, f"agent-{agent}.jsonl")
+    else:
+        return None
+    return own if agent and "/" not in agent and os.path.isfile(own) else None
 
 
 def _event_name(fields: dict[str, object], known: dict[str, object]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
 from turngate.cli.stop_cache import read_stamp, record_cached_stop, settings_state, stamp_path, write_stamp
-from turngate.core.constants import FAMILIES, GATES_BASE, IN_ACP, IN_HOOK, IN_TOOL, STOP_EVENTS, STOP_OF_START
+from turngate.core.constants import FAMILIES, GATES_BASE, IN_ACP, IN_HOOK, IN_TOOL, STOP_EVENTS, STOPS_OF_START
 from turngate.errors import UsageError
 from turngate.gates.session_goal import Goal, goal_at
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalize, recognize, variable_of_command
@@ -27,7 +27,7 @@ from turngate.trust.session_record import (
     write_record,
 )
 
-EVENTS = (*STOP_EVENTS, *STOP_OF_START)  # that it answers
+EVENTS = (*STOP_EVENTS, *STOPS_OF_START)  # that it answers
 UNKNOWN_HOST = (
     "this is not the input of an agent program that Turngate knows, so the answer is the one that most programs "
     "understand; name the program with --host if it is one of them, or use --exit-code if its agent stops although a gate blocks"

@@ -55,6 +55,8 @@ class StopEvent:
     continuation_count: int = 0
     limit: int | None = None
     subagent: Subagent | None = None
+    team_event: Literal["", "TaskCompleted", "TeammateIdle"] = ""  # it is this stop in a team of Claude Code …
+    team_fields: Mapping[str, str] | None = None  # … with these fields, such as `task_id` and `teammate_name`
     prompt_id: str | None = None
     effort: str | None = None
     usage: Mapping[str, int] | None = None
@@ -80,11 +82,11 @@ class StopEvent:
 
     @property
     def name(self) -> str:
-        return "Stop" if self.subagent is None else "SubagentStop"
+        return self.team_event or ("Stop" if self.subagent is None else "SubagentStop")
 
     @property
     def subject(self) -> str | None:
-        return None if self.subagent is None else self.subagent.type
+        return None if self.subagent is None or self.team_event else self.subagent.type
 
     @property
     def last_text(self) -> str:
