@@ -102,7 +102,7 @@ class GateCallback:
 
     async def _decide(self, event: Event) -> Decision:
         if event.name not in (*STOP_EVENTS, *STOPS_OF_START):
-            return Fault(f"a gate answers at {' and '.join(STOP_EVENTS)}, not at {event.name}")
+            return Fault(f"a gate answers at {', '.join(STOP_EVENTS)}, not at {event.name}")
         world = World(self._shell or LocalShell(), self._project or event.cwd or os.getcwd())
         limit = self.hook.timeout or TURNGATE.timeouts["gate"]
         live = HookRunContext()

@@ -229,7 +229,7 @@ def test_tasks_and_jobs_are_kept_and_what_is_not_an_object_is_left_out() -> None
                 "stop_hook_active": False,
             },
             {},
-            None,
+            "vscode",
         ),
         ({"event": "Stop", "session_id": "s-1", "working_dir": "/p"}, {}, None),  # Goose
         ({"hook_event_name": "AfterAgent"}, {"QWEN_PROJECT_DIR": "/p"}, "gemini"),

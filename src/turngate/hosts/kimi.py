@@ -72,7 +72,7 @@ KIMI = Host(
         "It asks once in a turn: after a block, the next stop is not checked.",
         "A block is exit code 2 with the reason on stderr; it ignores `decision`.",
         "It has no answer that ends a turn: a hook that halts allows the stop.",
-        "It has no event at which the stop of a subagent can be blocked, so subagents are not checked.",
+        "It cannot block at `SubagentStop`, so gates there are not asked; but it reports the stop of a subagent as `Stop` too, so gates of `Stop` are asked there.",
         "It has no settings of a project, and does not give a hook a transcript or the last message of the agent.",
         "It sets no variable in the commands of its agent, so Turngate does not recognize them: the agent could approve a hook, or play the start of a session.",
     ),

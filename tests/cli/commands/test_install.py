@@ -148,7 +148,7 @@ def test_comments_and_order_stay_and_the_difference_is_shown_after_a_summary(set
     assert (code, err) == (0, "")
     assert out.startswith(
         """\
-Claude Code: `turngate hook` at Stop, SubagentStop, SessionStart, SubagentStart, in .claude/settings.json
+Claude Code: `turngate hook` at Stop, SubagentStop, SessionStart, SubagentStart, TaskCompleted, TeammateIdle, in .claude/settings.json
 --- .claude/settings.json
 +++ .claude/settings.json
 @@ -1,4 +1,15 @@
