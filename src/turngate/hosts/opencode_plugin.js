@@ -11,6 +11,7 @@ const isAcp = words.includes("acp") && !isRun // its turn has ended then: only `
 const prompts = new Map() // session: the id of the user's last prompt
 const reasons = new Map() // session: the text that Turngate has sent to its agent
 const stopping = new Set() // sessions whose stop is being answered
+const idle = new Set() // those of them that have stopped once more since
 const toolCalls = new Map() // session: how many tool calls its agent has made
 const children = new Set()
 let pending = Promise.resolve()
@@ -28,7 +29,7 @@ const ask = (event) =>
     child.stdout.on("data", (data) => (stdout += data))
     child.stderr.on("data", (data) => (stderr += data))
     child.stdin.on("error", () => {})
-    child.on("error", (error) => failed(error.message))
+    child.on("error", (error) => failed(`${COMMAND[0]}: ${error.message}`))
     child.on("close", (code) => {
       children.delete(child)
       if (code !== 0) return failed(`exit code ${code}: ${stderr.trim()}`)
@@ -53,16 +54,17 @@ export const Turngate = async ({ client, directory }) => {
   }
 
   const answerStops = async (id) => {
-    const { data: session } = await client.session.get({ path: { id } })
-    if (!session || session.parentID) return // the answer of a subagent has gone to its agent already
     for (let isActive = false; ; isActive = true) {
+      idle.delete(id) // this stop is the one that is answered
+      const prompt = prompts.get(id)
+      const { data: session } = await client.session.get({ path: { id } })
+      if (!session || session.parentID) return // the answer of a subagent has gone to its agent already
       const { data: messages } = await client.session.messages({ path: { id }, query: { limit: 1 } })
       const { info, parts } = messages?.at(-1) ?? {}
       if (info?.role !== "assistant" || info.error) return
       if (info.finish === "tool-calls" && !isRun) return // the user has refused a tool call
-      const prompt = prompts.get(id)
       const texts = parts.filter((part) => part.type === "text").map((part) => part.text)
-      const answer = await ask({
+      const answered = await ask({
         hook_event_name: "Stop",
         session_id: id,
         prompt_id: prompt,
@@ -74,17 +76,29 @@ export const Turngate = async ({ client, directory }) => {
         model: info.modelID,
         opencode_agent: info.mode,
       })
-      if (answer.systemMessage) await tell(answer.systemMessage).catch(() => {})
-      if (answer.decision !== "block" || prompts.get(id) !== prompt) return // or the user has gone on
-      reasons.set(id, answer.reason)
+      if (answered.systemMessage) await tell(answered.systemMessage).catch(() => {})
+      if (answered.decision !== "block" || prompts.get(id) !== prompt) return // or the user has gone on
+      reasons.set(id, answered.reason)
       const body = {
         agent: info.mode,
         model: { providerID: info.providerID, modelID: info.modelID },
-        parts: [{ type: "text", text: answer.reason }],
+        parts: [{ type: "text", text: answered.reason }],
       }
       const reply = await client.session.prompt({ path: { id }, body })
+      idle.delete(id)
       if (reply.error) return await tell(`Turngate could not send the agent back: ${JSON.stringify(reply.error)}`)
       if (isRun) reply.data.parts.filter((part) => part.type === "text").forEach(print)
+    }
+  }
+
+  const answer = async (id) => {
+    try {
+      do await answerStops(id)
+      while (idle.has(id))
+    } catch (error) {
+      await tell(`Turngate: ${error}`).catch(() => {})
+    } finally {
+      stopping.delete(id)
     }
   }
 
@@ -115,11 +129,10 @@ export const Turngate = async ({ client, directory }) => {
         const path = { id, permissionID: event.properties.id }
         await client.postSessionIdPermissionsPermissionId({ path, body: { response } })
       }
-      if (event.type !== "session.idle" || stopping.has(id)) return
+      if (event.type !== "session.idle") return
+      if (stopping.has(id)) return void idle.add(id)
       stopping.add(id)
-      pending = answerStops(id)
-        .catch((error) => tell(`Turngate: ${error}`).catch(() => {}))
-        .finally(() => stopping.delete(id))
+      pending = answer(id)
       await pending
     },
     dispose: async () => {
