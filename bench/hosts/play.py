@@ -59,9 +59,7 @@ def play(program: Program, binary: Path, scenario: Scenario) -> Row:
     return Row(program.name, scenario.name, expected, seen, output)
 
 
-def install_line(
-    program: Program, scenario: Scenario, room: Room, environment: Mapping[str, str]
-) -> None:
+def install_line(program: Program, scenario: Scenario, room: Room, environment: Mapping[str, str]) -> None:
     """Install Turngate at the level of the scenario. A line for the user has the path of Turngate, and not of what records."""
     host = HOSTS[program.name]
     level = scenario.level if scenario.level in host.files else "user"

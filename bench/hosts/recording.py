@@ -76,7 +76,9 @@ def write_hooks(host: Host, room: Room, command: str) -> None:
     entries = {event: host.entry(f"sh -c {shlex.quote(command)}") for event in host.events.values()}
     hooks = {event: [entry] for event, entry in entries.items()}
     path = (
-        f"project/{host.files['project']}" if "project" in host.files else host.files["user"].removeprefix("~/")
+        f"project/{host.files['project']}"
+        if "project" in host.files
+        else host.files["user"].removeprefix("~/")
     )
     file = room.home / path
     before = file.read_text() if file.exists() else ""

@@ -15,7 +15,9 @@ from turngate.hosts.install.settings_text import UnsuitableSettings, hook_lines
 PROGRAM = "'/home/u/my venv/bin/turngate'"
 LINE = f"{PROGRAM} hook"
 FORMATS = [name for name, host in HOSTS.items() if host.file_format]
-KIMI_TABLES = '[[hooks]]\nevent = "PreToolUse"\nmatcher = "Bash"\ncommand = "check"\n\n[models.m]\nname = "m" # mine\n'
+KIMI_TABLES = (
+    '[[hooks]]\nevent = "PreToolUse"\nmatcher = "Bash"\ncommand = "check"\n\n[models.m]\nname = "m" # mine\n'
+)
 KIRO_HOOK = {"name": "lint", "trigger": "PostFileSave", "action": {"type": "command", "command": "lint"}}
 KIRO_FILE = json.dumps({"version": "v1", "hooks": [KIRO_HOOK]})
 # Host: a file of the user.
@@ -30,7 +32,9 @@ BEFORE: list[tuple[str, str | None]] = [
 ]
 
 
-def install(host: Host, text: str | None, record: InstallRecord | None = None, level: Level = "user") -> Change:
+def install(
+    host: Host, text: str | None, record: InstallRecord | None = None, level: Level = "user"
+) -> Change:
     return plan_install(text, entries_for(host, level, PROGRAM), host.new_file, record, host.file_format)
 
 

@@ -125,7 +125,7 @@ def test_a_subagent_of_qwen_has_its_own_transcript_if_there_is_one(
     assert (known["transcript_path"], known["agent_transcript_path"]) == (main, str(tmp_path / named))
 
 
-TEAMMATE = {
+TEAMMATE: dict[str, object] = {
     "session_id": "s",
     "prompt_id": "p",
     "agent_id": "abob-1",

@@ -34,7 +34,9 @@ HUGE = json.dumps({"env": {f"NAME_{n}": "x" * 50 for n in range(20_000)}, "hooks
 
 def test_there_are_enough_files_of_every_host() -> None:
     assert len(FILES) >= 30
-    assert {path.parent.name for path in FILES} == {*JSON_HOSTS} - {"vscode"}  # which has the files of Claude Code
+    assert {path.parent.name for path in FILES} == {*JSON_HOSTS} - {
+        "vscode"
+    }  # which has the files of Claude Code
 
 
 def value_of(text: str | None) -> Any:

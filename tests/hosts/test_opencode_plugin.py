@@ -27,7 +27,9 @@ MARKED = {"TURNGATE_IN_TOOL": "1"}
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="it needs node")
 
 
-def play(folder: Path, program: str, *words: str, **scenario: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def play(
+    folder: Path, program: str, *words: str, **scenario: Any
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what the plugin did, and the events that it has given to `turngate hook`."""
     turngate = script(folder / "turngate", program)
     host = HOSTS["opencode"]
@@ -47,7 +49,13 @@ def test_a_blocked_agent_is_prompted_with_the_reason_until_it_may_stop(tmp_path:
     assert did["did"] == [["toast", "a notice"], PROMPT]
     assert (did["env"], did["printed"], did["stderr"]) == (MARKED, [], "")
     common = {"session_id": "s", "cwd": str(tmp_path), "opencode_agent": "build"}
-    stopped = {**common, "hook_event_name": "Stop", "prompt_id": "m0", "permission_mode": "default", "model": "m"}
+    stopped = {
+        **common,
+        "hook_event_name": "Stop",
+        "prompt_id": "m0",
+        "permission_mode": "default",
+        "model": "m",
+    }
     answer = {"last_assistant_message": "I am done."}
     assert events == [
         {**common, "hook_event_name": "SessionStart", "source": "startup"},

@@ -74,7 +74,9 @@ def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem
 def _lint_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
     """Find options that have no effect on the rule's event, and an event that few programs have."""
     if rule.event in TEAM_EVENTS:
-        message = "it runs only in Claude Code with `turngate install claude`: no other program has this event"
+        message = (
+            "it runs only in Claude Code with `turngate install claude`: no other program has this event"
+        )
         yield rule_problem(rule, None, message, None, "note")
     if rule.hook.condition is not None and rule.event in STOP_EVENTS:
         skips = settings.dialect.condition_skips_stop

@@ -24,7 +24,10 @@ VERSION = 5
 def stamp_path(fields: dict[str, object], words: list[str]) -> str | None:
     """Return the file of the stamp for the agent that stops; None if more than files decides. `words`: what is asked."""
     event = fields.get("hook_event_name")
-    session, agent = str(fields.get("session_id") or ""), str(fields.get(TEAM_EVENTS.get(str(event), "agent_id")) or "")
+    session, agent = (
+        str(fields.get("session_id") or ""),
+        str(fields.get(TEAM_EVENTS.get(str(event), "agent_id")) or ""),
+    )
     if event not in STOP_EVENTS or not session or fields.get("background_tasks"):
         return None
     asked = [*words, str(event), str(fields.get("agent_type", "")), os.environ.get("TURNGATE_TRUST", "")]

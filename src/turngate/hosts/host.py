@@ -51,7 +51,9 @@ class FileFormat:
     """A settings file that is not an object with `hooks`, as Claude Code has it. Each function raises ValueError."""
 
     read: Callable[[str], Mapping[str, Any]]  # text → {"hooks": {event: [entry]}}
-    add: Callable[[str, Mapping[str, Mapping[str, Any]]], str]  # text, and an entry for each event → with them
+    add: Callable[
+        [str, Mapping[str, Mapping[str, Any]]], str
+    ]  # text, and an entry for each event → with them
     remove: Callable[[str], str]  # text → without the entries of Turngate
 
 

@@ -32,7 +32,13 @@ _TEXTS = {
     "permission_mode": ("permission_mode", "permissionMode"),
     # Not `generation_id` of Cursor: each continuation has another one.
     "prompt_id": ("prompt_id", "turn_id"),
-    "last_assistant_message": ("last_assistant_message", "prompt_response", "response", "summary", "assistant_text"),
+    "last_assistant_message": (
+        "last_assistant_message",
+        "prompt_response",
+        "response",
+        "summary",
+        "assistant_text",
+    ),
     "agent_id": ("agent_id", "agentId", "subagent_id"),
     "agent_type": ("agent_type", "subagent_type", "agentType", "agent_name", "agentName"),
     "agent_transcript_path": ("agent_transcript_path", "agentTranscriptPath"),

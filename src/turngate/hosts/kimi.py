@@ -9,7 +9,9 @@ from turngate.core.hooks.turngate_hook_command import is_hook_line
 from turngate.hosts.host import INSTALLED_TIMEOUT_S, FileFormat, Host, write_exit_code
 
 # A table with simple values, as `_add` writes it, and the blank line before it.
-_TABLE = re.compile(r"(?m)^(?:[ \t]*\r?\n)?[ \t]*\[\[hooks\]\][ \t]*(?:\r?\n[ \t]*\w+[ \t]*=[^\r\n]*)+(?:\r?\n|\Z)")
+_TABLE = re.compile(
+    r"(?m)^(?:[ \t]*\r?\n)?[ \t]*\[\[hooks\]\][ \t]*(?:\r?\n[ \t]*\w+[ \t]*=[^\r\n]*)+(?:\r?\n|\Z)"
+)
 
 
 def _tables(text: str) -> list[dict[str, Any]]:

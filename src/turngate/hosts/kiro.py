@@ -6,7 +6,14 @@ from typing import Any
 
 from turngate.core.hooks.turngate_hook_command import is_hook_line
 from turngate.hosts.claude import write_answer
-from turngate.hosts.host import INSTALLED_TIMEOUT_S, FileFormat, Host, HostAnswer, HostOutput, with_halt_as_notice
+from turngate.hosts.host import (
+    INSTALLED_TIMEOUT_S,
+    FileFormat,
+    Host,
+    HostAnswer,
+    HostOutput,
+    with_halt_as_notice,
+)
 
 
 def _hooks(text: str) -> list[dict[str, Any]]:

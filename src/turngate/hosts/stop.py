@@ -190,7 +190,9 @@ def _is_first(host: Host, event: StopEvent, prompt: str) -> bool:
 
     It is asked only where there is nothing better, and where its own limit ends a loop if that is not true.
     """
-    return event.name not in TEAM_EVENTS and not prompt and host.limit is not None and not event.stop_hook_active
+    return (
+        event.name not in TEAM_EVENTS and not prompt and host.limit is not None and not event.stop_hook_active
+    )
 
 
 def _guard(

@@ -407,7 +407,10 @@ def test_a_program_that_reads_only_the_exit_code_is_blocked_by_it(project: Path)
     write_settings(project, "turngate", {**stop_hooks(BLOCKS), "turngate": {"limit": 1}})
     stopped = {"hook_event_name": "Stop", "session_id": "s", "cwd": str(project), "client_type": "other_cli"}
     capped = CAPPED.replace("3 continuations", "1 continuation")
-    assert [hook(stopped, "--exit-code") for _ in range(2)] == [(2, None, "not yet\n"), (0, None, f"{capped}\n")]
+    assert [hook(stopped, "--exit-code") for _ in range(2)] == [
+        (2, None, "not yet\n"),
+        (0, None, f"{capped}\n"),
+    ]
 
 
 def test_doctor_names_a_program_that_is_not_known_and_that_a_gate_has_blocked(project: Path) -> None:
@@ -455,7 +458,11 @@ def test_the_gates_of_a_stop_are_not_those_of_a_task_and_the_reverse(project: Pa
         **stop_hooks("echo task >&2; exit 2", event="TaskCompleted")["hooks"],
     }
     write_settings(project, "turngate", {"hooks": hooks})
-    events = stop(project), team_event(project, "TaskCompleted", "1"), team_event(project, "TeammateIdle", "bob")
+    events = (
+        stop(project),
+        team_event(project, "TaskCompleted", "1"),
+        team_event(project, "TeammateIdle", "bob"),
+    )
     assert [hook(event)[1] for event in events] == [
         {"decision": "block", "reason": "stop"},
         {"decision": "block", "reason": "task"},

@@ -238,7 +238,11 @@ def _answer_event(
             stop = await answer_host_event(host, fields, known, asked, world, count, ask_others)
             if is_unknown and world.store and stop and stop.answer.decision == "block":
                 program = str(fields.get("client_type") or f"its input has {', '.join(fields)}")
-                entry = {"kind": "notice", "event": known["hook_event_name"], "unknown_program": program[:500]}
+                entry = {
+                    "kind": "notice",
+                    "event": known["hook_event_name"],
+                    "unknown_program": program[:500],
+                }
                 world.store.record(session, {**entry, "text": UNKNOWN_HOST})
             return stop, world
 

@@ -55,7 +55,9 @@ class StopEvent:
     continuation_count: int = 0
     limit: int | None = None
     subagent: Subagent | None = None
-    team_event: Literal["", "TaskCompleted", "TeammateIdle"] = ""  # it is this stop in a team of Claude Code …
+    team_event: Literal["", "TaskCompleted", "TeammateIdle"] = (
+        ""  # it is this stop in a team of Claude Code …
+    )
     team_fields: Mapping[str, str] | None = None  # … with these fields, such as `task_id` and `teammate_name`
     prompt_id: str | None = None
     effort: str | None = None

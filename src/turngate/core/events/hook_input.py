@@ -209,7 +209,9 @@ def read_stop(name: str, payload: dict[str, Any], *, cwd: str) -> StopEvent:
         session_crons=tuple(values.get("session_crons", ())),
         subagent=_read_subagent(values) if name == "SubagentStop" or is_of_teammate else None,
         team_event=name if name in TEAM_EVENTS else "",  # type: ignore[arg-type] # its names are the keys
-        team_fields={key: values[key] for key in TEAM_FIELDS if key in values} if name in TEAM_EVENTS else None,
+        team_fields={key: values[key] for key in TEAM_FIELDS if key in values}
+        if name in TEAM_EVENTS
+        else None,
     )
 
 

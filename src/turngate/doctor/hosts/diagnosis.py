@@ -267,9 +267,7 @@ def _with_host_event(hook: HookDiagnosis, host: Host) -> HookDiagnosis:
     event = hook.rule.event
     if event in STOP_EVENTS and event in host.events:
         return hook
-    further = Finding(
-        "will NOT run", "note", f"`turngate hook` asks only hooks at {', '.join(STOP_EVENTS)}"
-    )
+    further = Finding("will NOT run", "note", f"`turngate hook` asks only hooks at {', '.join(STOP_EVENTS)}")
     if event in STOP_EVENTS:
         message = f"{host.title} has no event for {event}, so it is never asked"
         further = Finding("will NOT run", "warning", message)
