@@ -38,7 +38,11 @@ class Row:
 
 def play(program: Program, binary: Path, scenario: Scenario) -> Row:
     with open_room() as room, program.serve(scenario.script(program)) as model:
-        environment = {**base_environment(room, binary.parent), **program.environment(room, model)}
+        environment = {
+            **base_environment(room, binary.parent),
+            **program.environment(room, model),
+            **scenario.environment,
+        }
         program.write_settings(room, model)
         install_recorder(room)
         write_gates(room, scenario, environment)
@@ -127,7 +131,7 @@ def turngate(words: Sequence[str], room: Room, environment: Mapping[str, str]) -
 
 def look(program: Program, scenario: Scenario, room: Room, model: Model, ended: Ended) -> dict[str, Any]:
     """Return what was seen: in requests, in the inputs of hooks and in the output."""
-    agent = "main" if "Stop" in scenario.gates else "sub"
+    agent = "main" if {"Stop", "TaskCompleted"} & {*scenario.gates} else "sub"
     bodies = [body for who, body in zip(model.agents, model.requests, strict=True) if who == agent]
     asked = stops(program, scenario, room)
     heard = program.heard(bodies[-1]) if bodies else []

@@ -42,7 +42,7 @@ CLAUDE_CODE = Host(
     switches={"disableAllHooks": True},
     has_plain_json=True,
     checks_types=True,
-    not_shown="when a subagent stops, and with `claude -p` unless its output format is `stream-json`",
+    not_shown="when a subagent or a teammate stops or a task is completed, and with `claude -p` unless its output format is `stream-json`",
     limitations=(
         "Its own limit counts blocks in a row: a tool call between two blocks resets it.",
         "A comment, or a wrong type in any key, switches off all hooks of a settings file.",

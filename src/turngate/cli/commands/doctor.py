@@ -56,7 +56,7 @@ def declare(parser: Parser) -> None:
     )
     parser.description = """\
 Explain why each hook will or won't run, or won't do what you meant, one line per hook, and what to do about it.
-With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is, then with a
+With --prove, run each gate of a stop in a temporary copy of the project: first as it is, then with a
 failure that it should find (a failing test, an open checklist item, a dirty tree).
 With --host, also examine the settings of an agent program: whether `turngate hook` is there and will run (trust,
 timeout, program), and which other stop hooks cannot block. Below that come the hooks that

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from turngate.core.constants import IN_HOOK, TEAM_EVENTS, TEAM_FIELDS
 from turngate.core.dialect import Dialect
-from turngate.core.events.events import OTHER_EVENTS, Event, OtherEvent, StopEvent, Subagent
+from turngate.core.events.events import OTHER_EVENTS, Event, OtherEvent, StopEvent, Subagent, team_event
 from turngate.core.settings import Payload, Settings
 
 # The order of keys in Claude Code 2.1.325; others follow.
@@ -208,7 +208,7 @@ def read_stop(name: str, payload: dict[str, Any], *, cwd: str) -> StopEvent:
         background_tasks=tuple(values.get("background_tasks", ())),
         session_crons=tuple(values.get("session_crons", ())),
         subagent=_read_subagent(values) if name == "SubagentStop" or is_of_teammate else None,
-        team_event=name if name in TEAM_EVENTS else "",  # type: ignore[arg-type] # its names are the keys
+        team_event=team_event(name),
         team_fields={key: values[key] for key in TEAM_FIELDS if key in values}
         if name in TEAM_EVENTS
         else None,
