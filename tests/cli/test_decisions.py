@@ -67,6 +67,7 @@ def test_a_person_is_where_no_marker_is_set() -> None:
         "GEMINI_CLI",
         "QWEN_CODE",
         "COPILOT_CLI",
+        "OPENCODE",
         "CURSOR_AGENT",
     ]
 
