@@ -1,5 +1,6 @@
 // Plays OpenCode for its plugin: a session whose agent answers each prompt, and a user. Prints what the plugin did.
 // Arguments: the plugin, a scenario as JSON, and then those of `opencode`.
+import { existsSync, readFileSync } from "node:fs"
 import { pathToFileURL } from "node:url"
 
 const [plugin, text, ...words] = process.argv.slice(2)
@@ -26,11 +27,19 @@ const client = {
 }
 const hooks = await Turngate({ client, directory: process.cwd() })
 const message = (id, text) => [{ sessionID: "s" }, { message: { id, agent: "build" }, parts: [{ type: "text", text }] }]
+const asked = async () => {
+  while (!existsSync("events") || readFileSync("events", "utf8").split("\n").length < 3) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
 if (hooks.event) {
   await hooks["chat.message"](...message("m0", "Do the work."))
   const idle = hooks.event({ event: { type: "session.idle", properties: { sessionID: "s" } } })
-  if (scenario.goes_on) await hooks["chat.message"](...message("m1", "Something else."))
-  if (scenario.quits) setTimeout(() => hooks.dispose(), 1000)
+  if (scenario.goes_on) {
+    await asked()
+    await hooks["chat.message"](...message("m1", "Something else."))
+  }
+  if (scenario.quits) await asked().then(hooks.dispose)
   const ended = words.includes("run") ? hooks.dispose() : idle
   if (scenario.asks) {
     await hooks.event({ event: { type: "permission.asked", properties: { sessionID: "s", id: "per_1" } } })

@@ -87,16 +87,21 @@ def test_a_question_about_a_permission_is_answered_after_opencode_run_has_stoppe
 @pytest.mark.parametrize(
     ("scenario", "events"),
     [
-        ({"goes_on": True}, 2),  # the stop of the new prompt is asked for itself
         ({"info": {"error": {"name": "MessageAbortedError"}}}, 1),
         ({"info": {"finish": "tool-calls"}}, 1),
         ({"session": {"parentID": "p"}}, 0),
     ],
-    ids=["the user goes on", "an interrupt", "a refused tool call", "a subagent"],
+    ids=["an interrupt", "a refused tool call", "a subagent"],
 )
 def test_an_agent_is_not_prompted_after(tmp_path: Path, scenario: dict[str, Any], events: int) -> None:
     did, asked = play(tmp_path, BLOCKS_ONCE.replace(',"systemMessage":"a notice"', ""), **scenario)
     assert (did["did"], len(asked)) == ([], events)
+
+
+def test_a_message_of_the_user_ends_the_gates_and_the_block_does_not_count(tmp_path: Path) -> None:
+    slow = '#!/bin/sh\ncat >> events; echo >> events\ntest "$(wc -l < events)" = 1 || exec sleep 600\n'
+    did, events = play(tmp_path, slow, goes_on=True)
+    assert (did["did"], len(events)) == ([], 2)
 
 
 def test_in_an_editor_the_plugin_leaves_the_stop_to_turngate_acp(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ const reasons = new Map() // session: the text that Turngate has sent to its age
 const stopping = new Set() // sessions whose stop is being answered
 const idle = new Set() // those of them that have stopped once more since
 const toolCalls = new Map() // session: how many tool calls its agent has made
-const children = new Set()
+const children = new Map() // session: the process that is asked
 let pending = Promise.resolve()
 let isEnding = false
 
@@ -25,13 +25,13 @@ const ask = (event) =>
     const failed = (why) => resolve({ systemMessage: `Turngate could not be asked, so this stop was not checked: ${why}` })
     let stdout = ""
     let stderr = ""
-    children.add(child)
+    children.set(event.session_id, child)
     child.stdout.on("data", (data) => (stdout += data))
     child.stderr.on("data", (data) => (stderr += data))
     child.stdin.on("error", () => {})
     child.on("error", (error) => failed(`${COMMAND[0]}: ${error.message}`))
     child.on("close", (code) => {
-      children.delete(child)
+      children.delete(event.session_id)
       if (code !== 0) return failed(`exit code ${code}: ${stderr.trim()}`)
       try {
         resolve(stdout.trim() ? JSON.parse(stdout) : {})
@@ -76,8 +76,9 @@ export const Turngate = async ({ client, directory }) => {
         model: info.modelID,
         opencode_agent: info.mode,
       })
+      if (prompts.get(id) !== prompt) return // the user has gone on
       if (answered.systemMessage) await tell(answered.systemMessage).catch(() => {})
-      if (answered.decision !== "block" || prompts.get(id) !== prompt) return // or the user has gone on
+      if (answered.decision !== "block") return
       reasons.set(id, answered.reason)
       const body = {
         agent: info.mode,
@@ -108,6 +109,7 @@ export const Turngate = async ({ client, directory }) => {
       if (parts[0]?.text === reasons.get(sessionID)) return
       const isFirst = !prompts.has(sessionID)
       prompts.set(sessionID, message.id)
+      children.get(sessionID)?.kill() // of a stop that no longer counts
       if (!isFirst) return
       const { data: session } = await client.session.get({ path: { id: sessionID } })
       if (session?.parentID) return

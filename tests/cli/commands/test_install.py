@@ -391,13 +391,17 @@ def test_without_a_host_it_lists_where_the_line_is(home: Path) -> None:
     turngate("install", "codex", "--user", "--yes")
     turngate("install", "codex", "--project", "--yes")
     listed = """\
-claude   .claude/settings.json
-codex    ~/.codex/hooks.json, .codex/hooks.json
-gemini   -
-qwen     -
-copilot  -
-cursor   -
-droid    -
+claude    .claude/settings.json
+codex     ~/.codex/hooks.json, .codex/hooks.json
+gemini    -
+qwen      -
+copilot   -
+opencode  -
+kimi      -
+cursor    -
+droid     -
+kiro      -
+vscode    .claude/settings.json
 → `turngate install HOST` lets a host run Turngate, `turngate uninstall HOST` removes it
 """
     assert turngate("install") == (0, listed, "")
