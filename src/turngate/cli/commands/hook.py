@@ -237,13 +237,9 @@ def _answer_event(
             asked = with_goal(settings, goal)
             stop = await answer_host_event(host, fields, known, asked, world, count, ask_others)
             if is_unknown and world.store and stop and stop.answer.decision == "block":
-                program = str(fields.get("client_type") or f"its input has {', '.join(fields)}")
-                entry = {
-                    "kind": "notice",
-                    "event": known["hook_event_name"],
-                    "unknown_program": program[:500],
-                }
-                world.store.record(session, {**entry, "text": UNKNOWN_HOST})
+                program = str(fields.get("client_type") or f"its input has {', '.join(fields)}")[:500]
+                entry = {"kind": "notice", "event": known["hook_event_name"], "unknown_program": program}
+                world.store.record(session, {**entry, "text": f"{program}: {UNKNOWN_HOST}"})
             return stop, world
 
     ended = run_until_signal(ask(), for_host=True)
