@@ -49,7 +49,7 @@ OPENCODE = Host(
     limitations=(
         "It has no stop hook: the plugin waits until the agent is idle, and then prompts it with the reason, as a message of the user.",
         "`opencode run` has printed its answer and is about to exit by then. It waits for the plugin, which prints the further answers; versions that do not wait lose the block.",
-        "In `opencode acp`, the plugin does nothing, because the turn of the editor has ended by then: the proxy of Turngate asks the gates there: `acp -- opencode acp`.",
+        "In `opencode acp`, the plugin does nothing, because the turn of the editor has ended by then: `turngate acp -- opencode acp` asks the gates there.",
         "The stop of a subagent cannot be blocked, so subagents are not checked.",
         "It has no answer that ends a turn: a hook that halts allows the stop.",
         "It does not give a hook a transcript.",
