@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from turngate.cli.hook_input import EXIT_NOT_PASSED, read_object_from_stdin, refuse_command
 from turngate.cli.project import find_project, nothing_is_configured, project_folder
 from turngate.cli.stop_cache import read_stamp, record_cached_stop, settings_state, stamp_path, write_stamp
-from turngate.core.constants import FAMILIES, GATES_BASE, IN_ACP, IN_HOOK, IN_TOOL, STOP_EVENTS, STOPS_OF_START
+from turngate.core.constants import (
+    FAMILIES,
+    GATES_BASE,
+    IN_ACP,
+    IN_HOOK,
+    IN_TOOL,
+    STOP_EVENTS,
+    STOPS_OF_START,
+)
 from turngate.errors import UsageError
 from turngate.gates.session_goal import Goal, goal_at
 from turngate.hosts.input_fields import PROJECT_VARIABLES, normalize, recognize, variable_of_command
