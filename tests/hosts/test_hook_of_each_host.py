@@ -88,6 +88,5 @@ def test_the_process_prints_the_answer_of_the_host_for_every_verdict(
             )
             notices = tuple(text.replace("%s", session) for text in answer.notices)
             expected = HOSTS[name].write_answer(replace(answer, notices=notices))
-            texts = (f"{text}
-" if text else "" for text in (expected.stdout, expected.stderr))
+            texts = (f"{text}\n" if text else "" for text in (expected.stdout, expected.stderr))
             assert printed == (expected.code, *texts), command

@@ -26,7 +26,8 @@ from turngate.hosts.stop_count import count_path, read_count, write_count
 
 BLOCKS = "echo not yet >&2; exit 2"
 BLOCK = {"decision": "block", "reason": "not yet"}
-ACCEPT = "to accept it: turngate gates accept 00000000-0000-4000-8000-000000000001 --why …"
+SESSION = "00000000-0000-4000-8000-000000000001"  # of the recorded inputs
+ACCEPT = f"to accept it: turngate gates accept {SESSION} --why …"
 CAPPED = f'Turn ended after 3 continuations (the limit). Still blocked by: "{BLOCKS}".\nthe last reason: not yet\n{ACCEPT}'
 
 
@@ -405,7 +406,12 @@ def test_another_program_gets_the_portable_answer_and_a_note(project: Path) -> N
 
 def test_a_program_that_reads_only_the_exit_code_is_blocked_by_it(project: Path) -> None:
     write_settings(project, "turngate", {**stop_hooks(BLOCKS), "turngate": {"limit": 1}})
-    stopped = {"hook_event_name": "Stop", "session_id": "s", "cwd": str(project), "client_type": "other_cli"}
+    stopped = {
+        "hook_event_name": "Stop",
+        "session_id": SESSION,
+        "cwd": str(project),
+        "client_type": "other_cli",
+    }
     capped = CAPPED.replace("3 continuations", "1 continuation")
     assert [hook(stopped, "--exit-code") for _ in range(2)] == [
         (2, None, "not yet\n"),
@@ -415,7 +421,12 @@ def test_a_program_that_reads_only_the_exit_code_is_blocked_by_it(project: Path)
 
 def test_doctor_names_a_program_that_is_not_known_and_that_a_gate_has_blocked(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(BLOCKS))
-    stopped = {"hook_event_name": "Stop", "session_id": "s", "cwd": str(project), "client_type": "other_cli"}
+    stopped = {
+        "hook_event_name": "Stop",
+        "session_id": SESSION,
+        "cwd": str(project),
+        "client_type": "other_cli",
+    }
 
     def facts() -> list[Any]:
         report = json.loads(turngate("doctor", "--json", "--project", str(project))[1])
@@ -435,7 +446,7 @@ def test_doctor_names_a_program_that_is_not_known_and_that_a_gate_has_blocked(pr
 
 def team_event(project: Path, name: str, subject: str) -> dict[str, Any]:
     """Return the input of Claude Code, without what says that a hook has continued the turn."""
-    common = {"session_id": "s", "prompt_id": "p", "cwd": str(project), "hook_event_name": name}
+    common = {"session_id": SESSION, "prompt_id": "p", "cwd": str(project), "hook_event_name": name}
     own = {"task_id": subject, "task_subject": "the work"} if name == "TaskCompleted" else {}
     return {**common, **own, "teammate_name": "bob" if own else subject}
 
@@ -448,7 +459,7 @@ def test_each_task_and_each_teammate_has_its_own_count_also_over_prompts(project
     assert answers(first, 2) == [BLOCK, BLOCK]
     assert answers(second, 4) == [BLOCK, BLOCK, BLOCK, capped]
     assert answers({**first, "prompt_id": "next"}, 2) == [BLOCK, capped]
-    assert answers({**stop(project), "session_id": "s"}, 1) == [None]  # it has no hook
+    assert answers({**stop(project), "session_id": SESSION}, 1) == [None]  # it has no hook
 
 
 def test_the_gates_of_a_stop_are_not_those_of_a_task_and_the_reverse(project: Path) -> None:
@@ -475,7 +486,7 @@ def test_a_hook_and_the_journal_get_the_task(project: Path, tmp_path: Path) -> N
     given = json.loads((tmp_path / "input").read_text())
     names = ("hook_event_name", "task_id", "task_subject", "teammate_name")
     assert [given[name] for name in names] == ["TaskCompleted", "7", "the work", "bob"]
-    lines = turngate("log", "s", "--json", "--project", str(project))[1].splitlines()
+    lines = turngate("log", SESSION, "--json", "--project", str(project))[1].splitlines()
     records = [record for record in map(json.loads, lines) if record["kind"] == "hook"]
     assert [(each["event"], each["task_id"], each["teammate_name"]) for each in records] == [
         ("TaskCompleted", "7", "bob")
