@@ -14,7 +14,7 @@ from turngate.aio.cancellation import CallbackCancelledItself, current_task_canc
 from turngate.aio.threads import run_in_thread
 from turngate.core.answers.interpret import Interpretation, interpret
 from turngate.core.answers.report_types import Detached, HookFailed, Report, Skipped, TimedOut
-from turngate.core.constants import STOP_OF_START
+from turngate.core.constants import STOPS_OF_START
 from turngate.core.events.events import Event, SessionStart, StopEvent, StopOutcome
 from turngate.core.hooks.kinds import CommandHook, GateHook, label
 from turngate.core.hooks.selection import Locate, Plan, plan
@@ -141,10 +141,8 @@ def _plan(event: Event, settings: Settings, files: Files) -> Plan:
 def _plan_with(locate: Locate | None, event: Event, settings: Settings) -> Plan:
     """Return which rules run; at the start of an agent, also the gates of its stop that record what is there."""
     planned = plan(settings, event, locate)
-    stop = STOP_OF_START.get(event.name)
-    if stop is None:
-        return planned
-    gates = [rule for rule in settings.rules if rule.event == stop and isinstance(rule.hook, GateHook)]
+    stops = STOPS_OF_START.get(event.name, ())
+    gates = [rule for rule in settings.rules if rule.event in stops and isinstance(rule.hook, GateHook)]
     if not gates:
         return planned
     from turngate.runners.gate import recording_rules  # noqa: PLC0415  # lazy: few projects have a gate

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from turngate.core.constants import STOP_EVENTS, STOP_OF_START
+from turngate.core.constants import STOP_EVENTS, STOPS_OF_START, TEAM_EVENTS
 from turngate.core.events.events import Event, StopEvent
 from turngate.core.events.hook_input import read_event, read_stop
 from turngate.core.hooks.kinds import label
@@ -89,7 +89,7 @@ async def answer_host_event(
         raise UsageError(f"the event on stdin: {error}") from None
     prompt = _prompt(event)
     is_active = event.stop_hook_active
-    calls = tool_call_position(_own_transcript(host, event))
+    calls = tool_call_position(_own_transcript(host, event)) if event.tool_calls is None else event.tool_calls
     is_first = _is_first(host, event, prompt)
     stored = None if is_first else read_count(path, prompt, is_active=is_active)
     if stored and stored.get("has_ended"):
@@ -127,8 +127,8 @@ def is_at_limit(step: ContinueTurn | EndTurn) -> bool:
 
 def rules_at(event: Event, settings: Settings) -> Settings:
     """Return the settings with what is asked at an event: at a start, only the gates of its stop record something."""
-    stop = STOP_OF_START.get(event.name)
-    rules = tuple(rule for rule in settings.rules if stop in (None, rule.event))
+    stops = STOPS_OF_START.get(event.name)
+    rules = tuple(rule for rule in settings.rules if stops is None or rule.event in stops)
     return replace(settings, rules=rules)
 
 
@@ -170,8 +170,10 @@ def _still_blocked(stored: Mapping[str, Any]) -> HostAnswer:
 def _prompt(event: StopEvent) -> str:
     """Return what is the same at every stop that belongs to one prompt of the user, or "" if the host does not say it.
 
-    Gemini CLI has no id for a prompt, but names its text.
+    Gemini CLI has no id for a prompt, but names its text. A task, and the time of a teammate, may have several prompts.
     """
+    if event.name in TEAM_EVENTS:
+        return ""
     text = (event.host_fields or {}).get("prompt")
     return event.prompt_id or (digest(text) if isinstance(text, str) else "")
 
@@ -188,7 +190,9 @@ def _is_first(host: Host, event: StopEvent, prompt: str) -> bool:
 
     It is asked only where there is nothing better, and where its own limit ends a loop if that is not true.
     """
-    return not prompt and host.limit is not None and not event.stop_hook_active
+    return (
+        event.name not in TEAM_EVENTS and not prompt and host.limit is not None and not event.stop_hook_active
+    )
 
 
 def _guard(

@@ -47,7 +47,7 @@ def _add_run(actions: "argparse._SubParsersAction[Parser]") -> None:
         "run",
         summary="run the gates, and print one line for each",
         description="""\
-Run the gates and the command hooks of Stop and SubagentStop one after another, in the project itself, and print
+Run the gates and the command hooks of all stops one after another, in the project itself, and print
 one line for each, with the reason of a failure. Hooks that need a conversation, a model or an agent are listed
 as left out. Results of earlier runs are not used, and nothing is recorded. Without a session, there is no start
 to compare with: `ifChanged` and `ifTouched` skip nothing, and `touched`, `untouched` and `no-stubs` need --base.""",
@@ -111,7 +111,7 @@ def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
         actions,
         "list",
         summary="print the gates, and why some need an agent (the default)",
-        description="Print the hooks of Stop and SubagentStop, each with what it runs, and why `gates run` leaves it out.",
+        description="Print the hooks of all stops, each with what it runs, and why `gates run` leaves it out.",
         epilog=_LIST_EXIT_CODES,
         examples={"turngate gates list": "all of them", "turngate gates list --json": "for programs"},
     )
